@@ -12,8 +12,8 @@ from rvtrace_gdb.support.system import starting
 
 
 class _LogFile(logging.FileHandler):
-    """Made when something is logged, for its owner alone, under a name nobody can foresee: others write to the folder,
-    too. `str()`: its name.
+    """A log file that is created with the first entry, readable by its owner only, under a name that nobody can
+    predict: other users write to the folder, too. `str()`: its name.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class _LogFile(logging.FileHandler):
         self.baseFilename = "these words, for no log file could be made"
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Where there can be no file, the session goes on without."""
+        """Write an entry. If there can be no file, the session continues without."""
         with suppress(OSError):
             super().emit(record)
 
@@ -36,14 +36,14 @@ class _LogFile(logging.FileHandler):
 def main() -> int:
     """Serve standard input and output until input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for gdb, which then cancels by a request
-    sys.setswitchinterval(0.0005)  # seconds: gdb's packets must not wait for what is worked on beside them
+    sys.setswitchinterval(0.0005)  # seconds: gdb's packets must not wait for other work
     with starting():
         from rvtrace_gdb.session.rpc.server import Server
         from rvtrace_gdb.session.session import Session
-    # What a library may print must not get between the answers.
+    # The output of a library must not get between the answers.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
-        # Only of errors of ours a file is left behind; what else there is to say is said to the user.
+        # The file is left behind only after an internal error; other errors are reported to the user.
         log_file = _LogFile()
         logging.basicConfig(handlers=[log_file], level=logging.ERROR)
         Server(Session(), sys.stdin.buffer, answers, log_file).run()

@@ -1,6 +1,6 @@
-"""What a request is about: the program, and which target description applies.
+"""The context of a request: the program, and the target description that applies.
 
-`choices` says which words the options of `trace start` can take, according to that description.
+`choices` returns the words that options of `trace start` accept, according to that description.
 """
 
 import os
@@ -14,24 +14,24 @@ from rvtrace_gdb.session.description.model import Description, DescriptionError,
 
 FILE_BESIDE_ELF = "rvtrace.toml"
 VARIABLE = "RVTRACE_TARGET"
-# The overrides that are addresses or sizes, and what they are multiples of.
+# The overrides that are addresses or sizes, and what they must be multiples of.
 _ADDRESSES = {"encoder_base": 0x1000, "ram_sink_base": 0x1000, "buffer_start": 4, "buffer_size": 4}
 
 
 @dataclass(frozen=True)
 class Context:
-    """*elf*: the program, if one is loaded. *target_file*: the description the user gave.
+    """*elf*: the program, if one is loaded. *target_file*: the description that the user gave.
 
-    *overrides*: single values the user gave: encoder_base, ram_sink_base, buffer_start, buffer_size, openocd_host,
+    *overrides*: single values that the user gave: encoder_base, ram_sink_base, buffer_start, buffer_size, openocd_host,
     openocd_port.
 
-    *hart*: whose history is meant, in the description's numbers. None: that of *thread_hart*, which the debugger looks
-    at, if it was traced, else the first.
+    *hart*: the selected hart, in the description's numbers. None: the debugger's *thread_hart*, if it was traced, else
+    the first.
 
-    *tvec*: mtvec of the hart that is looked at, if it is known: trap packets may lack the address of the handler.
+    *tvec*: mtvec of the selected hart, if it is known: trap packets may lack the address of the handler.
 
-    *runs*: a number that changes whenever the debugger lets the program run, None where that is not known. With it,
-    a halted program's trace is not read out again and again.
+    *runs*: a number that changes whenever the debugger resumes the program, None if unknown. It prevents repeated
+    read-outs of a halted program's trace.
     """
 
     elf: str | None = None
@@ -43,9 +43,9 @@ class Context:
     tvec: int | None = None
 
     def description(self, environ: Mapping[str, str] = os.environ) -> Description:
-        """The target description that applies. Raises `DescriptionError`.
+        """Return the target description that applies. Raises `DescriptionError`.
 
-        It is the given file, else $RVTRACE_TARGET, else rvtrace.toml beside the ELF, each with the overrides on top,
+        It is the given file, else $RVTRACE_TARGET, else rvtrace.toml beside the ELF, each modified by the overrides,
         else the overrides alone.
         """
         overrides = _checked(self.overrides)
@@ -71,7 +71,7 @@ class Context:
 
 
 def _checked(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The overrides that are set, each known and of the right kind."""
+    """Return the overrides that are set, each known and of the right type."""
     checked = {key: value for key, value in overrides.items() if value is not None}
     for key, value in checked.items():
         if key in _ADDRESSES:
@@ -94,7 +94,7 @@ def _check_number(key: str, value: object, alignment: int) -> None:
 
 
 def _overridden(description: Description, overrides: Mapping[str, Any]) -> Description:
-    """*description* with single values replaced; which component they are of must be clear."""
+    """Return *description* with single values replaced; it must be clear to which component they belong."""
     encoders, sinks = description.encoders, description.sinks
     if "encoder_base" in overrides:
         _only("encoder_base", encoders, "encoders")
@@ -117,7 +117,7 @@ def _only(key: str, components: tuple[object, ...], plural: str) -> None:
 
 
 def _from_overrides(overrides: Mapping[str, Any]) -> Description:
-    """One encoder and one RAM sink. Without a buffer the sink is used in SRAM mode."""
+    """Return a description with one encoder and one RAM sink. Without a buffer the sink is used in SRAM mode."""
     for key in ("encoder_base", "ram_sink_base"):
         if key not in overrides:
             raise DescriptionError("is not set, and no target description has it", key=key)
@@ -131,7 +131,7 @@ def _from_overrides(overrides: Mapping[str, Any]) -> Description:
 
 
 def choices(context: Context, environ: Mapping[str, str] = os.environ) -> dict[str, list[str]]:
-    """{option: words}; nothing is raised, it is for completion. *environ*: may name the target description."""
+    """Return {option: words} for completion; raises nothing. *environ*: may name the target description."""
     try:
         description = context.description(environ)
     except DescriptionError:

@@ -1,4 +1,4 @@
-"""What can be wrong with a request to the session, or with the way to a hart's CSRs.
+"""The errors of requests to the session, and of the access to a hart's CSRs.
 
 Each error is one line that says what to do.
 """
@@ -21,11 +21,11 @@ class BadOption(RvtraceError):
 
 
 class Unsupported(RvtraceError):
-    """The trace is of a kind that rvtrace does not know yet."""
+    """The trace is of a kind that rvtrace does not support."""
 
 
 class HartUnreachable(RvtraceError):
-    """What leads to the target is there, the hart is not. *hart*: its number in the target description."""
+    """The link to the target works, but the hart does not answer. *hart*: its number in the target description."""
 
     def __init__(self, hart: int, why: str) -> None:
         super().__init__(f"hart {hart} cannot be reached: {why}")
@@ -33,15 +33,15 @@ class HartUnreachable(RvtraceError):
 
 
 class Busy(RvtraceError):
-    """Something must be ended first."""
+    """Something else must be ended first."""
 
 
 class InThePast(Busy):
-    """A debugger is."""
+    """The debugger is in the past, and must leave it first."""
 
 
 class NotResumed(RvtraceError):
-    """The trace was read out and is whole so far, but it does not go on. *cause*: why."""
+    """The trace was read out completely, but tracing could not be resumed. *cause*: the reason."""
 
     def __init__(self, cause: RvtraceError) -> None:
         super().__init__(
@@ -51,7 +51,7 @@ class NotResumed(RvtraceError):
 
 
 class SetUpLost(RvtraceError):
-    """A component is no longer set up as it was when tracing began: it was reset, or somebody else uses it."""
+    """A component's registers have changed since tracing began: it was reset, or another program uses it."""
 
     def __init__(self, name: str, register: str) -> None:
         super().__init__(
@@ -62,7 +62,7 @@ class SetUpLost(RvtraceError):
 
 
 class Several(RvtraceError):
-    """Things that went wrong at once, each an error of its own."""
+    """Several errors that happened at once."""
 
     def __init__(self, errors: Sequence[RvtraceError]) -> None:
         super().__init__("; ".join(map(str, errors)))
@@ -70,12 +70,12 @@ class Several(RvtraceError):
 
 
 def joined(errors: Sequence[RvtraceError]) -> RvtraceError:
-    """One error that stands for all of *errors*, of which there is at least one."""
+    """Return one error for all of *errors*, of which there is at least one."""
     return errors[0] if len(errors) == 1 else Several(errors)
 
 
 class WrongXlen(RvtraceError):
-    """Program and trace have different register widths. *whose*: what the other width is of."""
+    """Program and trace have different register widths. *whose*: what has the other width."""
 
     def __init__(self, elf: str, elf_xlen: int, whose: str, xlen: int) -> None:
         super().__init__(f"{elf} is an RV{elf_xlen} program, but {whose} is RV{xlen}: load the ELF that ran there")
@@ -83,11 +83,11 @@ class WrongXlen(RvtraceError):
 
 
 class NoWay(RvtraceError):
-    """There is no way to the CSRs of a hart."""
+    """The CSRs of a hart cannot be accessed."""
 
 
 class CsrsNotExposed(NoWay):
-    """OpenOCD gives no access to CSRs it has no register for. *line*: what its configuration lacks."""
+    """OpenOCD gives no access to CSRs for which it has no register. *line*: the missing line of its configuration."""
 
     def __init__(self, where: str, line: str) -> None:
         super().__init__(
@@ -98,7 +98,7 @@ class CsrsNotExposed(NoWay):
 
 
 class NoUsbTable(NoWay):
-    """*file*: the target description."""
+    """The target description, *file*, has no table [usb]."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -108,7 +108,7 @@ class NoUsbTable(NoWay):
 
 
 class ErrorsHidden(NoWay):
-    """OpenOCD tells gdb an old value where a register cannot be read."""
+    """OpenOCD returns an old value to gdb when a register cannot be read."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -118,7 +118,7 @@ class ErrorsHidden(NoWay):
 
 
 class NoNumbers(NoWay):
-    """The stub's description of its target does not say which numbers its CSRs have."""
+    """The stub's target description has no numbers of CSRs."""
 
     def __init__(self) -> None:
         super().__init__(

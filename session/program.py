@@ -1,7 +1,7 @@
-"""The program that a trace is read with: it is loaded once, and again when its file has changed.
+"""The program with which a trace is decoded: it is loaded once, and again when its file has changed.
 
-The module also has what is checked and written down when a trace begins or a capture is opened: whether the ELF is
-the right one, whether its register width is that of the target, and where the ELF of a capture is found.
+The module also checks a program when a trace begins or a capture is opened: whether the ELF is the right one, whether
+its register width is that of the target, and where the ELF of a capture is.
 """
 
 import os
@@ -27,24 +27,24 @@ from rvtrace_gdb.support.text import printable, warning
 
 
 class CodeOnTarget(NamedTuple):
-    """The target behind *link* as a place to read code from.
+    """The target behind *link*, to read code from.
 
-    *registers*: where the trace components are. A corrupt trace or another program's can lead anywhere, and reading a
-    register of theirs may change what is traced (trRamData moves the read pointer).
+    *registers*: the addresses of trace components. A corrupt trace, or another program's, can lead anywhere, and
+    reading a component's register may change the trace (trRamData moves the read pointer).
     """
 
     link: Link
     registers: tuple[range, ...]
 
     def may_read(self, address: int, size: int) -> bool:
-        """Whether none of these bytes is a register of a trace component."""
+        """Return whether none of these bytes is a register of a trace component."""
         return not any(address < block.stop and block.start < address + size for block in self.registers)
 
 
 class Program:
     """An ELF and the code that is not in it: from a capture (*code*), or read from the *target*.
 
-    *path* "": there is no ELF, only code of *xlen*. *images*: programs that are there in some contexts only.
+    *path* "": there is no ELF, only code of *xlen*. *images*: programs that exist in some contexts only.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Program:
         """Why code could not be read from the target."""
 
     def image(self) -> Image:
-        """The program as it is on disk now; the same object as long as that stays the same. Raises BadElf.
+        """Return the program from its current file; the same object as long as that does not change. Raises BadElf.
 
-        Code that an address does not give is not asked for again; a link that was broken is tried anew.
+        Code that could not be read at an address is not requested again; a link that failed is tried again.
         """
         file = _state_of(self.path)
         link_failed = self.problem is not None and getattr(self.problem, "address", None) is None
@@ -76,15 +76,17 @@ class Program:
         return self._image
 
     def reread(self) -> Image:
-        """The program with the code that is not in the ELF as it is on the target now. `use` makes it the program's."""
+        """Return the program with the target's current code besides the ELF. `use` makes it the program's."""
         return self._load()
 
     def use(self, image: Image) -> None:
-        """Take *image* for the program from now on."""
+        """Use *image* for the program from now on."""
         self._image = image
 
     def in_contexts(self, image: Image) -> ContextImages:
-        """*image*, which `image` or `reread` gave, and over it what is there in some contexts only. Raises BadElf."""
+        """Return *image*, which came from `image` or `reread`, with the programs that exist in some contexts only.
+        Raises BadElf.
+        """
         if self._contexts is None or self._contexts.base is not image:
             self._contexts = ContextImages(image)
             for part in self._images:
@@ -108,7 +110,7 @@ class Program:
         return image
 
     def _read_code(self, address: int, size: int) -> bytes | None:
-        """Code from the target; what could be read of it when there is an end to the memory."""
+        """Read code from the target; fewer bytes where the memory ends."""
         assert self._target is not None
         if not self._target.may_read(address, size):
             return None
@@ -122,7 +124,7 @@ class Program:
 
 
 def _loaded(captured: CapturedImage, xlen: int) -> Image:
-    """The code of a captured image, with the symbols of those of its files that are still where they were."""
+    """Return the code of a captured image, with the symbols of those of its files that still exist."""
     image = Image(xlen)
     for placed in captured.elfs:
         _add_symbols(image, placed)
@@ -146,12 +148,12 @@ def _add_symbols(image: Image, placed: PlacedElf) -> None:
 
 
 def same_program(one: ElfIdentity, other: ElfIdentity) -> bool:
-    """Whether two ELF files are of the same program. The same build-id is the same code, stripped or not."""
+    """Return whether two ELF files contain the same program. The same build-id means the same code, stripped or not."""
     return one.sha256 == other.sha256 or (one.build_id is not None and one.build_id == other.build_id)
 
 
 def _state_of(path: str) -> tuple[int, ...]:
-    """Changes when the file is replaced or rewritten."""
+    """Return a value that changes when the file is replaced or rewritten."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -160,12 +162,12 @@ def _state_of(path: str) -> tuple[int, ...]:
 
 
 def identity_of(image: Image) -> ElfIdentity:
-    """What tells the image's ELF from others."""
+    """Return the identity of the image's ELF."""
     return ElfIdentity(image.path, image.build_id, image.sha256)
 
 
 def other_elf(captured: ElfIdentity | None, image: Image) -> str | None:
-    """A line when *image* is not the program that was captured. The same build-id is the same code, stripped or not."""
+    """Return a line if *image* is not the program that was captured. The same build-id means the same code."""
     if captured is None or captured.sha256 == image.sha256:
         return None
     if captured.build_id is not None and captured.build_id == image.build_id:
@@ -185,20 +187,20 @@ GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
 
 
 def begun(target: str, image: Image) -> Capture:
-    """The capture of a trace that begins: what does not change any more."""
+    """Return the capture of a trace that begins, with everything that does not change later."""
     created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Capture(created, tool(), target, image.xlen, identity_of(image), (), (), ())
 
 
 def program_of(elf: str | None) -> Program:
-    """What runs on the target. Raises NoElf."""
+    """Return the program that runs on the target. Raises NoElf."""
     if elf is None:
         raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
     return Program(elf)
 
 
 def check_xlen(image: Image, description: Description, hart: int = 0, link: Link | None = None) -> None:
-    """Raises WrongXlen when the program is not for this target. *hart*: what *link* leads to, if there is one."""
+    """Raise WrongXlen if the program is not for this target. *hart*: the hart that *link* accesses, if given."""
     told = [(description.xlen, description.file)]
     if link is not None:
         told.append((link.xlen(), f"hart {hart}"))
@@ -208,7 +210,7 @@ def check_xlen(image: Image, description: Description, hart: int = 0, link: Link
 
 
 def elf_of(capture: Capture, file: str) -> str:
-    """Where the program was when it was captured, if it still is there; "" for a capture that has all its code."""
+    """Return the path of the program that was captured, if it still exists; "" for a capture that has all its code."""
     if not capture.needs_elf:
         return ""
     if capture.elf is None:

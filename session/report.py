@@ -1,4 +1,4 @@
-"""What the session says about a trace: lines that are ready to print."""
+"""The session's reports about a trace: lines that are ready to print."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -45,12 +45,12 @@ _UNITS = {SyncMode.CLOCK_CYCLES: "clock cycles", SyncMode.HALFWORDS: "halfwords"
 
 
 def line(topic: str, text: str, **facts: Any) -> Line:
-    """`topic:   text`, the texts below each other. *facts*: what it tells, see `session.rpc.protocol`."""
+    """Return `topic:   text` with texts in a column. *facts*: the same for programs, see `session.rpc.protocol`."""
     return Line(f"{topic + ':':<10}{printable(text)}", **facts)
 
 
 def target(description: Description) -> str:
-    """Which target it is, and how it is reached."""
+    """Describe the target, and how it is reached."""
     file = f" ({description.file})" if description.file else ""
     if description.qemu:
         return line("target", f"{description.name}{file}")
@@ -60,7 +60,7 @@ def target(description: Description) -> str:
 
 
 def nothing(description: Callable[[], Description]) -> list[str]:
-    """The status when there is no trace."""
+    """Return the status if there is no trace."""
     try:
         found = target(description())
     except RvtraceError as error:
@@ -69,9 +69,10 @@ def nothing(description: Callable[[], Description]) -> list[str]:
 
 
 def protocol(encoder: EncoderInForce) -> str:
-    """E.g. "N-Trace 1.0 HTM, implicit return, timestamps, sync every 4096 messages". E-Trace has one mode only.
+    """Describe an encoder's settings: "N-Trace 1.0 HTM, implicit return, timestamps, sync every 4096 messages".
 
-    Of synchronizing messages only where the registers say: not of a trace that was imported.
+    E-Trace has one mode only. The synchronization period is given only if registers contain it: not for imported
+    traces.
     """
     name = _PROTOCOLS.get(encoder.format, f"trTeFormat {encoder.format}")
     major, minor = encoder.protocol_version
@@ -87,7 +88,7 @@ def protocol(encoder: EncoderInForce) -> str:
 
 
 def _in_use(encoder: EncoderInForce) -> Iterator[str]:
-    """What is on that an encoder need not have."""
+    """Yield the optional features that are enabled."""
     if encoder.implicit_return is not None:
         mode = encoder.implicit_return.name.lower().replace("_", " ")
         yield f"implicit return{f' ({mode})' if encoder.implicit_return else ''}"
@@ -101,13 +102,13 @@ def _in_use(encoder: EncoderInForce) -> Iterator[str]:
 
 
 def buffer(sink: SinkInForce) -> str:
-    """E.g. "SMEM 0x30000000, 65536 bytes, keeps the newest"."""
+    """Describe a sink's buffer: "SMEM 0x30000000, 65536 bytes, keeps the newest"."""
     where = f"SMEM {sink.start:#x}" if sink.mode is RamMode.SMEM else "SRAM"
     return f"{where}, {sink.size} bytes, {'stops when full' if sink.stop_on_wrap else 'keeps the newest'}"
 
 
 def failure(trace: TraceSource | None) -> list[str]:
-    """Why the trace is not complete, or does not go on."""
+    """Return a line that says why the trace is incomplete, or could not be resumed, if there is such an error."""
     if trace is None or trace.failure is None:
         return []
     if isinstance(trace.failure, NotResumed):
@@ -116,13 +117,13 @@ def failure(trace: TraceSource | None) -> list[str]:
 
 
 def incomplete(error: RvtraceError) -> Line:
-    """Why what was read is not all there is."""
+    """Return a line that says why the read-out is incomplete."""
     text = f"the trace is not complete: {error}"
     return warning(text, lost=text)
 
 
 def sink(in_force: SinkInForce, status: SinkStatus | None, captured: CapturedSink) -> str:
-    """A sink's buffer, and how full it is (as it stands now, if it could be asked, else when it was read)."""
+    """Describe a sink's buffer and its fill: the current one if it could be read, else that of the last read-out."""
     if status is not None and status.active:
         wrapped, used = status.wrapped, max(status.pointer - in_force.start, 0)
     else:
@@ -137,7 +138,7 @@ def sink(in_force: SinkInForce, status: SinkStatus | None, captured: CapturedSin
 
 
 def histories(harts: Harts) -> list[str]:
-    """How much ran on each hart, and what became of the bytes."""
+    """Describe how much ran on each hart, and lost bytes."""
     total, decoded, idle, skipped = harts.accounting
     accounted = f"{total} bytes: {decoded} decoded, {idle} idle, {skipped} skipped"
     if len(harts.histories) == 1:
@@ -147,7 +148,7 @@ def histories(harts: Harts) -> list[str]:
 
 
 def history(text: str) -> Line:
-    """How much ran, or why that is not known."""
+    """Return the line about the history: how much ran, or why that is unknown."""
     return line("history", text, history=text)
 
 
@@ -163,7 +164,7 @@ def _ran(history: History) -> str:
 
 
 def losses(captured: CapturedSink) -> list[str]:
-    """What is known to be lost, apart from the gaps in the history."""
+    """Describe known losses, apart from the gaps in the history."""
     texts = [f"{name} dropped messages or stalled its hart" for name in captured.lost]
     if captured.missing:
         texts.append(f"{captured.missing} bytes of {captured.in_force.name} could not be read")
@@ -171,14 +172,14 @@ def losses(captured: CapturedSink) -> list[str]:
 
 
 def other_hart(hart: int, context: Context) -> list[str]:
-    """A line when the history of *hart* is not that of the hart the debugger looks at."""
+    """Return a line if the history of *hart* is not that of the debugger's hart."""
     if context.hart is not None or context.thread_hart in (None, hart):
         return []
     return [line("note", f"hart {context.thread_hart} is not in this trace: this is hart {hart}")]
 
 
 def stopped(captured: Captured) -> list[str]:
-    """A line when the trace ends although the program ran on."""
+    """Return a line if the trace ends although the program continued."""
     if not isinstance(captured, CapturedSink) or not captured.in_force.stop_on_wrap:
         return []
     if len(captured.data) < captured.in_force.size:
@@ -187,7 +188,7 @@ def stopped(captured: Captured) -> list[str]:
 
 
 def saved(capture: Capture, file: str) -> str:
-    """What was written where."""
+    """Describe what was written to which file."""
     if not capture.captured:
         return (
             f"Saved the settings of the trace to {file}: `rvtrace decode --settings {file} RECORD` reads with them"
@@ -200,7 +201,7 @@ def saved(capture: Capture, file: str) -> str:
 
 
 def opened(capture: Capture) -> list[str]:
-    """What a capture file holds."""
+    """Describe the contents of a capture file."""
     elf = f" of {PurePath(capture.elf.path).name}" if capture.elf else ""
     first = f"RV{capture.xlen}{elf} on {capture.target}, {capture.created}, by {capture.tool}"
     lines: list[str] = [line("trace", first)]
@@ -225,13 +226,13 @@ def _records(records: CapturedRecords) -> Line:
 
 
 def tandem(captured: CapturedTandem) -> str:
-    """E.g. "tandem0, hart 0: RV64, FLEN 64, MLEN 64, flute, 13237 bytes"."""
+    """Describe a tandem trace: "tandem0, hart 0: RV64, FLEN 64, MLEN 64, flute, 13237 bytes"."""
     port, fill = captured.in_force, ", older trace is not there" if captured.wrapped else ""
     return f"{port.name}, hart {captured.hart}: {port.parameters}, {len(captured.data)} bytes{fill}"
 
 
 def _unregistered(encoder: CapturedEncoder) -> str:
-    """What is known of an encoder and not from its registers, with commas before."""
+    """Describe what is known of an encoder without its registers; each item begins with a comma."""
     known = encoder.unregistered
     parts = [f"dialect {known.dialect}"] if known.dialect is not None else []
     if known.address_bits is not None:
@@ -252,7 +253,7 @@ def _setting(key: str, value: Value) -> str:
 
 
 def _image(image: CapturedImage) -> str:
-    """E.g. "maps.738 for scontext 738: 409600 bytes, /usr/lib/libc.so.6 is missing"."""
+    """Describe a program image: "maps.738 for scontext 738: 409600 bytes, /usr/lib/libc.so.6 is missing"."""
     named = (("scontext", image.scontext), ("hcontext", image.hcontext), ("V", image.virtual))
     values = ", ".join(f"{name} {int(value)}" for name, value in named if value is not None) or "all contexts"
     missing = "".join(f", {what} is missing" for what in dict.fromkeys(what for _, _, what in image.absent))

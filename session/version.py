@@ -8,8 +8,8 @@ from os.path import basename, join
 
 @cache
 def tool() -> str:
-    """Name and version of this program."""
-    # The folder that pip leaves says it in its name. importlib.metadata would take a tenth of every start to load.
+    """Return the name and version of this program."""
+    # pip's folder has the version in its name. Loading importlib.metadata would take a tenth of every start.
     for folder in sys.path:
         for found in glob(join(escape(folder), "rvtrace_gdb-*.dist-info")):
             return "rvtrace " + basename(found).removeprefix("rvtrace_gdb-").removesuffix(".dist-info")

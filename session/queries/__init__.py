@@ -1,1 +1,1 @@
-"""What can be asked of a trace or of the trace hardware: listings, searches, counts, registers."""
+"""Queries about a trace or the trace hardware: lists, searches, counts, registers."""

@@ -1,7 +1,7 @@
-"""Control Transfer Records as a user looks at them: listed, as a call stack, or as the registers that hold them.
+"""Control Transfer Records for the user: as a list, as a call stack, or as the registers that hold them.
 
-Records are listed with the youngest first, with what ran between two of them. The CSRs are those of a hart as it is
-now, or as it was when its records were read.
+The list has the youngest record first, with what ran between two records. The CSRs are those of a hart now, or those at
+the time when its records were read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,24 +30,28 @@ from rvtrace_gdb.session.target.csr_access import Way, open_access
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
 PREFIX = "ctr"
-"""Before the number of a hart: what its records are called."""
-_H_EXTENSION = 1 << 7  # of misa: VS and VU mode
+"""The prefix of the name of a hart's records, before the hart's number."""
+_H_EXTENSION = 1 << 7  # VS and VU mode exist if misa has this bit
 
 
 def hart_of(name: str) -> int | None:
-    """The hart whose CSRs are called *name*: "ctr0", "ctr1", ..."""
+    """Return the hart whose CSRs are called *name*: "ctr0", "ctr1", ..."""
     number = name.removeprefix(PREFIX)
     return int(number) if name.startswith(PREFIX) and number.isascii() and number.isdigit() else None
 
 
 def ctr_lines(made: CtrInForce, hart: int, more: str = "", *, everything: bool = False) -> list[str]:
-    """Its registers below a title; *more* is the end of that. What is 0 and optional only if *everything* is wanted."""
+    """Describe a hart's registers, below a title that ends with *more*. Optional ones that are 0 only if *everything*
+    is set.
+    """
     title = f"{made.name}: Control Transfer Records {made.version}, hart {hart}{more}"
     return [title, *(f"  {_words(csr, value)}" for csr, value in _registers(made, everything))]
 
 
 def of_recorder(recorder: Recorder, *, tracing: bool, everything: bool = False) -> list[str]:
-    """As `lines`, of a hart that records, or recorded: as it is now, or if it cannot be asked, as it was last."""
+    """Describe the registers of a hart that records or recorded: those of now, or if they cannot be read, the last
+    ones.
+    """
     made = recorder.captured.in_force
     if not tracing:
         return ctr_lines(made, recorder.hart, ", when they were read", everything=everything)
@@ -62,19 +66,19 @@ def of_recorder(recorder: Recorder, *, tracing: bool, everything: bool = False) 
 
 
 def of_hart(session: Session, hart: int, way: Way | None, *, everything: bool = False) -> list[str]:
-    """As `lines`, of any hart that stands still. Raises what the access and the procedures raise."""
+    """Describe the registers of any halted hart. Raises what the access and the procedures raise."""
     access = open_access(way, session, hart)
     version = procedures.detect(access, way.get("version") if way else None)
     return ctr_lines(procedures.status(access, version, f"{PREFIX}{hart}").in_force, hart, everything=everything)
 
 
 def recorders(session: Session) -> Sequence[Recorder]:
-    """The harts that record, or recorded last."""
+    """Return the harts that record, or recorded last."""
     return session.live.recorders if isinstance(session.live, CtrTrace) else ()
 
 
 def _registers(made: CtrInForce, everything: bool) -> Iterator[tuple[Csr, int]]:
-    """What is known of each, in the order of their numbers."""
+    """Yield each register that is known, in the order of their numbers."""
     version = VERSIONS[made.version]
     found = {version.machine.control.csr: made.control, version.machine.status: made.status}
     guest = made.misa is not None and made.misa & _H_EXTENSION
@@ -104,7 +108,7 @@ _NO_STACK = (
 
 
 class Line(NamedTuple):
-    """An entry: its number, what the registers held, the record if it is valid, what ran from the older one to it."""
+    """An entry: its number, the registers, the record if it is valid, and what ran between the older record and it."""
 
     number: int
     entry: Entry
@@ -113,14 +117,16 @@ class Line(NamedTuple):
 
 
 class Shown:
-    """The records of one hart. *lines*: the youngest first; *now*: what ran since the newest, if that is known."""
+    """The records of one hart. *lines*: the youngest first; *now*: what ran after the newest
+    record, if that is known.
+    """
 
     def __init__(self, records: CapturedRecords, decoded: Decoded, history: History) -> None:
         self.records, self.history = records, history
         self.cursor = Cursor()
         found = list(items(records.data))
         stretches = iter(decoded.stretches)
-        next(stretches, None)  # what leads to the oldest record is not known
+        next(stretches, None)  # what leads to the oldest record is unknown
         self.lines: list[Line] = []
         older = False
         for number, item in zip(reversed(range(len(found))), found, strict=True):
@@ -132,7 +138,7 @@ class Shown:
 
 
 def shown(session: Session, context: Context, way: Way | None, progress: Progress) -> tuple[Shown, list[str]]:
-    """The records of the context's hart as they are now, and what is to be said. Raises as `commands.look`."""
+    """Return the current records of the context's hart, and lines for the user. Raises as `ctr_commands.look`."""
     ctr_commands.look(session, context, way, progress)
     decoded = session.harts(context, progress)
     if session.live is not None and session.live.failure is not None:
@@ -156,7 +162,7 @@ def show(
     size: int | None,
     progress: Progress = silent,
 ) -> Mapping[str, Any]:
-    """Which rows `trace ctr show ARGS` shows. Raises as `commands.look`, and RangeError."""
+    """Return which rows `trace ctr show ARGS` shows. Raises as `ctr_commands.look`, and RangeError."""
     found, lines = shown(session, context, way, progress)
     if not found.lines:
         raise NoTrace(_NOTHING_YET if settings(found.records.in_force).modes else _NOT_RECORDING)
@@ -167,7 +173,7 @@ def show(
 
 
 def rows(session: Session, begin: int, end: int) -> list[Mapping[str, Any]]:
-    """Rows of what was shown last; row 1 is entry 0. Raises `NoTrace`."""
+    """Return rows of the records that were shown last; row 1 is entry 0. Raises `NoTrace`."""
     found = session.last.get(Shown)
     if not isinstance(found, Shown):
         raise NoTrace("no records were asked for yet")
@@ -175,10 +181,12 @@ def rows(session: Session, begin: int, end: int) -> list[Mapping[str, Any]]:
 
 
 def stack(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> Mapping[str, Any]:
-    """The calls under way, as far as the records tell. Raises as `commands.look`."""
+    """Return the call stack, as far as the records contain it. Raises as `ctr_commands.look`."""
     found, lines = shown(session, context, way, progress)
     hart, selected = found.records.hart, context.thread_hart
-    if selected is not None and selected != hart:  # gdb's frames, beside which they stand, are those of its thread
+    if (
+        selected is not None and selected != hart
+    ):  # gdb's frames, beside which they are printed, are those of its thread
         raise NoTrace(f"the records are of hart {hart}, and hart {selected} is selected (`thread` selects another)")
     how, valid = found.records.in_force, [line.record for line in found.lines if line.record is not None]
     made = options_of(how, valid)
@@ -192,7 +200,7 @@ def stack(session: Session, context: Context, way: Way | None, progress: Progres
 
 
 def _open_calls(records: list[Record]) -> list[Record]:
-    """Of all transfers, *records*, the youngest first: the calls that did not return since."""
+    """Return the calls that have not returned. *records*: all transfers, the youngest first."""
     returned, found = 0, []
     for record in records:
         if record.kind in _CALL_KINDS:
@@ -223,7 +231,7 @@ def _row(line: Line) -> Mapping[str, Any]:
 
 
 def _between(stretch: Stretch | None) -> Mapping[str, Any] | None:
-    """History numbers count from 1; *first* > *last*: nothing ran."""
+    """Convert what ran between two records. History numbers count from 1; *first* > *last*: nothing ran."""
     if stretch is None:
         return None
     why = stretch.why or None

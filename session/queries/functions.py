@@ -26,10 +26,10 @@ _ALL = 1 << 62
 class FunctionRow(NamedTuple):
     """A line: its number, the numbers of its first and last instruction, its first address, None for a gap.
 
-    level      how far it is indented
-    what       why there is a gap; which trap led here, "" for none
-    name       of the function, where it is not in the ELF that was traced; None: gdb knows
-    addresses  of all its instructions, if they were asked for
+    level      the level of indentation
+    what       the reason of a gap, or the trap that led here, "" for none
+    name       the function's name if its code is not in the ELF that was traced; None: gdb has it
+    addresses  the addresses of all its instructions, if they were requested
     """
 
     number: int
@@ -43,9 +43,10 @@ class FunctionRow(NamedTuple):
 
 
 class CallRow(NamedTuple):
-    """A line of the tree. *calls*: how often. *own*: instructions that ran in it, *total*: and in what it called.
+    """A line of the call tree. *calls*: how often it was called. *own*: instructions that ran in it, *total*: also in
+    its callees.
 
-    *pc* is where the function starts, None where there is no symbol; *hidden*: how many it called that are not shown.
+    *pc* is the address of the function, None without a symbol; *hidden*: the number of callees that are not shown.
     """
 
     level: int
@@ -59,7 +60,9 @@ class CallRow(NamedTuple):
 
 
 class Functions:
-    """The functions that ran in *history*, numbered from 1. *calls*: of the same history, if there is one already."""
+    """The functions that ran in *history*, numbered from 1. *calls*: those of the same history, if they were computed
+    before.
+    """
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class Functions:
     ) -> None:
         self._history, self._program = history, program
         self.calls = CallHistory(history, program, progress) if calls is None else calls
-        """Where they are from."""
+        """The functions of the history."""
         self._cursor = Cursor(listing="function-call-history")
         self._tree: Node | None = None
         self._images: list[Image] = []
@@ -80,20 +83,22 @@ class Functions:
         return len(self.calls)
 
     def select(self, args: str, size: int | None) -> Selection:
-        """Which of them `trace functions ARGS` shows, as `record function-call-history` does. Raises RangeError."""
+        """Return which functions `trace functions ARGS` shows, as `record function-call-history` does. Raises
+        RangeError.
+        """
         return self._cursor.select(args, size, len(self))
 
     def rows(self, begin: int, end: int, *, lines: bool = False) -> list[FunctionRow]:
-        """Those numbered *begin* to *end* - 1. *lines*: with their addresses."""
+        """Return the functions numbered *begin* to *end* - 1. *lines*: with the addresses of their instructions."""
         return [self._row(function, lines) for function in self.calls.functions(begin, end)]
 
     def tree(self, depth: int, progress: Progress = silent) -> int:
-        """How many rows the tree of calls has down to *depth* levels, 0 for all; `tree_rows` gives them."""
+        """Build the rows of the call tree down to *depth* levels, 0: all, for `tree_rows`; return their number."""
         self._rows = [self._call(level, node, depth) for level, node in rows(self.root(progress), depth or _ALL)]
         return len(self._rows)
 
     def root(self, progress: Progress = silent) -> Node:
-        """Of the whole tree, which is made once."""
+        """Return the root of the call tree, which is built once."""
         if self._tree is None:
             self._tree = tree(self.calls, progress)
             found = (self._program.image_of(context) for _, context in self._history.contexts)
@@ -101,7 +106,7 @@ class Functions:
         return self._tree
 
     def tree_rows(self, begin: int, end: int) -> list[CallRow]:
-        """Rows *begin* to *end* - 1 of the tree, from 1 on."""
+        """Return rows *begin* to *end* - 1 of the call tree, which count from 1."""
         return self._rows[max(begin, 1) - 1 : end - 1]
 
     def _row(self, function: Function, lines: bool) -> FunctionRow:
@@ -123,7 +128,7 @@ class Functions:
         return CallRow(level, pc, name, node.trap, node.calls, node.own, node.total, hidden)
 
     def _name(self, image: Image, pc: int) -> str | None:
-        """Of a function that gdb may not know, or know another one in its place."""
+        """Return the name of a function if gdb does not know it, or has another one at its address."""
         found = image.symbol(pc)
         if found is None or (image is self._program.base and image.path and not image.is_added(pc)):
             return None
@@ -142,7 +147,7 @@ class CoveredFunction(NamedTuple):
 
 
 class BranchRow(NamedTuple):
-    """A conditional branch: how often it went to its *target*, and how often to what *follows* it."""
+    """A conditional branch: how often it was taken to its *target*, and how often it was not, to what *follows* it."""
 
     pc: int
     taken: int
@@ -152,8 +157,9 @@ class BranchRow(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The positions that are counted, numbered *first* to *last*, with their *gaps*. *elsewhere*: how many instructions
-    ran of other programs than the one gdb has; those are not counted.
+    """The positions that are counted, numbered *first* to *last*, with their *gaps*.
+
+    *elsewhere*: how many instructions of other programs than gdb's ran; they are not counted.
     """
 
     first: int
@@ -163,8 +169,8 @@ class Part(NamedTuple):
 
 
 class Coverage:
-    """Of a *history*. What is asked about is the whole of it, or what `select` said last. *calls*: of the history, if
-    there is one already.
+    """The coverage of a *history*, or of the part that was selected last. *calls*: those of the history, if computed
+    before.
     """
 
     def __init__(self, history: History, program: ContextImages, calls: CallHistory | None = None) -> None:
@@ -174,26 +180,28 @@ class Coverage:
         self._functions: list[FunctionSymbol] | None = None
 
     def select(self, args: str) -> None:
-        """Count what a RANGE says: `A,B` and its like, `A` for all from A on, "" for everything. Raises RangeError."""
+        """Select a RANGE: `A,B` and its variants, `A` for everything from A on, "" for everything.
+        Raises RangeError.
+        """
         chosen = Cursor().select(args, None, len(self._history))
         if args.strip() in ("+", "-"):
             raise RangeError(f"Expected positive number, got: {args.strip()}.")
         self._wanted = range(chosen.begin - 1, chosen.end - 1)
 
     def counted(self, progress: Progress = silent) -> Part:
-        """Counts it, which is done once, and says what was counted."""
+        """Count the selected part, which is done once, and return what was counted."""
         found, elsewhere = self._counts(progress)
         return Part(self._wanted.start + 1, self._wanted.stop, found.gaps, elsewhere)
 
     def addresses(self, begin: int = 0, end: int = 1 << 64) -> list[tuple[int, int]]:
-        """(address, how often it ran) of what ran from *begin* to *end* - 1."""
+        """Return (address, how often it ran) of the instructions that ran from *begin* to *end* - 1."""
         ran = self._counts(silent)[0].ran
         if end - begin < len(ran):
             return [(pc, ran[pc]) for pc in range(begin, end) if pc in ran]
         return sorted((pc, count) for pc, count in ran.items() if begin <= pc < end)
 
     def branches(self, begin: int, end: int) -> Iterator[BranchRow]:
-        """The conditional branches that ran from *begin* to *end* - 1."""
+        """Yield the conditional branches that ran from *begin* to *end* - 1."""
         found, image = self._counts(silent)[0], self._program.base
         for pc, _ in self.addresses(begin, end):
             outcomes = coverage.outcomes(found, image, pc)
@@ -201,7 +209,7 @@ class Coverage:
                 yield BranchRow(pc, *outcomes)
 
     def functions(self) -> list[CoveredFunction]:
-        """All functions of the program, by address."""
+        """Return all functions of the program, by address."""
         if self._functions is None:
             self._functions = functions_of(self._program.base)
         found = self._counts(silent)[0]
@@ -216,7 +224,7 @@ class Coverage:
         ]
 
     def _counts(self, progress: Progress) -> tuple[Counts, int]:
-        """Of what is wanted, without what ran of other programs; and how much that is."""
+        """Return the counts of the selected part, and how many instructions of other programs ran."""
         if self._wanted not in self._counted:
             whole = range(len(self._history))
             self._counted = {key: kept for key, kept in self._counted.items() if key == whole}
@@ -239,7 +247,7 @@ class Coverage:
         return found, elsewhere
 
     def _stretches(self) -> dict[Image, list[range]]:
-        """What of what is wanted ran in which program."""
+        """Return the selected positions by the program that ran."""
         found: dict[Image, list[range]] = {}
         changes: Sequence[int] = [at for at, _ in self._history.contexts if at in self._wanted[1:]]
         borders = [self._wanted.start, *changes, self._wanted.stop]
@@ -252,5 +260,5 @@ class Coverage:
 
 
 def _is_of(base: Image, image: Image, pc: int) -> bool:
-    """Whether the code of *image* at an address is that of *base*, which is under it."""
+    """Return whether the code of *image* at an address comes from *base*, on which it is layered."""
     return image is base or (base.knows(pc) and image.origin(pc) == base.origin(pc))

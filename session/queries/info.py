@@ -1,4 +1,4 @@
-"""What `trace info` shows: the trace components of a target, what they can do and do now, and what feeds what."""
+"""What `trace info` shows: the trace components of a target, their capabilities and settings, and their connections."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,7 +38,9 @@ from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 @dataclass(frozen=True)
 class Found:
-    """A component as it is. *hart*: of an encoder, what is known of its hart. *texts*: what it can do, or does."""
+    """A component as it was found. *hart*: of an encoder, what is known of its hart. *texts*: its capabilities, or its
+    settings.
+    """
 
     seen: Seen
     version: tuple[int, int] | None = None
@@ -49,10 +51,10 @@ class Found:
 def find_component(
     link: Link, description: Description, component: AnyComponent, *, in_use: bool, progress: Progress = silent
 ) -> Found:
-    """Look at it; one that is off is tried out and left as it was.
+    """Read a component; the capabilities of one that is disabled are probed, and its registers restored.
 
-    *in_use*: it is not tried out, for its trace may not have been read yet. Raises what the transport raises when it is
-    gone.
+    *in_use*: nothing is probed, because its trace may not have been read yet. Raises the transport's errors when the
+    link fails.
     """
     progress(f"looking at {component.name}", 0)
     seen = registers.see(link, registers.place(description, component))
@@ -65,7 +67,7 @@ def find_component(
 
 
 def _tried(seen: Seen, hart: str, notes: tuple[str, ...], progress: Progress) -> Found:
-    """One that is off, or in reset, and what it can do."""
+    """Probe a component that is disabled or in reset."""
     try:
         able = capabilities(seen.component, progress)
     except ComponentError as error:
@@ -77,7 +79,7 @@ def _tried(seen: Seen, hart: str, notes: tuple[str, ...], progress: Progress) ->
 
 
 def texts(component: AnyComponent, found: Found | None) -> Iterator[str]:
-    """What is to be said of it, besides what it is connected with. *found* None: it could not be asked."""
+    """Yield the texts about a component, except for its connections. *found* None: it could not be read."""
     block = found.seen.component.block if found else _block(component)
     inside = "" if isinstance(component, Encoder | Funnel) else component.inside
     parts = [f"{block.name} at {component.base:#x}" if not inside else f"{_block(component).name} inside {inside}"]
@@ -92,18 +94,18 @@ def texts(component: AnyComponent, found: Found | None) -> Iterator[str]:
 
 
 def _block(component: AnyComponent) -> RegisterBlock:
-    """The registers the description says that it has."""
+    """Return the registers that the component has according to the description."""
     of_version_0 = getattr(component, "version", 1) == 0 and component.kind in PRE_RATIFIED
     return (PRE_RATIFIED if of_version_0 else RATIFIED)[component.kind]
 
 
 def _version(version: tuple[int, int]) -> str:
-    """Before 1.0 there is no minor version: its bits say which sinks there are."""
+    """Format a version. Before 1.0 there is no minor version: its bits say which sinks there are."""
     return f"{version[0]}.{version[1]}" if version[0] else "0"
 
 
 def _state(seen: Seen) -> str:
-    """Nothing where it cannot be told: the notes say why."""
+    """Describe the state; "" if it is unknown: the notes say why."""
     if seen.control is None or (seen.active and not seen.usable):
         return ""
     if not seen.active:
@@ -114,7 +116,7 @@ def _state(seen: Seen) -> str:
 
 
 def _described(component: AnyComponent) -> Iterator[str]:
-    """What the description says of it."""
+    """Yield what the description says about it."""
     if isinstance(component, RamSink):
         size = "" if component.size is None else f", {component.size} bytes"
         where = "" if component.start is None else f" {component.start:#x}"
@@ -127,7 +129,7 @@ def _described(component: AnyComponent) -> Iterator[str]:
 
 
 def _does(component: AnyComponent, seen: Seen) -> Iterator[str]:
-    """What it is set to while it is on; of version 0, where it can send trace, too."""
+    """Yield its settings while it is enabled; for version 0 also its sinks."""
     if not seen.usable or not isinstance(component, Encoder | Funnel):
         return
     of_version_0 = seen.component.block is PRE_RATIFIED[component.kind]
@@ -141,7 +143,7 @@ def _does(component: AnyComponent, seen: Seen) -> Iterator[str]:
 
 
 def _sinks_of_version_0(seen: Seen) -> Iterator[str]:
-    """From flags in teImpl and tfImpl: hasSRAMSink, hasFunnelSink..."""
+    """Yield the sinks in flags of teImpl and tfImpl: hasSRAMSink, hasFunnelSink..."""
     impl = seen.component.block.impl
     there = [name for name, on in impl.unpack(seen.impl or 0).items() if on and name.startswith("has")]
     if there:
@@ -149,7 +151,7 @@ def _sinks_of_version_0(seen: Seen) -> Iterator[str]:
 
 
 def _hart(link: Link, encoder: Encoder) -> str:
-    """What OpenOCD calls the hart, and how it is."""
+    """Return OpenOCD's name of the hart, and its state."""
     if encoder.hart >= len(link.targets):
         return "OpenOCD has no such target"
     name, before = link.targets[encoder.hart], link.target
@@ -164,7 +166,7 @@ _LEAST = 10  # columns before the text, as in `trace status`
 
 
 class Entry(NamedTuple):
-    """A component, and what is said of it."""
+    """A component, and the texts about it."""
 
     name: str
     texts: tuple[str, ...]
@@ -179,9 +181,9 @@ def info(
     connect: Connect = OpenOcd,
     environ: Mapping[str, str] = os.environ,
 ) -> list[str]:
-    """The components of the capture that is looked at, else, and if *live*, those of the target.
+    """Describe the components of the capture that is open, or, without one or if *live*, those of the target.
 
-    What cannot be reached is in the lines. Raises DescriptionError, and what *progress* raises.
+    Errors of the link are in the lines. Raises DescriptionError, and what *progress* raises.
     """
     if in_capture(session) and not live:
         return _in_columns(of_capture(session.capture()))
@@ -197,7 +199,7 @@ def info(
 
 
 class _Asked:
-    """Looks at components until the target cannot be reached any more: *problem*. *in_use*: a trace is being made."""
+    """Reads components until the target cannot be reached any more: *problem*. *in_use*: a trace is being recorded."""
 
     def __init__(self, description: Description, connect: Connect, in_use: bool, progress: Progress) -> None:
         self.problem: RvtraceError | None = None
@@ -212,7 +214,7 @@ class _Asked:
         self._open.close()
 
     def found(self, component: AnyComponent) -> Found | None:
-        """How it is now, None: that cannot be found out."""
+        """Return the current state of a component, None if it cannot be read."""
         if self.problem is not None:
             return None
         try:
@@ -228,7 +230,7 @@ class _Asked:
 
 
 def _of_target(description: Description, connect: Connect, in_use: bool, progress: Progress) -> Iterator[Entry]:
-    """Every component, where trace begins first."""
+    """Yield every component, from the encoders on."""
     file = f" ({description.file})" if description.file else ""
     yield Entry("target", (f"{description.name}{file}, {description.way}",))
     if description.qemu:
@@ -246,7 +248,7 @@ def _of_target(description: Description, connect: Connect, in_use: bool, progres
 
 
 def _connections(topology: Topology, component: AnyComponent) -> Iterator[str]:
-    """Where a component's trace comes from, and where it goes."""
+    """Yield where a component's trace comes from, and where it goes."""
     if isinstance(component, Encoder):
         yield from (f"to {_way(route)}" for route in topology.routes(component))
         return
@@ -262,7 +264,7 @@ def _connections(topology: Topology, component: AnyComponent) -> Iterator[str]:
 
 
 def _way(route: Route) -> str:
-    """All that is on it: "funnel0 (input 1), top (input 0), ram0"."""
+    """Describe a route: "funnel0 (input 1), top (input 0), ram0"."""
     return ", ".join([*(f"{hop.funnel.name} (input {hop.input})" for hop in route.hops), route.sink.name])
 
 
@@ -271,7 +273,7 @@ def _named(fed: AnyComponent, feeder: Funnel) -> str:
 
 
 def of_capture(capture: Capture) -> Iterator[Entry]:
-    """What a trace was made with."""
+    """Yield what a trace was recorded with."""
     yield Entry("capture", (f"of {capture.target}, {capture.created}",))
     for encoder in capture.encoders:
         made = encoder.in_force
@@ -298,7 +300,7 @@ def _size(port: CapturedTandem) -> str:
 
 
 def _in_columns(entries: Iterable[Entry]) -> list[str]:
-    """The names, and the texts below each other."""
+    """Format the names, and the texts in a column."""
     found = list(entries)
     width = max(_LEAST, 2 + max(len(entry.name) for entry in found))
     lines = []

@@ -1,8 +1,8 @@
 """What `trace regs` shows: the registers of trace components and of Control Transfer Records, in words.
 
-Of a target they are those of its components as they are now: which they really are, and what their registers hold.
-Nothing is written, and no register whose reading does something is read: a trace that runs is not disturbed. A
-capture has the registers as they were read back when its trace was begun.
+For a target they are the current registers of the components that are really there. Nothing is written, and no register
+that has a side effect when it is read is read: a running trace is not disturbed. A capture has the registers as they
+were read back when its trace began.
 """
 
 import os
@@ -57,11 +57,11 @@ _IN_RESET = "it is in reset: its other registers hold nothing until it is made a
 
 @dataclass(frozen=True)
 class Seen:
-    """What is at a component's address.
+    """What was found at a component's address.
 
-    *component*: with the registers of the version it says it has. *control*: its tr??Control, None where it cannot be
-    read. *impl*, *version*: of tr??Impl, None where it tells nothing. *notes*: what the user should know. *usable*: it
-    is awake and what the description says, so that its other registers can be read.
+    *component*: with the registers of the version that it reports. *control*: its tr??Control, None if it cannot be
+    read. *impl*, *version*: of tr??Impl, None if it reports nothing. *notes*: notes for the user. *usable*: it is
+    active and of the described kind, so that its other registers can be read.
     """
 
     component: Component
@@ -77,18 +77,18 @@ class Seen:
 
     @property
     def can_be_tried(self) -> bool:
-        """Its fields can be written to find out what it can do: it is off, or in reset."""
+        """Whether its fields can be written to probe its capabilities: it is disabled, or in reset."""
         return self.control is not None and (not self.active or (self.usable and not self.flag("Enable")))
 
     def flag(self, name: str) -> bool:
-        """A bit of tr??Control, called without its prefix."""
+        """Return a bit of tr??Control, named without its prefix."""
         register, name = self.component.block.control, self.component.block.prefix + name
         return self.control is not None and name in register.by_name and bool(register.get(self.control, name))
 
 
 @contextmanager
 def linked(description: Description, connect: Connect) -> Iterator[Link]:
-    """A link to the target, whatever its harts do. Raises Unsupported for QEMU, and the transport's errors."""
+    """Provide a link to the target, whatever its harts do. Raises Unsupported for QEMU, and the transport's errors."""
     if description.qemu:
         raise Unsupported(f"{description.way} is no trace component and has no registers; `trace status` shows it")
     link = link_to(description, connect)
@@ -104,13 +104,13 @@ def linked(description: Description, connect: Connect) -> Iterator[Link]:
 
 
 def place(description: Description, found: AnyComponent) -> AnyComponent:
-    """Whose registers those of *found* are: sinks of before ratification are in an encoder or a funnel."""
+    """Return the component that has the registers of *found*: pre-ratification sinks are in an encoder or a funnel."""
     inside = "" if isinstance(found, Encoder | Funnel) else found.inside
     return description.component(inside) if inside else found
 
 
 def see(link: Link, found: AnyComponent) -> Seen:
-    """Look at a component: its state, kind and version. Raises what the transport raises when it is gone."""
+    """Read a component's state, kind and version. Raises the transport's errors when the link fails."""
     component = Component(link, found.base, RATIFIED[found.kind], found.name)
     try:
         control = read_stable(component, component.block.control)
@@ -140,7 +140,7 @@ def _identified(component: Component, found: AnyComponent, control: int) -> Seen
 
 
 def _of_version(component: Component, found: AnyComponent, major: int | None) -> Component:
-    """The component with the registers of that version, None: of what the description says."""
+    """Return the component with the registers of that version; None: those of the description."""
     if (getattr(found, "version", 1) if major is None else major) or found.kind not in PRE_RATIFIED:
         return component
     return Component(component.target, component.base, PRE_RATIFIED[found.kind], component.name)
@@ -149,7 +149,7 @@ def _of_version(component: Component, found: AnyComponent, major: int | None) ->
 def component_lines(
     link: Link, found: AnyComponent, *, everything: bool = False, progress: Progress = silent
 ) -> list[str]:
-    """The component's registers in words, a line each, below a title. Raises as `see`, and what *progress* raises."""
+    """Describe the component's registers, a line each, below a title. Raises as `see`, and what *progress* raises."""
     seen = see(link, found)
     component = seen.component
     text = [f"{found.name} at {found.base:#x}: {component.block.name}{_hart(found)}"]
@@ -166,7 +166,7 @@ def _hart(found: AnyComponent) -> str:
 
 
 def _unidentified(seen: Seen) -> Iterator[str]:
-    """What can be said of a component that is not awake, or not the one that should be there."""
+    """Yield texts about a component that is not active, or not of the described kind."""
     if seen.control is None:
         return
     if not seen.active:
@@ -183,7 +183,7 @@ _NOT_READ = "not read from a target: this stands for what was said of the trace 
 
 
 def captured_names(capture: Capture) -> tuple[str, ...]:
-    """Of what the capture has registers of."""
+    """Return the names of what the capture has registers of."""
     encoders = (encoder.in_force.name for encoder in capture.encoders)
     sinks = (sink.in_force.name for sink in capture.sinks)
     records = (records.in_force.name for records in capture.records)
@@ -191,7 +191,7 @@ def captured_names(capture: Capture) -> tuple[str, ...]:
 
 
 def captured_lines(capture: Capture, name: str, *, everything: bool = False) -> list[str]:
-    """The registers of the component called *name*, which there must be, below a title."""
+    """Describe the registers of the component called *name*, which must be there, below a title."""
     return [line for kind in (_encoders, _sinks, _records, _tandem) for line in kind(capture, name, everything)]
 
 
@@ -248,7 +248,7 @@ def _of_sink(found: SinkInForce) -> Mapping[Register, int]:
 def _component(
     name: str, found: RegisterBlock, base: int, more: str, values: Mapping[Register, int], everything: bool
 ) -> Iterator[str]:
-    """*base* 0: nobody read these registers."""
+    """Yield the lines of a component. *base* 0: nobody has read these registers."""
     yield f"{name}{f' at {base:#x}' if base else ''}: {found.name}{more}, in the capture"
     by_offset = {register.offset: value for register, value in values.items() if register.offset in found.by_offset}
     yield from (f"  {line}" for line in dump.dump(found, by_offset, everything))
@@ -270,7 +270,9 @@ def _tandem(capture: Capture, name: str, everything: bool) -> Iterator[str]:
 
 
 class Shown(NamedTuple):
-    """*csrs*: the hart's registers were used, so that what the debugger knows of them may be out of date."""
+    """The lines to show. *csrs*: the hart's registers were used, so that the debugger's cached values may be out of
+    date.
+    """
 
     lines: list[str]
     csrs: bool
@@ -278,9 +280,9 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True)
 class Wish:
-    """*names*: of components, none: all there are. *everything*: also optional registers that are 0.
+    """What to show. *names*: of components, none: all. *everything*: also optional registers that are 0.
 
-    *live*: those of the target, even if a capture is being looked at. *access*: the way to a hart's CSRs.
+    *live*: those of the target, even if a capture is open. *access*: how a hart's CSRs are accessed.
     """
 
     names: Sequence[str] = ()
@@ -297,7 +299,7 @@ def show(
     connect: Connect = OpenOcd,
     environ: Mapping[str, str] = os.environ,
 ) -> Shown:
-    """The registers of the capture that is looked at, else of the target.
+    """Return the registers of the capture that is open, else of the target.
 
     Raises BadOption, DescriptionError, the transport's errors, and what *progress* raises.
     """
@@ -324,7 +326,7 @@ def _live(
 
 
 def names(session: Session, context: Context, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """What `show` knows, without asking the target. Nothing is raised: it is for completion."""
+    """Return the names that `show` accepts, without reading the target. Raises nothing: it is for completion."""
     found = list(captured_names(session.capture())) if in_capture(session) else []
     found += [recorder.captured.in_force.name for recorder in ctr_records.recorders(session)]
     description = _description(context, environ, needed=False)
@@ -333,7 +335,7 @@ def names(session: Session, context: Context, environ: Mapping[str, str] = os.en
 
 
 def _description(context: Context, environ: Mapping[str, str], *, needed: bool) -> Description | None:
-    """The one that applies. Raises DescriptionError if it is *needed*."""
+    """Return the target description. Raises DescriptionError if it is *needed*."""
     try:
         return context.description(environ)
     except DescriptionError:
@@ -343,7 +345,7 @@ def _description(context: Context, environ: Mapping[str, str], *, needed: bool) 
 
 
 def _sorted(session: Session, wish: Wish) -> tuple[list[str], list[str]]:
-    """What is wanted of harts (those that record, unless others are named), and of trace components."""
+    """Return the requested harts (those that record, unless others are named), and the trace components."""
     recording = [recorder.captured.in_force.name for recorder in ctr_records.recorders(session)]
     wanted = list(dict.fromkeys(wish.names)) or recording
     harts = [name for name in wanted if ctr_records.hart_of(name) is not None]
@@ -351,7 +353,7 @@ def _sorted(session: Session, wish: Wish) -> tuple[list[str], list[str]]:
 
 
 def in_capture(session: Session) -> bool:
-    """Whether a capture is being looked at."""
+    """Return whether a capture is open."""
     return session.live is None and session.has_trace()
 
 
@@ -366,7 +368,7 @@ def _of_capture(session: Session, wish: Wish) -> list[str]:
 
 
 def _of_hart(session: Session, name: str, wish: Wish) -> list[str]:
-    """The CSRs of a hart that records, else of any."""
+    """Describe the CSRs of a hart, whether or not it records."""
     for recorder in ctr_records.recorders(session):
         if recorder.captured.in_force.name == name:
             tracing = session.live is not None and session.live.tracing
@@ -379,7 +381,7 @@ def _of_hart(session: Session, name: str, wish: Wish) -> list[str]:
 def _of_target(
     description: Description, wanted: Sequence[str], wish: Wish, progress: Progress, connect: Connect
 ) -> list[list[str]]:
-    """The components called *wanted*, all if there are none. What is inside of another one is shown with that."""
+    """Describe the components called *wanted*, all if there are none. One inside another is shown with that."""
     there = {component.name: component for component in description.components}
     for name in wanted:
         if name not in there:

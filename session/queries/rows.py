@@ -1,15 +1,15 @@
-"""The rows of a listing of a history: which rows it shows, what is in them, and what happened between them.
+"""The rows of a list of a history: which rows it shows, what is in them, and what happened between them.
 
-The arguments of a listing are those of gdb's `record instruction-history`, with the same errors in the same words,
-so that whoever knows gdb's command knows ours. They are checked against a transcript of gdb 13.1
+The arguments of a list are those of gdb's `record instruction-history`, with the same errors in the same words, so
+that users of gdb's command know this one. They are checked against a transcript of gdb 13.1
 (tests/data/gdb-transcripts), with two deliberate differences: numbers are not cut to 32 bits, and the number after
 the last one is out of bounds (in gdb it is the current instruction, for which gdb prints nothing at all). Numbers
 count the positions of a `History` from 1, gaps included. Ranges are half-open: *end* is the number after the last.
 
-Rows are for a program that formats them elsewhere: gdb, which may not have the code that ran. Annotations say what
-happened between them: traps, changes of context, times. Left out are places where nothing is missing and nothing
-happened to the program: where the history begins and ends, where it goes on after a gap, and where the debugger only
-halted the hart. `trace events` has them.
+Rows are for a program that formats them elsewhere: gdb, which may not have the code that ran. Annotations describe
+what happened between them: traps, changes of context, times. Places where nothing is missing and nothing happened to
+the program have none: where the history begins and ends, where it continues after a gap, and where the debugger only
+halted the hart. `trace events` lists them.
 """
 
 import re
@@ -29,18 +29,18 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 _RECORD, _LISTING = "branch trace record", "instruction-history"
 _NUMBERS = "numbers go from 1 to {}"
-ROWS = "rows of this list go from 1 to {} (behind @ is the number in the history)"
-"""Of a list that has numbers of its own, and shows those of another."""
+ROWS = "rows of this list go from 1 to {} (the number after @ is that in the history)"
+"""The listing mode for lists with numbers of their own that show rows of another list."""
 
 _NUMBER = re.compile(r"\s*([0-9]+)")
 
 
 class RangeError(RvtraceError):
-    """The argument of a history listing makes no sense, in gdb's words."""
+    """The range of a list is invalid; the message is gdb's."""
 
 
 class Selection(NamedTuple):
-    """The positions numbered *begin* to *end* - 1 are to be shown; *notice* is said instead when there are none."""
+    """The positions numbered *begin* to *end* - 1 are to be shown; *notice* is printed instead if there are none."""
 
     begin: int
     end: int
@@ -48,13 +48,13 @@ class Selection(NamedTuple):
 
 
 class Cursor:
-    """What the last listing showed, from which the next one goes on. One per history: gdb and the console share it.
+    """The page that was shown last, after which the next one begins. One per history: gdb and the console share it.
 
-    The first listing is around the *home*: where the user is in the past, or the end. It becomes the first again when
-    the home changes (gdb's record-btrace.c, record_btrace_target::insn_history and record_btrace_clear_histories).
+    The first page is around the *home*: the position in the past, or the end. After the home has changed, the next page
+    is a first page again (gdb's record-btrace.c, record_btrace_target::insn_history and record_btrace_clear_histories).
 
-    *record*: what gdb calls what is listed; *listing*: the command of gdb whose size it goes by, without "record";
-    *numbers*: what the numbers count, and that they go to {}.
+    *record*: gdb's name of what is listed; *listing*: the gdb command whose size applies, without "record"; *numbers*:
+    a text that says what the numbers count, and that they go to {}.
     """
 
     def __init__(self, record: str = _RECORD, listing: str = _LISTING, numbers: str = _NUMBERS) -> None:
@@ -63,16 +63,16 @@ class Cursor:
         self._home: int | None = None
 
     def reset(self) -> None:
-        """Forget what was shown: the history has changed and the next listing starts at its end again."""
+        """Forget the last page: the history has changed and the next page starts at its end again."""
         self._shown = None
 
     def select(self, args: str, size: int | None, length: int, home: int | None = None) -> Selection:
-        """What `record instruction-history ARGS` shows of *length* positions and move there; modifiers (/r) are not
-        part of *args*.
+        """Return what `record instruction-history ARGS` shows of *length* positions, and move there. Modifiers (/r) are
+        not part of *args*.
 
-        *size* is gdb's `record instruction-history-size`, None or 0 for unlimited. *home*: the number where the user
-        is in the past, *length* + 1 where all has run; None: in the present. Raises `RangeError`, which leaves the
-        cursor.
+        *size* is gdb's `record instruction-history-size`, None or 0 for unlimited. *home*: the number of the position
+        in the past, *length* + 1 after the last instruction; None: in the present. Raises `RangeError`, which does not
+        move the cursor.
         """
         if length == 0:
             raise RangeError("No trace.")
@@ -104,13 +104,13 @@ class Cursor:
         return Selection(begin, end, f"At the start of the {self._record}." if begin == end else None)
 
     def _from_home(self, first: int, size: int, length: int) -> Selection:
-        """From *first* behind the home on, filled up from the other side where the history ends."""
+        """Return a page from *first* after the home on, extended to the other side where the history ends."""
         begin = max(min((self._home or length + 1) + first, length + 1 - size), 1)
         return Selection(begin, min(begin + size, length + 1))
 
 
 def _explicit(args: str, size: int, listing: str) -> tuple[int, int]:
-    """`A`, `A,B`, `A,+N` and `A,-N`: the first number, and the one behind the last."""
+    """Parse `A`, `A,B`, `A,+N` and `A,-N`: return the first number, and the one after the last."""
     first, rest = _number(args)
     if not rest.startswith(","):
         _nothing_follows(rest)
@@ -132,7 +132,7 @@ def _explicit(args: str, size: int, listing: str) -> tuple[int, int]:
 
 
 def _within(begin: int, end: int, length: int, numbers: str) -> Selection:
-    """The end is cut silently, the beginning never."""
+    """Return the selection; an end that is too high is cut silently, a beginning is not."""
     if end <= begin:
         raise RangeError("Bad range.")
     if not 1 <= begin <= length:
@@ -144,7 +144,7 @@ def _number(text: str) -> tuple[int, str]:
     match = _NUMBER.match(text)
     if match is None:
         raise RangeError(f"Expected positive number, got: {text.lstrip()}.")
-    # 40 digits are beyond any history, and Python refuses to convert thousands.
+    # A number of 40 digits exceeds any history, and Python refuses to convert thousands.
     return int(match[1].lstrip("0")[:40] or "0"), text[match.end() :]
 
 
@@ -155,12 +155,12 @@ def _nothing_follows(text: str) -> None:
 
 Row = tuple[int, int] | tuple[int, None, str] | tuple[int, int, str, str | None, int]
 """(number, pc); (number, None, text) for a gap; (number, pc, bytes in hex, function, offset in it) for an instruction
-that is not of the ELF that was traced, but of the target's memory or of a process, with its function if it has one.
+that is not in the ELF that was traced, but in the target's memory or in a process, with its function if it has one.
 """
 
 
 def rows(history: History, program: ContextImages, begin: int, end: int) -> Iterator[Row]:
-    """The rows numbered *begin* to *end* - 1, from 1 on."""
+    """Yield the rows numbered *begin* to *end* - 1, which count from 1."""
     end = min(end, len(history) + 1)
     while begin < end:
         following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
@@ -172,7 +172,7 @@ def rows(history: History, program: ContextImages, begin: int, end: int) -> Iter
 
 
 def _stretch(history: History, image: Image, of_process: bool, begin: int, end: int) -> Iterator[Row]:
-    """Rows of one context."""
+    """Yield rows of one context."""
     known: dict[int, tuple[str, str | None, int] | None] = {}
     for number, pc in enumerate(history.pcs(begin - 1, end - 1), begin):
         if pc == GAP:
@@ -197,16 +197,16 @@ def _code(image: Image, pc: int) -> tuple[str, str | None, int] | None:
 AT_MOST = 8  # events listed at one place
 
 Place = tuple[int] | tuple[int, str, int]
-"""An address, and for code that is not of the ELF that was traced, its function and the offset in it."""
+"""An address, and for code that is not in the ELF that was traced, its function and the offset in it."""
 Said = tuple[str, str, Place | None, bool]
-"""Kind, text, for a trap where it hit, and whether the text says by itself what kind it is."""
+"""Kind, text, for a trap where it hit, and whether the text itself names the kind."""
 
 
 class Annotation(NamedTuple):
     """What happened before the row with this *number*, which is that of a row, or the one after the last.
 
-    time   known at this very place, None: not known, or not asked for
-    ticks  since the last time known before; less than 0 where the trace's clock was set back
+    time   the timestamp of this position, None: unknown, or not requested
+    ticks  since the previous timestamp; negative if the trace's clock was set back
     """
 
     number: int
@@ -218,7 +218,9 @@ class Annotation(NamedTuple):
 def annotations(
     history: History, program: ContextImages, begin: int, end: int, *, times: bool = True
 ) -> Iterator[Annotation]:
-    """What happened before the rows numbered *begin* to *end* - 1, and after the last row of all if that is there."""
+    """Yield what happened before the rows numbered *begin* to *end* - 1, and after the history's last row if that is
+    included.
+    """
     first, stop = begin - 1, min(end - 1, len(history))
     if stop == len(history) and first < stop:
         stop += 1
@@ -226,12 +228,12 @@ def annotations(
     stamps = _stamps(history, first, stop) if times else {}
     for position in sorted(said.keys() | stamps.keys()):
         time, ticks = stamps.get(position, (None, None))
-        if position in said or ticks != 0:  # that no time passed need not be said
+        if position in said or ticks != 0:  # it need not be reported that no time passed
             yield Annotation(position + 1, said.get(position, []), time, ticks)
 
 
 def _stamps(history: History, first: int, stop: int) -> dict[int, tuple[int, int | None]]:
-    """{position: (time, ticks since the one before)}."""
+    """Return {position: (time, ticks since the previous one)}."""
     positions, times = history.times.arrays
     begin, end = bisect_left(positions, first), bisect_left(positions, stop)
     before = [times[begin - 1] if begin else None, *times[begin:end]]
@@ -255,7 +257,7 @@ def _said(history: History, program: ContextImages, first: int, stop: int) -> di
 
 
 def _worth_saying(history: History, position: int, events: Sequence[Event]) -> list[Event]:
-    """Events at one position; contexts are told apart from these."""
+    """Return the events at one position that are reported; changes of context are reported apart from these."""
     if position < len(history) and history.pc(position) == GAP:
         return [event for event in events if event.kind not in GAP_KINDS and event.kind is not EventKind.CONTEXT]
     begins = position == 0 or history.pc(position - 1) == GAP
@@ -268,12 +270,14 @@ def _worth_saying(history: History, position: int, events: Sequence[Event]) -> l
 
 
 def _is_start(event: Event) -> bool:
-    """Decoding begins, and nothing else happens."""
+    """Return whether decoding begins, and nothing else happens."""
     return event.kind is EventKind.SYNC and not (isinstance(event.fact, Start) and event.fact.reason in MARKS)
 
 
 def _only_halted(events: Sequence[Event]) -> bool:
-    """The debugger halted the hart and let it go on. E-Trace does not say why tracing stops: nothing is missing."""
+    """Return whether the debugger halted and resumed the hart. E-Trace does not say why tracing stops: nothing is
+    missing.
+    """
     switched = [event.fact for event in events if event.kind in (EventKind.TRACE_OFF, EventKind.TRACE_ON)]
     return all(
         fact.reason in _HALTS and fact.open is None
@@ -288,7 +292,7 @@ _RESUMES = frozenset({StartReason.EXIT_FROM_DEBUG, StartReason.TRACING_STARTS})
 
 
 def said_of(history: History, program: ContextImages, event: Event) -> Said | None:
-    """What is said of one event; None: nothing is."""
+    """Return what is reported about one event; None: nothing."""
     events = history.events_between(event.position, event.position + 1)
     worth = event in _worth_saying(history, event.position, events)
     return _of_event(history, program, event) if worth else None
@@ -303,7 +307,7 @@ def _of_event(history: History, program: ContextImages, event: Event) -> Said:
 
 
 def _place(history: History, program: ContextImages, pc: int, position: int) -> Place:
-    """An address, as the program that ran at a position calls it."""
+    """Return an address in the program that ran at a position."""
     image = program.image_of(history.context_at(position))
     if image is program.base and image.path and not image.is_added(pc):
         return (pc,)
@@ -312,7 +316,7 @@ def _place(history: History, program: ContextImages, pc: int, position: int) -> 
 
 
 def _changes(history: History, first: int, stop: int) -> Iterator[tuple[int, str]]:
-    """(position from which on, what is different in the context)."""
+    """Yield (position, change of the context from there on)."""
     contexts = history.contexts
     begin = bisect_left(contexts, first, key=itemgetter(0))
     end = bisect_left(contexts, stop, key=itemgetter(0))
@@ -324,7 +328,7 @@ def _changes(history: History, first: int, stop: int) -> Iterator[tuple[int, str
 
 
 def _change(before: Context, now: Context) -> str:
-    """What is new, in words; all of it where something is not known any more."""
+    """Describe what is new in a context; the whole context if something is not known any more."""
     same_mode = (before.prv, before.virtual) == (now.prv, now.virtual)
     new = Context(
         None if same_mode else now.prv,

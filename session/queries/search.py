@@ -1,8 +1,7 @@
 """Places in a history, shown in pages: `trace events`, `trace gaps`, `trace find`, and the accesses of `trace data`.
 
-A row of what was found is (number, position, what is there, kind, text, from, to, time, trace byte). The position is
-numbered as in `trace history`; a place is [address], or [address, function, offset] for code that is not of the ELF
-that was traced, or None.
+A result row is (number, position, place, kind, text, from, to, time, trace byte). The position is numbered as in `trace
+history`; a place is [address], or [address, function, offset] for code that is not in the ELF that was traced, or None.
 """
 
 from bisect import bisect_left
@@ -23,7 +22,7 @@ from rvtrace_gdb.session.queries.rows import ROWS, Cursor, Selection
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 Where = tuple[int, int]
-"""Memory: its first byte, and how many; 0: all of what the program has there."""
+"""A range of memory: its first byte, and its size; 0: that of the program's object there."""
 
 NO_ACCESSES = "no data trace: the encoder sent no data packets (`trace start -format etrace -data` makes one)"
 
@@ -32,13 +31,13 @@ NO_TANDEM_ACCESSES = "no load, store or CSR instruction is in the trace"
 
 
 def absent(history: History) -> NoTrace:
-    """Why a history has no accesses."""
+    """Return an error that says why a history has no accesses."""
     return NoTrace(NO_ACCESSES if history.shadow is None else NO_TANDEM_ACCESSES)
 
 
 class AccessRow(NamedTuple):
-    """One line: its number, the instruction's number and address (None where they are not known), the byte of the
-    trace, and what was done.
+    """One line: its number, the instruction's number and address (None if unknown), the byte of the trace, and the
+    access.
     """
 
     number: int
@@ -64,11 +63,11 @@ class Accesses:
         return len(self._chosen)
 
     def is_of(self, history: History, where: Where | None) -> bool:
-        """Whether these are what is asked for now."""
+        """Return whether these are the accesses that are requested now."""
         return history is self._history and where == self._asked
 
     def select(self, args: str, size: int | None) -> Selection:
-        """Which of them `trace data ... ARGS` shows, as `trace history` does. Raises RangeError, NoTrace."""
+        """Return which accesses `trace data ... ARGS` shows, as `trace history` does. Raises RangeError, NoTrace."""
         if not self._history.accesses:
             raise absent(self._history)
         if not self._chosen:
@@ -76,7 +75,7 @@ class Accesses:
         return self._cursor.select(args, size, len(self._chosen))
 
     def rows(self, begin: int, end: int) -> list[AccessRow]:
-        """Those numbered *begin* to *end* - 1."""
+        """Return the accesses numbered *begin* to *end* - 1."""
         return [self._row(number) for number in range(max(begin, 1), min(end, len(self._chosen) + 1))]
 
     def _row(self, number: int) -> AccessRow:
@@ -94,7 +93,7 @@ class Accesses:
 
 
 def none_there(accesses: Iterable[Access], where: Where) -> str:
-    """What is said where none of *accesses* is to this memory."""
+    """Return the message if none of *accesses* is to this memory."""
     begin, size = where
     unknown = sum(access.address is None for access in accesses)
     text = f"No access to {size} byte{'s' if size > 1 else ''} at {begin:#x} is in the trace."
@@ -102,7 +101,7 @@ def none_there(accesses: Iterable[Access], where: Where) -> str:
 
 
 def size_at(address: int, image: Image) -> int:
-    """The bytes of the function or object that begins at an address by the symbols of the program, 1 if none does."""
+    """Return the size of the function or object whose symbol begins at an address, 1 if there is none."""
     symbols = (
         symbol.size
         for elf, bias in image.elves
@@ -123,16 +122,18 @@ KINDS: Mapping[str, Callable[[Event], bool]] = {
     "exception": lambda event: isinstance(event.fact, Trap) and event.fact.may_be_exception,
     "interrupt": lambda event: isinstance(event.fact, Trap) and event.fact.may_be_interrupt,
 }
-"""What `trace events` can be asked for. A trap of which the trace does not say which of both it is counts as both."""
+"""The kinds of events that `trace events` accepts. A trap whose kind the trace does not say counts as both kinds."""
 
 
 class BadQuestion(RvtraceError):
-    """What is to be found is nothing there could be."""
+    """The question cannot have an answer."""
 
 
 class Row(NamedTuple):
-    """See the module. *kind*: of `KINDS`, or "execution". *source*: for a trap where it hit, else what ran before.
-    *target*: where it went on behind a gap. None: not known, or not said by this kind. *facts*: of an event, named.
+    """A result, see the module. *kind*: of `KINDS`, or "execution". *source*: for a trap where it hit, else what ran
+    before.
+
+    *target*: where execution continued after a gap. None: unknown, or not applicable. *facts*: of an event, by name.
     """
 
     number: int
@@ -148,17 +149,17 @@ class Row(NamedTuple):
 
 
 Searching = Callable[[Wanted], Search]
-"""Looks for something in the history that is asked about."""
+"""Searches the history that the question is about."""
 
 
 class Question(Protocol):
-    """What is to be found."""
+    """A search."""
 
     def answer(self, history: History, program: ContextImages, search: Searching) -> "Answer": ...
 
 
 class Answer(Protocol):
-    """What was found, by number from 0 on. *none*: said when it is nothing."""
+    """The results, by number from 0 on. *none*: the message if there are none."""
 
     none: str
 
@@ -167,14 +168,14 @@ class Answer(Protocol):
     def row(self, number: int) -> Row: ...
 
     def position(self, number: int) -> int:
-        """Where it is in the history; positions rise with the numbers."""
+        """Return the position of a result in the history; positions increase with the numbers."""
 
     def before(self, position: int) -> int:
-        """How many are before a position."""
+        """Return how many results are before a position."""
 
 
 class Events(NamedTuple):
-    """The events of some *kinds* (see `KINDS`), of all if there are none. Raises `BadQuestion`."""
+    """A search for events of some *kinds* (see `KINDS`), all if there are none. Raises `BadQuestion`."""
 
     kinds: tuple[str, ...] = ()
 
@@ -186,7 +187,7 @@ class Events(NamedTuple):
 
 
 class Gaps(NamedTuple):
-    """What is missing: the gaps of the history, and losses where nothing had run yet."""
+    """A search for missing trace: the gaps of the history, and losses before the first instruction."""
 
     def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
         causes = (event for event in history.events if event.kind in GAP_KINDS)
@@ -196,9 +197,11 @@ class Gaps(NamedTuple):
 
 
 class Executions(NamedTuple):
-    """Instructions that ran: that at *first* and those at *others*, or with *last* each arrival in between, or each
-    entry of the function that begins at *first*, of *functions* that begin elsewhere, and what ran at *others*.
-    *name*: what the user calls it.
+    """A search for executions: of the instructions at *first* and *others*; with *last*, of each arrival in the range
+    from *first* to *last*; or of each entry of the function at *first*, of *functions* elsewhere, and of the
+    instructions at *others*.
+
+    *name*: the user's expression.
     """
 
     name: str
@@ -214,13 +217,13 @@ class Executions(NamedTuple):
         return _Executions(history, program, self, found)
 
     def comes(self, pc: int, history: History, program: ContextImages) -> bool:
-        """Whether one more begins with the instruction at *pc*, if that runs behind what the history has."""
+        """Return whether the instruction at *pc*, if it runs after the history, begins one more execution."""
         last = history.pc(len(history) - 1) if len(history) else GAP
         wanted = (one for one in self._wanted(program) if pc in one.addresses)
         return any(last == GAP or last not in one.not_after for one in wanted)
 
     def _wanted(self, program: ContextImages) -> list[Wanted]:
-        """Apart what is to be looked for in different ways."""
+        """Return the searches for addresses, ranges and functions."""
         if self.last is not None:
             return [arrivals(self.first, self.last)]
         if not self.function:
@@ -232,7 +235,7 @@ class Executions(NamedTuple):
 
 
 class Found:
-    """The answer to *question* about a history, shown in pages. *calls* gives those of it, where they were found."""
+    """The answer to *question* about a history, shown in pages. *calls* returns the history's calls."""
 
     def __init__(
         self,
@@ -254,55 +257,55 @@ class Found:
 
     @property
     def none(self) -> str:
-        """What is said when nothing was found."""
+        """The message if nothing was found."""
         return self._answer.none
 
     def is_of(self, history: History, question: Question) -> bool:
-        """Whether this is what is asked for now."""
+        """Return whether this is the answer to the question that is asked now."""
         same = type(question) is type(self._question) and question == self._question
         return history is self.history and same
 
     def select(self, args: str, size: int | None) -> Selection:
-        """Which of them are shown, as `trace history` does. Raises RangeError."""
+        """Return which results are shown, as `trace history` does. Raises RangeError."""
         if not len(self):
             return Selection(1, 1, self._answer.none)
         return self._cursor.select(args, size, len(self))
 
     def position(self, number: int) -> int:
-        """Where in the history the one with this number is. Raises BadQuestion."""
+        """Return the position in the history of the result with this number. Raises BadQuestion."""
         if not 1 <= number <= len(self):
             raise BadQuestion(f"there is no number {number} in the list, which has {len(self)}")
         return self._answer.position(number - 1)
 
     def nearest(self, position: int, direction: int) -> int | None:
-        """The position of the last one before a position, or with direction 1 of the first one behind it."""
+        """Return the position of the last result before a position, or with direction 1 of the first one after it."""
         i = self._answer.before(position) - 1 if direction < 0 else self._answer.before(position + 1)
         return self._answer.position(i) if 0 <= i < len(self) else None
 
     def rows(self, begin: int, end: int) -> list[Row]:
-        """Those numbered *begin* to *end* - 1."""
+        """Return the results numbered *begin* to *end* - 1."""
         return [self._answer.row(number - 1) for number in range(max(begin, 1), min(end, len(self) + 1))]
 
 
 class _Places:
-    """What addresses at positions of a history are called."""
+    """The places of addresses at positions of a history."""
 
     def __init__(self, history: History, program: ContextImages) -> None:
         self.history, self._program = history, program
 
     def at(self, position: int) -> Place | str:
-        """What is at a position."""
+        """Return the place of the instruction at a position."""
         if position >= len(self.history):
             return AT_END
         pc = self.history.pc(position)
         return AT_GAP if pc == GAP else self.of(pc, position)
 
     def before(self, position: int) -> Place | str:
-        """What ran before what is at a position."""
+        """Return the place of the instruction before a position."""
         return self.at(position - 1) if position else STARTS
 
     def of(self, pc: int, position: int) -> Place:
-        """An address, as the program at a position calls it."""
+        """Return the place of an address in the program at a position."""
         image = self._program.image_of(self.history.context_at(min(position, len(self.history) - 1)))
         if image is self._program.base and image.path and not image.is_added(pc):
             return (pc,)
@@ -311,7 +314,7 @@ class _Places:
 
 
 class _Events:
-    """Events, each with what is said behind its own words."""
+    """Events, each with the text that follows its own."""
 
     def __init__(
         self, history: History, program: ContextImages, events: Sequence[tuple[Event, str]], none: str
@@ -371,7 +374,7 @@ def _known(kind: str) -> str:
 
 
 def _is_gap(history: History, causes: Collection[Event]) -> bool:
-    """Whether something is missing here: that tracing stops where the history ends is not."""
+    """Return whether something is missing here: the end of tracing at the end of the history is no gap."""
     position = next(iter(causes)).position
     if position < len(history) and history.pc(position) == GAP:
         return True
@@ -379,7 +382,7 @@ def _is_gap(history: History, causes: Collection[Event]) -> bool:
 
 
 def _gap(causes: Sequence[Event]) -> tuple[Event, str]:
-    """What is said of a gap: its first cause, as in the listing, and where it ends."""
+    """Return the text of a gap: its first cause, as in the list, and where it ends."""
     more = len(causes) - 1
     text = f" (and {more} more: `trace events` has them)" if more else ""
     whole = causes[0]._replace(next_pc=_last_known(event.next_pc for event in causes), end=causes[-1].end)

@@ -1,7 +1,7 @@
-"""Who wrote a register or some memory last: `trace who-wrote`.
+"""The last writer of a register or some memory: `trace who-wrote`.
 
-`Moment` answers for a tandem trace. `stored` answers for a data trace, which does not tell the addresses of all
-stores, and no registers. Groups are counted from 0 here; whoever shows them counts from 1, as `trace dump` does.
+`Moment` answers for a tandem trace. `stored` answers for a data trace, which does not have the addresses of all stores,
+and no registers. Groups are counted from 0 here; they are shown counted from 1, as in `trace dump`.
 """
 
 from bisect import bisect_right
@@ -20,26 +20,26 @@ from rvtrace_gdb.decode.tandem.state import State
 from rvtrace_gdb.decode.tandem.wording import register_name
 
 PC = -1
-"""Stands for the pc where a register is asked for."""
+"""The number of the pc as a register."""
 
 INSTRUCTION, TRAP, RESET, OUTSIDE = "instruction", "trap", "reset", "outside"
 """What a writer is. OUTSIDE: a debugger, a loader, an interrupt line: not the hart itself."""
 
 _ELSEWHERE = ("In which address space loads and stores were there, or are here, is not known: it may be other memory.",)
-_WINDOW = 32  # bytes around a store whose values are told, so that what they are part of can be shown
+_WINDOW = 32  # bytes around a store whose values are returned, to show the object that they are part of
 
 
 class Written(NamedTuple):
-    """The last write to what was asked about.
+    """The last write to the requested register or memory.
 
-    kind      of the constants above
-    position  of the instruction; of what is none, of the one behind it
+    kind      one of the constants above
+    position  of the instruction; if the writer is none, of the next instruction
     group     of a tandem trace, None for others
-    register  its number, None for memory; *told*: the register that was written, if it is one that shares bits with it
-    store     what was stored, in the addresses of the question
-    old, new  of a register; of the bytes stored that are part of what was asked about
-    window    (address, bytes before, bytes after): memory around it that is part of what was asked about
-    doubts    why it may not be the last one, or may not hold: lines
+    register  its number, None for memory; *told*: the register that was written, if it is another that shares bits
+    store     the store, in the addresses of the request
+    old, new  values before and after: of the register, or of the stored bytes that were requested
+    window    (address, bytes before, bytes after): memory around the store within what was requested
+    doubts    lines that say why it may not be the last writer, or why the value may be wrong
     """
 
     kind: str
@@ -55,8 +55,9 @@ class Written(NamedTuple):
 
 
 class Moment:
-    """Right before position *position* of a history; its length: after all of it. *below*: only writers of groups (in a
-    data trace, positions) below this one are looked for.
+    """The moment before position *position* of a history; its length: the end.
+
+    *below*: only writers of groups (in a data trace, positions) below this one are searched.
     """
 
     def __init__(self, tandem: Tandem, position: int, below: int | None = None) -> None:
@@ -65,7 +66,9 @@ class Moment:
         self._last = self._now.group if below is None else min(below - 1, self._now.group)
 
     def register(self, number: int) -> Written | None:
-        """Who wrote a register last, by its Debug Specification number, or `PC`. None: nobody in the trace."""
+        """Return the last writer of a register, by its Debug Specification number, or `PC`. None: there is none in the
+        trace.
+        """
         if number == PC:
             return self._pc()
         then = State(self._index, self._last)
@@ -78,17 +81,17 @@ class Moment:
         return self._made(writer.group)._replace(register=number, told=told, old=old, new=new, doubts=doubts)
 
     def memory(self, address: int, size: int) -> Written | None:
-        """Who stored last to one of some bytes. The address is as loads and stores have it at this moment."""
+        """Return the last store to one of some bytes. Loads and stores of this moment use the address."""
         found = [it for piece in _pages(address, size) if (it := self._in_page(*piece)) is not None]
         return max(found, key=lambda it: it.group or 0, default=None)
 
     def loaded(self, address: int, size: int) -> bytes | None:
-        """What loads have read there, of bytes nobody stored to."""
+        """Return what loads have read there, if no store to any of these bytes is in the trace."""
         found = self._now.memory(address, size, loads=True)
         return None if None in found else bytes(byte or 0 for byte in found)
 
     def _made(self, group: int) -> Written:
-        """Who made a group."""
+        """Return the writer of a group."""
         tandem, index, history = self._tandem, self._index, self._tandem.history
         position = _behind_gap(history, tandem.position_of(group))
         if index.retired[group]:
@@ -99,7 +102,7 @@ class Moment:
         return Written(RESET if group in index.resets else OUTSIDE, position, group)
 
     def _pc(self) -> Written | None:
-        """The last instruction or trap: all of them write it."""
+        """Return the last instruction or trap: all of them write the pc."""
         for group in range(self._last, -1, -1):
             made = self._made(group)
             if made.kind != OUTSIDE:
@@ -109,7 +112,7 @@ class Moment:
         return None
 
     def _told(self, number: int, group: int) -> int | None:
-        """The register that a group wrote, where that is another one with the same bits."""
+        """Return the register that a group wrote, if it is another one with the same bits."""
         changed = self._tandem.changed(group)
         if number in changed:
             return None
@@ -133,14 +136,14 @@ class Moment:
         return [it.why for it in self._index.breaks if group < it.group <= self._last + 1]
 
     def _lost(self, group: int) -> Iterator[str]:
-        """What is missing between a group and this moment."""
+        """Yield what is missing between a group and this moment."""
         lost = self._breaks(group)
         if lost:
             more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
             yield f"Something is missing since ({lost[0]}{more}): it may have been written there."
 
     def _in_page(self, address: int, size: int) -> Written | None:
-        """As `memory`, of bytes of one page."""
+        """Return the last store, as `memory`, to bytes of one page."""
         physical = self._now.physical_address(address)
         own, there = (self._now.space, address) if physical is None else (PHYSICAL, physical)
         other = PHYSICAL if own == UNKNOWN else UNKNOWN
@@ -151,7 +154,7 @@ class Moment:
         return max((it for it in found if it is not None), key=lambda it: it.group or 0, default=None)
 
     def _in_space(self, space: int, there: int, address: int, size: int, doubts: tuple[str, ...]) -> Written | None:
-        """As `memory`, of bytes that are at *there* in an address space."""
+        """Return the last store, as `memory`, to bytes at *there* in an address space."""
         then = State(self._index, self._last)
         stores = then.place(there, space=space).writes.last(then.group, there, size)
         known = [store for store in stores if store is not None]
@@ -165,7 +168,7 @@ class Moment:
         return self._with_values(made, address - there, store, (there, size), space)
 
     def _with_values(self, made: Written, shift: int, store: Store, asked: tuple[int, int], space: int) -> Written:
-        """With what was there before and after. *shift*: of the addresses of the question to those of memory."""
+        """Return the writer with the values before and after. *shift*: from requested addresses to memory addresses."""
         group = store.group
         begin, end = max(store.address, asked[0]), min(store.address + store.size, asked[0] + asked[1])
         first = max(asked[0], (begin & -_WINDOW))
@@ -193,14 +196,14 @@ class Moment:
 
 
 def _together(stores: Sequence[Store]) -> Store:
-    """Stores of one group, to what was asked about, as one."""
+    """Join stores of one group to the requested memory."""
     begin, end = min(store.address for store in stores), max(store.address + store.size for store in stores)
     value = None if any(store.value is None for store in stores) else stores[0].value
     return Store(stores[0].group, begin, end - begin, value)
 
 
 def _behind_gap(history: History, position: int) -> int:
-    """Of a group behind a gap the history gives the position of the gap."""
+    """Return the position of the instruction after a gap: the history gives the gap's position for such a group."""
     if position < len(history) and history.pc(position) == GAP:
         return position + 1
     return position
@@ -221,7 +224,7 @@ def _number(data: Sequence[int | None]) -> int | None:
 
 
 def name_of(register: int) -> str:
-    """A register as people know it."""
+    """Return a register's usual name."""
     return "pc" if register == PC else register_name(register)
 
 
@@ -229,8 +232,8 @@ _NO_PLACE = "Which instruction it was is not known: one from this one on."
 
 
 def stored(history: History, position: int, address: int, size: int) -> tuple[Written | None, int]:
-    """Who stored last to some bytes before a position, by the accesses of a data trace; and how many stores before it
-    and since, of which the address is not known.
+    """Return the last store to some bytes before a position, from the accesses of a data trace; and how many stores
+    after it, and before the position, have an unknown address.
     """
     unknown = 0
     accesses = history.accesses
@@ -254,7 +257,7 @@ def stored(history: History, position: int, address: int, size: int) -> tuple[Wr
 
 
 def _part(store: Store, address: int, size: int) -> int | None:
-    """The bytes of a store that were asked about."""
+    """Return the bytes of a store that were requested."""
     if store.value is None:
         return None
     data = store.value.to_bytes(store.size, "little")
