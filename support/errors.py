@@ -1,7 +1,7 @@
-"""The root of rvtrace's exceptions, and the progress of long work.
+"""The base class of rvtrace's exceptions, and the progress of long work.
 
 A user sees `str(error)`, one line, never a traceback: it names what is wrong, where (byte offset, register, address,
-file) and what to do. Leaves live in the room that raises them and keep their facts as attributes.
+file) and what to do. Subclasses are defined in the room that raises them and keep their facts as attributes.
 
 Long work takes a `Progress` and calls it now and then (a few times a second is enough), without knowing who watches.
 The watcher draws it, ignores it, or raises `Cancelled` from it to stop the work; so one hook serves both "show" and
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class RvtraceError(Exception):
-    """Anything the user can be told in one line."""
+    """An error that a user understands in one line."""
 
 
 class Cancelled(RvtraceError):
@@ -23,14 +23,14 @@ class Cancelled(RvtraceError):
 
 
 class Progress(Protocol):
-    """*done* of *total*, None: not known.
+    """Receives the progress of long work: *done* of *total*, None: not known.
 
     A label may end with the unit in brackets, "encoding (instructions)"; without one it is bytes. (ms), and (parts), of
-    which only the share means something, are units too. Where there is nothing to count, *done* is 0, *total* None.
+    which only the ratio is meaningful, are units too. If there is nothing to count, *done* is 0, *total* None.
     """
 
     def __call__(self, label: str, done: int, total: int | None = None) -> None: ...
 
 
 def silent(label: str, done: int, total: int | None = None) -> None:
-    """The watcher nobody asked for."""
+    """Ignore the progress."""

@@ -1,6 +1,6 @@
-"""Files that are written whole or not at all, and folders in which nobody else can put anything.
+"""Files that are written whole or not at all, and folders to which nobody else can write.
 
-A file that is written is for the same people to read as before. Private folders are for code that is loaded, and for
+A written file stays readable for the same people as before. Private folders are for code that is loaded, and for
 sockets.
 """
 
@@ -22,7 +22,7 @@ _UNMAPPED = 65534  # owners that a container does not know are shown as this one
 
 
 class NotPrivate(RvtraceError):
-    """*folder* is not only ours; *problem*: why."""
+    """*folder* is accessible to others; *problem*: why."""
 
     def __init__(self, folder: Path, problem: str) -> None:
         self.folder, self.problem = folder, problem
@@ -30,7 +30,7 @@ class NotPrivate(RvtraceError):
 
 
 def private_folder(folder: Path) -> Path:
-    """*folder*, made if it is not there, for its owner alone. Raises NotPrivate, OSError."""
+    """Return *folder*, created if it does not exist, for its owner alone. Raises NotPrivate, OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = os.lstat(folder)
     if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and found.st_mode & 0o022:
@@ -40,9 +40,9 @@ def private_folder(folder: Path) -> Path:
 
 
 def check_private(folder: Path) -> None:
-    """Raises NotPrivate where somebody else can put something into *folder*, or another folder in its place; OSError.
+    """Raise NotPrivate if another user can put something into *folder*, or another folder in its place. Raises OSError.
 
-    Root can anyway. In a folder with the sticky bit, as /tmp is, what others own stays where it is.
+    Root always can. In a folder with the sticky bit, such as /tmp, files of other owners stay where they are.
     """
     real = Path(os.path.realpath(folder))
     for place in (real, *real.parents):
@@ -54,7 +54,7 @@ def check_private(folder: Path) -> None:
 
 
 def is_ours(file: Path) -> bool:
-    """Whether *file* is a plain file that nobody else can have written."""
+    """Return whether *file* is a plain file that no other user can have written."""
     try:
         found = os.lstat(file)
     except OSError:
@@ -64,7 +64,10 @@ def is_ours(file: Path) -> bool:
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where what can be made again is kept (XDG Base Directory Specification); it may not be there, nor be private."""
+    """Return the folder for data that can be recreated (XDG Base Directory Specification).
+
+    It may not exist, nor be private.
+    """
     named, home = environ.get("XDG_CACHE_HOME", ""), environ.get("HOME", "")
     if named.startswith("/"):
         return Path(named, "rvtrace")
@@ -74,7 +77,7 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 class OutputError(RvtraceError):
-    """A file that cannot be written. *path*: its name; *problem*, *why*: what the system says."""
+    """A file that cannot be written. *path*: its name; *problem*, *why*: the system's reason."""
 
     def __init__(self, path: str, error: OSError) -> None:
         self.path = path
@@ -84,7 +87,7 @@ class OutputError(RvtraceError):
 
 
 class _File(FileIO):
-    """Raises OutputError where it cannot be written: what else goes wrong meanwhile is not taken for it."""
+    """A file that raises OutputError if it cannot be written, which tells that from other errors."""
 
     def __init__(self, file: str | Path, mode: str, path: str, opener: Callable[[str, int], int] | None = None) -> None:
         self._path = path
@@ -101,7 +104,7 @@ class _File(FileIO):
 
 @contextmanager
 def _of(path: str) -> Iterator[None]:
-    """What the system refuses here is of the file *path*. Raises OutputError."""
+    """Raise OutputError, with the name of the file *path*, for what the system refuses in this context."""
     try:
         yield
     except OSError as error:
@@ -110,12 +113,12 @@ def _of(path: str) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: str, like: str | None = None) -> Iterator[BinaryIO]:
-    """A file to write to, which becomes *path* when the context ends without an exception; `-` is standard output.
+    """Yield a file to write to, which becomes *path* when the context ends without an exception; `-` is standard
+    output.
 
-    Pipes and devices are written to as they are, and never replaced; of a symbolic link, what it leads to is. A file
-    that was there keeps its mode and, where that can be, its owner and group; a new one has those of *like*, if that is
-    there, else what the umask says. Raises OutputError, of that file alone: what else
-    goes wrong meanwhile is passed on.
+    Pipes and devices are written to directly, and never replaced; for a symbolic link, its target is. An existing file
+    keeps its mode and, if possible, its owner and group; a new one has those of *like*, if that exists, else what the
+    umask says. Raises OutputError for that file alone: any other exception is passed on.
     """
     if path == "-":
         yield sys.stdout.buffer
@@ -133,7 +136,7 @@ def replacing(path: str, like: str | None = None) -> Iterator[BinaryIO]:
 
 
 def keep(path: str | None, inputs: Iterable[str | None]) -> None:
-    """What is read stays: *path*, None for no file, is not written if it is one of *inputs*. Raises OutputError."""
+    """Protect files that are read: *path* (None for no file) must not be one of *inputs*. Raises OutputError."""
     for name in inputs:
         with suppress(OSError, ValueError):
             if path and name and os.path.isfile(path) and os.path.samefile(path, name):
@@ -141,13 +144,13 @@ def keep(path: str | None, inputs: Iterable[str | None]) -> None:
 
 
 def write(path: str, content: bytes) -> None:
-    """The whole of a file, as `replacing`. Raises OutputError."""
+    """Write a whole file, as `replacing` does. Raises OutputError."""
     with replacing(path) as file:
         file.write(content)
 
 
 def opener_beside(path: str) -> Callable[[str, int], int]:
-    """An `opener` for a new file that holds what *path* will: whoever cannot read the one cannot read the other."""
+    """Return an `opener` for a new file with the content of *path*: only those who can read *path* can read it."""
     before = _status(path)
     return _by_umask if before is None else lambda name, flags: _opened(name, flags, before)
 
@@ -174,7 +177,7 @@ def _through_temporary(path: str, like: str | None) -> Iterator[BinaryIO]:
 
 
 def _status(path: str | Path) -> os.stat_result | None:
-    """Of a file, if it is there."""
+    """Return the status of a file, None if it does not exist."""
     with suppress(OSError, ValueError):
         found = os.stat(path)
         return found if stat.S_ISREG(found.st_mode) else None
@@ -186,7 +189,7 @@ def _by_umask(name: str, flags: int) -> int:
 
 
 def _private(name: str, flags: int) -> int:
-    """Nobody else reads what is being written: who may, is known when it is whole."""
+    """Create a file that only its owner can read: its final access rights are set when it is complete."""
     return os.open(name, flags, 0o600)
 
 
@@ -197,7 +200,9 @@ def _opened(name: str, flags: int, before: os.stat_result) -> int:
 
 
 def _keep_access(file: int, before: os.stat_result) -> None:
-    """Owner, group and mode as they were. A group that cannot be kept gets no more than everybody has."""
+    """Give a file the owner, group and mode it had. If the group cannot be kept, it gets no more
+    rights than everybody.
+    """
     mode = stat.S_IMODE(before.st_mode)
     for owner in (before.st_uid, -1):  # only root gives files away; a group, who is in it
         with suppress(OSError):

@@ -1,7 +1,7 @@
-"""The operating system: what it refuses, the memory there is, and the start of a process.
+"""The operating system: what it refuses, how much memory there is, and the start of a process.
 
-A refusal is told to people: what it is, and with what. Memory may not be enough, and can be limited. The start of a
-process is mostly loading modules.
+A refusal becomes a message: what was refused, and with which file. Memory may not be enough, and can be limited. The
+start of a process mostly consists of imports.
 """
 
 import errno
@@ -25,7 +25,7 @@ _OF_THE_MACHINE = {*_REMEDIES, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROF
 
 
 def refusal(error: OSError) -> str:
-    """What has gone wrong, and with which file, if the system says."""
+    """Return what went wrong, and with which file, if the system names one."""
     why = error.strerror or str(error)
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else error.filename
     where = "" if name is None else f"{name}: "
@@ -33,20 +33,21 @@ def refusal(error: OSError) -> str:
 
 
 def is_refusal(error: OSError) -> bool:
-    """Whether a user can do something about it: it is of a file with a name, or a limit of the machine. What else the
-    system refuses was not to be asked.
+    """Return whether a user can do something about an error: it concerns a named file, or a limit of the machine.
+
+    Any other refusal of the system is a bug in the caller.
     """
     return error.filename is not None or error.errno in _OF_THE_MACHINE
 
 
 _RESOURCE: Any = import_module("resource") if os.name == "posix" else None
-"""Loaded now: when memory is short, nothing more can be."""
+"""Imported in advance: when memory is short, imports fail."""
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class OutOfMemory(RvtraceError):
-    """What was asked for needs more memory than there is."""
+    """The request needs more memory than there is."""
 
     def __init__(self) -> None:
         limit = _limit()
@@ -59,7 +60,7 @@ class OutOfMemory(RvtraceError):
 
 
 def memory_size(count: int) -> str:
-    """A number of bytes, for people."""
+    """Return the text for a number of bytes."""
     power = min(max(count.bit_length() - 1, 0) // 10, 3)
     unit = ("bytes", "KiB", "MiB", "GiB")[power]
     whole, rest = divmod(count, 1 << 10 * power)
@@ -67,13 +68,13 @@ def memory_size(count: int) -> str:
 
 
 def bytes_of(text: str) -> int | None:
-    """The bytes that "512M" or "4G" stand for; None for what is no such number."""
+    """Return the number of bytes that "512M" or "4G" stand for; None for any other text."""
     found = re.fullmatch(r"([0-9]{1,15})([KMGT]?)(?:i?B)?", text.strip(), re.ASCII | re.IGNORECASE)
     return None if found is None else int(found[1]) * _UNITS[found[2].upper()]
 
 
 class BadLimit(RvtraceError):
-    """A limit that is no number of bytes. *name*: of the environment variable."""
+    """A limit that is not a number of bytes. *name*: of the environment variable."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"${name} is {text!r}, which is no number of bytes: 512M or 4G, say")
@@ -81,7 +82,7 @@ class BadLimit(RvtraceError):
 
 
 def limit_of(environ: Mapping[str, str], name: str, default: int) -> int:
-    """What the environment variable *name* says. Raises BadLimit."""
+    """Return the number of bytes in the environment variable *name*. Raises BadLimit."""
     text = environ.get(name, "")
     found = bytes_of(text) if text else default
     if found is None:
@@ -90,7 +91,7 @@ def limit_of(environ: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _limit() -> int | None:
-    """Of the address space, if there is one."""
+    """Return the limit of the address space, None if there is none."""
     if _RESOURCE is None:
         return None
     soft = int(_RESOURCE.getrlimit(_RESOURCE.RLIMIT_AS)[0])
@@ -99,9 +100,9 @@ def _limit() -> int | None:
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """What is loaded inside stays: Python's search for garbage, which would take a fifth of the time, leaves it alone.
+    """Exclude what is imported in this context from garbage collection, which would take a fifth of the time.
 
-    For programs at their beginning: of what has been made before, nothing is searched any more, either.
+    For programs at their beginning: what was created before is excluded, too.
     """
     gc.disable()
     try:

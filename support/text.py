@@ -1,7 +1,7 @@
-"""Text for the user: from somebody else's file, fit to be shown; and lines that carry facts for programs.
+"""Text for the user: text from other people's files, made safe to show; and lines that carry facts for programs.
 
-A `Line` says more than words to a program: what kind it is, and what it tells. Code that shows lines knows by their
-type which ones are about what goes wrong, and programs get the facts beside the words.
+A `Line` carries more than text for a program: its kind, and its facts. Code that shows lines recognizes by their type
+which ones are about problems, and programs get the facts beside the text.
 """
 
 import os
@@ -21,7 +21,9 @@ def printable(text: str) -> str:
 
 
 def columns(text: str) -> str:
-    r"""As `printable`, of a line whose tabs part its columns. It may end with \r, as rows of CSV do."""
+    r"""Return the same as `printable` for a line with tabs between its columns. It may end with \r,
+    as rows of CSV do.
+    """
     if text.replace("\t", "").isprintable():
         return text
     line = text.removesuffix("\r")
@@ -29,7 +31,7 @@ def columns(text: str) -> str:
 
 
 def rows(lines: Sequence[str]) -> str:
-    """Lines, each with its end, and as `columns`: whatever is in them, no row becomes two and none obeys."""
+    """Return lines, each with its end, made safe as by `columns`: no content can split a row or control a terminal."""
     text = "\n".join(lines)
     if text.count("\n") != len(lines) - 1 or not text.replace("\n", "").replace("\t", "").isprintable():
         text = "\n".join(map(columns, lines))
@@ -45,7 +47,9 @@ def _escaped(character: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value of a TOML or JSON file, as Python writes it; a number that Python does not write is called too long."""
+    """Return a value of a TOML or JSON file, as Python writes it; a number that Python does not write is called too
+    long.
+    """
     try:
         return repr(value)
     except ValueError:
@@ -53,8 +57,9 @@ def shown(value: object) -> str:
 
 
 def why_not(error: Exception) -> str:
-    """Why a file with some name cannot be opened, or a host with some name not be reached. *error*: OSError, ValueError
-    or OverflowError.
+    """Return why a file with some name cannot be opened, or a host with some name cannot be reached.
+
+    *error*: OSError, ValueError or OverflowError.
     """
     if isinstance(error, UnicodeError):
         return "there can be no such name: it has a character that is none, or too many of them"
@@ -64,7 +69,7 @@ def why_not(error: Exception) -> str:
 
 
 def is_file_name(text: str) -> bool:
-    """Whether some file could be called that."""
+    """Return whether some file could have that name."""
     try:
         return "\0" not in text and os.fsencode(text) != b""
     except UnicodeEncodeError:
@@ -72,17 +77,19 @@ def is_file_name(text: str) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Whether *text* is a decimal number: digits that `int` takes, and not thousands of them."""
+    """Return whether *text* is a decimal number: digits that `int` accepts, and not thousands of them."""
     return text.isascii() and text.isdecimal() and len(text) <= _DIGITS
 
 
 def number_in(text: str) -> int:
-    """The value of digits, hexadecimal behind 0x, else decimal, whatever zeros are before them. Raises ValueError."""
+    """Return the value of digits, hexadecimal after 0x, else decimal, whatever zeros precede them.
+    Raises ValueError.
+    """
     return int(text, 16 if text[:2] in ("0x", "0X") else 10)
 
 
 class Line(str):
-    """A line for the user. *facts*: what it tells, by name."""
+    """A line for the user. *facts*: its facts, by name."""
 
     facts: Mapping[str, Any]
 
@@ -93,14 +100,14 @@ class Line(str):
 
 
 class Problem(Line):
-    """A line about what goes wrong, or what may help: it is said even where nothing else is to be said."""
+    """A line about a problem, or about help with one: it is shown even if nothing else is to be shown."""
 
 
 def warning(what: object, **facts: Any) -> Problem:
-    """Something is wrong, and the work went on."""
+    """Return a line about a problem after which the work continued."""
     return Problem(f"warning: {what}", **facts)
 
 
 def hint(what: object) -> Problem:
-    """What may help."""
+    """Return a line about what may help."""
     return Problem(f"hint:     {what}")

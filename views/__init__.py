@@ -1,1 +1,1 @@
-"""What people and programs look at outside gdb: listings, disassembly, and rows as JSON."""
+"""What people and programs see outside gdb: listings, disassembly, and rows as JSON."""

@@ -1,6 +1,6 @@
 """Instruction text for addresses: from gdb, else from objdump, else the bare encodings.
 
-Each address is asked for once.
+Each address is disassembled once.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ FUNCTION_BYTES = 1 << 16  # longer ones are not disassembled from their start
 class Disassembler:
     """The instruction text of one program.
 
-    Close it, or use it in a `with` statement: a gdb may be running behind it.
+    Close it, or use it in a `with` statement: it may have started a gdb.
     """
 
     def __init__(self, image: Image) -> None:
@@ -39,18 +39,18 @@ class Disassembler:
         self.close()
 
     def close(self) -> None:
-        """End what runs behind it."""
+        """End the programs that it started."""
         if self._gdb is not None:
             self._gdb.close()
 
     def of(self, context: Context) -> "Disassembler":
-        """The program is the same in all contexts; see `Disassemblers` for programs that are not."""
+        """Return itself: the program is the same in all contexts. See `Disassemblers` for programs that are not."""
         return self
 
     def texts(self, addresses: Iterable[int], progress: Progress = silent) -> Mapping[int, Text]:
-        """The text of the instruction at each of *addresses*, and of others asked for before.
+        """Return the text of the instruction at each of *addresses*, and of others requested before.
 
-        Addresses whose code is nowhere are there as well, with gdb's words for it.
+        Addresses without code are included, with gdb's message.
         """
         wanted = {address for address in addresses if address not in self._known}
         if wanted:
@@ -64,7 +64,7 @@ class Disassembler:
         return self._known
 
     def raw(self, address: int) -> str:
-        """The bytes of the instruction as gdb's /r shows them: units of 4 bytes, or of 2 if those do not fit."""
+        """Return the bytes of the instruction as gdb's /r shows them: units of 4 bytes, or of 2 if those do not fit."""
         try:
             length = self._image.instruction(address).length
             return _units(self._image.read(address, length))
@@ -72,10 +72,10 @@ class Disassembler:
             return ""
 
     def _functions(self, wanted: Iterable[int]) -> list[tuple[Run, bytes]]:
-        """The code of each function of *wanted* from its start up to the last one of them.
+        """Return the code of each function of *wanted* from its start up to the last one of them.
 
-        What stands in an instruction's text depends on those before it (see `views.instruction_text.runs`). Beginning
-        with the function, it is the same in each listing, and the one that `trace history` shows in gdb.
+        The text of an instruction depends on those before it (see `views.instruction_text.runs`). Beginning with the
+        function, it is the same in each listing, and the same as `trace history` shows in gdb.
         """
         last: dict[int, int] = {}
         for address in wanted:
@@ -91,7 +91,7 @@ class Disassembler:
         return functions
 
     def _code(self, wanted: Iterable[int]) -> list[tuple[Run, bytes]]:
-        """What of *wanted* there is code for, in runs."""
+        """Return the part of *wanted* that has code, in runs."""
         lengths = []
         for address in wanted:
             try:
@@ -130,15 +130,15 @@ class Disassembler:
 
 
 class Images(Protocol):
-    """Which code there is in each context: an `Image`, or several in `decode.program.image`."""
+    """The code in each context: an `Image`, or several in `decode.program.image`."""
 
     def image_of(self, context: Context) -> Image:
-        """That in a context."""
+        """Return the code in a context."""
         ...
 
 
 class Disassemblers:
-    """The instruction text of programs that are there in some contexts only. Close it, or use it in `with`."""
+    """The instruction text of programs that exist in some contexts only. Close it, or use it in `with`."""
 
     def __init__(self, images: Images) -> None:
         self._images = images
@@ -153,12 +153,12 @@ class Disassemblers:
         self.close()
 
     def close(self) -> None:
-        """End what runs behind them."""
+        """End the programs that they started."""
         for disassembler in self._known.values():
             disassembler.close()
 
     def of(self, context: Context) -> Disassembler:
-        """That of the program in a context."""
+        """Return the disassembler of the program in a context."""
         image = self._images.image_of(context)
         if image not in self._known:
             self._known[image] = Disassembler(image)

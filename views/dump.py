@@ -43,16 +43,16 @@ class Words(Protocol[OneIn]):
 def lines(
     data: Iterable[bytes], options: Options, xlen: int, *, wrapped: bool = False, raw: bool = False
 ) -> Iterator[tuple[int, Item, str]]:
-    """`lines_of` N-Trace. *wrapped*: it starts anywhere."""
+    """Yield the `lines_of` an N-Trace trace. *wrapped*: it may start inside a message."""
     return lines_of(data, Itemizer(options, xlen, wrapped=wrapped), Wording(options), raw=raw)
 
 
 def lines_of(
     data: Iterable[bytes], itemizer: TakesApart[One], wording: Words[One], *, raw: bool = False
 ) -> Iterator[tuple[int, One, str]]:
-    """For each item of a trace that comes in pieces: its number, itself, and its line.
+    """Yield, for each item of a trace that comes in pieces, its number, the item, and its line.
 
-    Needs no more memory for more trace, and takes any bytes. *raw*: with the bytes.
+    Memory is bounded, and any bytes are accepted. *raw*: with the bytes.
     """
     for number, item in enumerate(_items(data, itemizer), 1):
         yield number, item, f"{number}\t0x{item.offset:08x} {wording.text(item, raw=raw)}"

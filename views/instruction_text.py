@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 
 class Text(NamedTuple):
-    """What stands after an address in a listing: (function, offset in it) if known, and mnemonic TAB operands."""
+    """The text after an address in a listing: (function, offset in it) if known, and mnemonic TAB operands."""
 
     symbol: tuple[str, int] | None
     instruction: str
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 def runs(instructions: Iterable[tuple[int, int]]) -> list[Run]:
-    """(address, length) of instructions, in any order, as the fewest runs.
+    """Return instructions, (address, length) in any order, as the fewest runs.
 
     Disassemblers carry the upper half of an address from one instruction to the next ("# 0x80001130 <table>"), so code
     that belongs together must be given to them together.
@@ -79,7 +79,7 @@ class GdbText:
 
     @classmethod
     def find(cls, elf: str) -> "GdbText | None":
-        """Start the first gdb on PATH that knows RISC-V; None when there is none."""
+        """Start the first gdb on PATH that supports RISC-V; None if there is none."""
         for name in GDB_NAMES:
             program = shutil.which(name)
             if program is not None:
@@ -90,12 +90,12 @@ class GdbText:
         return None
 
     def disassemble(self, run: Run) -> dict[int, Text]:
-        """The instructions of *run*; empty where gdb cannot read the code or has ended."""
+        """Return the instructions of *run*; empty if gdb cannot read the code or has ended."""
         reply = self._ask(f"-data-disassemble -s {run.start:#x} -e {run.end:#x} -- 0")
         return dict(_instructions(_INSTRUCTION.finditer(reply)))
 
     def close(self) -> None:
-        """End gdb. More than once is allowed."""
+        """End gdb. It may be called more than once."""
         process = self._process
         process.kill()
         process.wait()
@@ -107,7 +107,7 @@ class GdbText:
         return "riscv" in self._ask('-interpreter-exec console "show architecture"')
 
     def _ask(self, command: str) -> str:
-        """All that gdb says up to the result of *command*; what there is when gdb ends or hangs."""
+        """Return the output of gdb up to the result of *command*; what there is of it if gdb ends or hangs."""
         process = self._process
         if process.stdin is None or process.stdout is None or process.stdin.closed:
             return ""
@@ -167,7 +167,7 @@ _SECTION_NAMES = b"\0.text\0.shstrtab\0"
 
 
 def elf_of_code(code: Sequence[tuple[int, bytes]], xlen: int) -> bytes:
-    """An executable with one section per (address, bytes)."""
+    """Return an executable with one section per (address, bytes)."""
     # e_type.. as half words, then the address-sized fields; section headers are all address-sized but name, type, link,
     # info
     header, section = ("<HHIQQQIHHHHHH", "<IIQQQQIIQQ") if xlen == 64 else ("<HHIIIIIHHHHHH", "<IIIIIIIIII")
@@ -203,7 +203,7 @@ Symbols = Callable[[int], tuple[str, int] | None]
 
 
 class ObjdumpText:
-    """An objdump that knows RISC-V. *symbols* names addresses."""
+    """An objdump that supports RISC-V. *symbols* names addresses."""
 
     def __init__(self, program: str, symbols: Symbols) -> None:
         self._program = program
@@ -211,7 +211,7 @@ class ObjdumpText:
 
     @classmethod
     def find(cls, symbols: Symbols) -> "ObjdumpText | None":
-        """The first objdump on PATH that knows RISC-V; None when there is none."""
+        """Return the first objdump on PATH that supports RISC-V; None if there is none."""
         for name in OBJDUMP_NAMES:
             program = shutil.which(name)
             if program is not None and "riscv" in _output([program, "-i"]):
@@ -219,7 +219,7 @@ class ObjdumpText:
         return None
 
     def disassemble(self, code: Sequence[tuple[Run, bytes]], xlen: int) -> dict[int, Text]:
-        """The instructions of all of *code*, in one call of objdump; empty when it fails."""
+        """Return the instructions of all of *code*, from one call of objdump; empty if it fails."""
         with tempfile.TemporaryDirectory(prefix="rvtrace-") as folder:
             elf = Path(folder, "code.elf")
             elf.write_bytes(elf_of_code([(run.start, data) for run, data in code], xlen))

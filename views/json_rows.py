@@ -21,17 +21,17 @@ from rvtrace_gdb.views.listing import accesses_to
 
 Fields = dict[str, Any]
 _ODD = re.compile(r"[\x7f-\x9f\u00ad\u0600-\uffff\U00010000-\U0010ffff]")
-"""What may be no character that is shown, and is escaped where such are: the others are below, and escaped anyway."""
+"""Characters that may be unprintable, and are escaped if they are; control characters are escaped anyway."""
 
 
 def line(fields: Mapping[str, Any]) -> str:
-    """An object as one line. Lists of nothing and None are left out."""
+    """Return an object as one line. Empty lists and None are left out."""
     text = json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
     return text if text.isprintable() else _ODD.sub(lambda odd: json.dumps(odd[0])[1:-1], text)
 
 
 class HistoryRows:
-    """The shape of rows of a history, see `views.listing.Shape`."""
+    """The shape of rows of a history as JSON, see `views.listing.Shape`."""
 
     raw = True
 
@@ -50,13 +50,13 @@ class HistoryRows:
 
 
 def place(pc: int, symbol: tuple[str, int] | None, xlen: int) -> Fields:
-    """An address of code."""
+    """Return the fields of a code address."""
     name, offset = (None, None) if symbol is None else symbol
     return {"addr": f"0x{pc:0{xlen // 4}x}", "func": name, "offset": offset}
 
 
 def events(histories: Mapping[int, History], program: Program) -> Iterator[str]:
-    """What happened between the instructions, in the order of the bytes. Numbers are those of `trace events`."""
+    """Yield the events between the instructions, in the order of the bytes. Numbers are those of `trace events`."""
     found = sorted(
         (event.offset, hart, order) for hart, history in histories.items() for order, event in enumerate(history.events)
     )
@@ -65,19 +65,19 @@ def events(histories: Mapping[int, History], program: Program) -> Iterator[str]:
 
 
 def event(hart: int, number: int, event: Event, history: History, program: Program) -> str:
-    """An event of a history, with its number among them."""
+    """Return an event of a history, with its number among them."""
     return line({"number": number, "hart": hart, **_Shown(history, program).event(event)})
 
 
 def accesses(hart: int, history: History, program: Program, where: tuple[int, int] | None = None) -> Iterator[str]:
-    """Each access, or each to the memory *where*: (first byte, how many)."""
+    """Yield each access, or each to the memory *where*: (first byte, size in bytes)."""
     shown = _Shown(history, program)
     for number, access in enumerate(accesses_to(history.accesses, where), 1):
         yield line({"number": number, "hart": hart, **shown.access(access)})
 
 
 def message(sink: str, number: int, offset: int, text: str) -> str:
-    """A message of a trace. *sink*: "" where there is none; *text*: its line without number and offset."""
+    """Return a message of a trace. *sink*: "" if there is none; *text*: its line without number and offset."""
     columns, _, meaning = text.partition(" # ")
     name, *pairs = columns.split(" ")
     fields: Fields = {}
@@ -90,13 +90,13 @@ def message(sink: str, number: int, offset: int, text: str) -> str:
 
 
 class _Shown(NamedTuple):
-    """Rows of one history."""
+    """The rows of one history."""
 
     history: History
     program: Program
 
     def place(self, pc: int | None, position: int) -> Fields | None:
-        """*position*: whose context says which program is meant."""
+        """Return the fields of a code address; the context at *position* determines the program."""
         if pc is None:
             return None
         image = self.program.image_of(self.history.context_at(max(position, 0)))

@@ -9,15 +9,14 @@ Events, what happened between the instructions, are a line each:
     1207	trap offset=0x31c last_pc=0x80000170 next_pc=0x80000180 time=4711 prv=3 v=0 # interrupt
 
 The number is that of the instruction before which it happened, as in the listing; *offset* is the byte of the trace
-that says so; *time* and the context (prv, v, scontext, hcontext) are that instruction's; after # come the words.
+that reports it; *time* and the context (prv, v, scontext, hcontext) are that instruction's; the text follows after #.
 
 Accesses are a line each, too:
 
     17	@1207 0x80000170 <main+16>:	load 4 bytes at 0x80005b40 <buffer+8> = 0x0000002a
 
-The number counts the accesses that are shown; after @ stands the number of the instruction, as in the listing of what
-ran, or "?" where it is not known, with the byte of the trace in place of its address; the rest is described in
-`decode.access_wording`.
+The number counts the accesses shown; after @ is the number of the instruction, as in the listing of what ran, or "?" if
+it is not known, with the byte of the trace in place of its address; the rest is described in `decode.history.accesses`.
 """
 
 from bisect import bisect_right
@@ -40,18 +39,18 @@ from rvtrace_gdb.views.instruction_text import Text
 
 
 def access_lines(history: History, program: Program, where: tuple[int, int] | None = None) -> Iterator[str]:
-    """A line for each access, or each to the memory *where*: (first byte, how many)."""
+    """Yield a line for each access, or for each to the memory *where*: (first byte, size in bytes)."""
     for number, access in enumerate(accesses_to(history.accesses, where), 1):
         yield f"{number}\t{access_line(access, history, program)}"
 
 
 def accesses_to(accesses: Iterable[Access], where: tuple[int, int] | None) -> Iterator[Access]:
-    """Those to the memory *where*: (first byte, how many); all when it is None."""
+    """Yield the accesses to the memory *where*: (first byte, size in bytes); all if it is None."""
     return (access for access in accesses if where is None or touches(access, *where))
 
 
 def access_line(access: Access, history: History, program: Program) -> str:
-    """The line of an access, without its number."""
+    """Return the line of an access, without its number."""
     if access.position is None:
         image = program.image_of(history.context_at(max(access.after, 0)))
         return f"@? trace byte {access.offset:#x}:\t{access_words(access, program.xlen, image.symbol)}"
@@ -72,40 +71,40 @@ class ModifierError(RvtraceError):
 
 
 class Source(Protocol):
-    """Where instruction text comes from, which may be another place in each context."""
+    """The source of instruction text, which may differ between contexts."""
 
     def of(self, context: Context) -> Disassembler:
-        """That of the program in a context."""
+        """Return the disassembler of the program in a context."""
         ...
 
 
 class Shape(Protocol):
-    """How rows look."""
+    """The shape of rows."""
 
     @property
     def raw(self) -> bool:
-        """Whether the bytes of instructions are wanted."""
+        """Whether the bytes of instructions are to be shown."""
         ...
 
     def before(self, hart: int, several: bool) -> str:
-        """What rows of a hart begin with, which is one of *several* or not."""
+        """Return the beginning of the rows of a hart. *several*: it is one of several harts."""
         ...
 
     def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
-        """What rows of the instruction at an address have in common."""
+        """Return the common part of all rows of the instruction at an address."""
         ...
 
     def rows(self, before: str, number: int, bodies: Iterable[str]) -> list[str]:
-        """The rows of instructions from this number on."""
+        """Return the rows of instructions from this number on."""
         ...
 
     def gap(self, before: str, number: int, what: str) -> str:
-        """The row of a gap."""
+        """Return the row of a gap."""
         ...
 
 
 class Stretch(NamedTuple):
-    """The positions numbered *begin* to *end* - 1 of a history, and what their rows begin with."""
+    """The positions numbered *begin* to *end* - 1 of a history, and the beginning of their rows."""
 
     before: str
     history: History
@@ -122,7 +121,7 @@ class Modifiers:
 
     @classmethod
     def split(cls, arguments: str) -> "tuple[Modifiers, str]":
-        """Modifiers and the rest, before or after them: "/rf 1,5" -> (raw and omit_function, "1,5").
+        """Return the modifiers and the rest, whichever comes first: "/rf 1,5" -> (raw and omit_function, "1,5").
 
         Raises `ModifierError`.
         """
@@ -137,7 +136,7 @@ class Modifiers:
         return cls("r" in letters, "f" in letters), rest
 
     def before(self, hart: int, several: bool) -> str:
-        """See `Shape`."""
+        """Return the prefix of the hart, if there are several."""
         return prefix(hart) if several else ""
 
     def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
@@ -160,7 +159,7 @@ def lines(
     progress: Progress = silent,
     hart: int = 0,
 ) -> Iterator[str]:
-    """The rows for the positions numbered *begin* to *end* - 1; numbers count from 1, as gdb's do."""
+    """Yield the rows for the positions numbered *begin* to *end* - 1; numbers count from 1, as gdb's do."""
     return Rows(source, xlen, shape, progress).of([Stretch(shape.before(hart, False), history, begin, end)])
 
 
@@ -171,7 +170,7 @@ def merged_lines(
     shape: Shape = Modifiers(),
     progress: Progress = silent,
 ) -> Iterator[str]:
-    """All rows of several harts in the order of their times; as lines, each after "hart N" and a tab."""
+    """Yield all rows of several harts in the order of their times; as lines, each after "hart N" and a tab."""
     stretches = (
         Stretch(shape.before(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
         for run in interleaved_runs(histories)
@@ -180,19 +179,21 @@ def merged_lines(
 
 
 def prefix(hart: int) -> str:
-    """What begins the lines of one of several harts; `cut -f2-` takes it off again."""
+    """Return the beginning of the lines of one of several harts; `cut -f2-` removes it."""
     return f"hart {hart}\t"
 
 
 class Rows:
-    """The rows of any stretches. What rows of an address have in common is made once, so keep it for more of them."""
+    """The rows of any stretches. The common part of rows of an address is created once, so keep the object for more of
+    them.
+    """
 
     def __init__(self, source: Source, xlen: int, shape: Shape, progress: Progress = silent) -> None:
         self._source, self._shape, self._progress = source, shape, progress
         self._bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, shape))
 
     def of(self, stretches: Iterable[Stretch]) -> Iterator[str]:
-        """Those of *stretches*, one after the other."""
+        """Yield the rows of *stretches*, one after the other."""
         page: list[_Run] = []
         size = 0
         for run in self._runs(stretches):
@@ -221,7 +222,7 @@ class Rows:
         yield from self._shape.rows(before, number, map(bodies.known.__getitem__, pcs))
 
     def _runs(self, stretches: Iterable[Stretch]) -> "Iterator[_Run]":
-        """The positions of stretches, with the rows of the program in the context each ran in."""
+        """Yield the positions of stretches, with the rows of the program in the context each ran in."""
         for before, history, begin, stop in stretches:
             while begin < stop:
                 following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
@@ -235,14 +236,14 @@ class Rows:
 
 
 class _Bodies:
-    """What follows the number in the rows of one program, by address."""
+    """The part of the rows of one program after the number, by address."""
 
     def __init__(self, disassembler: Disassembler, xlen: int, shape: Shape) -> None:
         self.known: dict[int, str] = {}
         self._disassembler, self._xlen, self._shape = disassembler, xlen, shape
 
     def learn(self, pcs: set[int], progress: Progress) -> None:
-        """That there are those of the instructions at these addresses."""
+        """Ensure that the bodies of the instructions at these addresses exist."""
         new = pcs - self.known.keys() - {GAP}
         texts = self._disassembler.texts(new, progress) if new else {}
         for pc in new:
@@ -261,7 +262,7 @@ class _Run(NamedTuple):
 
 
 def line(pc: int, text: Text, xlen: int, raw: str = "", omit_function: bool = False) -> str:
-    """`ADDRESS <function+offset>:TAB instruction`, with *raw* bytes before the instruction if given."""
+    """Return `ADDRESS <function+offset>:TAB instruction`, with *raw* bytes before the instruction if given."""
     place = ""
     if text.symbol is not None:
         name, offset = text.symbol
@@ -271,7 +272,7 @@ def line(pc: int, text: Text, xlen: int, raw: str = "", omit_function: bool = Fa
 
 
 def event_lines(histories: Mapping[int, History]) -> Iterator[str]:
-    """The events of one hart, or of several in the order of their bytes, each then after "hart N" and a tab."""
+    """Yield the events of one hart, or of several in the order of their bytes, each then after "hart N" and a tab."""
     found = [
         (event.offset, hart, order) for hart, history in histories.items() for order, event in enumerate(history.events)
     ]
@@ -282,7 +283,7 @@ def event_lines(histories: Mapping[int, History]) -> Iterator[str]:
 
 
 def event_line(history: History, event: Event) -> str:
-    """The line of one event of a history."""
+    """Return the line of one event of a history."""
     columns = [event.kind.value.replace(" ", "-"), f"offset={event.offset:#x}"]
     for name, pc in (("last_pc", event.last_pc), ("next_pc", event.next_pc)):
         if pc is not None:

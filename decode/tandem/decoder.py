@@ -1,11 +1,11 @@
-"""Bytes of a tandem trace to what they tell: the history, its accesses, and the hart's state at any moment of it.
+"""From the bytes of a tandem trace to the history, its accesses, and the state of the hart at any moment of it.
 
-The loads, stores, atomic operations and CSR instructions of a trace (`TandemAccesses`) are made when they are asked
-for: which groups have one is found out once, the rest stands in the trace.
+The loads, stores, atomic operations and CSR instructions of a trace (`TandemAccesses`) are created on demand: which
+groups have one is found once, the rest is in the trace.
 
 `ArrivingDecoder` decodes a trace while its bytes arrive, in bounded memory: its history, without registers and memory.
-The groups of each piece are looked at as those of a trace by itself, which begins with what is known: the pc, and the
-last write to each register. These stand in empty groups before the piece's own, in the order they were made.
+The groups of each piece are processed like those of a trace by itself, which begins with what is known: the pc, and the
+last write to each register. These are in empty groups before the piece's own, in the order in which they were made.
 """
 
 from array import array
@@ -56,7 +56,7 @@ _SC = 0b00011
 
 
 class _Reaches(dict[int, Reach | None]):
-    """What instructions access, by word."""
+    """The accesses of instructions, by instruction word."""
 
     def __init__(self, xlen: int) -> None:
         super().__init__()
@@ -72,9 +72,10 @@ class _Reaches(dict[int, Reach | None]):
 
 
 class TandemAccesses(Sequence[Access]):
-    """One for each instruction that retired and accesses something.
+    """The accesses, one for each instruction that retired and accesses something.
 
-    *groups*: the history's, by position; *gaps*: which of these positions are gaps, whose groups are others' or none.
+    *groups*: the history's, by position; *gaps*: those of these positions that are gaps, whose groups belong to others,
+    or to none.
     """
 
     def __init__(self, index: Index, groups: "array[int]", gaps: Iterable[int] = ()) -> None:
@@ -83,7 +84,7 @@ class TandemAccesses(Sequence[Access]):
 
     @cached_property
     def _positions(self) -> "array[int]":
-        """The positions that have one."""
+        """The positions that have an access."""
         trace, retired, reaches, gaps = self._index.trace, self._index.retired, self._reaches, self._gaps
         plans = [plan_of(shape) for shape in trace.automaton.shapes]
         found = array("I")
@@ -115,7 +116,7 @@ class TandemAccesses(Sequence[Access]):
         return map(self._access, self._positions)
 
     def at(self, position: int) -> Access | None:
-        """That of the instruction at a position, where one retired; None: it accesses nothing."""
+        """Return the access of the instruction at a position, if one retired there; None: it accesses nothing."""
         if position in self._gaps:
             return None
         elements = self._index.trace.elements(self._groups[position])
@@ -140,7 +141,7 @@ class TandemAccesses(Sequence[Access]):
         return self._of_csr(access, found, seen) if found.kind == CSR else self._of_memory(access, seen)
 
     def _of_csr(self, access: Access, found: Reach, seen: Effects) -> Access:
-        """*value*: what the CSR became, where the group tells that it was written; else what was read."""
+        """Return the access to a CSR. Its value is the new one if the group has it, otherwise the one read."""
         written = {element.regno: element.value for element in seen.elements if isinstance(element, FullRegister)}
         return access._replace(address=found.number, value=written.get(found.number, seen.rd))
 
@@ -162,7 +163,7 @@ class TandemAccesses(Sequence[Access]):
 
 
 def _destination(seen: Effects) -> int | None:
-    """The new value of the register an instruction loaded."""
+    """Return the new value of the register that an instruction loaded."""
     registers = (element for element in seen.elements if isinstance(element, FullRegister))
     return next((element.value for element in registers if GPR < element.regno < FPR_END), None)
 
@@ -188,7 +189,7 @@ class Tandem:
         stop_at_error: bool = False,
         index: Index | None = None,
     ) -> None:
-        """*index*: of the trace, if it is there already."""
+        """*index* is that of the trace, if it exists already."""
         self.trace = trace
         self.index = index_of(trace, progress) if index is None else index
         flow = Flow(self.index, program, progress, stop_at_error=stop_at_error)
@@ -198,47 +199,49 @@ class Tandem:
         self.history.shadow = self
 
     def group_of(self, position: int) -> int:
-        """The group of the instruction at a position of the history; of a gap the one behind it. The end has one."""
+        """Return the group of the instruction at a position of the history; for a gap, the group after it. The end has
+        one, too.
+        """
         if position < len(self._groups):
             return self._groups[position]
         return len(self.trace)
 
     def position_of(self, group: int) -> int:
-        """The position of the first instruction that is not before a group."""
+        """Return the position of the first instruction that is not before a group."""
         return bisect_left(self._groups, group)
 
     def before(self, position: int) -> State:
-        """The state before the instruction at a position: what a debugger shows that stopped there."""
+        """Return the state before the instruction at a position: what a debugger shows that stopped there."""
         group = self.group_of(position)
         behind_gap = position > 0 and self.group_of(position - 1) == group
         return State(self.index, group - 1, lost=behind_gap)
 
     def after(self, group: int) -> State:
-        """The state after a group; -1: before the first one."""
+        """Return the state after a group; -1: before the first one."""
         return State(self.index, min(group, len(self.trace) - 1))
 
     def changed(self, group: int) -> dict[int, int | None]:
-        """The registers a group tells, and the privilege mode, by number: what they are after it."""
+        """Return the registers, and the privilege mode, that a group reports, by number, with their values after it."""
         told = (_number(element) for element in self.trace.elements(group))
         after = self.after(group)
         return {regno: after.register(regno) for regno in told if regno is not None}
 
     def stored(self, group: int) -> list[tuple[int, Store]]:
-        """What a group stored, and in which address space: see `spaces`."""
+        """Return the stores of a group, each with its address space (see `decode.tandem.registers.space_of`)."""
         return [(space, store) for space, writes in self.index.memory.items() for store in writes.of(group)]
 
     def stores(self, address: int, size: int, *, position: int | None = None) -> list[Store]:
-        """All stores to one of some bytes, in order; of the result, the addresses may be physical ones.
+        """Return all stores to any of some bytes, in order; the addresses in the result may be physical ones.
 
-        *position*: the address is as loads and stores have it there; None: it is a physical one.
+        *position*: the address is one that loads and stores have there; None: it is a physical one.
         """
         place = self._place(address, position)
         return place.writes.all_to(place.address, size)
 
     def next_store(self, position: int, address: int, size: int, *, forward: bool = True) -> Store | None:
-        """The nearest store to one of some bytes, made at or behind a position, or before it.
+        """Return the nearest store to any of some bytes, made at or after a position, or before it.
 
-        The address is as at that position. Bytes that go over the end of a page are taken to be in a row.
+        The address is valid at that position. Bytes that cross the end of a page are assumed to be contiguous.
         """
         place = self._place(address, position)
         return place.writes.nearest(self.group_of(position), place.address, size, forward=forward)
@@ -249,7 +252,7 @@ class Tandem:
         return self.before(position).place(address)
 
     def next_register_write(self, position: int, regno: int, *, forward: bool = True) -> int | None:
-        """The nearest group that writes a register, at or behind a position, or before it."""
+        """Return the nearest group that writes a register, at or after a position, or before it."""
         column = self.index.registers.columns.get(regno)
         groups = column.groups if column is not None else []
         group = self.group_of(position)
@@ -258,7 +261,7 @@ class Tandem:
 
 
 def _number(element: Element) -> int | None:
-    """The register an element is about."""
+    """Return the number of the register that an element is about, None without one."""
     if isinstance(element, FullRegister | IncrementalRegister | IncrementalRegisterOr):
         return element.regno
     is_mode = isinstance(element, AdditionalState) and element.identifier == StateId.PRIVILEGE_MODE
@@ -274,16 +277,16 @@ def decode(
     stop_at_error: bool = False,
     progress: Progress = silent,
 ) -> Tandem:
-    """A whole trace. *wrapped*: it comes from a ring buffer that wrapped, oldest byte first.
+    """Return a whole decoded trace. *wrapped*: it comes from a ring buffer that wrapped, oldest byte first.
 
-    No bytes make it fail: what cannot be read is in the history. *stop_at_error*: all that is behind the first loss is
-    part of it. Raises only what *progress* raises.
+    Decoding never fails, whatever the bytes: the history says what cannot be read. *stop_at_error*: everything after
+    the first loss is part of that loss. Raises only what *progress* raises.
     """
     return Decoding(data, program, parameters, wrapped=wrapped, stop_at_error=stop_at_error).result(progress)
 
 
 class Decoding:
-    """The same when it may be interrupted: what was read and indexed until then is kept."""
+    """A decoding of a whole trace that may be interrupted: what was read and indexed until then is kept."""
 
     def __init__(
         self, data: bytes, program: Program, parameters: Parameters, *, wrapped: bool, stop_at_error: bool
@@ -296,7 +299,7 @@ class Decoding:
         self._whole: Tandem | None = None
 
     def result(self, progress: Progress) -> Tandem:
-        """The trace. Raises only what *progress* raises, and goes on there when it is asked for again."""
+        """Return the trace. Raises only what *progress* raises, and resumes there at the next call."""
         if self._whole is None:
             self._whole = self._of_all(progress)
         loss = next((event for event in self._whole.history.events if event.kind is EventKind.LOSS), None)
@@ -321,7 +324,7 @@ class Decoding:
 
 
 class Decoder:
-    """Decodes a trace fed in pieces of any size."""
+    """A decoder of a trace that is fed in pieces of any size."""
 
     def __init__(
         self, program: Program, parameters: Parameters, progress: Progress = silent, *, wrapped: bool = False
@@ -330,11 +333,11 @@ class Decoder:
         self._trace = Trace(parameters, wrapped=wrapped)
 
     def feed(self, data: bytes) -> None:
-        """The next bytes of the trace."""
+        """Add the next bytes of the trace."""
         self._trace.feed(data)
 
     def finish(self) -> Tandem:
-        """The end of the trace. Raises only what *progress* raises."""
+        """Return the trace, which ends here. Raises only what *progress* raises."""
         self._trace.finish()
         return Tandem(self._trace, self._program, self._progress)
 
@@ -343,9 +346,10 @@ _WAITING = 1 << 16  # bytes without a group
 
 
 class ArrivingDecoder:
-    """Decodes a trace fed in pieces of any size; *builder* collects the history, and may be emptied between pieces.
+    """A decoder of a trace that is fed in pieces of any size; *builder* collects the history, and may be emptied
+    between pieces.
 
-    *stop_at_error*: up to the first loss.
+    *stop_at_error*: decode up to the first loss.
     """
 
     def __init__(
@@ -365,19 +369,19 @@ class ArrivingDecoder:
         self._state = self._indexer.state
 
     def feed(self, data: bytes) -> None:
-        """The next bytes."""
+        """Decode the next bytes of the trace."""
         self._trace.feed(data)
         if len(self._trace) > self._first or len(self._trace.data) > _WAITING:
             self._forget(self._follow(more=True))
 
     def finish(self) -> None:
-        """The end of the trace."""
+        """Decode the rest of the trace, which ends here."""
         self._trace.finish()
         self._follow(more=False)
         self._flow.finish()
 
     def _follow(self, *, more: bool) -> int:
-        """Before which group it ended: those behind it wait for more."""
+        """Return the group before which it ended: later ones wait for more bytes."""
         self._indexer.renew(self._index, self._state)
         self._indexer.run(self._first, len(self._trace))
         if not more:
@@ -389,7 +393,7 @@ class ArrivingDecoder:
         return stop
 
     def _forget(self, stop: int) -> None:
-        """What the next pieces do not need: they begin with group *stop*, which is looked at again with them."""
+        """Drop what the next pieces do not need: they begin with group *stop*, which is processed again with them."""
         old, self._index = self._index, Index(self._trace)
         keep = max(_carry(old.registers, self._index.registers, stop), 1)
         self._base += self._trace.forget(stop, keep)
@@ -400,7 +404,9 @@ class ArrivingDecoder:
 
 
 def _carry(old: Registers, new: Registers, stop: int) -> int:
-    """Tells *new* the last writes before group *stop* to each register in *old*; in how many groups they are now."""
+    """Copy the last write before group *stop* to each register from *old* to *new*; return how many
+    groups these take.
+    """
     writes = [(regno, column.last(stop - 1)) for regno, column in old.columns.items()]
     lost, dirty = old.marks(stop)
     numbers = sorted({write.group for _, write in writes if write is not None} | {*lost, *dirty})

@@ -1,8 +1,9 @@
-"""What an instruction can do, and what one group says and implies of it: its pc, its trap, its stores, its registers.
+"""What an instruction can do, and what one group reports and implies of it: its pc, its trap, its stores, its
+registers.
 
-An instruction leaves few places where the pc may go on (`Steps`). What it stores, or what a transaction on the bus
-stores, is looked at closely because atomic operations and conditional stores do not always store. `Effects` reads a
-group element by element.
+An instruction leaves few addresses for the next pc (`Steps`). Its stores, or those of a transaction on the bus, need
+care because atomic operations and conditional stores do not always store. `Effects` evaluates a group element by
+element.
 
 Sources: RISC-V ISA, "A Extension", "Zacas"; Trace Protocol Specification 2018-11-20, chapter 2 (memory requests).
 """
@@ -49,13 +50,13 @@ from rvtrace_gdb.decode.tandem.protocol import (
 from rvtrace_gdb.decode.tandem.registers import Registers
 
 NOWHERE = 0xFFFF_FFFF_FFFF_FFFF
-"""In place of an address that is not known. No instruction can be there: it is odd."""
+"""Stands for an unknown address. No instruction can be there: it is odd."""
 
 _REMEMBERED = 1 << 16
 
 
 class Anywhere:
-    """Contains every distance there can be between two instructions."""
+    """A container of every distance there can be between two instructions."""
 
     def __contains__(self, distance: object) -> bool:
         return not isinstance(distance, int) or not distance & 1
@@ -66,9 +67,9 @@ Distances = frozenset[int] | Anywhere
 
 
 class Steps(dict[int, Distances]):
-    """How far from itself an instruction can go on without a trap, by instruction word; modulo 2**XLEN.
+    """The distances from an instruction to the next one without a trap, by instruction word; modulo 2**XLEN.
 
-    *without*: words whose answer is empty, for who wants to see to them otherwise.
+    *without*: words whose distances are empty, for callers that handle them in another way.
     """
 
     def __init__(self, xlen: int, without: Iterable[int] = ()) -> None:
@@ -82,7 +83,7 @@ class Steps(dict[int, Distances]):
         return found
 
     def origin(self, word: int, next_pc: int) -> int:
-        """The address of an instruction that went on at *next_pc*; NOWHERE where there is more than one answer."""
+        """Return the address of an instruction that continued at *next_pc*; NOWHERE if there is more than one."""
         distances = self[word]
         if isinstance(distances, Anywhere) or len(distances) != 1:
             return NOWHERE
@@ -90,7 +91,7 @@ class Steps(dict[int, Distances]):
         return next_pc - distance & self._mask
 
     def target(self, word: int, pc: int) -> int:
-        """Where an instruction at *pc* goes on; NOWHERE where there is more than one answer."""
+        """Return the address at which an instruction at *pc* continues; NOWHERE if there is more than one."""
         distances = self[word]
         if isinstance(distances, Anywhere) or len(distances) != 1:
             return NOWHERE
@@ -122,11 +123,13 @@ _AMOS = {
     0b01000: MemoryOp.AMO_OR, 0b10000: MemoryOp.AMO_MIN, 0b10100: MemoryOp.AMO_MAX, 0b11000: MemoryOp.AMO_MINU,
     0b11100: MemoryOp.AMO_MAXU,
 }  # fmt: skip
-"""By funct5."""
+"""The operations by funct5."""
 
 
 class Stored(NamedTuple):
-    """*size* bytes at *address*; *value* None: something the trace does not tell. *physical*: whatever is in force."""
+    """*size* bytes at *address*; *value* None: the trace does not report it. *physical*: a physical address in any
+    case.
+    """
 
     address: int
     size: int
@@ -135,7 +138,7 @@ class Stored(NamedTuple):
 
 
 class StoredSizes(dict[int, int]):
-    """How many bytes an instruction stores, by its word: 0 none; -1 more than one piece, or no one knows how many."""
+    """How many bytes an instruction stores, by its word: 0 none; -1 more than one piece, or an unknown number."""
 
     def __init__(self, xlen: int) -> None:
         super().__init__()
@@ -159,21 +162,23 @@ def _stored_size(word: int, xlen: int) -> int:
 
 
 def is_atomic(word: int) -> bool:
-    """Whether the instruction is one of the A extension, whose store data need not be what it writes."""
+    """Return whether the instruction is one of the A extension, whose store data need not be what it writes."""
     return word & 0x7F == _AMO
 
 
 def bus_operation(word: int) -> MemoryOp | None:
-    """What an instruction of the A extension is on the system bus; None: it is none, or one the protocol lacks."""
+    """Return what an instruction of the A extension is on the system bus; None: not one of it, or one the protocol
+    lacks.
+    """
     if not is_atomic(word):
         return None
     return {_LR: MemoryOp.LOAD_RESERVED, _SC: MemoryOp.STORE_CONDITIONAL, **_AMOS}.get(word >> 27)
 
 
 def atomic_store(word: int, stored: Stored, rd: int | None, amo_data: AmoData) -> Stored | None:
-    """What an atomic instruction really stores, whose group has this store data; None: nothing.
+    """Return what an atomic instruction really stores, if its group has this store data; None: nothing.
 
-    *rd*: the new value of its destination register, None where the group has none.
+    *rd*: the new value of its destination register, None if the group has none.
     """
     funct5 = word >> 27
     if funct5 == _LR:
@@ -192,7 +197,7 @@ def atomic_store(word: int, stored: Stored, rd: int | None, amo_data: AmoData) -
 
 
 def amo_result(op: MemoryOp, old: int, operand: int, size: int) -> int:
-    """What an atomic operation on *size* bytes writes."""
+    """Return what an atomic operation on *size* bytes writes."""
     mask, sign = (1 << 8 * size) - 1, 1 << 8 * size - 1
     old, operand = old & mask, operand & mask
     as_signed = [(value ^ sign) - sign for value in (old, operand)]
@@ -205,7 +210,7 @@ def amo_result(op: MemoryOp, old: int, operand: int, size: int) -> int:
 
 
 def bus_stores(elements: Sequence[Element]) -> Iterator[Stored]:
-    """What the memory requests of a group store, at physical addresses."""
+    """Yield what the memory requests of a group store, at physical addresses."""
     for request, follower in pairwise([*elements, None]):
         if isinstance(request, MemoryRequest) and request.data is not None:
             response = follower if isinstance(follower, MemoryResponse) else None
@@ -219,7 +224,7 @@ NOTHING = -1
 
 
 def _bus_value(request: MemoryRequest, response: MemoryResponse | None) -> int | None:
-    """What a transaction leaves behind; NOTHING: it is known to have failed; None: it is not told."""
+    """Return the value a transaction leaves in memory; NOTHING: it certainly failed; None: not reported."""
     failed = response is not None and response.result != SUCCESS
     if request.op == MemoryOp.STORE:
         return None if failed else request.data
@@ -231,13 +236,13 @@ def _bus_value(request: MemoryRequest, response: MemoryResponse | None) -> int |
 
 
 UNTOLD_CAUSE = -1
-"""`Trapped.cause` where the trace does not say it."""
+"""The `Trapped.cause` if the trace does not report it."""
 
 
 class Trapped(NamedTuple):
-    """A group that took a trap. *epc*, *tval*, *handler*: None where the trace does not say.
+    """A group that took a trap. *epc*, *tval*, *handler*: None if the trace does not report them.
 
-    *interrupt*: where the cause is not told, what it was most often; `fact` has what is known.
+    *interrupt*: if the cause is not reported, the more frequent case; `fact` has what is known.
     """
 
     group: int
@@ -249,7 +254,7 @@ class Trapped(NamedTuple):
 
     @property
     def fact(self) -> Trap:
-        """What the trace tells of it."""
+        """The trap, as far as the trace reports it."""
         if self.cause == UNTOLD_CAUSE:
             return Trap(TrapKind.UNKNOWN)
         return Trap.of(self.cause, self.tval, interrupt=self.interrupt)
@@ -269,10 +274,12 @@ _Register = FullRegister | IncrementalRegister | IncrementalRegisterOr
 
 
 class Effects:
-    """Group number *group*. *before*: what registers held; *loose*: it is an element outside of groups.
+    """The effects of group number *group*.
+
+    *before*: what registers held; *loose*: it is an element outside of groups.
 
     instr     its instruction
-    pc        the address it tells for the pc; *own*: and for the instruction itself, where the dialect has that
+    pc        the address it reports for the pc; *own*: that of the instruction itself, if the dialect has it
     is_reset, initializes, increments   it has such an element
     data      memory store data: (bytes, value), in order
     tells_memory   it has addresses, store data, or memory requests
@@ -311,7 +318,9 @@ class Effects:
 
     @cached_property
     def trap(self) -> Trapped | None:
-        """The trap it took: it wrote xcause, and either xepc, too, or no instruction is there that could have."""
+        """The trap it took: it wrote xcause, and either xepc, too, or it has no instruction that could have written
+        xcause.
+        """
         if self.is_reset or self.initializes or self._loose:
             return None
         taken = self._taken
@@ -324,12 +333,14 @@ class Effects:
 
     @property
     def _taken(self) -> csrs.TrapCsrs | None:
-        """The registers a trap wrote."""
+        """The registers that a trap wrote."""
         written = (csrs.TRAP_OF_CAUSE[regno] for regno in self._told if regno in csrs.TRAP_OF_CAUSE)
         return next((taken for taken in written if self.instr is None or taken.epc in self._told), None)
 
     def _cause(self, value: int | None) -> tuple[int, bool]:
-        """The two parts of xcause. Where it is not known: without an instruction it was an interrupt, most often."""
+        """Return the two parts of xcause. If the kind is not known: without an instruction it
+        usually was an interrupt.
+        """
         if value is None:
             return UNTOLD_CAUSE, self.instr is None
         top = self._parameters.xlen - 1
@@ -337,20 +348,20 @@ class Effects:
 
     @property
     def retires(self) -> bool:
-        """An instruction retired."""
+        """Whether an instruction retired."""
         return self.instr is not None and self.trap is None
 
     @property
     def rd(self) -> int | None:
-        """The new value of the integer register it wrote, in whatever form it is told."""
+        """The new value of the integer register it wrote, in whatever form it is reported."""
         return next((value for regno, value in self._told.items() if GPR < regno < FPR), None)
 
     def states(self, identifier: State) -> list[int]:
-        """The values of all additional states with this identifier."""
+        """Return the values of all additional states with this identifier."""
         return self._states.get(identifier, [])
 
     def registers(self) -> dict[int, int | None]:
-        """What it wrote, and what it must have changed without telling: None."""
+        """Return the registers it wrote, and those it must have changed without a report: None."""
         written = dict(self._told)
         if self.trap is not None and self._taken is not None:
             _complete_trap(self._taken, written)
@@ -360,7 +371,7 @@ class Effects:
 
     @cached_property
     def _told(self) -> dict[int, int | None]:
-        """The registers and states it tells; None: changed from something that is not known."""
+        """Return the registers and states it reports; None: changed from an unknown value."""
         told: dict[int, int | None] = {}
         for element in self.elements:
             if isinstance(element, _Register) and element.regno != self._parameters.dialect.pc_register:
@@ -370,7 +381,7 @@ class Effects:
         return told
 
     def dirties(self, written: dict[int, int | None]) -> bool:
-        """Whether it changed floating-point state, and so mstatus, without telling that."""
+        """Return whether it changed floating-point state, and so mstatus, without reporting that."""
         floating = any(FPR <= regno < FPR_END or regno in csrs.FLOATING for regno in written)
         return floating and self.instr is not None and not written.keys() & csrs.STATUS
 
@@ -388,14 +399,14 @@ class Effects:
 
 
 def _complete_trap(taken: csrs.TrapCsrs, written: dict[int, int | None]) -> None:
-    """A trap writes all of its registers: what of them is not told is not known."""
+    """Add the registers that a trap writes but the group does not report, as unknown."""
     for regno in (taken.status, taken.epc, taken.tval):
         written.setdefault(regno, None)
     written.setdefault(csrs.PRIVILEGE, taken.mode)
 
 
 def _complete_return(word: int, status: int | None, written: dict[int, int | None]) -> None:
-    """mret and sret change mstatus and the privilege mode. *status*: mstatus before it."""
+    """Add the changes of mret and sret to mstatus and the privilege mode. *status*: mstatus before it."""
     if csrs.XRETS[word] == csrs.MEPC:
         mode = None if status is None else status >> csrs.MPP_SHIFT & 3
     else:
@@ -406,10 +417,10 @@ def _complete_return(word: int, status: int | None, written: dict[int, int | Non
 
 
 def impossible(seen: Effects) -> str:
-    """What a group tells that no hart does: it is damaged; "" for nothing.
+    """Return the report in a group that no hart makes, so the group is damaged; "" without one.
 
     Privileged Architecture, "Privilege Levels" (2 is reserved) and "Machine Cause" (codes from 64 on are reserved);
-    ISA, "Base Instruction-Length Encoding": the low bits of an instruction say whether it has 16 bits.
+    ISA, "Base Instruction-Length Encoding": the low bits of an instruction determine whether it has 16 bits.
     """
     for mode in seen.states(State.PRIVILEGE_MODE):
         if mode not in _MODES:

@@ -1,6 +1,6 @@
-"""Groups to bytes, and what a hart does to groups, in any of the forms the document allows.
+"""From groups to bytes, and from what a hart does to groups, in any of the forms that the document allows.
 
-Source: Trace Protocol Specification, version 2018-11-20, chapters 2 and 3; Appendix B: what a hart tells (`Retired`).
+Source: Trace Protocol Specification, version 2018-11-20, chapters 2 and 3; Appendix B: what a hart reports (`Retired`).
 """
 
 import struct
@@ -49,7 +49,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 
 class BadElement(RvtraceError):
-    """No trace can have this element, or not in this place. *words*: the element in words, where there are some."""
+    """No trace can have this element, or not in this place. *words*: the text of the element, if it has one."""
 
     def __init__(self, element: Element | None, why: str, words: str = "") -> None:
         self.element, self.why = element, why
@@ -68,7 +68,7 @@ _STORE_STATES = {size: state for state, size in STORE_DATA.items()}
 
 
 def encode(groups: Iterable[Group], parameters: Parameters) -> bytes:
-    """The bytes of *groups*, each with the ending it has. Raises BadElement."""
+    """Return the bytes of *groups*, each with the ending it has. Raises BadElement."""
     listed = list(groups)
     for group, following in pairwise([*listed, None]):
         assert group is not None
@@ -78,7 +78,7 @@ def encode(groups: Iterable[Group], parameters: Parameters) -> bytes:
 
 
 def encode_group(group: Group, widths: Widths) -> bytes:
-    """The bytes of one group. Raises BadElement."""
+    """Return the bytes of one group. Raises BadElement."""
     if group.ending is Ending.LOOSE and not group.elements:
         return _END  # an end group without a begin group
     elements, init, pending = [], False, -1
@@ -95,7 +95,9 @@ def encode_group(group: Group, widths: Widths) -> bytes:
 def encode_element(
     element: Element, widths: Widths, *, in_initialization: bool = False, pending: int = -1
 ) -> bytes:  # fmt: skip
-    """The bytes of one element. *pending*: the operation of the request right before it. Raises BadElement."""
+    """Return the bytes of one element. *pending*: the operation of the request directly before it.
+    Raises BadElement.
+    """
     form, values = _layout(element, widths, in_initialization, pending)
     if form is None:
         raise BadElement(element, "it is not in the protocol")
@@ -115,7 +117,7 @@ def encode_element(
 
 
 def _layout(element: Element, widths: Widths, init: bool, pending: int) -> tuple[Form | None, Sequence[int]]:
-    """How an element is laid out, and its fields in order."""
+    """Return the layout of an element, and its fields in order."""
     if isinstance(element, FullRegister):
         floating = FPR <= element.regno < FPR_END
         return register_form(widths, floating=floating, in_initialization=init), element
@@ -140,9 +142,9 @@ def _layout(element: Element, widths: Widths, init: bool, pending: int) -> tuple
 
 
 class Retired(NamedTuple):
-    """What a hart tells of an instruction or a trap (Appendix B).
+    """What a hart reports of an instruction or a trap (Appendix B).
 
-    pc         where it goes on
+    pc         the address at which it continues
     instr      None for an interrupt
     gpr, fpr   (number, new value)
     csrs       (number, new value) each, in the order they are to be sent
@@ -153,7 +155,7 @@ class Retired(NamedTuple):
     own        the address of the instruction, which not every encoder sends
     loaded     (bytes, value) that a load or an atomic operation read, not extended
     pc_paddr   the physical address of *pc*
-    own_privilege  the mode the instruction ran in: who begins a trace with it tells it (`Encoder.begin`)
+    own_privilege  the mode the instruction ran in; a trace that begins with it reports it (`Encoder.begin`)
     """
 
     pc: int | None
@@ -175,12 +177,12 @@ class Retired(NamedTuple):
 
 @dataclass(frozen=True)
 class Forms:
-    """Which of the freedoms of the protocol an encoder takes.
+    """Which optional forms of the protocol an encoder uses.
 
     implied_end     leaves an end group out before a begin group
-    increment_pc    sends the pc as an increment where the next instruction follows in memory
-    incremental     sends a register as an offset where it is small
-    incremental_or  sends a register as bits that were set where there are no others
+    increment_pc    sends the pc as an increment if the next instruction follows in memory
+    incremental     sends a register as an offset if it is small
+    incremental_or  sends a register as set bits if nothing else changed
     memory          sends stores, loads and atomic operations as memory requests, too
     fetch           sends the fetch of each instruction as a memory request, too
     """
@@ -194,7 +196,7 @@ class Forms:
 
 
 class Encoder:
-    """Encodes what one hart does. `emit` gets the bytes of a group at a time. Raises BadElement."""
+    """An encoder for one hart. `emit` gets the bytes of one group at a time. Raises BadElement."""
 
     def __init__(self, parameters: Parameters, emit: Callable[[bytes], object], forms: Forms | None = None) -> None:
         self.parameters, self.forms = parameters, forms or Forms()
@@ -205,7 +207,7 @@ class Encoder:
         self._open = False  # the last group's end group is not sent yet
 
     def put(self, retired: Retired) -> None:
-        """An instruction retired, or a trap was taken."""
+        """Encode an instruction that retired, or a trap that was taken."""
         dialect = self.parameters.dialect
         sent_pc = retired.pc
         own = retired.own if retired.own is not None else self._pc
@@ -220,24 +222,24 @@ class Encoder:
         self._group(list(self._elements(retired, own, sent_pc)))
 
     def reset(self) -> None:
-        """The hart was reset."""
+        """Encode a reset of the hart."""
         self._values.clear()
         self._pc = None
         self._group([HartReset()])
 
     def initialize(self, *elements: Element) -> None:
-        """Something outside the hart changed its state."""
+        """Encode a state initialization: something outside the hart changed its state."""
         self._remember(elements)
         self._group([StateInitialization(), *elements])
 
     def tell(self, element: Element) -> None:
-        """A state change outside of groups: mtime, mip, a counter."""
+        """Encode a state change outside of groups: mtime, mip, a counter."""
         self._close()
         self._remember([element])
         self._emit(encode_element(element, self._widths))
 
     def begin(self, pc: int, privilege: int | None = None) -> None:
-        """Where the first instruction is, and in which mode it runs: a state initialization."""
+        """Encode the address of the first instruction, and its privilege mode, as a state initialization."""
         self._pc = pc
         told: list[Element] = [StateInitialization(), self._pc_element(pc, pc)]
         if privilege is not None:
@@ -245,7 +247,7 @@ class Encoder:
         self._group(told)
 
     def finish(self) -> None:
-        """The trace ends here."""
+        """End the trace."""
         self._close()
 
     def _group(self, elements: list[Element]) -> None:
@@ -261,7 +263,7 @@ class Encoder:
             self._open = False
 
     def _elements(self, retired: Retired, own: int | None, sent_pc: int | None) -> Iterable[Element]:
-        """In the order real encoders send them."""
+        """Yield the elements in the order in which real encoders send them."""
         if sent_pc is not None:
             yield self._told_pc(retired, own, sent_pc)
         if retired.pc_paddr is not None:
@@ -312,7 +314,7 @@ class Encoder:
             yield AdditionalState(State.PHYSICAL_ADDRESS, retired.paddr)
 
     def _register(self, regno: int, value: int) -> Element:
-        """A register's new value, in the shortest form that is asked for and fits."""
+        """Return the element for a register's new value, in the shortest requested form that fits."""
         old = self._values.get(regno)
         self._values[regno] = value
         self._forget_relatives(regno)
@@ -325,7 +327,9 @@ class Encoder:
         return FullRegister(regno, value)
 
     def _forget_relatives(self, regno: int) -> None:
-        """What a write changes besides the register itself, no difference can be told to any longer."""
+        """Forget the registers that a write changes besides the register itself: a difference to them cannot be sent
+        any more.
+        """
         part = self._parts.get(regno)
         related = {other for other, one in self._parts.items() if part and one.whole == part.whole}
         if FPR <= regno < FPR_END or regno in csrs.FLOATING:
@@ -348,7 +352,7 @@ def _fetch(own: int, instr: Instr) -> Iterable[Element]:
 
 
 def _transaction(retired: Retired, address: int) -> Iterable[Element]:
-    """What an instruction does on the system bus, as far as it is known."""
+    """Yield the transaction of an instruction on the system bus, as far as it is known."""
     op = bus_operation(0 if retired.instr is None else retired.instr.word)
     if op is None:
         op = MemoryOp.LOAD if retired.memdata is None else MemoryOp.STORE

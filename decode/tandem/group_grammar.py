@@ -1,13 +1,13 @@
 """The forms of groups, learnt while reading; the fast path that forms allow; and the rules that groups break.
 
-The forms are an automaton whose states are what a group has had so far. A trace has few different shapes of groups (28
-in 18,000 groups of real cores): which elements in which order. A group is read by one look-up for each element; its
-shape then says where each field is, so that all are unpacked at once. A `Plan` says what to do with a group by its
-shape: most groups have one whose fields can be taken as they are unpacked.
+The forms are an automaton whose states are the elements of a group so far. A trace has few different shapes of groups
+(28 in 18,000 groups of real cores): which elements in which order. A group is read with one look-up for each element;
+its shape then has the place of each field, so that all are unpacked at once. A `Plan` describes how to process a group
+of a shape: for most groups it allows the fields to be taken as they are unpacked.
 
-A `Problem` is what can be wrong with a group whose bytes can be read. Source: Trace Protocol Specification, version
-2018-11-20, chapter 3; and the rules a published checker of such traces holds besides. That checker does not accept an
-end group that is implied, which chapter 3 allows: here it is no problem.
+A `Problem` is a rule that a readable group breaks. Source: Trace Protocol Specification, version 2018-11-20, chapter 3;
+and the additional rules of a published checker of such traces. That checker does not accept an implied end group, which
+chapter 3 allows: here it is not a problem.
 """
 
 import struct
@@ -39,7 +39,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 
 
 class Problem(Enum):
-    """One problem; the value says it in words."""
+    """A problem; the value is its text."""
 
     ORPHAN_END = "end group without a begin group"
     LOOSE_EXECUTION = "an instruction, pc increment, or state initialization outside of a group"
@@ -56,7 +56,7 @@ class Problem(Enum):
 
     @property
     def is_warning(self) -> bool:
-        """It changes nothing of what the group means."""
+        """Whether it does not affect the meaning of the group."""
         return self in (Problem.DUPLICATE_RESET, Problem.DUPLICATE_INITIALIZATION)
 
 
@@ -78,7 +78,7 @@ _INTERRUPT_REGISTERS = 2  # an interrupt has at least xepc and xcause, or a pc
 
 
 def problems_of(forms: Sequence[Form], ending: Ending, *, orphan: bool = False) -> tuple[Problem, ...]:
-    """What is wrong with a group of these elements. *orphan*: it is an end group alone."""
+    """Return the problems of a group of these elements. *orphan*: it is an end group alone."""
     kinds = Counter(map(_kind, forms))
     if orphan:
         return (Problem.ORPHAN_END,)
@@ -109,11 +109,11 @@ _INITIALIZATION_OPCODE = int(Opcode.STATE_INITIALIZATION)
 MOST_NODES = 1 << 13
 MOST_SHAPES = 1 << 12
 MOST_ELEMENTS = 40
-"""What is remembered; groups beyond that are read element by element each time."""
+"""The limits of what is remembered; groups beyond them are read element by element each time."""
 
 
 class Bad(Exception):
-    """What stands here is no element. For the framer alone: a user sees a loss."""
+    """The bytes here are not an element. It is for the framer alone: a user sees a loss."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -126,9 +126,9 @@ class Shape:
     number   in `Automaton.shapes`
     forms    of its elements, without begin and end
     known    False: the forms are not remembered, the group has to be read again
-    end      bytes of the end group: 1, 0 where it is implied or missing
+    end      bytes of the end group: 1, 0 if it is implied or missing
     loose    an element outside of groups, or an end group there
-    root     the state the reader is in behind it
+    root     the state of the reader after it
     """
 
     def __init__(
@@ -139,17 +139,19 @@ class Shape:
 
     @property
     def ending(self) -> Ending:
-        """How it ends."""
+        """How the group ends."""
         return Ending.LOOSE if self.loose else Ending.EXPLICIT if self.end else Ending.IMPLIED
 
     @cached_property
     def reader(self) -> struct.Struct:
-        """Unpacks the fields of all elements, from the first byte of the group on."""
+        """The struct that unpacks the fields of all elements, from the first byte of the group on."""
         return struct.Struct("<" + ("" if self.loose else "x") + "".join(form.format for form in self.forms))
 
     @cached_property
     def makers(self) -> list[tuple[Maker, int, int]]:
-        """What makes each element, and which of the fields it is made of: from the one, before the other."""
+        """For each element, the function that creates it, and the range of fields (first, last + 1)
+        it is created from.
+        """
         ends = list(accumulate(form.values for form in self.forms))
         return [(maker_of(form), end - form.values, end) for form, end in zip(self.forms, ends, strict=True)]
 
@@ -160,17 +162,18 @@ class Shape:
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with such a group."""
+        """The problems of such a group."""
         return problems_of(self.forms, self.ending, orphan=self.loose and bool(self.end))
 
 
 Entry = tuple[int, "Node", int, Shape | None]
-"""(size, next node, 0, None): an element of so many bytes. (0, node, at, None): what it is the byte *at* bytes behind
-decides, in that node. (size, node, 0, shape): the end of a group."""
+"""(size, next node, 0, None): an element of so many bytes. (0, node, at, None): the byte *at* bytes later decides what
+it is, in that node. (size, node, 0, shape): the end of a group.
+"""
 
 
 class Node(dict[int, Entry]):
-    """A state of the reader: what can come, by the byte it begins with. Filled as bytes are met."""
+    """A state of the reader: what can come next, by its first byte. Filled as bytes occur."""
 
     def __init__(self, automaton: "Automaton", at: "Where", split: int = 0) -> None:
         super().__init__()
@@ -184,12 +187,14 @@ class Node(dict[int, Entry]):
 
 
 class Where:
-    """What the reader knows of the group it is in. *after*: what comes behind one more element, by that and `_class`.
+    """What the reader knows of the current group.
+
+    *after*: what follows one more element, by that element and `_class`.
 
     forms     of the elements so far; None: not remembered
     inside    a group, or outside of any
     init      a state initialization came
-    pending   the operation of the request right before, -1 without one
+    pending   the operation of the request directly before, -1 without one
     once      nothing is to be remembered of it: *forms* are of the last element alone
     """
 
@@ -214,10 +219,10 @@ class Automaton:
         self._roots: dict[int, Node] = {}
         self.root = self._root(-1)
         self.shapes = [Shape(end, (), end, self.root, known=False) for end in (0, 1)]
-        """By number. The first two stand for all groups that are not remembered."""
+        """The shapes by number. The first two stand for all groups that are not remembered."""
 
     def entry(self, where: Where, split: int, byte: int) -> Entry:
-        """What to do at *byte*. Raises Bad."""
+        """Return what to do at *byte*. Raises Bad."""
         if split:
             return self._split(where, split, byte)
         if byte in (_BEGIN, _END):
@@ -228,7 +233,7 @@ class Automaton:
         return 0, Node(self, where, byte), at, None
 
     def _splits_at(self, where: Where, byte: int) -> int:
-        """How far behind its first byte an element says which form it has. Raises Bad."""
+        """Return how far after the first byte of an element its form is determined. Raises Bad."""
         if byte == _REGISTER:
             return 2
         if byte == _STATE:
@@ -277,7 +282,7 @@ class Automaton:
         return 1, self._begin, 0, None
 
     def _after(self, where: Where, element: Form, pending: int) -> Entry:
-        """Behind one more element. Many a byte leads to the same."""
+        """Return the state after one more element. Many bytes lead to the same state."""
         key = element, _class(pending)
         if key not in where.after:
             where.after[key] = self._behind(where, element, pending)
@@ -296,14 +301,14 @@ class Automaton:
         return element.size, Node(self, Where((*where.forms, element), True, init, pending)), 0, None
 
     def _forgetful(self, init: bool, pending: int) -> Node:
-        """The state in groups that are too many or too long to remember."""
+        """Return the state in groups that are too many or too long to remember."""
         key = init, _class(pending)
         if key not in self._general:
             self._general[key] = Node(self, Where(None, True, init, pending))
         return self._general[key]
 
     def _root(self, pending: int) -> Node:
-        """The state outside of groups."""
+        """Return the state outside of groups."""
         key = _class(pending)
         if key not in self._roots:
             self._roots[key] = Node(self, Where((), False, False, pending))
@@ -320,7 +325,7 @@ class Automaton:
         return shape
 
     def forms_at(self, data: bytes | bytearray, offset: int) -> Iterator[tuple[Form, int]]:
-        """The elements of a whole group at *offset*, and where each is, without remembering anything."""
+        """Yield the elements of a whole group at *offset*, and the place of each, without remembering anything."""
         offset, init, pending = offset + 1, False, -1
         while data[offset] not in (_BEGIN, _END):
             size, node, at, _ = self.entry(Where((), True, init, pending, once=True), 0, data[offset])
@@ -333,7 +338,7 @@ class Automaton:
 
 
 def _class(pending: int) -> int:
-    """What matters of the request before: -1 none, 0 and 1: its response has data, or not."""
+    """Return the relevant property of the pending request: -1 none; 0, 1: whether its response has data."""
     return pending if pending < 0 else int(pending in NO_DATA_IN_RESPONSE)
 
 
@@ -341,11 +346,11 @@ _LOW = -1  # splits by the low byte of a register's number
 
 
 FULL, INCREMENT, NONE = range(3)
-"""How a group tells the pc."""
+"""How a group reports the pc."""
 
 
 class Plan(NamedTuple):
-    """Where the fields of a plain group are among those unpacked, -1 for what it does not have.
+    """The indices of the fields of a plain group among those unpacked, -1 for what it does not have.
 
     unpack     all fields, from the trace and an offset
     pc_kind    FULL, INCREMENT or NONE
@@ -353,7 +358,7 @@ class Plan(NamedTuple):
     registers  (number, value) of each
     length     of the instruction, in bytes
     size       of the store data, in bytes
-    physical   the address is a physical one; *both*: it is an effective one, and the physical one is told, too
+    physical   the address is a physical one; *both*: it is an effective one, and the physical one is reported, too
     """
 
     unpack: Any
@@ -373,9 +378,9 @@ _INSTRUCTIONS = {int(Opcode.INSTRUCTION_16): 2, int(Opcode.INSTRUCTION_32): 4}
 
 
 def plan_of(shape: Shape) -> Plan | None:
-    """How to take a group of this shape; None: element by element.
+    """Return how to process a group of this shape; None: element by element.
 
-    Plain is a group with an instruction, a pc in one of both forms, whole registers, addresses, and at most one store.
+    A plain group has an instruction, a pc in one of both forms, whole registers, addresses, and at most one store.
     """
     if shape.loose or not shape.known or shape.problems:
         return None
@@ -408,7 +413,7 @@ def plan_of(shape: Shape) -> Plan | None:
 
 
 def _places(forms: Sequence[Form]) -> dict[tuple[str, int], int] | None:
-    """Where each field is, None for a group that is not plain."""
+    """Return the index of each field, None for a group that is not plain."""
     places: dict[tuple[str, int], int] = {}
     at = 0
     for form in forms:

@@ -24,9 +24,9 @@ _MOST_PATHS = 1 << 16
 
 
 class Flow:
-    """Makes the history.
+    """Creates the history.
 
-    groups  by position: the group of the instruction, or before which the gap is
+    groups  by position: the group of the instruction, or the one before which the gap is
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class Flow:
         self.groups = array("I")
 
     def build(self) -> History:
-        """The history of all groups. Raises only what *progress* raises."""
+        """Return the history of all groups. Raises only what *progress* raises."""
         self.follow(0)
         self.finish()
         return self._builder.finish(self._trace.accounting)
 
     def renew(self, index: Index, base: int, before: int) -> None:
-        """Goes on in another index of the same trace, which begins at byte *base*, and *before* groups later."""
+        """Continue with another index of the same trace, which begins at byte *base*, and *before* groups later."""
         self._index, self._base, self._before = index, base, before
         del self.groups[:]
         if sum(map(len, self._known.values())) > _MOST_PATHS:
@@ -73,9 +73,9 @@ class Flow:
                 paths.clear()
 
     def follow(self, first: int, *, more: bool = False, waits: bool = False) -> int:
-        """What groups from *first* on did; before which group it ended. *more*: others will follow them.
+        """Process the groups from *first* on; return the group before which it ended. *more*: others will follow them.
 
-        *waits*: groups in doubt wait for those behind them.
+        *waits*: groups in doubt wait for those after them.
         """
         self._beliefs = Beliefs(self._index, first, list(self._trace.flaws(first)), self._last)
         self._stop = len(self._index.pcs)
@@ -122,7 +122,7 @@ class Flow:
         self._plain(at, self._stop)
 
     def finish(self) -> None:
-        """No more groups follow."""
+        """End the history: no more groups follow."""
         self._tell_reset(NOWHERE)
         self._tell_initialized()
         if len(self._mismatches) > 1:
@@ -136,7 +136,7 @@ class Flow:
         return self._base + self._trace.offsets[group]
 
     def _initialize(self, marks: dict[int, list[object]], first: int, *, more: bool) -> None:
-        """State initializations in a row are one event, also where the trace comes in pieces."""
+        """Record consecutive state initializations as one event, also if the trace comes in pieces."""
         last = self._stop
         runs = sorted((group, mark) for group, found in marks.items() for mark in found if isinstance(mark, int))
         if self._initialized is not None and runs and runs[0][0] == first:
@@ -161,7 +161,7 @@ class Flow:
         self._builder.event(EventKind.NOTE, offset, Note(NoteCause.INITIALIZED, (count,)))
 
     def _marks(self, start: int) -> dict[int, list[object]]:
-        """What there is to say of some groups, by number."""
+        """Return the remarks on some groups, by number."""
         index, marks = self._index, dict[int, list[object]]()
         singles: list[Iterable[object]] = [index.breaks, index.traps, self._trace.flaws(start)]
         for items in singles:
@@ -181,7 +181,7 @@ class Flow:
         return marks
 
     def _marked(self, group: int, marks: list[object]) -> None:
-        """A group about which there is something to say."""
+        """Process a group that has remarks."""
         builder, offset = self._builder, self._offset(group)
         if group in self._resets:
             self._reset(group)
@@ -200,7 +200,7 @@ class Flow:
         self._states(group)
 
     def _doubt(self, group: int) -> None:
-        """A group beside damage: its instruction is not listed where too much speaks against its address."""
+        """Process a group next to damage: its instruction is not listed if too much contradicts its address."""
         index, beliefs = self._index, self._beliefs
         origin = index.origin(group)
         if not index.retired[group] or beliefs.believes(group, self._image):
@@ -215,7 +215,7 @@ class Flow:
             self._added(length, group)
 
     def _forget_pc(self, group: int) -> None:
-        """Where a group that nobody believes went on is not known, unless what follows is in the program there."""
+        """Forget where a group that is not believed continued, unless what follows is in the program there."""
         index = self._index
         following = next((after for after in range(group + 1, self._stop) if index.retired[after]), self._stop)
         self._is_unbelieved = following == self._stop
@@ -229,7 +229,7 @@ class Flow:
             self._tell_reset(self._index.origin(group + 1))
 
     def _tell_reset(self, following: int) -> None:
-        """*following*: where the instruction behind it is."""
+        """Record the reset. *following*: the address of the instruction after it."""
         if self._reset_at is not None:
             next_pc = None if following == NOWHERE else following
             self._builder.event(EventKind.SYNC, self._reset_at, Start(StartReason.RESET), next_pc=next_pc)
@@ -244,7 +244,7 @@ class Flow:
         self._builder.event(EventKind.TRAP, offset, trapped.fact, last_pc=epc, next_pc=handler)
 
     def _states(self, group: int) -> None:
-        """The privilege mode and the time after a group."""
+        """Record the privilege mode and the time after a group."""
         registers = self._index.registers
         self._enter(registers.value(csrs.PRIVILEGE, group))
         column = registers.columns[csrs.MTIME].groups
@@ -253,7 +253,7 @@ class Flow:
             self._builder.time(registers.columns[csrs.MTIME].values[at])
 
     def _enter(self, mode: int | None) -> None:
-        """What follows runs in this privilege mode."""
+        """Record that what follows runs in this privilege mode."""
         if mode != self._mode:
             self._mode = mode
             context = Context(mode)
@@ -262,7 +262,7 @@ class Flow:
             self._builder.context(context)
 
     def _break(self, mark: Break) -> None:
-        """What is missing before a group."""
+        """Record what is missing before a group."""
         builder, offset = self._builder, self._base + mark.offset
         if isinstance(mark.cause, Note):
             builder.event(EventKind.NOTE, offset, mark.cause)
@@ -277,19 +277,19 @@ class Flow:
         self._enter(None)
 
     def _added(self, length: int, group: int) -> None:
-        """A gap may have got a position."""
+        """Note that a gap may have got a position."""
         if self._builder.position > length:
             self.groups.append(group)
         self._resuming = True
 
     def _plain(self, start: int, stop: int) -> None:
-        """Groups about which there is nothing to say but where their instructions were."""
+        """Process groups without remarks, of which only the addresses of their instructions matter."""
         for first in range(start, stop, _PIECE):
             self._progress("following (groups)", first, len(self._index.pcs))
             self._retired(first, min(first + _PIECE, stop))
 
     def _retired(self, start: int, stop: int) -> None:
-        """The instructions of some groups, in order."""
+        """Record the instructions of some groups, in order."""
         index = self._index
         origins = index.pcs[start - 1 : stop - 1] if start else array("Q", [NOWHERE, *index.pcs[: stop - 1]])[:stop]
         if start in index.origins:
@@ -304,7 +304,7 @@ class Flow:
             self._run(origins, groups)
 
     def _some(self, origins: "array[int]", groups: range | list[int]) -> None:
-        """Instructions of which some are nobody knows where."""
+        """Record instructions some of which are at unknown addresses."""
         begin = 0
         for end, origin in enumerate(origins):
             if origin == NOWHERE:
@@ -317,7 +317,7 @@ class Flow:
         self._run(origins[begin:], groups[begin:])
 
     def _run(self, pcs: "array[int]", groups: range | list[int]) -> None:
-        """Instructions that ran one after the other, in paths that are the same whenever the same ran."""
+        """Record consecutive instructions, in paths that are the same whenever the same instructions ran."""
         if not pcs:
             return
         if self._resuming:
@@ -343,7 +343,7 @@ class Flow:
         self._resuming = False
 
     def _check(self, block: tuple[int, ...], groups: range | list[int]) -> None:
-        """The code that ran, as the trace has it, held against the program's; what that does not have, it gets."""
+        """Compare the code that ran, as the trace has it, with the program's; code the program lacks is added to it."""
         missing = self._missing.setdefault(self._image, {})
         for pc, group in zip(block, groups, strict=True):
             instr = next(element for element in self._trace.elements(group) if isinstance(element, Instr))
@@ -365,7 +365,7 @@ class Flow:
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """The first and last of numbers that follow one another."""
+    """Yield the first and last of consecutive numbers."""
     first = last = -2
     for number in numbers:
         if number != last + 1:
@@ -378,7 +378,7 @@ def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def _stretches(code: dict[int, bytes]) -> Iterator[tuple[int, bytes]]:
-    """Instructions by address as pieces as long as possible."""
+    """Return instructions by address as pieces as long as possible."""
     start, found = -1, bytearray()
     for pc, data in sorted(code.items()):
         if found and pc == start + len(found):

@@ -1,8 +1,8 @@
 """What the groups of a trace did, sorted by what they changed, in one pass over the groups.
 
-Nothing is stored for a group but what it changed, so that the state at any group is a handful of bisections. Where the
-trace does not tell what something became, a write of an unknown value is recorded: it is unavailable from there on.
-Loads show what memory held: bytes the trace need not have a store to, known from when they were read (`loads_of`).
+Nothing is stored for a group except what it changed, so the state at any group takes a handful of bisections. If the
+trace does not report a new value, a write of an unknown value is recorded: it is unavailable from there on. Loads show
+what memory held: bytes the trace need not have a store to, known from when they were read (`loads_of`).
 """
 
 from array import array
@@ -48,7 +48,9 @@ _ADDRESSES = (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS)
 
 
 def loads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) -> dict[int, MemoryWrites]:
-    """The values loaded, by address space, as if the loads had stored them. *retired*, *spaces*: as in `Index`."""
+    """Return the values loaded, by address space, as if the loads had stored them. *retired*,
+    *spaces*: as in `Index`.
+    """
     with_address = [any(form.identifier in _ADDRESSES for form in shape.forms) for shape in trace.automaton.shapes]
     found: dict[int, MemoryWrites] = {}
     sizes: dict[int, int] = {}
@@ -69,7 +71,7 @@ def loads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) ->
 
 
 def _loaded(word: int, xlen: int) -> int:
-    """How many bytes an instruction loads, 0 for what is no load."""
+    """Return how many bytes an instruction loads, 0 if it is not a load."""
     try:
         found = reach(word, xlen)
     except UndecodableInstruction:
@@ -78,9 +80,9 @@ def _loaded(word: int, xlen: int) -> int:
 
 
 class Break(NamedTuple):
-    """Something is missing right before a group: what was known before it no longer holds.
+    """Something is missing directly before a group: what was known before it no longer holds.
 
-    *loss*: bytes were lost; else the pc went where the code cannot go.
+    *loss*: bytes were lost; otherwise the pc changed to where the code cannot go.
     """
 
     group: int
@@ -90,7 +92,7 @@ class Break(NamedTuple):
 
     @property
     def why(self) -> str:
-        """The cause, in words."""
+        """The text of the cause."""
         return words(self.cause)
 
 
@@ -98,9 +100,9 @@ class Index:
     """What the groups of a trace did.
 
     pcs        after each group: the address of the next instruction, or NOWHERE
-    origins    the addresses of instructions that are not where the group before went on; NOWHERE: not known
+    origins    the addresses of instructions that are not where the group before continued; NOWHERE: not known
     registers  the writes to registers, privilege mode and mtime among them
-    memory     the stores to each address space (see `spaces`)
+    memory     the stores to each address space (see `decode.tandem.registers.space_of`)
     spaces     (group, space): which space loads and stores are in after that group
     retired    of each group: 1 if an instruction retired
     traps, breaks, resets, initializations   in order
@@ -119,20 +121,20 @@ class Index:
         self.resets: list[int] = []
         self.initializations = array("I")
         self.memory_forgotten = array("I")
-        """Groups from which on memory is not what was stored before: after a break, or a store that is not told."""
+        """Groups from which on memory is unknown: after a break, or a store that is not reported."""
 
     @cached_property
     def physical(self) -> PhysicalMemory:
-        """Physical memory; made when first asked for."""
+        """Physical memory; created on first use."""
         return PhysicalMemory(self.memory, self.memory_forgotten, self.trace.parameters.xlen)
 
     @cached_property
     def loads(self) -> dict[int, MemoryWrites]:
-        """What was loaded, by address space; made when first asked for."""
+        """What was loaded, by address space; created on first use."""
         return loads_of(self.trace, self.retired, self.spaces)
 
     def origin(self, group: int) -> int:
-        """The address of the instruction of *group*, NOWHERE if it is not known."""
+        """Return the address of the instruction of *group*, NOWHERE if it is not known."""
         found = self.origins.get(group)
         if found is not None:
             return found
@@ -142,15 +144,15 @@ class Index:
 _PIECE = 1 << 16  # groups between two reports of progress
 _MACHINE = 3
 _MAY_MOVE = frozenset({csrs.SATP, csrs.MSTATUS, csrs.SSTATUS, csrs.PRIVILEGE})
-"""What decides in which address space loads and stores are."""
+"""The registers that determine the address space of loads and stores."""
 _UNTOLD = -1
 _NOT_A_NUMBER = 0xFFE0  # the bits of a register address that say it is an integer register
 _SPECIAL, _STATUS, _FLOATING = 1, 2, 4
-"""Kinds of registers: those that say more than their value, mstatus, and those that make it dirty."""
+"""Kinds of registers: those whose value affects others, mstatus, and those that make it dirty."""
 
 
 def index_of(trace: Trace, progress: Progress = silent) -> Index:
-    """What the groups of a whole trace did. Raises only what *progress* raises."""
+    """Return what the groups of a whole trace did. Raises only what *progress* raises."""
     index = Index(trace)
     indexer = Indexer(index)
     for start in range(0, len(trace), _PIECE):
@@ -161,7 +163,7 @@ def index_of(trace: Trace, progress: Progress = silent) -> Index:
 
 
 def _kinds(pc_register: int) -> bytearray:
-    """The kinds of all registers, by number."""
+    """Return the kinds of all registers, by number."""
     kinds = bytearray(0x10000)
     kinds[FPR:FPR_END] = bytes([_FLOATING]) * (FPR_END - FPR)
     for regno in csrs.FLOATING:
@@ -192,7 +194,7 @@ class Indexer:
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is known of memory, and these losses are to come."""
+        """Start with nothing known of memory, and these losses to come."""
         self._index.spaces[0] = (-1, self._unknown)
         self._stores = self._in(self._unknown)
         self._losses = iter(self._trace.losses)
@@ -200,11 +202,11 @@ class Indexer:
 
     @property
     def state(self) -> tuple[int, bool]:
-        """What is known before the next group, besides registers."""
+        """Return what is known before the next group, besides registers."""
         return self._pc, self._mprv
 
     def renew(self, index: Index, state: tuple[int, bool]) -> None:
-        """Goes on in another index of the same trace, which was told what is known of registers."""
+        """Continue with another index of the same trace, which has what is known of registers."""
         self._pc, self._mprv = state
         if index.pcs:
             index.pcs[-1] = self._pc
@@ -212,7 +214,7 @@ class Indexer:
         self._begin()
 
     def run(self, start: int, stop: int) -> None:
-        """Groups *start* to *stop* - 1."""
+        """Process groups *start* to *stop* - 1."""
         while start < stop:
             while self._loss is not None and self._loss.group == start:
                 self._break(start, self._loss.cause, self._loss.offset, loss=True)
@@ -222,12 +224,12 @@ class Indexer:
             start = end
 
     def finish(self) -> None:
-        """What is lost at the end."""
+        """Process what is lost at the end."""
         for loss in filter(None, (self._loss, *self._losses)):
             self._break(loss.group, loss.cause, loss.offset, loss=True)
 
     def _run(self, start: int, stop: int) -> None:
-        """Groups between which nothing is lost. Plain ones are taken here, others in `_general`."""
+        """Process groups between which nothing is lost. Plain ones are processed here, others in `_general`."""
         trace, index, steps, mask = self._trace, self._index, self._plain_steps, self._mask
         data, columns, dialect, stored_sizes = trace.data, index.registers.columns, self._dialect, self._stored_sizes
         add_pc, add_retired = index.pcs.append, index.retired.append
@@ -276,11 +278,11 @@ class Indexer:
         self._pc = pc
 
     def _may_move(self, values: Sequence[int], registers: tuple[tuple[int, int], ...]) -> bool:
-        """Whether a new mstatus may bring loads and stores into another address space: with MPRV in it, or before."""
+        """Return whether a new mstatus may change the address space of loads and stores: with MPRV in it, or before."""
         return self._mprv or any(values[at] & csrs.MPRV for _, at in registers)
 
     def _general(self, group: int, pc: int) -> int:
-        """Any group, after which the pc is returned; *pc* is the one before it."""
+        """Process any group; *pc* is the one before it. Returns the pc after it."""
         index, trace = self._index, self._trace
         loose = trace.shape(group).loose
         seen = Effects(group, trace.elements(group), trace.parameters, index.registers, loose=loose)
@@ -311,7 +313,7 @@ class Indexer:
         return next_pc
 
     def _noise(self, group: int, what: str) -> int:
-        """A group that tells what cannot be tells nothing."""
+        """Ignore a group that reports something impossible."""
         index = self._index
         self._break(group, Loss(LossCause.IMPOSSIBLE, (what,)), self._trace.offsets[group], loss=False)
         index.origins[group] = NOWHERE
@@ -320,7 +322,7 @@ class Indexer:
         return NOWHERE
 
     def _origin(self, seen: Effects, pc: int) -> int:
-        """Where the hart was before the group. Notes a break where it cannot have been at *pc*."""
+        """Return where the hart was before the group. Notes a break if it cannot have been at *pc*."""
         instr, own = seen.instr, seen.own
         if instr is not None and instr.word in csrs.XRETS and self._dialect.xret_pc_is_own:
             own = seen.pc
@@ -351,7 +353,7 @@ class Indexer:
         self._break(group, cause, self._trace.offsets[group], loss=False)
 
     def _next_pc(self, seen: Effects, origin: int) -> int:
-        """Where the hart goes on after the group."""
+        """Return where the hart continues after the group."""
         instr = seen.instr
         if instr is not None and instr.word in csrs.XRETS and self._dialect.xret_pc_is_own and seen.trap is None:
             target = self._index.registers.value(csrs.XRETS[instr.word], seen.group)
@@ -367,7 +369,7 @@ class Indexer:
         return self._steps.target(instr.word, origin)
 
     def _memory(self, seen: Effects) -> None:
-        """What the group stored."""
+        """Record what the group stored."""
         word = 0 if seen.instr is None else seen.instr.word
         size = 0 if seen.instr is None else self._stored_sizes[word]
         if not seen.tells_memory and not size:
@@ -427,7 +429,7 @@ class Indexer:
         self._pc = NOWHERE
 
     def _move(self, group: int) -> None:
-        """Loads and stores may be in another address space from here on."""
+        """Note that loads and stores may be in another address space from here on."""
         index = self._index
         if not self._trace.parameters.supervisor:
             return

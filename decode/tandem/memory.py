@@ -1,13 +1,13 @@
 """What was stored to memory, and when, at virtual and at physical addresses.
 
-A byte's last writer before any group is found by bisections. Stores are kept in the order of the trace, in arrays; for
-looking up they are sorted by size and address, once, when first asked for. Each address space is a `MemoryWrites`.
+The last writer of a byte before any group is found by bisections. Stores are kept in the order of the trace, in arrays;
+for look-ups they are sorted by size and address, once, on first use. Each address space is a `MemoryWrites`.
 
-Physical memory is what was stored to it at physical addresses, and at virtual ones that the page tables tell. A store
-whose physical address is not known may have changed any byte: what physical memory held before it is not known either.
-Page tables are known as far as the trace has the stores that made them. Source: RISC-V Privileged Architecture, "Sv32",
-"Sv39", "Sv48", "Sv57" (Virtual Address Translation Process), "Svnapot". Permissions are not looked at: what is asked
-about was accessed.
+Physical memory is what was stored to it at physical addresses, and at virtual ones that the page tables translate. A
+store whose physical address is not known may have changed any byte: from then on nothing that physical memory held
+before is known. Page tables are known as far as the trace has the stores that created them. Source: RISC-V Privileged
+Architecture, "Sv32", "Sv39", "Sv48", "Sv57" (Virtual Address Translation Process), "Svnapot". Permissions are ignored:
+every address in question was accessed.
 """
 
 from array import array
@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 
 
 class Store(NamedTuple):
-    """A store. *value*: None where the trace does not say what it was."""
+    """A store. *value*: None if the trace does not report it."""
 
     group: int
     address: int
@@ -46,7 +46,9 @@ class _OfSize:
         self.begins.append(len(numbers))
 
     def before(self, number: int, address: int, stop: int) -> Iterator[int]:
-        """For each place in *address* to *stop* - 1 that was stored to before store *number*: the last such store."""
+        """Yield, for each address in *address* to *stop* - 1 that was stored to before store *number*, the last such
+        store.
+        """
         for index in self._places(address, stop):
             begin = self.begins[index]
             found = bisect_left(self.numbers, number, begin, self.begins[index + 1]) - 1
@@ -54,7 +56,7 @@ class _OfSize:
                 yield self.numbers[found]
 
     def from_(self, number: int, address: int, stop: int) -> Iterator[int]:
-        """For each place in *address* to *stop* - 1: the first store to it that is number *number* or a later one."""
+        """Yield, for each address in *address* to *stop* - 1, the first store to it with number *number* or higher."""
         for index in self._places(address, stop):
             end = self.begins[index + 1]
             found = bisect_left(self.numbers, number, self.begins[index], end)
@@ -62,18 +64,18 @@ class _OfSize:
                 yield self.numbers[found]
 
     def all_in(self, address: int, stop: int) -> Iterator[int]:
-        """All stores to *address* to *stop* - 1."""
+        """Yield all stores to *address* to *stop* - 1."""
         for index in self._places(address, stop):
             yield from self.numbers[self.begins[index] : self.begins[index + 1]]
 
     def _places(self, address: int, stop: int) -> range:
-        """Of the addresses those whose stores reach into *address* to *stop* - 1."""
+        """Return the indices of the addresses whose stores reach into *address* to *stop* - 1."""
         first = bisect_left(self.addresses, max(address - self.size + 1, 0))
         return range(first, bisect_left(self.addresses, stop, first) if stop >> 64 == 0 else len(self.addresses))
 
 
 class MemoryWrites:
-    """Stores in one address space, in order."""
+    """The stores in one address space, in order."""
 
     def __init__(self) -> None:
         self.groups = array("I")
@@ -81,9 +83,9 @@ class MemoryWrites:
         self.values = array("Q")
         self.sizes = array("B")
         self.unknown: set[int] = set()
-        """Those whose value is not told."""
+        """The stores whose value is not reported."""
         self.placed: set[int] = set()
-        """Those whose physical address is told, too: they are among the stores to physical memory."""
+        """The stores whose physical address is reported, too: they are among the stores to physical memory."""
         self._sorted: list[_OfSize] = []
         self._of = 0  # as many are sorted
 
@@ -91,7 +93,7 @@ class MemoryWrites:
         return len(self.groups)
 
     def add(self, group: int, address: int, size: int, value: int | None) -> None:
-        """*size* bytes stored by *group*, not before the last one."""
+        """Add *size* bytes stored by *group*, which is not before the last one."""
         if value is None:
             self.unknown.add(len(self.groups))
         self.groups.append(group)
@@ -100,12 +102,12 @@ class MemoryWrites:
         self.sizes.append(size)
 
     def store(self, number: int) -> Store:
-        """Store *number*, counted from 0."""
+        """Return store *number*, counted from 0."""
         value = None if number in self.unknown else self.values[number]
         return Store(self.groups[number], self.addresses[number], self.sizes[number], value)
 
     def last(self, group: int, address: int, size: int) -> list[Store | None]:
-        """Of each byte the last store to it up to and with *group*; None: there is none."""
+        """Return, for each byte, the last store to it up to and including *group*; None if there is none."""
         found: list[Store | None] = [None] * size
         for number in self._before(bisect_left(self.groups, group + 1), address, address + size):
             store = self.store(number)
@@ -114,13 +116,15 @@ class MemoryWrites:
         return found
 
     def of(self, group: int) -> list[Store]:
-        """What a group stored, in order."""
+        """Return the stores of a group, in order."""
         return [
             self.store(number) for number in range(bisect_left(self.groups, group), bisect_left(self.groups, group + 1))
         ]
 
     def nearest(self, group: int, address: int, size: int, *, forward: bool) -> Store | None:
-        """The first store to one of some bytes by *group* or a later one; else the last one by an earlier group."""
+        """Return the first store to any of some bytes by *group* or a later one (*forward*), or the last one by an
+        earlier group.
+        """
         number, stop = bisect_left(self.groups, group), address + size
         if forward:
             found = min((n for sizes in self._sort() for n in sizes.from_(number, address, stop)), default=None)
@@ -129,12 +133,12 @@ class MemoryWrites:
         return None if found is None else self.store(found)
 
     def all_to(self, address: int, size: int) -> list[Store]:
-        """Every store to one of some bytes, in order."""
+        """Return every store to any of some bytes, in order."""
         numbers = (number for sizes in self._sort() for number in sizes.all_in(address, address + size))
         return [self.store(number) for number in sorted(numbers)]
 
     def _before(self, number: int, address: int, stop: int) -> list[int]:
-        """The last stores to each place that has some of the bytes, in order."""
+        """Return the last stores to each address with some of the bytes, in order."""
         return sorted(found for sizes in self._sort() for found in sizes.before(number, address, stop))
 
     def _sort(self) -> list[_OfSize]:
@@ -152,14 +156,14 @@ _V, _R, _W, _X = 1, 2, 4, 8
 _PPN_SHIFT = 10
 _NAPOT = 1 << 63
 _LEVELS = {8: 3, 9: 4, 10: 5}
-"""Of page tables, by satp.MODE on RV64."""
+"""The levels of page tables, by satp.MODE on RV64."""
 
 ReadEntry = Callable[[int, int], int | None]
-"""What is at a physical address, so many bytes; None: not known."""
+"""Returns the content at a physical address, with a number of bytes; None: not known."""
 
 
 def physical_address(read: ReadEntry, satp: int, address: int, xlen: int) -> int | None:
-    """Where a virtual address is in physical memory; None: not known, or not mapped."""
+    """Return the physical address of a virtual one; None: not known, or not mapped."""
     if xlen == 32:
         levels, index_bits, entry_size, ppn_bits = 2, 10, 4, 22
     else:
@@ -184,7 +188,7 @@ def physical_address(read: ReadEntry, satp: int, address: int, xlen: int) -> int
 
 
 def _is_canonical(address: int, bits: int) -> bool:
-    """Whether all bits of a virtual address above so many are the same as the highest of those."""
+    """Return whether all bits of a virtual address above so many equal the highest of those."""
     return address >> bits - 1 in (0, (1 << 65 - bits) - 1)
 
 
@@ -194,8 +198,8 @@ _WORD = 8  # bytes kept together
 class PhysicalMemory:
     """All stores to physical memory, in order.
 
-    writes  those whose place is known
-    doubts  groups that stored nobody knows where
+    writes  those whose physical address is known
+    doubts  groups that stored to an unknown physical address
     """
 
     def __init__(self, spaces: dict[int, MemoryWrites], forgotten: Sequence[int], xlen: int) -> None:
@@ -208,7 +212,7 @@ class PhysicalMemory:
 
 
 class _Merger:
-    """Takes all stores in order, keeps what memory holds meanwhile, and looks into its page tables."""
+    """Processes all stores in order, tracks what memory holds meanwhile, and reads its page tables."""
 
     def __init__(
         self, result: PhysicalMemory, spaces: dict[int, MemoryWrites], forgotten: Sequence[int], xlen: int
@@ -221,7 +225,7 @@ class _Merger:
         self._entries: set[int] = set()  # words with page table entries that were looked at
 
     def run(self) -> None:
-        """All stores."""
+        """Process all stores."""
         for group, space, number in merge(*(self._of(space) for space in self._spaces)):
             if group >= self._forgotten[self._next]:
                 self._forget(group)
@@ -237,7 +241,7 @@ class _Merger:
         self._forget_all()
 
     def _take(self, space: int, store: Store) -> None:
-        """One store: one piece, or two where it goes over the end of a page."""
+        """Process one store: one piece, or two if it crosses the end of a page."""
         if space == PHYSICAL:
             self._put(store, store.address)
             return

@@ -1,11 +1,11 @@
-"""What can be believed of a trace: the address of a group that is in doubt, and the parameters it is read with.
+"""What can be believed of a trace: the address of a group in doubt, and the parameters that the trace is read with.
 
-In doubt is what stands beside damage: the first group after a loss or after groups that are missing, a group that
-breaks a rule, the one after it, and one without an end among others that have one. An address has three witnesses: the
-group after it, which goes on there or cannot; the program, which has that instruction there or another one; and where
-the program differs from the trace anyhow, nobody but the trace.
+In doubt is a group next to damage: the first one after a loss or after missing groups, one that breaks a rule, the one
+after it, and one without an end among others that have one. An address has three witnesses: the group after it, which
+continues there or cannot; the program, which has that instruction there or another one; and, if the program differs
+from the trace anyhow, only the trace.
 
-A trace does not tell its parameters, but read with wrong ones it soon falls apart (`fit`).
+A trace does not contain its parameters, but read with wrong ones it soon falls apart (`fit`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,15 +20,15 @@ from rvtrace_gdb.decode.tandem.protocol import DIALECTS, Dialect, Ending, Group,
 from rvtrace_gdb.decode.tandem.trace import Flaw, Trace
 
 TRACE = "the trace"
-"""What code is from that a program does not have."""
+"""The origin of code that a program does not have."""
 AHEAD = 2
-"""How many groups after one are looked at."""
+"""How many groups after one are examined."""
 
 _HARMLESS = (Problem.DUPLICATE_RESET, Problem.DUPLICATE_INITIALIZATION, Problem.ORPHAN_END)
 
 
 class Before(NamedTuple):
-    """What those behind it need to know of a group: whether it agrees with the program, if known; breaks a rule."""
+    """What the groups after a group need to know of it: whether it agrees with the program, if known; breaks a rule."""
 
     agrees: bool | None = None
     is_flawed: bool = False
@@ -48,12 +48,12 @@ class Beliefs:
         self._broken = {mark.group for mark in index.breaks}
         self._lost = self._broken - self._contradicted
         self.doubted = {*self._broken, *flawed, *(group + 1 for group in flawed), *self._without_end()}
-        """Groups in doubt; there need not be one with such a number yet."""
+        """The groups in doubt; a group with such a number need not exist yet."""
         self.waiting = self.doubted | {trap.group for trap in index.traps}
-        """Those that cannot be told of before what is behind them is known."""
+        """The groups that cannot be decided before those after them are known."""
 
     def _without_end(self) -> Iterator[int]:
-        """Groups whose end is implied, right after one that has its end."""
+        """Yield the groups whose end is implied, directly after one that has its end."""
         trace, first = self._trace, self._first
         implied = {shape.number for shape in trace.automaton.shapes if not shape.loose and not shape.end}
         shapes = trace.shapes
@@ -65,7 +65,7 @@ class Beliefs:
             )
 
     def believes(self, group: int, image: Image) -> bool:
-        """Whether the instruction of a group in doubt ran where the group says."""
+        """Return whether the instruction of a group in doubt ran at the address in the group."""
         if group in self._loose:
             return False
         agrees = self._agrees(group, image)
@@ -81,7 +81,7 @@ class Beliefs:
         return not (before or any(self._ahead(group, AHEAD, image)))
 
     def _goes_on(self, group: int, image: Image) -> bool:
-        """Whether what follows says the same of where a group went, and not that it was in the program's code."""
+        """Return whether what follows confirms where a group continued, and does not contradict the program's code."""
         following = group + 1
         if following >= len(self._index.pcs) or following in self._lost:
             return True
@@ -90,26 +90,30 @@ class Beliefs:
         return following not in self._contradicted and not leads_anywhere and not any(self._ahead(group, 1, image))
 
     def _ahead(self, group: int, most: int, image: Image) -> Iterator[bool | None]:
-        """Whether the groups after one agree with the program, up to a loss."""
+        """Yield whether the groups after one agree with the program, up to a loss."""
         for following in range(group + 1, group + 1 + most):
             if following in self._lost:
                 return
             yield self._agrees(following, image)
 
     def handler(self, group: int) -> bool:
-        """Whether a trap is believed to have gone on where its group says: what follows does not contradict it."""
+        """Return whether a trap is believed to have continued at the address in its group: what follows does not
+        contradict it.
+        """
         return group + 1 not in self._contradicted
 
     def origin(self, group: int, image: Image) -> bool:
-        """Whether a trap is believed to have been where its group says."""
+        """Return whether a trap is believed to have been at the address in its group."""
         return group not in self._contradicted or self._agrees(group, image) is True
 
     def agrees(self, group: int, image: Image) -> bool | None:
-        """Whether the program has the instruction of a group where that says; None: there is none, or no such code."""
+        """Return whether the program has the instruction of a group at its address; None: no instruction, or no code
+        there.
+        """
         return self._agrees(group, image)
 
     def _agrees(self, group: int, image: Image, at: int = NOWHERE) -> bool | None:
-        """As `agrees`; *at*: at this address instead."""
+        """Return the same as `agrees`, for the address *at*."""
         if not 0 <= group < len(self._index.pcs):
             return None
         instr = self._instr(group)
@@ -125,7 +129,7 @@ class Beliefs:
         return next((element for element in self._trace.elements(group) if isinstance(element, Instr)), None)
 
     def last(self, stop: int, image: Image) -> Before:
-        """Of the group before *stop*: what the next ones are given."""
+        """Return what the next groups need to know of the group before *stop*."""
         if stop <= self._first:
             return self._before
         return Before(self._agrees(stop - 1, image), stop - 1 in self._flawed)
@@ -141,9 +145,9 @@ _FAR_BETTER = 4  # times fewer contradictions
 class Fit(NamedTuple):
     """How well a sample can be read.
 
-    lost    bytes that are no group
-    odd     groups that break a rule, or go on where their instruction cannot go, or seem to have no end
-    groups  there are
+    lost    bytes that are not part of a group
+    odd     groups that break a rule, or continue where their instruction cannot, or seem to have no end
+    groups  how many there are
     first   where the first loss is, None without one
     """
 
@@ -154,12 +158,14 @@ class Fit(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Nothing speaks against it."""
+        """Whether nothing contradicts the parameters."""
         return not self.lost and self.odd * _ODD_ONES <= self.groups
 
 
 def fit(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Fit:
-    """How well the beginning of *data* can be read with these parameters. *wrapped*: it may be inside a group."""
+    """Return how well the beginning of *data* can be read with these parameters. *wrapped*: it may
+    be inside a group.
+    """
     sample = bytes(data[:_SAMPLE])
     trace = Trace.of(sample, parameters, wrapped=wrapped)
     if wrapped and trace.losses and not trace.losses[0].offset and trace.losses[0].length <= _LONGEST_CUT:
@@ -178,12 +184,12 @@ def fit(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Fit:
 
 
 def _swallowed_its_end(group: Group, data: bytes) -> bool:
-    """Whether a field that was read too long may have taken the end group for a part of itself."""
+    """Return whether a field that was read too long may contain the end group."""
     return group.ending is Ending.IMPLIED and data[group.offset + group.size - 1] == Opcode.END_GROUP
 
 
 def candidates(parameters: Parameters) -> list[Parameters]:
-    """Other parameters a trace may have: the other XLEN and FLEN, Sv32, two addresses for the pc."""
+    """Return other parameters a trace may have: the other XLEN and FLEN, Sv32, two addresses for the pc."""
     base = replace(parameters, mlen=0, eaddr=0)
     found = [
         replace(base, xlen=xlen, flen=flen, mlen=mlen, dialect=dialect)
@@ -196,15 +202,16 @@ def candidates(parameters: Parameters) -> list[Parameters]:
 
 
 def _dialects(dialect: Dialect) -> list[Dialect]:
-    """The dialects whose bytes have another layout."""
+    """Return the dialects whose bytes have another layout."""
     others = (DIALECTS[name] for name in ("flute", "specification", "two-pc"))
     return list(dict.fromkeys([dialect, *others]))
 
 
 def better(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
-    """Parameters the beginning of *data* can be read with, where it cannot be with these; None: there are none.
+    """Return parameters that the beginning of *data* can be read with, if it cannot be with these; None: there are
+    none.
 
-    The nearest ones, of several: as few as possible are others.
+    Of several, these are the ones with the fewest differences.
     """
     if fit(data, parameters, wrapped=wrapped).fits:
         return None
@@ -213,7 +220,9 @@ def better(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Par
 
 
 def contradictions(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> int:
-    """At how many places the beginning of *data* goes on where it cannot, or nobody can say where an instruction is."""
+    """Return at how many places the beginning of *data* continues where it cannot, or has an instruction at an unknown
+    address.
+    """
     trace = Trace.of(bytes(data[:_SAMPLE]), parameters, wrapped=wrapped)
     index = index_of(trace)
     nowhere = sum(1 for group in range(1, len(trace)) if index.retired[group] and index.origin(group) == NOWHERE)
@@ -221,7 +230,9 @@ def contradictions(data: bytes, parameters: Parameters, *, wrapped: bool = False
 
 
 def of_another_meaning(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
-    """Parameters whose bytes have the same layout and another meaning, with which far less contradicts itself."""
+    """Return parameters with the same layout of bytes and another meaning, with which *data* contradicts itself far
+    less.
+    """
     said = contradictions(data, parameters, wrapped=wrapped)
     if not said:
         return None
@@ -232,7 +243,7 @@ def of_another_meaning(data: bytes, parameters: Parameters, *, wrapped: bool = F
 
 
 def _same_bytes(parameters: Parameters) -> Iterator[Dialect]:
-    """Dialects whose groups look the same, and whose addresses mean something else."""
+    """Yield the dialects whose groups look the same, but whose addresses have another meaning."""
     said = parameters.dialect
     for name in ("flute" if parameters.xlen == 64 else "piccolo", "toooba", "piccolo-2018"):
         other = DIALECTS[name]
@@ -242,7 +253,7 @@ def _same_bytes(parameters: Parameters) -> Iterator[Dialect]:
 
 
 def is_one(data: bytes) -> bool:
-    """Whether *data* begins as tandem traces do, and can be read as one: no other trace is that by chance."""
+    """Return whether *data* begins as tandem traces do, and can be read as one: no other trace is that by chance."""
     if data[:1] != bytes([Opcode.BEGIN_GROUP]):
         return False
     found = (fit(data, parameters) for parameters in (Parameters(64), Parameters(32)))
@@ -250,7 +261,7 @@ def is_one(data: bytes) -> bool:
 
 
 def advice(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> str:
-    """What to tell the user whose trace cannot be read with these parameters: "this looks like RV64"; "" if it can."""
+    """Return the hint for a trace that cannot be read with these parameters: "this looks like RV64"; "" if it can."""
     if not data:
         return ""
     found, other = fit(data, parameters, wrapped=wrapped), better(data, parameters, wrapped=wrapped)
@@ -264,6 +275,6 @@ def advice(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> str
 
 
 def looks_like(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
-    """Parameters that *data* was far rather made with; None: these are right, or nobody knows."""
+    """Return parameters with which *data* was far more probably made; None: these are right, or it is not known."""
     found = better(data, parameters, wrapped=wrapped)
     return found or of_another_meaning(data, parameters, wrapped=wrapped)

@@ -1,14 +1,14 @@
 """The tandem trace protocol: elements, groups of them, and what encoder and decoder must agree on.
 
-A trace is a row of groups of state changes, each made of elements: opcodes, identifiers, and data whose length the
-tables here give. Decoder and encoder read the same tables. A trace does not say its own parameters: XLEN, FLEN, MLEN,
-and the dialect, which has what encoders do differently as named switches.
+A trace is a sequence of groups of state changes, each made of elements: opcodes, identifiers, and data whose length is
+in the tables here. Decoder and encoder read the same tables. A trace does not contain its own parameters: XLEN, FLEN,
+MLEN, and the dialect, which has the differences between encoders as named switches.
 
 Sources: Trace Protocol Specification, version 2018-11-20, chapters 2 (whose names are used) and 3. "MLLEN" in its third
 table is MLEN; its list of the lengths of a memory response lacks the 8 bits of the response to a store. Dialects: the
 encoders themselves, as published: bluespec/Flute, bluespec/Piccolo, bluespec/Toooba (`TV_Encode.bsv`, `TV_Taps.bsv`,
-`Trace_Data2_to_Trace_Data.bsv`) and the registers they tell (`CSR_MSTATUS.bsv`, `CSR_MIE.bsv`, `CSR_MIP.bsv`; of Toooba
-`CsrFile.bsv`), the Chisel encoder for Rocket, a public reader of two-address traces.
+`Trace_Data2_to_Trace_Data.bsv`) and the registers they report (`CSR_MSTATUS.bsv`, `CSR_MIE.bsv`, `CSR_MIP.bsv`; of
+Toooba `CsrFile.bsv`), the Chisel encoder for Rocket, a public reader of two-address traces.
 """
 
 import re
@@ -26,7 +26,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 
 class Opcode(IntEnum):
-    """What an element begins with."""
+    """The first byte of an element."""
 
     BEGIN_GROUP = 1
     END_GROUP = 2
@@ -59,7 +59,7 @@ class State(IntEnum):
 
 
 class MemoryOp(IntEnum):
-    """Memory request opcode."""
+    """The opcode of a memory request."""
 
     LOAD = 0
     STORE = 1
@@ -78,29 +78,29 @@ class MemoryOp(IntEnum):
 
 
 SIZES = (1, 2, 4, 8)
-"""Bytes of a memory request, by its size field."""
+"""The bytes of a memory request, by its size field."""
 
 SUCCESS, FAILURE = 0, 1
-"""Memory request result."""
+"""The result of a memory request."""
 
 STORE_DATA = {State.STORE_DATA_8: 1, State.STORE_DATA_16: 2, State.STORE_DATA_32: 4, State.STORE_DATA_64: 8}
-"""Bytes of memory store data."""
+"""The bytes of memory store data."""
 
 GPR, FPR = 0x1000, 0x1020
-"""Register addresses of x0 and f0; below are the CSRs (RISC-V Debug Specification, "Abstract Register Numbers")."""
+"""The register addresses of x0 and f0; below are the CSRs (RISC-V Debug Specification, "Abstract Register Numbers")."""
 FPR_END = 0x1040
 
 DATA_IN_REQUEST = frozenset(range(MemoryOp.STORE_CONDITIONAL, MemoryOp.AMO_MAXU + 1)) | {MemoryOp.STORE}
-"""Those memory requests have data: "0 for load, depends on size for store and amo"."""
+"""The memory requests that have data: "0 for load, depends on size for store and amo"."""
 NO_DATA_IN_RESPONSE = frozenset({MemoryOp.STORE, MemoryOp.STORE_CONDITIONAL})
-"""Responses to those have none: "0 for store, depends on size for load and amo"."""
+"""The memory requests whose responses have no data: "0 for store, depends on size for load and amo"."""
 
 
 class Widths(NamedTuple):
-    """How many bytes the fields have whose lengths are parameters.
+    """The sizes in bytes of the fields whose lengths are parameters.
 
     mlen, eaddr  of addresses; encoders of 32-bit harts with Sv32 send effective addresses of XLEN bits all the same
-    pcs          addresses in the additional state of the pc: 1, or 2 where an encoder sends its own address first
+    pcs          addresses in the additional state of the pc: 1, or 2 if an encoder sends its own address first
     init_flen    of a floating-point register in a state initialization
     """
 
@@ -113,13 +113,13 @@ class Widths(NamedTuple):
 
 
 _FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q", 5: "5s"}
-"""How `struct` reads a field of so many bytes."""
+"""The `struct` format of a field, by its bytes."""
 
 
 class Form(NamedTuple):
-    """How an element looks.
+    """The layout of an element.
 
-    head    its opcode, and the identifier where it has one
+    head    its opcode, and the identifier if it has one
     format  of the whole element for `struct`; *size* in bytes
     values  how many fields it has
     """
@@ -132,7 +132,7 @@ class Form(NamedTuple):
 
     @property
     def reader(self) -> struct.Struct:
-        """Unpacks its fields."""
+        """The struct that unpacks its fields."""
         return _reader(self.format)
 
 
@@ -142,14 +142,14 @@ def _reader(format: str) -> struct.Struct:
 
 
 def form(opcode: int, fields: tuple[int, ...] = (), identifier: int = 0) -> Form:
-    """The element with this opcode (and identifier), and fields of so many bytes; 0 means a signed byte."""
+    """Return the element with this opcode (and identifier), and fields of so many bytes; 0 means a signed byte."""
     pads = "xx" if opcode == Opcode.ADDITIONAL_STATE else "x"
     codes = "".join(_FORMATS[size] if size else "b" for size in fields)
     return Form(opcode, identifier, pads + codes, len(pads) + sum(size or 1 for size in fields), len(fields))
 
 
 def plain_forms() -> dict[int, Form]:
-    """The elements whose length is in their opcode, by opcode."""
+    """Return the elements whose length is in their opcode, by opcode."""
     op = Opcode
     bare = (op.INCREMENT_PC, op.HART_RESET, op.STATE_INITIALIZATION)
     return {
@@ -163,7 +163,7 @@ def plain_forms() -> dict[int, Form]:
 
 @cache
 def state_forms(widths: Widths) -> Mapping[int, Form]:
-    """The additional states, by identifier."""
+    """Return the additional states, by identifier."""
     fields: dict[int, tuple[int, ...]] = {
         State.PRIVILEGE_MODE: (1,),
         State.PHYSICAL_ADDRESS: (widths.mlen,),
@@ -178,14 +178,16 @@ def state_forms(widths: Widths) -> Mapping[int, Form]:
 
 @cache
 def register_form(widths: Widths, *, floating: bool, in_initialization: bool = False) -> Form:
-    """A full register: XLEN bits, or FLEN where it is a floating-point one."""
+    """Return the form of a full register: XLEN bits, or FLEN for a floating-point one."""
     flen = widths.init_flen or widths.flen if in_initialization else widths.flen
     return form(Opcode.FULL_REGISTER, (2, flen if floating else widths.xlen))
 
 
 @cache
 def request_form(widths: Widths, packed: int) -> Form | None:
-    """The memory request whose second field is *packed*: op in its low half, size in the high one. None: reserved."""
+    """Return the memory request whose second field is *packed*: op in its low half, size in the high one. None:
+    reserved.
+    """
     op, size = packed & 15, packed >> 4
     if op > MemoryOp.INSTRUCTION_FETCH or size >= len(SIZES):
         return None
@@ -195,7 +197,7 @@ def request_form(widths: Widths, packed: int) -> Form | None:
 
 @cache
 def response_form(op: int, packed: int) -> Form | None:
-    """The response to a request with opcode *op*; *packed*: size in the low half, result in the high one."""
+    """Return the response to a request with opcode *op*; *packed*: size in the low half, result in the high one."""
     size, result = packed & 15, packed >> 4
     if result > FAILURE or size >= len(SIZES):
         return None
@@ -203,7 +205,7 @@ def response_form(op: int, packed: int) -> Form | None:
 
 
 class IncrementPc(NamedTuple):
-    """Increment pc by instruction length."""
+    """The pc is incremented by the instruction length."""
 
 
 class FullRegister(NamedTuple):
@@ -228,7 +230,7 @@ class IncrementalRegisterOr(NamedTuple):
 
 
 class AdditionalState(NamedTuple):
-    """One of the states that are no register. *identifier*: see `layout.State`.
+    """One of the states that are not registers. *identifier*: see `State`.
 
     *own*: of a pc in a dialect that sends two addresses, that of the instruction itself.
     """
@@ -239,7 +241,7 @@ class AdditionalState(NamedTuple):
 
 
 class MemoryRequest(NamedTuple):
-    """A transaction on the system bus. *size*: the field, 0 to 3; *data*: None where the operation has none."""
+    """A transaction on the system bus. *size*: the field, 0 to 3; *data*: None if the operation has none."""
 
     addr: int
     op: int
@@ -248,7 +250,7 @@ class MemoryRequest(NamedTuple):
 
 
 class MemoryResponse(NamedTuple):
-    """What came back, right behind its request. *data*: None where the operation has none."""
+    """The response, directly after its request. *data*: None if the operation has none."""
 
     size: int
     result: int
@@ -260,7 +262,7 @@ class HartReset(NamedTuple):
 
 
 class StateInitialization(NamedTuple):
-    """The changes of this group come from outside the processor: a debug module, most often."""
+    """The changes of this group come from outside the processor: usually from a debug module."""
 
 
 class Instr(NamedTuple):
@@ -295,7 +297,7 @@ class Ending(Enum):
 class Group(NamedTuple):
     """State changes that occur together. A change outside of groups is one by itself, with the ending LOOSE.
 
-    *offset*: of its first byte in the trace; -1 for a group that is not from one. *size*: its bytes; an implied end
+    *offset*: of its first byte in the trace; -1 for a group that is not from a trace. *size*: its bytes; an implied end
     has none.
     """
 
@@ -306,17 +308,17 @@ class Group(NamedTuple):
 
     @property
     def instr(self) -> Instr | None:
-        """Its instruction."""
+        """The instruction of the group."""
         return next((element for element in self.elements if isinstance(element, Instr)), None)
 
     def state(self, identifier: State) -> int | None:
-        """The last of the additional states with this identifier."""
+        """Return the last of the additional states with this identifier."""
         found = [e.value for e in self.elements if isinstance(e, AdditionalState) and e.identifier == identifier]
         return found[-1] if found else None
 
     @property
     def registers(self) -> dict[int, int]:
-        """Full registers by number; the last value of each."""
+        """The full registers by number; the last value of each."""
         return {element.regno: element.value for element in self.elements if isinstance(element, FullRegister)}
 
 
@@ -325,11 +327,11 @@ BARE: dict[int, Element] = {
     Opcode.HART_RESET: HartReset(),
     Opcode.STATE_INITIALIZATION: StateInitialization(),
 }
-"""Elements without fields, by opcode."""
+"""The elements without fields, by opcode."""
 
 
 Maker = Callable[[Sequence[int]], Element]
-"""Makes an element of its fields, in the order of the trace."""
+"""Creates an element from its fields, in the order of the trace."""
 
 _MAKERS: dict[int, Maker] = {
     Opcode.FULL_REGISTER: FullRegister._make,
@@ -343,7 +345,7 @@ _MAKERS: dict[int, Maker] = {
 
 
 def maker_of(form: Form) -> Maker:
-    """What makes the elements of a form."""
+    """Return the function that creates the elements of a form."""
     if form.head in BARE:
         bare = BARE[form.head]
         return lambda values: bare
@@ -360,7 +362,7 @@ _SSTATUS = 0xD_E133  # MXR, SUM, XS, FS, SPP, SPIE, UPIE, SIE, UIE: mstatus of t
 
 
 class AmoData(Enum):
-    """What the memory store data of an atomic operation is."""
+    """The meaning of the memory store data of an atomic operation."""
 
     RESULT = "what it writes"
     OPERAND = "its operand, rs2"
@@ -377,8 +379,8 @@ class Dialect:
     pc_register       the pc is sent as a full register with this number, -1: it is not
     xret_pc_is_own    the pc of mret and sret is the instruction's own address, not the one it returns to
     amo_data          see `AmoData`
-    untraced_below    groups that would tell a pc below this address are dropped; 0: none are
-    sstatus           the bits of mstatus below bit 32 but SD that sstatus has; 0: those of the specification
+    untraced_below    groups that would report a pc below this address are dropped; 0: none are
+    sstatus           the bits of mstatus below bit 32, except SD, that sstatus has; 0: those of the specification
     sie               the bits of mie and mip that sie and sip have, whatever mideleg is; 0: those that mideleg has
     """
 
@@ -403,7 +405,7 @@ ROCKET = Dialect("rocket", eaddr_is_xlen=True, amo_data=AmoData.UNTOLD, untraced
 TWO_PC = Dialect("two-pc", eaddr_is_xlen=True, pcs=2, amo_data=AmoData.UNTOLD)
 
 DIALECTS = {dialect.name: dialect for dialect in (SPECIFICATION, FLUTE, PICCOLO, PICCOLO_2018, TOOOBA, ROCKET, TWO_PC)}
-"""By name."""
+"""The dialects by name."""
 
 
 _FLOAT_ABI = 6  # of e_flags: 0 soft, 2 single, 4 double
@@ -412,7 +414,7 @@ _EXTENSION = re.compile("[a-z]+?(?=[0-9]|$)")
 
 
 class BadParameters(RvtraceError):
-    """No encoder has such parameters. *name*: which one."""
+    """No encoder has such parameters. *name*: the wrong one."""
 
     def __init__(self, name: str, value: int, allowed: str) -> None:
         self.name, self.value, self.allowed = name, value, allowed
@@ -421,11 +423,11 @@ class BadParameters(RvtraceError):
 
 @dataclass(frozen=True)
 class Parameters:
-    """All lengths in bits. Raises BadParameters.
+    """The parameters of a trace; all lengths in bits. Raises BadParameters.
 
     flen   0: there are no floating-point registers
     mlen   of a memory address: 64 on RV64; on RV32 34 with Sv32, else 32. 0: the usual one, without Sv32
-    eaddr  of an effective address; 0: as the dialect has it
+    eaddr  of an effective address; 0: as in the dialect
     supervisor  the hart has S-mode; without it no address is ever translated
     """
 
@@ -447,9 +449,9 @@ class Parameters:
 
     @classmethod
     def of_elf(cls, path: str | Path, *, mlen: int = 0, dialect: Dialect = SPECIFICATION) -> "Parameters":
-        """Those of the program's hart: XLEN from the file's class, FLEN from its ISA string or its ABI.
+        """Return the parameters of the program's hart: XLEN from the file's class, FLEN from its ISA string or its ABI.
 
-        A file that tells nothing of floating point leaves FLEN at 64: most harts that have any have double precision.
+        A file without information on floating point leaves FLEN at 64: most harts that have any have double precision.
         Raises BadElf.
         """
         elf = read_elf(path)
@@ -457,12 +459,12 @@ class Parameters:
 
     @property
     def mlen_bits(self) -> int:
-        """MLEN, also where it was left to the usual."""
+        """MLEN, also if it is left to the default."""
         return self.mlen or self.xlen
 
     @property
     def widths(self) -> Widths:
-        """In bytes: "rounded up to a multiple of 8 bits"."""
+        """The widths in bytes: "rounded up to a multiple of 8 bits"."""
         xlen, flen, mlen = self.xlen // 8, (self.flen or self.xlen) // 8, (self.mlen_bits + 7) // 8
         eaddr = (self.eaddr + 7) // 8 if self.eaddr else xlen if self.dialect.eaddr_is_xlen else mlen
         return Widths(xlen, flen, mlen, eaddr, self.dialect.pcs, xlen if self.dialect.init_fpr_is_xlen else 0)

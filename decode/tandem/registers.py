@@ -1,6 +1,6 @@
 """What registers held after any group, as far as the trace determines it, and the address space that follows from them.
 
-What was written to one register, and when, is in two arrays (`Column`), so that the last write before any group is a
+The writes to a register, and their groups, are in two arrays (`Column`), so the last write before any group is a
 bisection. An address space says whether the address of a load or store is a physical one, or which page tables
 translate it. Source: RISC-V Privileged Architecture, "Supervisor Address Translation and Protection (satp) Register",
 "Memory Privilege in mstatus Register" (MPRV).
@@ -29,7 +29,7 @@ from rvtrace_gdb.decode.tandem.protocol import GPR, Dialect
 
 
 class Written(NamedTuple):
-    """A write. *group*: which one made it; *value*: None where the trace does not say what it was."""
+    """A write by *group*. *value*: None if the trace does not report it."""
 
     group: int
     value: int | None
@@ -47,25 +47,25 @@ class Column:
         """Which of the values are not known."""
 
     def add(self, group: int, value: int | None) -> None:
-        """Written by *group*, not before the last one."""
+        """Add a write by *group*, which is not before the last one."""
         if value is None:
             self.unknown.add(len(self.groups))
         self.groups.append(group)
         self.values.append(value or 0)
 
     def last(self, group: int) -> Written | None:
-        """The last write up to and with *group*."""
+        """Return the last write up to and including *group*."""
         return self.number(bisect_right(self.groups, group) - 1)
 
     def number(self, index: int) -> Written | None:
-        """The write with this index, None if there is none."""
+        """Return the write with this index, None if there is none."""
         if not 0 <= index < len(self.groups):
             return None
         return Written(self.groups[index], None if index in self.unknown else self.values[index])
 
 
 class Columns(dict[int, Column]):
-    """Columns by register number, made when first asked for."""
+    """Columns by register number, created on first use."""
 
     def __missing__(self, regno: int) -> Column:
         column = self[regno] = Column()
@@ -73,11 +73,13 @@ class Columns(dict[int, Column]):
 
 
 _MOST_MIDELEGS = 32
-"""How many values of mideleg are looked back through."""
+"""How many values of mideleg are tracked back."""
 
 
 class _Seen(NamedTuple):
-    """A write to a register or to one it shares bits with. *mask*: of the whole register, what it says."""
+    """A write to a register or to one it shares bits with. *mask*: the bits of the whole register
+    that it determines.
+    """
 
     group: int
     regno: int
@@ -91,7 +93,7 @@ class Registers:
     def __init__(self, xlen: int, dialect: Dialect) -> None:
         self.columns = Columns()
         self.dirty = array("I")
-        """Groups that changed floating-point state and did not tell mstatus: its FS is Dirty from there on."""
+        """Groups that changed floating-point state without reporting mstatus: its FS is Dirty from there on."""
         self._forgotten: list[int] = []
         self._parts = parts(xlen, dialect.sstatus, dialect.sie)
         self._families: dict[int, list[int]] = {}
@@ -99,21 +101,23 @@ class Registers:
             self._families.setdefault(part.whole, []).append(regno)
 
     def add(self, group: int, regno: int, value: int | None) -> None:
-        """*group*, not before the last one, wrote this; None: the trace does not say what."""
+        """Add a write by *group*, which is not before the last one; *value* None: the trace does not report it."""
         if regno != GPR:
             self.columns[regno].add(group, value)
 
     def forget(self, group: int) -> None:
-        """What was written before *group* no longer holds."""
+        """Invalidate what was written before *group*."""
         self._forgotten.append(group)
 
     def marks(self, stop: int) -> tuple[list[int], list[int]]:
-        """Before group *stop*: the last from which on nothing holds that was written before, the last in `dirty`."""
+        """Return, before group *stop*, the last group that invalidated everything before it, and the last one in
+        `dirty`.
+        """
         lost, dirty = bisect_left(self._forgotten, stop), bisect_left(self.dirty, stop)
         return self._forgotten[max(lost - 1, 0) : lost], list(self.dirty[max(dirty - 1, 0) : dirty])
 
     def value(self, regno: int, group: int) -> int | None:
-        """What a register held after *group*; None: not determined."""
+        """Return what a register held after *group*; None: not determined."""
         if regno == GPR:
             return 0
         if is_counter(regno) or regno == PC_PHYSICAL:
@@ -122,22 +126,23 @@ class Registers:
         return self.told(regno, group)
 
     def told(self, regno: int, group: int) -> int | None:
-        """What a register was told to be last, also if it counts by itself since."""
+        """Return the last value reported for a register, even if it has counted by itself since."""
         if regno in self._parts:
             return self._shared(regno, group)
         found = self._written(regno, group)
         return None if found is None else found.value
 
     def known_csrs(self) -> set[int]:
-        """The CSRs that may be known at some time: those written, and all that share bits with them."""
+        """Return the CSRs that may be known at some time: those written, and all that share bits with them."""
         written = {regno for regno in self.columns if regno < GPR}
         wholes = {self._parts[regno].whole for regno in written & self._parts.keys()}
         return written.union(*(self._families[whole] for whole in wholes))
 
     def last_write(self, regno: int, group: int) -> Written | None:
-        """The last write up to and with *group*, to the register itself or to one it is a part of or has as a part.
+        """Return the last write up to and including *group*, to the register itself, to one it is a part of, or to a
+        part of it.
 
-        It may have been before a loss, so that its value need not be the register's: see `holds`.
+        It may have been before a loss, so its value need not be the register's: see `holds`.
         """
         part = self._parts.get(regno)
         related = self._families[part.whole] if part else [regno]
@@ -145,7 +150,9 @@ class Registers:
         return max((write for write in found if write is not None), key=lambda write: write.group, default=None)
 
     def holds(self, written: int, group: int) -> bool:
-        """Whether what group *written* wrote was not lost sight of up to *group*."""
+        """Return whether the value written by group *written* is still valid after *group*: nothing was lost in
+        between.
+        """
         return written >= self._since(group)
 
     def _since(self, group: int) -> int:
@@ -158,7 +165,7 @@ class Registers:
         return found if found is not None and found.group >= self._since(group) else None
 
     def _shared(self, regno: int, group: int) -> int | None:
-        """The value of a register that shares bits with others: put together from the last writes to all of them."""
+        """Return the value of a register that shares bits with others, combined from the last writes to all of them."""
         own = self._parts[regno]
         writes = sorted(self._seen(own.whole, group), key=lambda seen: seen.group)
         last = writes[-1] if writes else None
@@ -182,7 +189,7 @@ class Registers:
         return found
 
     def _said(self, regno: int, written: Written) -> _Seen:
-        """What a write says of the whole."""
+        """Return the bits of the whole register that a write determines."""
         part = self._parts[regno]
         whole, mask = self._parts[part.whole].mask, self._mask(part, written.group)
         if mask is None:  # some bits of the whole changed, nobody knows which
@@ -190,9 +197,9 @@ class Registers:
         return _Seen(written.group, regno, mask, None if written.value is None else written.value << part.shift)
 
     def _delegated_before(self, regno: int, written: Written, group: int) -> Iterator[_Seen]:
-        """The last writes to sie or sip while mideleg was another: they say other bits. Newest first.
+        """Yield the last writes to sie or sip under other values of mideleg, which determine other bits; newest first.
 
-        Back to the last write to the whole; what is far behind that is not known.
+        They go back to the last write to the whole register; how far is limited.
         """
         whole = self._written(self._parts[regno].whole, group)
         first = max(self._since(group), 0 if whole is None else whole.group)
@@ -206,24 +213,24 @@ class Registers:
         yield _Seen(written.group, regno, self._parts[self._parts[regno].whole].mask, None)
 
     def _mask(self, part: Part, group: int) -> int | None:
-        """Which bits of the whole it has, None where that is not known."""
+        """Return the bits of the whole register that a part has, None if they are not known."""
         if not part.delegated:
             return part.mask
         return self.value(MIDELEG, group)
 
     def _part_moved(self, part: Part, written: int, group: int) -> bool:
-        """Whether the bits a register has may have become others since it was written."""
+        """Return whether the bits a register has may have changed since it was written."""
         moved = self._written(MIDELEG, group) if part.delegated else None
         return moved is not None and moved.group > written
 
     def _has_dirtied(self, writes: list[_Seen], group: int) -> bool:
-        """Whether floating-point state changed after the last write to mstatus."""
+        """Return whether floating-point state changed after the last write to mstatus."""
         found = bisect_right(self.dirty, group)
         return bool(found) and bool(writes) and self.dirty[found - 1] > writes[-1].group
 
 
 def _overlaid(writes: list[_Seen], mask: int | None, shift: int) -> int | None:
-    """The bits in *mask*, as the last of the writes to each left them; None if one of them is not known."""
+    """Return the bits in *mask* after the last of the writes to each; None if one of them is not known."""
     bits = known = 0
     for seen in writes:
         if seen.bits is None:
@@ -235,16 +242,16 @@ def _overlaid(writes: list[_Seen], mask: int | None, shift: int) -> int | None:
 
 PHYSICAL = 0
 UNKNOWN = -1
-"""The privilege mode, or satp, is not known: addresses are taken as they are, in a space of their own."""
+"""The privilege mode, or satp, is not known: addresses are used as they are, in a space of their own."""
 
 _MACHINE = 3
 
 
 def space_of(registers: Registers, group: int, xlen: int, *, since_reset: bool) -> int:
-    """The space of data accesses after *group*: PHYSICAL, UNKNOWN, or the satp in force.
+    """Return the space of data accesses after *group*: PHYSICAL, UNKNOWN, or the satp in force.
 
-    In M-mode an mstatus that is not known counts as one without MPRV, which is 0 after a reset. *since_reset*: nothing
-    was lost since there was one, so that a satp which was never written is that of a hart without page tables.
+    In M-mode an unknown mstatus counts as one without MPRV, which is 0 after a reset. *since_reset*: nothing was lost
+    since a reset, so a satp which was never written is that of a hart without page tables.
     """
     mode = registers.value(PRIVILEGE, group)
     if mode is None:

@@ -1,8 +1,8 @@
 """From Spike's commit log to a tandem trace: `spike -l --log-commits`, or `--log-commits` alone.
 
 Source: riscv-isa-sim, riscv/execute.cc (commit_log_print_insn) and riscv/processor.cc (take_trap); the lines are shown
-in `decode/executed/readers.py`. The log names what an instruction wrote, but not what a trap changed besides xepc,
-xcause and xtval: the trace has no mstatus there, and no instruction that was not logged.
+in `decode/executed/readers.py`. The log has what an instruction wrote, but not what a trap changed besides xepc, xcause
+and xtval: the trace has no mstatus there, and no instruction that was not logged.
 """
 
 import re
@@ -34,7 +34,7 @@ _Writes = Sequence[tuple[bytes, ...]]  # what `_WRITE` finds
 
 
 class _Step(NamedTuple):
-    """An instruction that retired, or a trap; where it was and in which mode the hart was."""
+    """An instruction that retired, or a trap; its address, and the mode of the hart."""
 
     pc: int
     mode: int | None
@@ -46,12 +46,12 @@ class _Step(NamedTuple):
 
 
 class CommitLog:
-    """Reads a commit log. *image*: where instructions that trapped come from, if the log does not have them.
+    """A reader of a commit log. *image*: the source of instructions that trapped, if the log does not have them.
 
-    Raises LogError where a line begins like Spike's and is not as expected, for a second hart with *hart* None, and for
-    a log of the other XLEN.
+    Raises LogError for a malformed line that begins like Spike's, for a second hart with *hart* None, and for a log of
+    the other XLEN.
 
-    mismatch  what ran first that the image has otherwise; "": nothing
+    mismatch  the first instruction that ran and differs in the image; "": none
     """
 
     def __init__(self, log: Log, xlen: int, image: Image | None = None, hart: int | None = None) -> None:
@@ -64,7 +64,7 @@ class CommitLog:
         self.mismatch = ""
 
     def retired(self) -> Iterator[Retired]:
-        """What the hart did, oldest first. To be called once."""
+        """Yield what the hart did, oldest first. To be called once."""
         step = None
         for following in self._steps():
             if step is not None:
@@ -107,7 +107,7 @@ class CommitLog:
         return hart == self._hart
 
     def _pc(self, index: int, digits: bytes) -> int:
-        """Spike writes 8 digits on RV32, or, long ago, 16 with the sign in front."""
+        """Return the address: Spike writes 8 digits on RV32, or, in old versions, 16 with sign extension."""
         pc = int(digits, 16)
         other = len(digits) == 16 and pc >> 31 not in (0, (1 << 33) - 1) if self._xlen == 32 else len(digits) == 8
         if other:
@@ -123,7 +123,7 @@ class CommitLog:
         return found
 
     def _compare(self, pc: int, word: int) -> None:
-        """With the image, until something is otherwise: the trace has what ran, whatever the image has."""
+        """Compare an instruction with the image, until one differs: the trace has what ran, whatever the image has."""
         if self._image is None or self.mismatch or pc in self._compared:
             return
         self._compared.add(pc)
@@ -145,7 +145,7 @@ class CommitLog:
         return _Step(epc, None, word, cause=cause, interrupt=bool(match[3]))
 
     def _word_at(self, pc: int) -> int | None:
-        """The instruction that trapped, from the log or from the program."""
+        """Return the instruction that trapped, from the log or from the program."""
         if self._listed is not None and self._listed[0] == pc:
             return self._listed[1]
         try:
@@ -175,7 +175,7 @@ class CommitLog:
         return Retired(pc, instr, csrs=written, privilege=to, own=step.pc)
 
     def _with_writes(self, told: Retired, writes: _Writes) -> Retired:
-        """With what the log says the instruction wrote."""
+        """Add what the instruction wrote, according to the log."""
         for kind, number, value, csr, csr_value, address, data in writes:
             if kind == b"x":
                 told = told._replace(gpr=(int(number), int(value, 16) & self._mask))
@@ -194,7 +194,7 @@ class CommitLog:
         return told._replace(loaded=self._loaded(told)) if told.eaddr is not None else told
 
     def _loaded(self, told: Retired) -> tuple[int, int] | None:
-        """What a load or an atomic operation read, by what it wrote."""
+        """Return what a load or an atomic operation read, from what it wrote."""
         written = told.gpr or told.fpr
         if (
             written is None
@@ -217,7 +217,7 @@ def _instr(word: int) -> Instr:
 def encode_log(
     commits: CommitLog, encoder: Encoder, limit: int | None = None, progress: Progress = silent
 ) -> int:  # fmt: skip
-    """Gives an encoder what a log has, at most so many instructions and traps; how many there were.
+    """Encode the instructions and traps of a log, at most *limit*; return how many there were.
 
     Raises LogError, BadElement, and what *progress* raises.
     """

@@ -1,7 +1,7 @@
-"""The state of a hart: what registers, CSRs and memory held after any group of a trace, and who wrote it last.
+"""The state of a hart: what registers, CSRs and memory held after any group of a trace, and what wrote it last.
 
 What the trace does not determine is None: registers before their first write, bytes never stored to, counters, what a
-trap or a return changed without the trace saying how, and everything after a loss until it is written again.
+trap or a return changed without a report, and everything after a loss until it is written again.
 """
 
 from bisect import bisect_right
@@ -25,8 +25,8 @@ class Writer(NamedTuple):
     """The last write before a moment.
 
     group  which made it
-    value  what it wrote, None where the trace does not say
-    holds  nothing was lost since, so that it is the last one for certain
+    value  what it wrote, None if the trace does not report it
+    holds  nothing was lost since, so it certainly is the last one
     size   bytes, of a store; 0 for a register
     """
 
@@ -37,14 +37,14 @@ class Writer(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the stores to an address are: *writes*, under this *address* there."""
+    """The stores to an address: *writes*, which have it as *address*."""
 
     writes: MemoryWrites
     address: int
 
 
 class _Piece(NamedTuple):
-    """Bytes of one page. *since*: stores before this group may not hold."""
+    """Bytes of one page. *since*: stores before this group may be invalid."""
 
     place: Place
     size: int
@@ -52,9 +52,9 @@ class _Piece(NamedTuple):
 
 
 class State:
-    """Everything after group *group*; -1: before the first one. Nothing is computed before it is asked for.
+    """The state after group *group*; -1: before the first one. Everything is computed on demand.
 
-    *lost*: and after what is missing behind that group: nothing is certain to hold.
+    *lost*: also after what is missing after that group, so nothing is certain.
     """
 
     def __init__(self, index: Index, group: int, *, lost: bool = False) -> None:
@@ -62,7 +62,7 @@ class State:
 
     @property
     def pc(self) -> int | None:
-        """The address of the instruction that comes next."""
+        """The address of the next instruction."""
         index, following = self._index, self.group + 1
         found = index.origins.get(following) if following < len(index.retired) and index.retired[following] else None
         if found is None:
@@ -76,52 +76,52 @@ class State:
 
     @property
     def mtime(self) -> int | None:
-        """The time that was told last: it counts by itself since."""
+        """The time reported last: it has counted by itself since."""
         return None if self._lost or self.group < 0 else self._index.registers.told(csrs.MTIME, self.group)
 
     @property
     def space(self) -> int:
-        """Which address space loads and stores are in: see `spaces.space_of`."""
+        """The address space of loads and stores: see `decode.tandem.registers.space_of`."""
         spaces = self._index.spaces
         return spaces[bisect_right(spaces, self.group, key=itemgetter(0)) - 1][1]
 
     def register(self, regno: int) -> int | None:
-        """Any register, by its number in the Debug Specification."""
+        """Return any register, by its number in the Debug Specification."""
         if self._lost:
             return 0 if regno == GPR else None
         return self._index.registers.value(regno, self.group) if self.group >= 0 else (0 if regno == GPR else None)
 
     def x(self, number: int) -> int | None:
-        """An integer register."""
+        """Return an integer register."""
         return self.register(GPR + number)
 
     def f(self, number: int) -> int | None:
-        """A floating-point register, FLEN bits."""
+        """Return a floating-point register, FLEN bits."""
         return self.register(FPR + number)
 
     def csr(self, number: int) -> int | None:
-        """A CSR."""
+        """Return a CSR."""
         return self.register(number)
 
     def xs(self) -> list[int | None]:
-        """All 32 integer registers."""
+        """Return all 32 integer registers."""
         return [self.x(number) for number in range(32)]
 
     def fs(self) -> list[int | None]:
-        """All 32 floating-point registers."""
+        """Return all 32 floating-point registers."""
         return [self.f(number) for number in range(32)]
 
     def csrs(self) -> dict[int, int]:
-        """All CSRs that are known, by number; parts of others included once one of them was written."""
+        """Return all CSRs that are known, by number; parts of others are included once one of them was written."""
         registers = self._index.registers
         values = {number: self.csr(number) for number in registers.known_csrs()}
         return {number: value for number, value in sorted(values.items()) if value is not None}
 
     def memory(self, address: int, size: int, *, space: int | None = None, loads: bool = False) -> list[int | None]:
-        """Bytes of memory. *space*: of the address, by default the one loads and stores are in; or `PHYSICAL`.
+        """Return bytes of memory. *space*: of the address, by default that of loads and stores; or `PHYSICAL`.
 
-        *loads*: also those that were not stored, and that a load has read since they may have changed: of memory they
-        are what it holds, of a device what it answered then.
+        *loads*: include bytes that were not stored, but read by a load since they may have changed: for memory that is
+        its content, for a device what it answered then.
         """
         if self._lost:
             return [None] * size
@@ -132,7 +132,7 @@ class State:
         return found
 
     def physical_address(self, address: int, *, space: int | None = None) -> int | None:
-        """Where an address of an address space is in physical memory, as far as the page tables are known."""
+        """Return the physical address of an address in an address space, as far as the page tables are known."""
         space = self.space if space is None else space
         if space == PHYSICAL:
             return address
@@ -141,7 +141,7 @@ class State:
         return physical_address(self._entry, space, address, self._index.trace.parameters.xlen)
 
     def why_not(self, regno: int) -> str:
-        """Why a register is not known; "" if it is."""
+        """Return why a register is not known; "" if it is."""
         if self.register(regno) is not None:
             return ""
         writer = self.register_writer(regno)
@@ -150,7 +150,7 @@ class State:
         return UNTOLD if writer.holds else LOST
 
     def register_writer(self, regno: int) -> Writer | None:
-        """Who wrote a register last, this group included: the register itself, or one it shares bits with."""
+        """Return the last write to a register, or to one it shares bits with, this group included."""
         registers = self._index.registers
         found = registers.last_write(regno, self.group) if self.group >= 0 else None
         if found is None:
@@ -158,7 +158,7 @@ class State:
         return Writer(found.group, found.value, not self._lost and registers.holds(found.group, self.group))
 
     def memory_writer(self, address: int, size: int = 1, *, space: int | None = None) -> Writer | None:
-        """Who stored last to one of some bytes, this group included."""
+        """Return the last store to any of some bytes, this group included."""
         found = [(store, piece.since) for piece in self._pieces(address, size, space) for store in self._stores(piece)]
         writers = [(store, store.group >= since) for store, since in found if store is not None]
         if not writers:
@@ -167,7 +167,7 @@ class State:
         return Writer(last.group, last.value, holds and not self._lost, last.size)
 
     def place(self, address: int, *, space: int | None = None) -> Place:
-        """The stores to an address: where they are to be looked for, and under which address there."""
+        """Return the stores to an address: the address space to search, and the address there."""
         space = self.space if space is None else space
         physical = self.physical_address(address, space=space)
         if physical is not None:
@@ -175,7 +175,7 @@ class State:
         return Place(self._index.memory.get(space, _NOTHING), address)
 
     def _pieces(self, address: int, size: int, space: int | None) -> Iterator[_Piece]:
-        """Some bytes, page by page."""
+        """Yield some bytes, page by page."""
         space = self.space if space is None else space
         end = address + size
         while address < end:
@@ -193,7 +193,7 @@ class State:
             yield _byte(store, address) if store is not None and store.group >= piece.since else None
 
     def _loaded(self, address: int, size: int, space: int | None) -> list[int | None]:
-        """Bytes as loads of this address have read them, of those that nothing can have changed since."""
+        """Return the bytes that loads of this address have read, except those that may have changed since."""
         writes = self._index.loads.get(self.space if space is None else space, _NOTHING)
         found: list[int | None] = []
         for piece in self._pieces(address, size, space):
@@ -205,19 +205,19 @@ class State:
         return found
 
     def _entry(self, address: int, size: int) -> int | None:
-        """A page table entry."""
+        """Return a page table entry."""
         found = self.memory(address, size, space=PHYSICAL)
         return None if None in found else int.from_bytes(bytes(byte or 0 for byte in found), "little")
 
     def _since(self, *, is_physical: bool) -> int:
-        """The first group whose stores are not in doubt."""
+        """Return the first group whose stores are certain."""
         forgotten = _last(self._index.memory_forgotten, self.group)
         doubted = _last(self._index.physical.doubts, self.group) if is_physical else 0
         return max(forgotten, doubted)
 
 
 def _last(groups: Sequence[int], group: int) -> int:
-    """The last of some groups up to one; 0 without any."""
+    """Return the last of some groups up to one; 0 without any."""
     found = bisect_right(groups, group)
     return groups[found - 1] if found else 0
 

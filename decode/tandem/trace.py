@@ -1,8 +1,8 @@
-"""A trace taken apart: its groups by number, read from the bytes when they are asked for.
+"""The groups of a trace by number, read from the bytes on demand.
 
-Framing finds where each group begins and which shape it has, in two arrays; what is no group is a loss. After bytes
-that are none of the protocol's, reading goes on at the next place from which several groups in a row can be read. The
-bytes themselves are kept: they are the most compact form of what is in them.
+Framing finds where each group begins and which shape it has, in two arrays; bytes that are no group are a loss. After
+bytes that violate the protocol, reading resumes at the next place from which several consecutive groups can be read.
+The bytes themselves are kept: they are the most compact form of their content.
 """
 
 from array import array
@@ -28,7 +28,7 @@ Cause = Loss | Note
 
 
 class Hole(NamedTuple):
-    """Bytes that are no group: *length* from *offset* on, before group number *group*."""
+    """Bytes that are no group: *length* of them at *offset*, before group number *group*."""
 
     group: int
     offset: int
@@ -37,14 +37,14 @@ class Hole(NamedTuple):
 
     @property
     def why(self) -> str:
-        """The cause, in words."""
+        """The text of the cause."""
         return words(self.cause)
 
 
 class Framer:
-    """Takes a trace apart, fed in pieces of any size.
+    """Finds the groups of a trace that is fed in pieces of any size.
 
-    *wrapped*: it is the rest of a longer one, as of a ring buffer that wrapped: where it begins need not be a group,
+    *wrapped*: it is the rest of a longer trace, as in a ring buffer that wrapped: its beginning need not be a group,
     though it looks like one.
 
     data     all bytes so far
@@ -67,7 +67,7 @@ class Framer:
         self._candidate = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
-        """The next bytes."""
+        """Add the next bytes."""
         if data and not self._begun:
             self._begun = True
             self._damaged = self._damaged if data[0] == _BEGIN else NO_BEGIN
@@ -75,25 +75,25 @@ class Framer:
         self._go_on(last=False)
 
     def finish(self) -> None:
-        """There are no more: a group that is not complete is a loss."""
+        """End the trace: a group that is not complete is a loss."""
         self._go_on(last=True)
         if self._start < len(self.data):
             self._lose(len(self.data), CUT_OFF)
 
     @property
     def pending(self) -> int:
-        """Where the bytes begin that are in no group and no loss yet; before 0 where some of them were let go of."""
+        """The offset of the bytes that are in no group and no loss yet; negative if some of them were dropped."""
         return self._start
 
     def give_up(self, rest: bytes, why: Cause) -> None:
-        """What comes behind the end is lost."""
+        """Treat everything after the end as lost."""
         self.data += rest
         self._lose(len(self.data), why)
 
     def forget(self, stop: int, keep: int) -> int:
-        """Lets go of the groups before *stop*; how many bytes they had. *keep* empty groups stand for all of them.
+        """Drop the groups before *stop*; return how many bytes they had. *keep* empty groups stand for all of them.
 
-        Offsets count from behind those bytes from then on: a loss that goes on has begun at a negative one.
+        From then on, offsets count from the end of those bytes: a loss that continues began at a negative one.
         """
         count = len(self.offsets)
         done = self.offsets[stop] if stop < count else self._done
@@ -113,12 +113,12 @@ class Framer:
 
     @property
     def _done(self) -> int:
-        """Up to where nothing is needed any more, where no group is."""
+        """Return the offset up to which nothing is needed any more, outside of groups."""
         return min(self._start if self._damaged is None else max(self._start, self._candidate), len(self.data))
 
     @property
     def lost(self) -> int:
-        """Bytes in losses."""
+        """The number of bytes in losses."""
         return sum(loss.length for loss in self.losses)
 
     def _go_on(self, *, last: bool) -> None:
@@ -134,7 +134,7 @@ class Framer:
                 return
 
     def _read(self) -> None:
-        """Groups, as far as there are bytes. Raises Bad."""
+        """Read groups, as far as there are bytes. Raises Bad."""
         data, node, at, start = self.data, self._node, self._at, self._start
         add_offset, add_shape, total = self.offsets.append, self.shapes.append, len(self.data)
         try:
@@ -158,7 +158,7 @@ class Framer:
             self._node, self._at, self._start = node, at, start
 
     def _resynchronize(self, *, last: bool) -> bool:
-        """Looks for the next groups; whether reading can go on."""
+        """Search for the next groups; return whether reading can resume."""
         assert self._damaged is not None
         while True:
             begin = self.data.find(_BEGIN, self._candidate)
@@ -179,7 +179,7 @@ class Framer:
             self._candidate = begin + 1
 
     def _is_group(self, begin: int, *, last: bool) -> bool | None:
-        """Whether groups begin here; None when more bytes are needed to tell."""
+        """Return whether groups begin here; None if more bytes are needed."""
         if begin == 0 and not self._forgotten and self.data.startswith(_RESET):
             return True  # all of the trace is here, however long the groups are that tell the state it begins with
         at = begin
@@ -193,7 +193,7 @@ class Framer:
         return True
 
     def _end_of(self, begin: int) -> int | bool | None:
-        """Where the group ends that begins here; None: not yet known; False: it is none."""
+        """Return the end of the group that begins here; None: not yet known; False: there is no group."""
         data, node, at = self.data, self.automaton.root, begin
         if begin < len(data) and data[begin] != _BEGIN:
             return False
@@ -232,7 +232,8 @@ class Flaw(NamedTuple):
 class Trace:
     """All groups of a trace, fed in pieces of any size; each element outside of groups counts as one.
 
-    What is no group is in `losses`. No bytes make it fail. The bytes are kept, and 10 more for each group.
+    Bytes that are no group are in `losses`. Reading never fails, whatever the bytes. The bytes are kept, and 10 more
+    for each group.
     """
 
     def __init__(self, parameters: Parameters, *, wrapped: bool = False) -> None:
@@ -241,13 +242,13 @@ class Trace:
         self._framer = Framer(self.automaton, wrapped=wrapped)
         self.data = self._framer.data
         self.offsets = self._framer.offsets
-        """Where each group begins."""
+        """The offset of each group."""
         self.shapes = self._framer.shapes
-        """The shape of each, a number of `automaton.shapes`."""
+        """The shape of each group, a number of `automaton.shapes`."""
 
     @classmethod
     def of(cls, data: bytes, parameters: Parameters, progress: Progress = silent, *, wrapped: bool = False) -> "Trace":
-        """The groups of a whole trace. *wrapped*: as for `Framer`. Raises only what *progress* raises."""
+        """Return the groups of a whole trace. *wrapped*: as for `Framer`. Raises only what *progress* raises."""
         trace = cls(parameters, wrapped=wrapped)
         for start in range(0, len(data), PIECE):
             progress("reading", start, len(data))
@@ -256,24 +257,24 @@ class Trace:
         return trace
 
     def feed(self, data: bytes) -> None:
-        """The next bytes."""
+        """Add the next bytes."""
         self._framer.feed(data)
 
     def finish(self) -> None:
-        """There are no more."""
+        """End the trace."""
         self._framer.finish()
 
     @property
     def pending(self) -> int:
-        """See `Framer.pending`."""
+        """The offset of the bytes that are in no group and no loss yet; see `Framer.pending`."""
         return self._framer.pending
 
     def give_up(self, rest: bytes, why: Cause) -> None:
-        """What comes behind the end is lost."""
+        """Treat everything after the end as lost."""
         self._framer.give_up(rest, why)
 
     def forget(self, stop: int, keep: int) -> int:
-        """See `Framer.forget`."""
+        """Drop the groups before *stop*; see `Framer.forget`."""
         return self._framer.forget(stop, keep)
 
     def __len__(self) -> int:
@@ -291,11 +292,11 @@ class Trace:
         return Accounting(total, total - lost, 0, lost)
 
     def shape(self, number: int) -> Shape:
-        """The shape of group *number*."""
+        """Return the shape of group *number*."""
         return self.automaton.shapes[self.shapes[number]]
 
     def group(self, number: int) -> Group:
-        """Group *number*, counted from 0. Raises IndexError."""
+        """Return group *number*, counted from 0. Raises IndexError."""
         if not 0 <= number < len(self.offsets):
             raise IndexError(f"group {number} of a trace of {len(self.offsets)}")
         offset, shape = self.offsets[number], self.shape(number)
@@ -306,12 +307,12 @@ class Trace:
         return Group(elements, shape.ending, offset, size)
 
     def groups(self, start: int = 0, stop: int | None = None) -> Iterator[Group]:
-        """Groups *start* to *stop* - 1."""
+        """Yield groups *start* to *stop* - 1."""
         stop = len(self) if stop is None else min(stop, len(self))
         return map(self.group, range(start, stop))
 
     def elements(self, number: int) -> list[Element]:
-        """What is in group *number*."""
+        """Return the elements of group *number*."""
         offset, shape = self.offsets[number], self.shape(number)
         if not shape.known:
             found = self.automaton.forms_at(self.data, offset)
@@ -322,7 +323,7 @@ class Trace:
         return [make(values[first:last]) for make, first, last in shape.makers]
 
     def flaws(self, first: int = 0) -> Iterator[Flaw]:
-        """Groups from *first* on that break a rule of the protocol, in order."""
+        """Yield the groups from *first* on that break a rule of the protocol, in order."""
         known = {shape.number: shape.problems for shape in self.automaton.shapes if shape.known}
         if not any(known.values()) and not self._has_long_groups:
             return
@@ -336,7 +337,7 @@ class Trace:
         return any(shape in self.shapes for shape in range(2))
 
     def problems(self, number: int) -> tuple[Problem, ...]:
-        """The rules that group *number* breaks."""
+        """Return the rules that group *number* breaks."""
         shape = self.shape(number)
         if shape.known:
             return shape.problems

@@ -1,7 +1,7 @@
 """The nearest group that accesses some bytes, in both directions: for watchpoints.
 
-Stores are in the index of the trace. What was read from memory, and when, is found when it is first asked for; values
-are not looked at, and loads to x0 read, too. The nearest access is found by bisections.
+Stores are in the index of the trace. What was read from memory, and when, is found on first use; values do not matter,
+and loads to x0 count as reads, too. The nearest access is found by bisections.
 """
 
 from array import array
@@ -20,19 +20,19 @@ from rvtrace_gdb.decode.tandem.trace import Trace
 
 _ADDRESSES = (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS)
 _NO_DATA = (MemoryOp.STORE, MemoryOp.STORE_CONDITIONAL, MemoryOp.INSTRUCTION_FETCH)
-"""What reads no data."""
+"""Instructions that read no data."""
 _UNTOLD = -1
 
 
 class Reads(NamedTuple):
-    """*memory*: what was read, by address space, as if it had been stored. *untold*: groups that read, but what?"""
+    """*memory*: what was read, by address space, as if it had been stored. *untold*: groups that read unknown bytes."""
 
     memory: dict[int, MemoryWrites]
     untold: "array[int]"
 
 
 def reads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) -> Reads:
-    """The loads and atomic operations of a trace. *retired*, *spaces*: as in `Index`."""
+    """Return the loads and atomic operations of a trace. *retired*, *spaces*: as in `Index`."""
     found = Reads({}, array("I"))
     sizes = _ReadSizes(trace.parameters.xlen)
     starts = [group + 1 for group, _ in spaces]
@@ -50,7 +50,7 @@ def reads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) ->
 
 
 def _reads(trace: Trace, group: int, plan: Plan | None, sizes: "_ReadSizes") -> Iterator[tuple[int, int, bool]]:
-    """(address, size, physical) of what a group reads; a size of _UNTOLD: the trace does not tell."""
+    """Yield (address, size, physical) of what a group reads; a size of _UNTOLD: not in the trace."""
     if plan is not None:
         values = plan.unpack(trace.data, trace.offsets[group])
         size = sizes[values[plan.word]]
@@ -88,17 +88,17 @@ class _ReadSizes(dict[int, int]):
 
 
 class Accessed(NamedTuple):
-    """*address*: of the first of the bytes in question that *group* accessed, as the question had it."""
+    """*address*: the first of the bytes in question that *group* accessed, as an address of the query."""
 
     group: int
     address: int
 
 
 class Watched:
-    """Of a tandem trace.
+    """The watchpoints of a tandem trace.
 
-    A store or load is found by its address, whatever address space it was made in, as a hart's own triggers have it;
-    and, as far as page tables are known, under every other address that is the same physical memory.
+    A store or load is found by its address, in whatever address space it was made, like a hart's own triggers; and, as
+    far as page tables are known, by every other address of the same physical memory.
     """
 
     def __init__(self, tandem: Tandem) -> None:
@@ -106,16 +106,16 @@ class Watched:
 
     @cached_property
     def reads(self) -> Reads:
-        """The loads; found when they are first asked for."""
+        """The loads; found on first use."""
         index = self._tandem.index
         return reads_of(index.trace, index.retired, index.spaces)
 
     def nearest(
         self, position: int, address: int, size: int, *, forward: bool, stores: bool, loads: bool
     ) -> Accessed | None:
-        """The first access to one of some bytes at or behind a position, or the last one before it.
+        """Return the first access to any of some bytes at or after a position, or the last one before it.
 
-        The address is one that a load or store would have there. Bytes that go over a page are taken to be in a row.
+        The address is one that a load or store would have there. Bytes that cross a page are assumed to be contiguous.
         """
         group = self._tandem.group_of(position)
         found: list[Accessed] = []
@@ -126,19 +126,21 @@ class Watched:
         return min(found, default=None) if forward else max(found, key=lambda it: (it.group, -it.address), default=None)
 
     def untold(self, first: int, last: int, *, loads: bool) -> list[int]:
-        """Of groups *first* to *last* - 1 those that accessed nobody knows what; breaks are not among them."""
+        """Return those of groups *first* to *last* - 1 that accessed unknown bytes; breaks are not among them."""
         index = self._tandem.index
         breaks = {it.group for it in index.breaks}
         found = [it for it in _within(index.memory_forgotten, first, last) if it not in breaks]
         return sorted({*found, *(_within(self.reads.untold, first, last) if loads else [])})
 
     def misplaced(self, first: int, last: int) -> Sequence[int]:
-        """Of groups *first* to *last* - 1 those that stored to virtual memory nobody knows where."""
+        """Return those of groups *first* to *last* - 1 that stored to virtual memory with an
+        unknown physical address.
+        """
         return _within(self._misplaced, first, last)
 
     @cached_property
     def _translates(self) -> bool:
-        """Whether addresses of stores are translated anywhere; else physical memory need not be looked at."""
+        """Return whether addresses of stores are translated anywhere; if not, physical memory need not be searched."""
         return any(space not in (PHYSICAL, UNKNOWN) for space in self._tandem.index.memory)
 
     @cached_property
@@ -149,7 +151,7 @@ class Watched:
         return [group for group in index.physical.doubts if self._tandem.after(group - 1).space != UNKNOWN]
 
     def _places(self, position: int, address: int, *, stores: bool, loads: bool) -> Iterator[tuple[MemoryWrites, int]]:
-        """Where to look, and for which address there."""
+        """Yield the stores to search, and the address to search for there."""
         index = self._tandem.index
         if stores:
             yield from ((writes, address) for writes in index.memory.values())

@@ -59,14 +59,16 @@ NUMBERS = {
     "fp": GPR + 8,
     "priv": PRIVILEGE,
 }
-"""Of the names gdb and its stubs use."""
+"""The numbers of the registers, by the names that gdb and its stubs use."""
 _STATE_NUMBERS = {"privilege": PRIVILEGE, "mtime": MTIME}
 _UNNAMED = re.compile("csr([0-9]{1,4})")
 _NUMBER = re.compile("0x[0-9a-f]{1,16}|[0-9]{1,20}")
 
 
 def regno_of(name: str) -> int | None:
-    """The number of a register as gdb and stubs name it: csr2048 is the CSR 0x800. None: no register of a trace."""
+    """Return the number of a register as gdb and stubs name it: csr2048 is the CSR 0x800. None: no
+    register of a trace.
+    """
     found = _UNNAMED.fullmatch(name)
     if found and int(found[1]) < GPR:
         return int(found[1])
@@ -74,7 +76,7 @@ def regno_of(name: str) -> int | None:
 
 
 def number_of(text: str) -> int | None:
-    """As `regno_of`, of what a user writes: $MSTATUS, 0x300, privilege, mtime, too."""
+    """Return the number of a register in the user's spelling: as `regno_of`, and $MSTATUS, 0x300, privilege, mtime."""
     name = text.removeprefix("$").lower()
     if _NUMBER.fullmatch(name):
         number = number_in(name)
@@ -100,14 +102,14 @@ _OPERATIONS = {
 
 
 def register_name(regno: int) -> str:
-    """A register as people know it, with its number where that is another name: gp (x3), mepc."""
+    """Return the common name of a register, with its number's name if that differs: gp (x3), mepc."""
     if GPR <= regno < FPR:
         return f"{X[regno - GPR]} (x{regno - GPR})"
     return f"{F[regno - FPR]} (f{regno - FPR})" if FPR <= regno < FPR_END else csrs.csr_name(regno)
 
 
 def lines(group: Group, parameters: Parameters) -> Iterator[str]:
-    """A group, a line for each element, with its begin and end."""
+    """Yield the lines of a group: one for each element, with its begin and end."""
     if group.ending is Ending.LOOSE:
         yield from (words(element, parameters) for element in group.elements)
         if not group.elements:
@@ -119,7 +121,7 @@ def lines(group: Group, parameters: Parameters) -> Iterator[str]:
 
 
 def words(element: Element, parameters: Parameters) -> str:
-    """One element."""
+    """Return the text of one element."""
     if isinstance(element, FullRegister):
         bits = parameters.flen or parameters.xlen if element.regno >= FPR else parameters.xlen
         return f"full register {register_name(element.regno)} = {_hex(element.value, bits)}"

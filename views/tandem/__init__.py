@@ -1,1 +1,1 @@
-"""Tandem-verification traces: listings, JSON, and the forms that Spike and riscv-dv have."""
+"""Tandem-verification traces: listings, JSON, and the formats of Spike and riscv-dv."""

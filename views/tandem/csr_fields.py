@@ -1,7 +1,7 @@
-"""The fields of control and status registers, for people: which ones changed, and what they are.
+"""The fields of control and status registers, for people: which ones changed, and their values.
 
-Source: RISC-V Instruction Set Manual II (20240411), chapters 3 and 12 (mstatus, mip, mtvec, mcause, satp); volume I,
-"F Extension" (fcsr). `Field`s are (name, lowest bit, width, names of values).
+Source: RISC-V Instruction Set Manual II (20240411), chapters 3 and 12 (mstatus, mip, mtvec, mcause, satp); volume I, "F
+Extension" (fcsr). `Field`s are (name, lowest bit, width, names of values).
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from rvtrace_gdb.decode.program.csrs import CSRS, trap_text
 
 _OFF = {0: "Off", 1: "Initial", 2: "Clean", 3: "Dirty"}
 MODES = {0: "U", 1: "S", 3: "M"}
-"""Privilege modes."""
+"""The names of the privilege modes."""
 _XLEN = {1: "32", 2: "64", 3: "128"}
 
 
 class Field(NamedTuple):
-    """Some bits of a register. *names*: of its values, where they have any."""
+    """Some bits of a register. *names*: of its values, if they have any."""
 
     name: str
     low: int
@@ -24,7 +24,7 @@ class Field(NamedTuple):
     names: Mapping[int, str] = {}
 
     def value(self, whole: int) -> str:
-        """What it is in a register's value."""
+        """Return the text of the field in a register's value."""
         bits = whole >> self.low & (1 << self.width) - 1
         return self.names.get(bits, str(bits) if bits < 10 else hex(bits))
 
@@ -59,14 +59,15 @@ _CAUSES = ("mcause", "scause", "vscause", "mncause")
 
 
 def fields_of(csr: int, xlen: int) -> tuple[Field, ...]:
-    """Those of a CSR, lowest first; none where they are not known here."""
+    """Return the fields of a CSR, lowest first; none if they are not known here."""
     return tuple(sorted(_TABLES[xlen].get(csr, ()), key=lambda field: field.low))
 
 
 def words(csr: int, old: int | None, new: int, xlen: int) -> str:
-    """What a new value of a CSR means: the fields that changed, or, if it is not known what it was, those that are set.
+    """Return the meaning of a new value of a CSR: the fields that changed, or, if the old value is unknown, those that
+    are set.
 
-    "" where there is nothing to say.
+    "" if there is nothing to say.
     """
     if csr in _CAUSE_NUMBERS:
         if old is None and not new:  # cleared by a reset, most often
@@ -84,7 +85,7 @@ def words(csr: int, old: int | None, new: int, xlen: int) -> str:
 
 
 def all_words(csr: int, value: int, xlen: int) -> str:
-    """What a value means: all fields that are not 0."""
+    """Return the meaning of a value: all fields that are not 0."""
     return words(csr, None, value, xlen)
 
 

@@ -1,6 +1,6 @@
 """What each group of a tandem trace did, as facts: for the listing, for JSON, and for other forms of the trace.
 
-The text of an instruction is that of the trace, which need not be what the program has at its address (`Texts`).
+The text of an instruction is that of the trace, which need not be the one in the program at its address (`Texts`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ _STATES = {StateId.PRIVILEGE_MODE: csrs.PRIVILEGE, StateId.MTIME: csrs.MTIME}
 
 
 class Change(NamedTuple):
-    """A register a group tells, by number; None: not known, before it or at all."""
+    """A register that a group reports, by number; None: not known, before it or at all."""
 
     regno: int
     old: int | None
@@ -52,14 +52,14 @@ class Change(NamedTuple):
 class Row(NamedTuple):
     """One group. Numbers count from 1, as people see them.
 
-    position   in the history, None where nothing retired, or nobody knows where
+    position   in the history, None if nothing retired, or its position is not known
     offset     of its first byte
     mode       the privilege mode before it
     pc         of its instruction, or where an interrupt hit
-    sets_pc    the address it puts into the pc, where it has no instruction and takes no trap
-    stored     what it stored, where its access does not say that: in which address space, what
-    bus        its memory requests and responses, but for those that stored something: that is in *stored*
-    lost       what is missing right before it
+    sets_pc    the address it puts into the pc, if it has no instruction and takes no trap
+    stored     what it stored, if its access does not have that: the address space, and the store
+    bus        its memory requests and responses, except those that stored something: that is in *stored*
+    lost       what is missing directly before it
     """
 
     number: int
@@ -82,7 +82,7 @@ class Row(NamedTuple):
 
     @property
     def context(self) -> Context:
-        """What decides which program is there."""
+        """The context that determines the program."""
         return Context(self.mode)
 
 
@@ -105,7 +105,7 @@ class _Reach(dict[int, bool]):
 
 
 class Groups:
-    """The groups of a decoded trace. *dialect*'s register for the pc is no register."""
+    """The groups of a decoded trace. The register that *dialect* uses for the pc does not count as a register."""
 
     def __init__(self, tandem: Tandem) -> None:
         self.tandem, self.trace, self.index = tandem, tandem.trace, tandem.index
@@ -128,18 +128,18 @@ class Groups:
 
     @cached_property
     def breaks(self) -> dict[int, list[Break]]:
-        """What is missing, by the group behind it; the number of groups: at the end."""
+        """What is missing, by the group after it; by the number of groups: at the end."""
         found: dict[int, list[Break]] = {}
         for mark in self.index.breaks:
             found.setdefault(mark.group, []).append(mark)
         return found
 
     def rows(self, groups: Iterable[int]) -> Iterator[Row]:
-        """Groups by number, counted from 0."""
+        """Yield groups by number, counted from 0."""
         return map(self.row, groups)
 
     def position(self, group: int) -> int | None:
-        """Where the instruction of a group is in the history."""
+        """Return the position of the instruction of a group in the history."""
         if not self.index.retired[group] or self.origin(group) is None:
             return None
         tandem = self.tandem
@@ -149,19 +149,19 @@ class Groups:
         return found
 
     def access(self, group: int) -> Access | None:
-        """What the instruction of a group accessed."""
+        """Return the access of the instruction of a group."""
         return self._access_at(self.position(group))
 
     def _access_at(self, position: int | None) -> Access | None:
         return None if position is None or self._accesses is None else self._accesses.at(position)
 
     def origin(self, group: int) -> int | None:
-        """The address of the instruction of a group."""
+        """Return the address of the instruction of a group."""
         found = self.index.origin(group)
         return None if found == NOWHERE else found
 
     def row(self, group: int) -> Row:
-        """Group *group*, counted from 0."""
+        """Return group *group*, counted from 0."""
         trace = self.trace
         elements, position, trap = trace.elements(group), self.position(group), self._traps.get(group)
         instr = next((element for element in elements if isinstance(element, Instr)), None)
@@ -198,12 +198,12 @@ class Groups:
                 yield Change(regno, self.before(regno, group), self.index.registers.value(regno, group))
 
     def before(self, regno: int, group: int) -> int | None:
-        """What a register held before a group. Behind a loss nothing is known."""
+        """Return what a register held before a group. After a loss nothing is known."""
         registers = self.index.registers
         return registers.value(regno, group - 1) if group and registers.holds(group - 1, group) else None
 
     def _stored(self, group: int, access: Access | None) -> Iterator[tuple[int, Store]]:
-        """Stores that are not what the access says anyhow."""
+        """Yield the stores that are not in the access anyhow."""
         for space, writes in self.index.memory.items():
             for store in writes.of(group):
                 said = access is not None and access.kind == "store"
@@ -228,7 +228,7 @@ def _transactions(elements: Sequence[Element]) -> Iterator[Element]:
 
 
 def _number(element: Element) -> int | None:
-    """The register an element is about, or the state with a number of its own."""
+    """Return the number of the register, or of the state with a number of its own, that an element is about."""
     if isinstance(element, _REGISTERS):
         return element.regno
     if isinstance(element, AdditionalState) and element.identifier in _STATES:
@@ -237,12 +237,12 @@ def _number(element: Element) -> int | None:
 
 
 def trap_words(trap: Trapped) -> str:
-    """Which trap it was; its value stands among what it wrote."""
+    """Return which trap it was; its value is among what it wrote."""
     return words(trap.fact._replace(value=None))
 
 
 def is_physical(space: int) -> bool:
-    """Whether addresses of a space are physical ones."""
+    """Return whether addresses of a space are physical ones."""
     return space == PHYSICAL
 
 
@@ -250,24 +250,24 @@ _TEXTS_REMEMBERED = 1 << 18
 
 
 class Texts:
-    """*source*: of the program; *images*: the same program."""
+    """The text of instructions of a trace. *source*: of the program; *images*: the same program."""
 
     def __init__(self, source: Disassemblers, images: Images, xlen: int) -> None:
         self._source, self._images, self._xlen = source, images, xlen
         self._known: dict[tuple[int | None, int, Instr], Text] = {}
 
     def symbol(self, address: int, context: Context) -> tuple[str, int] | None:
-        """The name of an address, and how far behind it."""
+        """Return the name at an address, and the offset from it."""
         return self._images.image_of(context).symbol(address)
 
     def of(self, row: Row) -> Text:
-        """That of the instruction of a group, which was learnt before."""
+        """Return the text of the instruction of a group, which was learnt before."""
         if row.instr is None or row.pc is None:
             return Text(None, "" if row.instr is None else _encoding(row.instr))
         return self._known[row.mode, row.pc, row.instr]
 
     def learn(self, rows: Iterable[Row], progress: Progress = silent) -> None:
-        """The text of the instructions of some groups."""
+        """Find the text of the instructions of some groups."""
         if len(self._known) > _TEXTS_REMEMBERED:
             self._known.clear()
         others: dict[tuple[int | None, int, Instr], Row] = {}
@@ -294,7 +294,7 @@ class Texts:
             return False
 
     def _learn_others(self, others: dict[tuple[int | None, int, Instr], Row]) -> None:
-        """What the program does not have, or has otherwise."""
+        """Find the text of instructions that the program does not have, or that differ there."""
         while others:
             image, taken = Image(self._xlen), dict[int, tuple[int | None, int, Instr]]()
             for key in others:
@@ -311,7 +311,9 @@ class Texts:
 
 
 def _is_whole(instr: Instr) -> bool:
-    """Whether its encoding has the length it was told to have; a disassembler would want more bytes, or fewer."""
+    """Return whether its encoding has the length that was reported; if not, a disassembler would read more bytes, or
+    fewer.
+    """
     try:
         return length(instr.word & 0xFFFF) == instr.length
     except UndecodableInstruction:
@@ -323,5 +325,5 @@ def _bytes(instr: Instr) -> bytes:
 
 
 def _encoding(instr: Instr) -> str:
-    """Where its address is not known, what it is relative to is not either."""
+    """Return the bare encoding: without the address of an instruction, the target it is relative to is unknown, too."""
     return f".{instr.length}byte\t0x{instr.word:0{2 * instr.length}x}"

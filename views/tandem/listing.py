@@ -7,10 +7,10 @@
      privilege U -> M
      mstatus = 0x0000000a00000088 -> 0x0000000a00000080 (MIE 1 -> 0)
 
-The number counts groups from 1, the address is the offset of the first byte, after @ stands the number of the
-instruction in the history, then the privilege mode it ran in. There are tabs after the number and around the
-instruction, as in other listings. What the group did is in the lines after it, each after a tab: what a register held
-before stands before the arrow, where it is known.
+The number counts groups from 1, the address is the offset of the first byte, after @ is the number of the instruction
+in the history, then the privilege mode it ran in. There are tabs after the number and around the instruction, as in
+other listings. What the group did is in the lines after it, each after a tab: the old value of a register is before the
+arrow, if it is known.
 
 `Known` is everything that is known of a hart after a group: registers, CSRs, memory. `Objects` has groups and that
 state for programs: JSON, an object a line (docs/json.md).
@@ -42,12 +42,12 @@ from rvtrace_gdb.views.tandem import csr_fields
 from rvtrace_gdb.views.tandem.groups import Change, Groups, Row, Texts, is_physical, trap_words
 
 AT_ONCE = 1024
-"""Groups looked at together."""
+"""The number of groups processed together."""
 _BYTES = 16
 
 
 def pages(groups: Groups, texts: Texts, numbers: Iterable[int], progress: Progress = silent) -> Iterator[list[Row]]:
-    """Groups by number, counted from 0, some at a time; the text of their instructions is known then."""
+    """Yield groups by number, counted from 0, in pages; the text of their instructions is known then."""
     rest = groups.rows(numbers)
     at_once = 64  # the first lines are there soon
     while page := list(islice(rest, at_once)):
@@ -57,7 +57,7 @@ def pages(groups: Groups, texts: Texts, numbers: Iterable[int], progress: Progre
 
 
 class Words:
-    """Groups in words. *raw*: element by element, as the document has them. *omit_function*: offsets alone."""
+    """Groups as text. *raw*: element by element, as in the document. *omit_function*: offsets alone."""
 
     def __init__(self, groups: Groups, texts: Texts, *, raw: bool = False, omit_function: bool = False) -> None:
         self._groups, self._texts = groups, texts
@@ -65,7 +65,7 @@ class Words:
         self._xlen = groups.parameters.xlen
 
     def lines(self, row: Row) -> Iterator[str]:
-        """A group, and before it what is missing there."""
+        """Yield the lines of a group, and before it what is missing there."""
         yield from (self.lost(mark) for mark in row.lost)
         yield f"{row.number}\t0x{row.offset:08x} {self._head(row)}"
         if self._raw:
@@ -76,7 +76,7 @@ class Words:
         yield from (f"\twarning: {flaw.value}" for flaw in row.flaws)
 
     def lost(self, mark: Break) -> str:
-        """Something that is missing."""
+        """Return the line for something that is missing."""
         return f"{mark.group + 1}\t[{mark.why}; trace byte {mark.offset:#x}]"
 
     def _head(self, row: Row) -> str:
@@ -130,7 +130,7 @@ class Words:
         return f"0x{address:0{self._xlen // 4}x}" + ("" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>")
 
     def change(self, change: Change) -> str:
-        """A register that was told."""
+        """Return the line for a register that was reported."""
         regno, old, new = change
         parameters = self._groups.parameters
         if regno == csrs.PRIVILEGE:
@@ -142,14 +142,14 @@ class Words:
 
 
 class _Run(NamedTuple):
-    """Stores in one address space, each right behind the one before it."""
+    """Stores in one address space, each directly after the one before it."""
 
     space: int
     stores: list[Store]
 
 
 def _runs(stored: Iterable[tuple[int, Store]]) -> Iterator[_Run]:
-    """What a group stored, as few pieces as possible: those of a loader have hundreds."""
+    """Yield what a group stored, in as few pieces as possible: the groups of a loader have hundreds of stores."""
     run: _Run | None = None
     for space, store in stored:
         if run is not None and run.space == space and _follows(run.stores[-1], store):
@@ -167,7 +167,7 @@ def _follows(last: Store, store: Store) -> bool:
 
 
 def _content(stores: list[Store]) -> str:
-    """A value, or what bytes begin with."""
+    """Return a value, or the beginning of the bytes."""
     first = stores[0]
     if len(stores) == 1:
         return " = " + ("a value that is not told" if first.value is None else f"0x{first.value:0{2 * first.size}x}")
@@ -180,7 +180,7 @@ def _mode(mode: int | None) -> str:
 
 
 def value_of(regno: int, value: int | None, parameters: Parameters) -> str:
-    """The value of a register, as wide as it is."""
+    """Return the text of a register's value, in the register's width."""
     if value is None:
         return "a value that is not known"
     bits = parameters.flen or parameters.xlen if FPR <= regno < FPR_END else parameters.xlen
@@ -188,7 +188,7 @@ def value_of(regno: int, value: int | None, parameters: Parameters) -> str:
 
 
 def name_of(regno: int) -> str:
-    """A register as people call it: a0, ft0, mepc."""
+    """Return the common name of a register: a0, ft0, mepc."""
     return register_name(regno).partition(" (")[0]
 
 
@@ -204,7 +204,7 @@ class Known:
         self._parameters = tandem.trace.parameters
 
     def lines(self) -> Iterator[str]:
-        """In words; what is not known is not there."""
+        """Yield it as text; what is not known is left out."""
         state, xlen = self._state, self._parameters.xlen
         when = f"after group {self._number}" if self._number else "before the first group"
         yield f"state {when} of {len(self._tandem.trace)}, before instruction {self._position} of the history"
@@ -224,7 +224,7 @@ class Known:
                 yield f"\t0x{address:0{xlen // 4}x}: {_dump(content)}"
 
     def json(self, hart: int) -> str:
-        """As one object."""
+        """Return it as one object."""
         state, parameters = self._state, self._parameters
         pc = {} if state.pc is None else place(state.pc, self._named, parameters.xlen)
         values = {name_of(regno): value_of(regno, value, parameters) for regno, value in self._registers()}
@@ -242,7 +242,7 @@ class Known:
         return self._tandem.position_of(self._number) + 1
 
     def _registers(self) -> Iterator[tuple[int, int]]:
-        """Those that are known: integer, floating-point, CSRs."""
+        """Yield the known registers: integer, floating-point, CSRs."""
         for regno in (*range(GPR + 1, GPR + 32), *range(FPR, FPR + 32)):
             value = self._state.register(regno)
             if value is not None:
@@ -250,7 +250,7 @@ class Known:
         yield from self._state.csrs().items()
 
     def _memory(self) -> Iterator[tuple[int, Iterator[tuple[int, list[int | None]]]]]:
-        """Rows of known bytes: of physical memory, and of the address space loads and stores are in."""
+        """Yield rows of known bytes: of physical memory, and of the address space of loads and stores."""
         for space in dict.fromkeys((PHYSICAL, self._state.space)):
             addresses = self._rows_of(space)
             if addresses:
@@ -263,7 +263,7 @@ class Known:
                 yield address, content
 
     def _rows_of(self, space: int) -> list[int]:
-        """Where something was stored up to now."""
+        """Return the rows in which something was stored up to now."""
         index = self._tandem.index
         writes = index.physical.writes if space == PHYSICAL else index.memory.get(space)
         if writes is None:
@@ -297,12 +297,12 @@ class Objects:
         self._parameters, self._xlen = groups.parameters, groups.parameters.xlen
 
     def lines(self, row: Row) -> Iterator[str]:
-        """A group, and before it what is missing there."""
+        """Yield the lines of a group, and before it what is missing there."""
         yield from (self.lost(mark) for mark in row.lost)
         yield line(self._group(row))
 
     def lost(self, mark: Break) -> str:
-        """Something that is missing."""
+        """Return the line for something that is missing."""
         fields = {"group": mark.group + 1, "hart": self._hart, "trace-byte": mark.offset}
         return line({**fields, "lost": mark.why})
 

@@ -1,21 +1,22 @@
 """A tandem trace as the log that Spike writes of the same program (`spike -l --log-commits`), and as riscv-dv's CSV.
 
 Source of the log: riscv-isa-sim, riscv/execute.cc (commit_log_print_insn) and riscv/processor.cc (disasm, take_trap);
-real logs. The lines are shown in `decode/executed/spike.py`, and `decode/tandem/commits.py` reads them. What the trace
-does not tell is not in the log: docs/tandem.md has the list.
+real logs. The lines are shown in `decode/executed/readers.py`, and `decode/tandem/spike_commits.py` reads them. What
+the trace does not contain is not in the log: docs/tandem.md has the list.
 
-Which of the registers that a group tells Spike logs as written: riscv-isa-sim, riscv/csrs.cc and csr_init.cc (what each
-CSR's write logs, itself or the registers it stands for). Measured: tests/console/commands/tandem/test_convert_csrs.py.
+Which of the registers that a group reports Spike logs as written: riscv-isa-sim, riscv/csrs.cc and csr_init.cc (what
+each CSR's write logs, itself or the registers it stands for). Measured:
+tests/console/commands/tandem/test_convert_csrs.py.
 
-The text of instructions is Spike's; where that is not known here, the disassembler's (`Spelling`).
+The text of instructions is Spike's; if it is not known here, the disassembler's (`Spelling`).
 
 riscv-dv compares executions with the CSV: a row for each instruction.
 
     pc,instr,gpr,csr,binary,mode,instr_str,operand,pad
     0000000080000054,addi,t1:0000000000000000,,00000313,3,"li      t1, 0","t1,zero,0",
 
-Source of the CSV: chipsalliance/riscv-dv, docs/source/appendix.rst "Trace CSV format"; its converter of Spike's logs,
-for what that leaves open: widths, the form of operands.
+Source of the CSV: chipsalliance/riscv-dv, docs/source/appendix.rst "Trace CSV format"; for what that leaves open
+(widths, the form of operands), its converter of Spike's logs.
 """
 
 import csv
@@ -35,33 +36,33 @@ from rvtrace_gdb.views.tandem.groups import Groups, Row, Texts
 from rvtrace_gdb.views.tandem.spike_text import Spelled, spelled
 
 UNKNOWN = "unknown"
-"""What Spike writes for what is no instruction to it."""
+"""What Spike writes for an encoding that is not an instruction."""
 
 
 class Spelling:
-    """*texts*: for what has no text here."""
+    """The text of instructions. *texts*: for instructions that have no text here."""
 
     def __init__(self, texts: Texts, xlen: int) -> None:
         self._texts, self._xlen = texts, xlen
 
     def of(self, row: Row) -> Spelled:
-        """The instruction of a group, which was learnt before."""
+        """Return the instruction of a group, which was learnt before."""
         assert row.instr is not None
         return spelled(row.instr.word, self._xlen) or _respelled(self._texts.of(row).instruction)
 
     def text(self, row: Row) -> str:
-        """The line of `spike -l`, behind the encoding."""
+        """Return the text that `spike -l` has after the encoding."""
         return self.of(row).text
 
     def learn(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Those rows; their text is known then."""
+        """Yield the same rows; their text is known then."""
         page = list(rows)
         self._texts.learn(row for row in page if row.instr is not None and spelled(row.instr.word, self._xlen) is None)
         return iter(page)
 
 
 def _respelled(text: str) -> Spelled:
-    """A disassembler's text: `add a0,a0,16 # 0x80000010 <main+16>`."""
+    """Return a disassembler's text in Spike's form: `add a0,a0,16 # 0x80000010 <main+16>`."""
     name, _, operands = text.partition("\t")
     if not name or name.startswith(".") or " " in name:
         return Spelled(UNKNOWN, ())
@@ -70,7 +71,7 @@ def _respelled(text: str) -> Spelled:
 
 
 MVIP = 0x309
-"""Virtual interrupt bits of AIA. Spike has them beneath mip, and logs them with it, also where the hart has no AIA."""
+"""Virtual interrupt bits of AIA. In Spike they are under mip, and logged with it, even if the hart has no AIA."""
 
 _SYSTEM = 0x73
 _SET, _CLEAR = 2, 3
@@ -79,15 +80,15 @@ _LOGGED = {
     csrs.SSTATUS: (csrs.MSTATUS,), csrs.SIE: (csrs.SIE, csrs.MIE), csrs.SIP: _PENDING, csrs.MIP: _PENDING,
     csrs.FCSR: (csrs.FFLAGS, csrs.FRM),
 }  # fmt: skip
-"""What a write to a CSR is logged as, where that is not itself alone."""
+"""The CSRs logged for a write to a CSR, if not that one alone."""
 _WHOLES = {csrs.SSTATUS: csrs.MSTATUS, csrs.SIE: csrs.MIE, csrs.SIP: csrs.MIP}
 _SEIP, _SOFTWARE_AND_TIMER = 1 << 9, 1 << 5 | 1 << 1
 
 
 def written_registers(groups: Groups, row: Row) -> Iterator[tuple[int, int | None]]:
-    """The registers an instruction wrote as Spike sees them; None: the trace does not determine what they became.
+    """Yield the registers an instruction wrote, as Spike sees them; None: the trace does not determine the new value.
 
-    A CSR that an instruction does not name is written only where that changes it: cores tell it at any rate.
+    A CSR that an instruction does not name is written only if that changes it: cores report it in any case.
     """
     found: dict[int, int | None] = {}
     named = _named(row)
@@ -105,7 +106,7 @@ def written_registers(groups: Groups, row: Row) -> Iterator[tuple[int, int | Non
 
 
 def _named(row: Row) -> int | None:
-    """The CSR an instruction writes: csrrs and csrrc with x0, or 0, write none."""
+    """Return the CSR that an instruction writes: csrrs and csrrc with x0, or 0, write none."""
     word = 0 if row.instr is None else row.instr.word
     operation = word >> 12 & 3
     if row.trap is not None or word & 0x7F != _SYSTEM or not operation:
@@ -114,17 +115,17 @@ def _named(row: Row) -> int | None:
 
 
 def _is_event_counter(csr: int) -> bool:
-    """Whether it is mhpmcounter3 to 31 or a high half: Spike has zeros there, and logs no write."""
+    """Return whether it is mhpmcounter3 to 31 or a high half: Spike has zeros there, and logs no write."""
     return csr & ~0x9F == 0xB00 and csr & 0x1F >= 3
 
 
 def _writes_status(row: Row) -> bool:
-    """Whether it is a trap or a return from one, which write CSRs without naming them."""
+    """Return whether it is a trap or a return from one, which write CSRs without naming them."""
     return row.trap is not None or (row.instr is not None and row.instr.word in csrs.XRETS)
 
 
 def _value(groups: Groups, row: Row, regno: int, named: int | None) -> int | None:
-    """What a register became. *named*: the CSR that the instruction names."""
+    """Return the new value of a register. *named*: the CSR that the instruction names."""
     if regno != MVIP:
         return groups.index.registers.value(regno, row.number - 1)
     before = groups.before(csrs.MIP, row.number - 1)
@@ -139,14 +140,15 @@ NO_ADDRESS = "instructions whose address is not known"
 NO_MODE = "commits of instructions whose privilege mode is not known"
 NO_TRAP = "traps whose cause or place is not told"
 NO_VALUE = "registers of which the trace does not tell what they became"
-"""What is left out."""
+"""What is counted in *left_out*, as the user reads it: each of the four above."""
 
 _WITHOUT_TVAL = frozenset({8, 9, 10, 11, 16})  # environment calls, double trap
 _NAMES = {number: name.decode() for name, number in CAUSES.items()}
 
 
 class SpikeLog:
-    """*hart*: its number; *symbols*: names by address; *mode*: the privilege mode where the trace does not tell it.
+    """The log of Spike. *hart*: its number; *symbols*: names by address; *mode*: the privilege mode if the trace does
+    not report it.
 
     *left_out*: what is not in the log, counted.
     """
@@ -163,7 +165,7 @@ class SpikeLog:
         self.left_out: Counter[str] = Counter()
 
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
-        """The log of some groups, in order."""
+        """Yield the log of some groups, in order."""
         for row in rows:
             yield from map(self.lost, row.lost)
             if (row.instr is None and row.trap is None) or row.initializes or row.loose:
@@ -180,11 +182,11 @@ class SpikeLog:
             self._came_from_csr = row.trap is not None or (row.instr is not None and row.instr.word in csrs.XRETS)
 
     def lost(self, mark: Break) -> str:
-        """What is missing: a line that is none of Spike's, as what a program prints is."""
+        """Return a line for what is missing, in a form that Spike does not use, like the output of a program."""
         return f"[{mark.why}; trace byte {mark.offset:#x}]"
 
     def _listed(self, row: Row) -> Iterator[str]:
-        """Of the same instruction again, Spike only says how often."""
+        """Yield the lines of `-l`: if the same instruction runs again, Spike only writes how often."""
         assert row.instr is not None and row.pc is not None
         here = row.pc, row.instr.word
         if here == self._last:
@@ -224,7 +226,7 @@ class SpikeLog:
         yield f"{self._core}{mode} {self._hex(row.pc)} {encoding}{written}"
 
     def _registers(self, row: Row) -> list[str]:
-        """In Spike's order: by number, integer before floating-point register before CSR."""
+        """Return the registers in Spike's order: by number, integer before floating-point register before CSR."""
         found: dict[tuple[int, int], str] = {}
         for regno, value in written_registers(self._groups, row):
             if value is None:
@@ -239,7 +241,7 @@ class SpikeLog:
         return [text for _, text in sorted(found.items())]
 
     def _memory(self, row: Row) -> Iterator[str]:
-        """Loads, then stores."""
+        """Yield loads, then stores."""
         access = row.access
         if access is None or access.kind == CSR or access.address is None:
             return
@@ -262,7 +264,7 @@ _MEMORY = re.compile(r"(-?\d+)\((\w+)\)")
 
 
 class TraceCsv:
-    """*left_out*: what is not in the rows, counted."""
+    """The CSV of riscv-dv. *left_out*: what is not in the rows, counted."""
 
     def __init__(self, groups: Groups, spelling: Spelling, mode: int | None = None) -> None:
         self._groups, self._spelling, self._mode = groups, spelling, mode
@@ -270,7 +272,7 @@ class TraceCsv:
         self.left_out: Counter[str] = Counter()
 
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
-        """The rows of some groups, each with its end of line but for the line feed."""
+        """Yield the rows of some groups, each with its end of line without the line feed."""
         for row in rows:
             self.left_out[NO_BYTES] += len(row.lost)
             if row.instr is None or row.initializes or row.loose:
@@ -292,7 +294,7 @@ class TraceCsv:
         )  # fmt: skip
 
     def _written(self, row: Row) -> tuple[str, str]:
-        """General registers, and CSRs."""
+        """Return general registers, and CSRs."""
         general, control = [], []
         for regno, value in written_registers(self._groups, row):
             if value is None:
@@ -306,7 +308,7 @@ class TraceCsv:
 
 
 def as_line(columns: Iterable[str]) -> str:
-    """A row, as Python's `csv` has it, which ends lines in carriage return and line feed: without the line feed."""
+    """Return a row, as Python's `csv` writes it, with carriage return but without line feed."""
     text = io.StringIO()
     csv.writer(text).writerow(columns)
     return text.getvalue().removesuffix("\n")
@@ -321,7 +323,7 @@ def _relative(text: str) -> str:
 
 
 def _operand(text: str) -> str:
-    """Distances in decimal; base before offset."""
+    """Return the operand with distances in decimal, and the base before the offset."""
     if text.startswith("pc "):
         sign, distance = text[3], int(text[5:], 0)
         return str(-distance if sign == "-" else distance)

@@ -4,9 +4,9 @@ Source: RISC-V Instruction Set Manual I (20240411), chapter 35 "Instruction Set 
 tables of the three quadrants, `c.addi16sp sp, 496`) and the table of pseudo-instructions; the layout of the text from
 logs of Spike (`spike -l`). What is not in the tables here has no text.
 
-Why this is not `views.disassembly`: there, gdb or objdump says what an instruction is, in GNU's words (`lw a0,8(sp)`,
-absolute targets, c.lw as lw). Logs are compared as text, line by line, with those of Spike, and riscv-dv's CSV wants
-both the instruction and what it is written as (`addi`, and `mv`), which GNU's text does not have at once.
+Why this is not `views.disassembly`: there, gdb or objdump determines the text, in GNU's form (`lw a0,8(sp)`, absolute
+targets, c.lw as lw). Logs are compared as text, line by line, with those of Spike, and riscv-dv's CSV needs both the
+instruction and the form it is written in (`addi`, and `mv`), which GNU's text does not have at once.
 """
 
 from collections.abc import Sequence
@@ -18,37 +18,37 @@ from rvtrace_gdb.decode.tandem.wording import F, X
 
 
 def bits(word: int, low: int, width: int) -> int:
-    """A field of an instruction."""
+    """Return a field of an instruction."""
     return word >> low & (1 << width) - 1
 
 
 def signed(value: int, width: int) -> int:
-    """A number of so many bits in two's complement."""
+    """Return a number of so many bits in two's complement."""
     sign = 1 << width - 1
     return ((value & (1 << width) - 1) ^ sign) - sign
 
 
 def branch(offset: int) -> str:
-    """Where a branch goes."""
+    """Return the text for the target of a branch."""
     return f"pc {'-' if offset < 0 else '+'} {abs(offset)}"
 
 
 def jump(offset: int) -> str:
-    """Where a jump goes."""
+    """Return the text for the target of a jump."""
     return f"pc {'-' if offset < 0 else '+'} 0x{abs(offset):x}"
 
 
 FoundCompressed = tuple[str, tuple[str, ...]] | tuple[str, tuple[str, ...], str]
-"""Name, operands; and the name it is written as, where that is another one."""
+"""The name, the operands, and the name it is written with, if that differs."""
 
 
 def spelled_compressed(word: int, xlen: int) -> FoundCompressed | None:
-    """An instruction in text; None: it is none of the C extension."""
+    """Return the text of an instruction; None: it is not one of the C extension."""
     return (_quadrant0, _quadrant1, _quadrant2)[word & 3](word, word >> 13, xlen)
 
 
 def _gather(word: int, *places: Sequence[int]) -> int:
-    """Bits put together: (lowest bit in the word, how many, lowest bit in the result)."""
+    """Return bits put together: (lowest bit in the word, how many, lowest bit in the result)."""
     return sum(bits(word, low, width) << to for low, width, to in places)
 
 
@@ -70,7 +70,7 @@ def _quadrant0(word: int, function: int, xlen: int) -> FoundCompressed | None:
 
 
 def _wide(function: int, xlen: int) -> str:
-    """What differs between RV32 and RV64."""
+    """Return what differs between RV32 and RV64."""
     if function not in (3, 7):
         return ""
     return {(3, 32): "c.flw", (3, 64): "c.ld", (7, 32): "c.fsw", (7, 64): "c.sd"}[function, xlen]
@@ -143,7 +143,7 @@ def _moves(high: int, rd: str, rs2: str) -> FoundCompressed | None:
 
 
 class Spelled(NamedTuple):
-    """An instruction in text. *alias*: the pseudo-instruction it is written as, "" where it is written as it is."""
+    """The text of an instruction. *alias*: the pseudo-instruction it is written as, "" if it is written as it is."""
 
     name: str
     operands: tuple[str, ...]
@@ -152,14 +152,14 @@ class Spelled(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The line of `spike -l`, behind the encoding."""
+        """The text that `spike -l` has after the encoding."""
         name, operands = (self.alias, self.alias_operands) if self.alias else (self.name, self.operands)
         return f"{name:<7} {', '.join(operands)}" if operands else name
 
 
 @lru_cache(maxsize=1 << 16)
 def spelled(word: int, xlen: int) -> Spelled | None:
-    """An instruction in text; None: it is none that is known here."""
+    """Return the text of an instruction; None: it is not known here."""
     if word & 3 != 3:
         found = spelled_compressed(word & 0xFFFF, xlen)
         return None if found is None else Spelled(*found)
@@ -168,12 +168,12 @@ def spelled(word: int, xlen: int) -> Spelled | None:
 
 
 def _csr_name(number: int) -> str:
-    """A CSR as Spike names it in instructions."""
+    """Return the name that Spike uses for a CSR in instructions."""
     return csrs.NAMES.get(number) or f"unknown_{number:03x}"
 
 
 def _registers(word: int) -> tuple[str, str, str]:
-    """rd, rs1, rs2."""
+    """Return rd, rs1, rs2."""
     return X[bits(word, 7, 5)], X[bits(word, 15, 5)], X[bits(word, 20, 5)]
 
 
