@@ -19,9 +19,10 @@ from rvtrace_gdb.session.capture.model import (
     CapturedTandem,
 )
 from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.formats import registry, tandem
 from rvtrace_gdb.session.formats import sinks as formats_sinks
-from rvtrace_gdb.session.formats import tandem
-from rvtrace_gdb.session.formats.sinks import Begun, Harts, Numbered, numbered
+from rvtrace_gdb.session.formats.format import NumberedItems
+from rvtrace_gdb.session.formats.sinks import Begun, Harts
 from rvtrace_gdb.session.program import CodeOnTarget, Program
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Row, rows
 from rvtrace_gdb.support.errors import Progress, silent
@@ -150,7 +151,7 @@ class DecodedCapture:
         self._program, self._target = program, target
         self._stop_at_error = stop_at_error
         self._cursors: dict[int, Cursor] = {}
-        self._messages: dict[str, Numbered] = {}
+        self._messages: dict[str, NumberedItems] = {}
         self._messages_of: int | None = None  # the hart whose messages are listed
         self._message_cursors: dict[str, Cursor] = {}
         self._told: set[str] = set()
@@ -262,7 +263,7 @@ class DecodedCapture:
         """Return the rows numbered *begin* to *end* - 1 of what was decoded last."""
         return rows(self.history(hart), self._last().program, begin, end)
 
-    def messages(self, progress: Progress = silent) -> Numbered:
+    def messages(self, progress: Progress = silent) -> NumberedItems:
         """Return the messages of the sink that was selected last; the same bytes are read once.
 
         Raises `Unsupported`, `NoTrace`.
@@ -272,7 +273,7 @@ class DecodedCapture:
         known = self._messages.get(name)
         if known is None or known.data != sink.data or known.how != how:
             wrapped = not isinstance(sink, CapturedRecords) and sink.wrapped
-            fresh = numbered(sink.data, how, self.capture.xlen, wrapped=wrapped, progress=progress)
+            fresh = registry.numbered_items(sink.data, how, self.capture.xlen, wrapped=wrapped, progress=progress)
             if known is None or len(known) != len(fresh):
                 self._message_cursors[name] = Cursor("trace")
             self._messages[name] = known = fresh

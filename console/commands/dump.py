@@ -10,7 +10,8 @@ from rvtrace_gdb.console.options import raw as options_raw
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.session.capture.model import Captured, TandemPort
 from rvtrace_gdb.session.formats import registry, sinks
-from rvtrace_gdb.session.formats.registry import AnyHow, How
+from rvtrace_gdb.session.formats.format import How
+from rvtrace_gdb.session.formats.raw_import import EncoderHow
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.views import dump, json_rows
@@ -28,7 +29,7 @@ class _Trace(NamedTuple):
 
     name: str
     data: Iterable[bytes]
-    how: AnyHow
+    how: How
     xlen: int
     wrapped: bool = False
     imported: bool = False
@@ -92,7 +93,7 @@ def _range(words: Sequence[str]) -> tuple[range, bool]:
 def _print(shown: Output, trace: _Trace, numbers: range, args: argparse.Namespace, *, raw: bool) -> None:
     looked = _Looked(trace, numbers, args)
     shown.rows(looked.rows(shown, raw=raw))
-    if trace.imported and isinstance(trace.how, How):
+    if trace.imported and isinstance(trace.how, EncoderHow):
         shown.say(options_raw.hints_of_messages(bytes(looked.beginning), trace.how, trace.xlen, trace.wrapped))
     if isinstance(trace.how, TandemPort):
         shown.say(options_raw.hints_of_groups(bytes(looked.beginning), trace.how.parameters, trace.wrapped))
@@ -111,13 +112,14 @@ class _Looked:
     def rows(self, output: Output, *, raw: bool) -> Iterator[str]:
         trace, numbers, args = self._trace, self._numbers, self._args
         itemizer, wording = registry.itemizer(trace.how, trace.xlen, wrapped=trace.wrapped), registry.wording(trace.how)
+        source_of = registry.format_of(trace.how).source_of
         for number, item, line in dump.lines_of(self._pieces(output), itemizer, wording, raw=raw):
             if number >= numbers.stop:
                 break
             self.count = number
             if number < numbers.start or (args.offset is not None and item.end <= args.offset):
                 continue
-            if args.src is None or registry.source_of(item) == args.src:
+            if args.src is None or source_of(item) == args.src:
                 self.shown += 1
                 text = line.partition(" ")[2]
                 yield json_rows.message(trace.name, number, item.offset, text) if output.json else line
@@ -154,8 +156,8 @@ def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
         return
     capture = options_raw.core_dump(args, args.file) or options_raw.load(args.file)
     for sink in capture.sinks:
-        how = sinks.options_of(sinks.feeding(sink, capture.encoders))
-        yield _Trace(sink.in_force.name, _pieces(sink), how, capture.xlen, sink.wrapped, size=len(sink.data))
+        sent = sinks.options_of(sinks.feeding(sink, capture.encoders))
+        yield _Trace(sink.in_force.name, _pieces(sink), sent, capture.xlen, sink.wrapped, size=len(sink.data))
     for made in capture.records:
         yield _Trace(made.in_force.name, _pieces(made), made.in_force, capture.xlen, size=len(made.data))
     for one in capture.tandem:

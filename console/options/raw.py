@@ -33,11 +33,11 @@ from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.etrace_settings import ETrace, values_of
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.decoded_capture import Decoded
+from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import sinks
 from rvtrace_gdb.session.formats import tandem as formats_tandem
 from rvtrace_gdb.session.formats.detect_options import better_layout, guess
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, is_imported, with_settings
-from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.session.formats.raw_import import EncoderHow, Raw, capture_of, is_imported, with_settings
 from rvtrace_gdb.session.sources import esp32_memory
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import hint, warning
@@ -175,7 +175,7 @@ def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False, [])]
 
 
-def how(args: argparse.Namespace, xlen: int | None = None) -> How:
+def how(args: argparse.Namespace, xlen: int | None = None) -> EncoderHow:
     """How the bytes were made. *xlen*: of the program, where it is known.
 
     Raises `RawError`, `BadETrace`, CaptureError, Unsupported.
@@ -261,9 +261,12 @@ def settings(file: str) -> Capture:
     return found
 
 
-def how_of(found: Capture) -> How:
+def how_of(found: Capture) -> EncoderHow:
     """How the bytes that left the chip were made. Raises Unsupported."""
-    return sinks.options_of(list(with_settings(found, "", b"").encoders))
+    how = sinks.options_of(list(with_settings(found, "", b"").encoders))
+    if not isinstance(how, EncoderHow):
+        raise Unsupported(f"{how.format} is not a format of raw bytes")
+    return how
 
 
 def elf_of_settings(args: argparse.Namespace) -> str | None:
@@ -331,7 +334,7 @@ def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> 
     return [] if found is None else [hint(f"the trace fits far better {_changes(*found)}")]
 
 
-def hints_of_messages(beginning: bytes, said: How, xlen: int, wrapped: bool) -> list[str]:
+def hints_of_messages(beginning: bytes, said: EncoderHow, xlen: int, wrapped: bool) -> list[str]:
     """A line, or none, from the *beginning* of a trace alone, without a program."""
     better = better_layout(beginning, said, xlen, wrapped=wrapped)
     return [] if better is None else [hint(f"the messages make far more sense {_changes(said, better)}")]
@@ -343,7 +346,7 @@ def hints_of_groups(beginning: bytes, said: Parameters, wrapped: bool) -> list[s
     return [warning(text)] if text else []
 
 
-def _changes(said: How, better: How) -> str:
+def _changes(said: EncoderHow, better: EncoderHow) -> str:
     if isinstance(said, ETrace) and isinstance(better, ETrace):
         return " and ".join(options_etrace.words(values_of(said), values_of(better)))
     if isinstance(better, ETrace):

@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rvtrace_gdb.controlregs.ctr.entries import RECORDABLE, TransferType
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS, Control, CtrVersion
@@ -48,6 +49,8 @@ class CtrInForce:
     privilege   its mode then (bits 1:0; bit 2: V), None where not known
     misa        which modes it has, None where not known
     """
+
+    format: ClassVar = "ctr"
 
     name: str
     version: str

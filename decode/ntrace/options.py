@@ -12,6 +12,7 @@ because the two documents number them differently.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from typing import ClassVar
 
 from rvtrace_gdb.decode.history.events import StartReason, StopReason, TrapKind
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, SIFIVE_LAYOUTS, BType, Evcode, Layout, Sync, Tcode
@@ -124,6 +125,8 @@ class Options:
     dialect          the generation of encoders
     stop_at_error    whether to stop at the first loss instead of resuming at the next synchronizing message
     """
+
+    format: ClassVar = "ntrace"
 
     src_bits: int = 0
     src_id: int | None = None

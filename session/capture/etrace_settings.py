@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
@@ -196,6 +196,8 @@ _FIELD = {"encapsulation": "name"}
 @dataclass(frozen=True)
 class ETrace:
     """What the packets say, and what they come in."""
+
+    format: ClassVar = "etrace"
 
     options: Options = field(default_factory=Options)
     encapsulation: Encapsulation = field(default_factory=lambda: Encapsulation("encap"))

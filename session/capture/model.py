@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
 from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
@@ -76,6 +77,8 @@ class CapturedRecords:
 @dataclass(frozen=True)
 class TandemPort:
     """Where a hart's tandem-verification trace comes out, and what it does not tell of itself: its parameters."""
+
+    format: ClassVar = "tandem"
 
     name: str
     parameters: Parameters

@@ -5,14 +5,17 @@ lies in the capture (the oldest is 1), what the registers held, and what that sa
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, RECORDABLE, Entry, unpack
 from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, settings
 from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
 from rvtrace_gdb.decode.ctr.records import Options, Record, record_text
+from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.formats.format import Builders
 from rvtrace_gdb.support.errors import Progress, silent
 
 
@@ -116,3 +119,56 @@ class Entries:
     def number_at(self, offset: int) -> int:
         """The number of the entry that byte *offset* is part of; one more than there are when it is behind the end."""
         return min(offset // ENTRY_BYTES, len(self)) + 1
+
+
+class _RecordsDecoding:
+    """The `Decoding` of a hart's records: there are some hundred at most, which are decoded at once."""
+
+    def __init__(self, data: bytes, program: Program, how: CtrInForce) -> None:
+        self._data, self._program, self._how = data, program, how
+        self._found: Streams | None = None
+
+    def result(self, progress: Progress) -> Streams:
+        """Return the history. Raises only what *progress* raises, and can be called again then."""
+        if self._found is None:
+            history = decode(self._data, self._program, self._how, progress).history
+            self._found = Streams({0: history}, history.accounting)
+        return self._found
+
+
+def decoding(
+    data: bytes, program: Program, how: CtrInForce, *, wrapped: bool, stop_at_error: bool
+) -> _RecordsDecoding:
+    """See `Format`."""
+    return _RecordsDecoding(data, program, how)
+
+
+def arriving_decoder(
+    program: Program, how: CtrInForce, builders: Builders, *, wrapped: bool, stop_at_error: bool
+) -> NoReturn:
+    """Raises `Unsupported`: records do not come as a stream."""
+    raise Unsupported("the records of a hart do not come as a stream")
+
+
+def itemizer(how: CtrInForce, xlen: int, *, wrapped: bool = False) -> Itemizer:
+    """See `Format`."""
+    return Itemizer()
+
+
+def wording(how: CtrInForce) -> Wording:
+    """See `Format`."""
+    return Wording()
+
+
+def numbered_items(data: bytes, how: CtrInForce, xlen: int, *, wrapped: bool, progress: Progress) -> Entries:
+    """See `Format`."""
+    return Entries(data, how)
+
+
+def has_sources(how: CtrInForce) -> bool:
+    """Records do not carry the hart."""
+    return False
+
+
+def source_of(item: Item) -> None:
+    """Records do not carry the hart."""

@@ -24,8 +24,7 @@ from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Valu
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.raw_import import is_imported
-from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.session.formats.raw_import import EncoderHow, is_imported
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -226,7 +225,7 @@ class _Result(NamedTuple):
         return more and self.decoded * _MUCH >= self.total
 
 
-def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tuple[How, How] | None:
+def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tuple[EncoderHow, EncoderHow] | None:
     """(what was said, what would fit much better) of a trace that was imported and does not fit.
 
     None: it fits, or nothing fits better, or the registers of an encoder say how it was made. Raises only what
@@ -238,6 +237,8 @@ def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tu
     doubtful = _MUCH * used < total - idle
     for number, sink in enumerate(capture.sinks):
         said = options_of(feeding(sink, capture.encoders))
+        if not isinstance(said, EncoderHow):  # of other formats there is nothing to guess
+            continue
         found = decoded.harts.histories.items()
         histories = [history for hart, history in found if decoded.harts.sinks.get(hart, 0) == number]
         better = better_options(
@@ -251,13 +252,13 @@ def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tu
 def better_options(
     data: bytes,
     program: Program,
-    options: How,
+    options: EncoderHow,
     histories: Iterable[History],
     *,
     wrapped: bool = False,
     doubtful: bool = False,
     progress: Progress = silent,
-) -> How | None:
+) -> EncoderHow | None:
     """Options with which *data* would fit *program* much better than with *options*, if there are any.
 
     *histories*: what was decoded with *options*. *doubtful*: most bytes were of no use. Raises only what *progress*
@@ -286,14 +287,14 @@ def better_options(
     return best if better else None
 
 
-def _is_of_data(best: ETrace, result: _Result, said: How, data: bytes, xlen: int) -> bool:
+def _is_of_data(best: ETrace, result: _Result, said: EncoderHow, data: bytes, xlen: int) -> bool:
     """Whether there is data only, and nearly all was said right: read with some of many options, noise is data, too."""
     only = not result.instructions and result.accesses > _BY_CHANCE
     near = isinstance(said, ETrace) and len(values_of(best, said)) < 2
     return only and near and makes_sense(data, best, xlen)
 
 
-def _without_flow(data: bytes, options: How, xlen: int, *, wrapped: bool) -> How | None:
+def _without_flow(data: bytes, options: EncoderHow, xlen: int, *, wrapped: bool) -> EncoderHow | None:
     """Options that make sense of *data* where nothing is said that a program could fit: SiFive's events and samples."""
     if not isinstance(options, Options) or options.dialect == SIFIVE:
         return None
@@ -307,7 +308,7 @@ class _Search:
     def __init__(self, data: bytes, program: Program, wrapped: bool, progress: Progress) -> None:
         self._data, self._program, self._wrapped, self._progress = data, program, wrapped, progress
 
-    def tried(self, candidate: How) -> _Result:
+    def tried(self, candidate: EncoderHow) -> _Result:
         """What becomes of the bytes with *candidate*."""
         self._progress("looking for the options", 0, None)
         trial = registry.decode(self._data, self._program, candidate, wrapped=self._wrapped)
@@ -317,11 +318,11 @@ class _Search:
         total, decoded, idle, _ = trial.accounting
         return _Result(total - idle, contradictions + (not instructions), decoded, instructions, accesses)
 
-    def best_of(self, options: How) -> tuple[How, _Result]:
+    def best_of(self, options: EncoderHow) -> tuple[EncoderHow, _Result]:
         """The best from *options* on."""
         return self.best(options, self.tried(options))
 
-    def best(self, options: How, result: _Result) -> tuple[How, _Result]:
+    def best(self, options: EncoderHow, result: _Result) -> tuple[EncoderHow, _Result]:
         """The best from *options* on, which gave *result*."""
         best = options
         if isinstance(options, ETrace):  # several things must be right at once before anything fits
@@ -338,12 +339,12 @@ class _Search:
         return best, result
 
 
-def _other_format(options: How, xlen: int) -> How:
+def _other_format(options: EncoderHow, xlen: int) -> EncoderHow:
     """E-Trace for N-Trace, and the other way round, with nothing said."""
     return Options() if isinstance(options, ETrace) else made({"iaddress_width": xlen})
 
 
-def better_layout(data: bytes, options: How, xlen: int, *, wrapped: bool = False) -> How | None:
+def better_layout(data: bytes, options: EncoderHow, xlen: int, *, wrapped: bool = False) -> EncoderHow | None:
     """Options with which the beginning of *data* has far fewer odd messages than with *options*: without a program."""
     if isinstance(options, ETrace):
         plain = Options()
@@ -371,7 +372,7 @@ def _odd(data: bytes, options: Options, xlen: int, wrapped: bool) -> int:
     return sum(map(wording.is_odd, chain(itemizer.feed(data[:_LOOKED_AT]), itemizer.finish())))
 
 
-def _changed(options: How) -> Iterator[How]:
+def _changed(options: EncoderHow) -> Iterator[EncoderHow]:
     """With one thing changed: first what was said left out, then what was not said."""
     return changed_etrace(options) if isinstance(options, ETrace) else _changed_ntrace(options)
 

@@ -44,11 +44,15 @@ from rvtrace_gdb.session.capture.model import (
     TandemPort,
     Unregistered,
 )
-from rvtrace_gdb.session.formats import registry, sinks
-from rvtrace_gdb.session.formats.registry import AnyHow, How, etrace_of_registers
+from rvtrace_gdb.session.formats import format, registry, sinks
+from rvtrace_gdb.session.formats.etrace import etrace_of_registers
+from rvtrace_gdb.session.formats.format import How
 from rvtrace_gdb.session.formats.sinks import Harts
 from rvtrace_gdb.session.program import identity_of
 from rvtrace_gdb.session.version import tool
+
+EncoderHow = NTrace | ETrace
+"""How to read a trace that encoders sent."""
 
 _MAX_SRC_BITS, _MAX_SRC = 12, (1 << 12) - 1  # of trTeSrcBits and trTeSrcID
 _SYNC, _WITH_ADDRESS = 0b11, (0, 1)  # format 3, subformats 0 and 1 (2.0, "Format 3 packets")
@@ -142,7 +146,7 @@ class Raw:
 
     name: str
     data: bytes
-    options: How
+    options: EncoderHow
     image: Image
     images: tuple[CapturedImage, ...] = field(default=())
     wrapped: bool = False
@@ -369,7 +373,7 @@ def _is_of_other_parameters(captured: Captured) -> bool:
     return tandem_guess.looks_like(captured.data, told, wrapped=captured.wrapped) is not None
 
 
-def _share_of_messages(data: bytes, how: AnyHow, xlen: int, *, wrapped: bool) -> _Read:
+def _share_of_messages(data: bytes, how: How, xlen: int, *, wrapped: bool) -> _Read:
     """What the beginning of a trace is made of. A message that is cut off by its end does not count."""
     itemizer, makes_sense = registry.itemizer(how, xlen, wrapped=wrapped), _judge(how)
     sensible = others = 0
@@ -385,13 +389,13 @@ def _share_of_messages(data: bytes, how: AnyHow, xlen: int, *, wrapped: bool) ->
     return _Read(sensible, others)
 
 
-def _items(data: bytes, itemizer: registry.AnyItemizer) -> Iterator[Any]:
+def _items(data: bytes, itemizer: format.Itemizer) -> Iterator[Any]:
     for at in range(0, len(data), _PIECE):
         yield from itemizer.feed(data[at : at + _PIECE])
     yield from itemizer.finish()
 
 
-def _judge(how: AnyHow) -> Callable[[Any], bool]:
+def _judge(how: How) -> Callable[[Any], bool]:
     """What tells whether an item is a message that such an encoder sends."""
     wording = registry.wording(how)
     if isinstance(how, ETrace):

@@ -1,37 +1,21 @@
-"""What the bytes of one sink hold: the histories of the harts whose encoders feed it, and its messages by number.
-
-What a message or packet stands for depends on those before it, and where a packet begins depends on the
-encapsulation. So one pass over the trace takes a note every so often of how things stand; a page of messages is
-then made from the note before it. `Messages` does so for N-Trace, `Packets` for E-Trace.
-"""
+"""What the bytes of one sink hold: the histories of the harts whose encoders feed it."""
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from operator import attrgetter
-from typing import Any, NamedTuple, Protocol
 
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
 from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.ntrace.items import Item, Itemizer, SourceState
-from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.capture.etrace_settings import ETrace
-from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink, CapturedTandem, TandemPort
+from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink, CapturedTandem
 from rvtrace_gdb.session.errors import NoTrace, Unsupported
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.ctr import Entries
-from rvtrace_gdb.session.formats.registry import AnyHow, AnyItemizer, How, Unfinished, itemizer
-from rvtrace_gdb.session.formats.tandem import Groups
+from rvtrace_gdb.session.formats.format import Decoding, How
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import printable, warning
 
-Begun = dict[int, Unfinished]
+Begun = dict[int, Decoding]
 """What is being decoded of several sinks, by which it is, counted from 0."""
 
 
@@ -72,7 +56,7 @@ def feeding(sink: CapturedSink, encoders: tuple[CapturedEncoder, ...]) -> list[C
     return found
 
 
-def how_of(sink: Captured, encoders: tuple[CapturedEncoder, ...]) -> AnyHow:
+def how_of(sink: Captured, encoders: tuple[CapturedEncoder, ...]) -> How:
     """How to read what a sink holds. Raises as `feeding` and `options_of`."""
     return options_of(feeding(sink, encoders)) if isinstance(sink, CapturedSink) else sink.in_force
 
@@ -112,15 +96,15 @@ def decode(
     how = options_of(fed)
     found = _result(sink, program, how, sink.wrapped, stop_at_error, progress, begun, number)
     by_source = dict(found.histories)
-    sources = _sources(fed, registry.tells_sources(how), by_source)
+    sources = _sources(fed, registry.has_sources(how), by_source)
     histories = {hart: by_source.pop(src) if src in by_source else _nothing() for src, hart in sources}
-    return Harts(histories, found.accounting, tuple(_notes(fed, registry.tells_sources(how), by_source)))
+    return Harts(histories, found.accounting, tuple(_notes(fed, registry.has_sources(how), by_source)))
 
 
 def _result(
     sink: Captured,
     program: Program,
-    how: AnyHow,
+    how: How,
     wrapped: bool,
     stop_at_error: bool,
     progress: Progress,
@@ -129,7 +113,7 @@ def _result(
 ) -> Streams:
     found = None if begun is None else begun.get(number)
     if found is None:
-        found = registry.begun(sink.data, program, how, wrapped=wrapped, stop_at_error=stop_at_error)
+        found = registry.decoding(sink.data, program, how, wrapped=wrapped, stop_at_error=stop_at_error)
     if begun is not None:
         begun[number] = found
     return found.result(progress)
@@ -207,146 +191,3 @@ def _notes(fed: list[CapturedEncoder], told: bool, strangers: dict[int, History]
         what = f"{sum(unknown.values())} instructions of SRC {', '.join(map(str, sorted(unknown)))}"
         lines.append(warning(f"{what} are in the trace too, which no known encoder sends"))
     return [printable(line) for line in lines]
-
-
-_STRIDE = 1024  # items from note to note
-_SLICE = 1 << 16  # bytes looked at between two signs of life
-
-
-class _Note(NamedTuple):
-    """How things stand before an item that starts at *offset*."""
-
-    offset: int
-    known: dict[int, SourceState]
-
-
-class Messages:
-    """All items of *data* (messages, filling, bytes that are neither), numbered from 1. Raises what *progress* raises.
-
-    *options*: as for the decoder; *wrapped*: the trace starts anywhere.
-    """
-
-    def __init__(
-        self, data: bytes, options: Options, xlen: int, *, wrapped: bool = False, progress: Progress = silent
-    ) -> None:
-        self.data, self.how = data, options
-        self._xlen, self._wrapped = xlen, wrapped
-        self._notes = [_Note(0, {})]
-        itemizer = Itemizer(options, xlen, wrapped=wrapped)
-        self._count = 0
-        for item in _all(itemizer, data, 0, progress):
-            self._count += 1
-            if self._count % _STRIDE == 0:
-                self._notes.append(_Note(item.end, dict(itemizer.known)))
-
-    def __len__(self) -> int:
-        return self._count
-
-    def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
-        """(number, item) for the numbers *begin* to *end* - 1."""
-        note = (begin - 1) // _STRIDE
-        first = note * _STRIDE + 1
-        yield from islice(enumerate(self._from(note), first), begin - first, max(end - first, 0))
-
-    def number_at(self, offset: int) -> int:
-        """The number of the item that byte *offset* is part of; one more than there are when it is behind the end."""
-        note = bisect_right(self._notes, offset, key=lambda note: note.offset) - 1
-        for number, item in enumerate(self._from(note), note * _STRIDE + 1):
-            if offset < item.end:
-                return number
-        return self._count + 1
-
-    def _from(self, note: int) -> Iterator[Item]:
-        offset, known = self._notes[note]
-        wrapped = self._wrapped and not note
-        return _all(Itemizer(self.how, self._xlen, wrapped=wrapped, offset=offset, known=known), self.data, offset)
-
-
-def _all(itemizer: Itemizer, data: bytes, offset: int, progress: Progress = silent) -> Iterator[Item]:
-    for start in range(offset, len(data), _SLICE):
-        yield from itemizer.feed(data[start : start + _SLICE])
-        progress("reading messages", start, len(data))
-    yield from itemizer.finish()
-
-
-_PACKET_SLICE = 1 << 14  # bytes between two copies
-
-
-class Numbered(Protocol):
-    """Messages or packets by number, from 1 on."""
-
-    data: bytes
-
-    @property
-    def how(self) -> AnyHow: ...
-    def __len__(self) -> int: ...
-    def items(self, begin: int, end: int) -> Iterator[tuple[int, Any]]: ...
-    def number_at(self, offset: int) -> int: ...
-
-
-def numbered(data: bytes, how: AnyHow, xlen: int, *, wrapped: bool = False, progress: Progress = silent) -> Numbered:
-    """The messages of a trace of any format. Raises what *progress* raises."""
-    if isinstance(how, CtrInForce):
-        return Entries(data, how)
-    if isinstance(how, TandemPort):
-        return Groups(data, how, wrapped=wrapped, progress=progress)
-    if isinstance(how, ETrace):
-        return Packets(data, how, xlen, wrapped=wrapped, progress=progress)
-    return Messages(data, how, xlen, wrapped=wrapped, progress=progress)
-
-
-class _PacketNote(NamedTuple):
-    """What takes the trace apart, before byte *at*. Item *number* is the next, and does not begin before *offset*."""
-
-    at: int
-    number: int
-    offset: int
-    itemizer: AnyItemizer
-
-
-class Packets:
-    """All items of *data* (packets, filling, bytes that are neither), numbered from 1. Raises what *progress* raises.
-
-    *how*: it was made; *wrapped*: it starts anywhere.
-    """
-
-    def __init__(
-        self, data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False, progress: Progress = silent
-    ) -> None:
-        self.data, self.how = data, how
-        self._notes: list[_PacketNote] = []
-        self._count = end = 0
-        taker = itemizer(how, xlen, wrapped=wrapped)
-        for at in range(0, len(data), _PACKET_SLICE):
-            self._notes.append(_PacketNote(at, self._count + 1, end, deepcopy(taker)))
-            for item in taker.feed(data[at : at + _PACKET_SLICE]):
-                self._count += 1
-                end = item.end
-            progress("reading packets", at, len(data))
-        self._count += sum(1 for _ in taker.finish())
-
-    def __len__(self) -> int:
-        return self._count
-
-    def items(self, begin: int, end: int) -> Iterator[tuple[int, Any]]:
-        """(number, item) for the numbers *begin* to *end* - 1."""
-        note = bisect_right(self._notes, begin, key=attrgetter("number")) - 1
-        if note >= 0:
-            first = self._notes[note].number
-            yield from islice(enumerate(self._from(note), first), begin - first, max(end - first, 0))
-
-    def number_at(self, offset: int) -> int:
-        """The number of the item that byte *offset* is part of; one more than there are when it is behind the end."""
-        note = bisect_right(self._notes, offset, key=attrgetter("offset")) - 1
-        if note >= 0:
-            for number, item in enumerate(self._from(note), self._notes[note].number):
-                if offset < item.end:
-                    return number
-        return self._count + 1
-
-    def _from(self, note: int) -> Iterator[Any]:
-        start = self._notes[note]
-        taker = deepcopy(start.itemizer)
-        for at in range(start.at, len(self.data), _PACKET_SLICE):
-            yield from taker.feed(self.data[at : at + _PACKET_SLICE])
-        yield from taker.finish()

@@ -12,23 +12,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import BinaryIO, NamedTuple, Protocol, cast
+from dataclasses import dataclass, field
+from typing import BinaryIO, NamedTuple, cast
 
-from rvtrace_gdb.decode.etrace.decoder import StreamDecoder as ETraceDecoder
 from rvtrace_gdb.decode.history.builder import ArrivingBuilder, Piece, is_loss
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder as NTraceDecoder
-from rvtrace_gdb.decode.ntrace.options import Options as NTrace
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.decode.tandem.decoder import ArrivingDecoder as TandemDecoder
 from rvtrace_gdb.session.capture import file as capture_file
-from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.capture.file import CaptureError
-from rvtrace_gdb.session.capture.model import Capture, TandemPort
-from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry, sinks
-from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.session.formats.format import How
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import opener_beside
 from rvtrace_gdb.support.text import printable, warning
@@ -45,7 +39,7 @@ class Source(NamedTuple):
     *bytes_tell*: messages say whose they are.
     """
 
-    how: How | TandemPort
+    how: How
     harts: Mapping[int, int] | None
     alone: bool
 
@@ -54,10 +48,8 @@ def source_of(capture: Capture) -> Source:
     """Who feeds the first sink of *capture*, and how what they send is read. Raises Unsupported, NoTrace."""
     fed = sinks.feeding(capture.sinks[0], capture.encoders)
     how = sinks.options_of(fed)
-    if isinstance(how, ETrace | NTrace):
-        told = registry.tells_sources(how)
-        return Source(how, dict(sinks.sources(fed, told)), alone=not told or len(fed) == 1)
-    raise Unsupported("the records of a hart do not come as a stream")
+    told = registry.has_sources(how)
+    return Source(how, dict(sinks.sources(fed, told)), alone=not told or len(fed) == 1)
 
 
 @dataclass
@@ -81,11 +73,6 @@ class Arrived(NamedTuple):
     piece: Piece
 
 
-class _Decoder(Protocol):
-    def feed(self, data: bytes) -> None: ...
-    def finish(self) -> object: ...
-
-
 class Following:
     """`feed` it with what arrives, and `finish` it. *program*: what runs. *wrapped*: the stream starts in a message.
 
@@ -96,7 +83,9 @@ class Following:
         self.counts = Counts()
         self._source = source
         self._builders: dict[int, ArrivingBuilder] = {}
-        self._decoder = _decoder(source.how, program, self._builder, wrapped, stop_at_error)
+        self._decoder = registry.format_of(source.how).arriving_decoder(
+            program, source.how, self._builder, wrapped=wrapped, stop_at_error=stop_at_error
+        )
 
     @property
     def started(self) -> list[int]:
@@ -152,22 +141,6 @@ def strangers(counts: Counts) -> str | None:
         return None
     who = ", ".join(map(str, sorted(counts.strangers)))
     return warning(f"SRC {who} is in the stream, too, which no known encoder sends")
-
-
-def _decoder(
-    how: How | TandemPort, program: Program, builders: "_Builders", wrapped: bool, stop_at_error: bool
-) -> _Decoder:
-    if isinstance(how, TandemPort):
-        return TandemDecoder(program, how.parameters, builders(0), wrapped=wrapped, stop_at_error=stop_at_error)
-    if isinstance(how, ETrace):
-        options = replace(how.options, stop_at_error=stop_at_error)
-        return ETraceDecoder(program, options, how.encapsulation, wrapped=wrapped, builders=builders)
-    options_of_n = replace(how, stop_at_error=stop_at_error)
-    return NTraceDecoder(program, options_of_n, wrapped=wrapped, builders=builders)
-
-
-class _Builders(Protocol):
-    def __call__(self, source: int, /) -> ArrivingBuilder: ...
 
 
 class Kept:

@@ -11,12 +11,16 @@ element.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.program.csrs import trap_text
+from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.tandem import plausibility
+from rvtrace_gdb.decode.tandem.decoder import ArrivingDecoder
+from rvtrace_gdb.decode.tandem.decoder import Decoding as TandemDecoding
 from rvtrace_gdb.decode.tandem.group_grammar import Problem
 from rvtrace_gdb.decode.tandem.protocol import (
     SIZES,
@@ -41,8 +45,9 @@ from rvtrace_gdb.decode.tandem.protocol import (
 from rvtrace_gdb.decode.tandem.trace import Hole, Trace
 from rvtrace_gdb.decode.tandem.wording import register_name
 from rvtrace_gdb.session.capture.model import CapturedTandem, TandemPort
+from rvtrace_gdb.session.formats.format import Builders
 from rvtrace_gdb.support import text as support_text
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 MOST_RAW = 96
 """Bytes that are shown of what is no group, and of a group."""
@@ -66,10 +71,6 @@ class Item(NamedTuple):
     @property
     def end(self) -> int:
         return self.offset + self.size
-
-    @property
-    def source(self) -> None:
-        """A tandem trace does not tell who sends it."""
 
     @property
     def is_idle(self) -> bool:
@@ -301,3 +302,64 @@ def _options(told: Parameters, other: Parameters, by_elf: bool) -> Iterator[str]
         yield f"--dialect {other.dialect.name}"
     if told.eaddr:
         yield "without --eaddr"
+
+
+class _TandemDecoding:
+    """The `Decoding` of a tandem trace: its groups, then what each changed, then which instructions these are."""
+
+    def __init__(self, make: Callable[[], TandemDecoding]) -> None:
+        self._make = make
+        self._decoding: TandemDecoding | None = None
+        self._found: Streams | None = None
+
+    def result(self, progress: Progress) -> Streams:
+        """Return the history. Raises only what *progress* raises, and can be called again then."""
+        if self._found is None:
+            try:
+                self._decoding = self._decoding or self._make()
+                history = self._decoding.result(progress).history
+            except RvtraceError:  # Ctrl-C
+                raise
+            except BaseException:
+                self._decoding = None
+                raise
+            self._found = Streams({0: history}, history.accounting)
+        return self._found
+
+
+def decoding(data: bytes, program: Program, how: TandemPort, *, wrapped: bool, stop_at_error: bool) -> _TandemDecoding:
+    """See `Format`."""
+    return _TandemDecoding(
+        lambda: TandemDecoding(data, program, how.parameters, wrapped=wrapped, stop_at_error=stop_at_error)
+    )
+
+
+def arriving_decoder(
+    program: Program, how: TandemPort, builders: Builders, *, wrapped: bool, stop_at_error: bool
+) -> ArrivingDecoder:
+    """See `Format`."""
+    return ArrivingDecoder(program, how.parameters, builders(0), wrapped=wrapped, stop_at_error=stop_at_error)
+
+
+def itemizer(how: TandemPort, xlen: int, *, wrapped: bool = False) -> Itemizer:
+    """See `Format`."""
+    return Itemizer(how.parameters, wrapped=wrapped)
+
+
+def wording(how: TandemPort) -> Wording:
+    """See `Format`."""
+    return Wording(how.parameters)
+
+
+def numbered_items(data: bytes, how: TandemPort, xlen: int, *, wrapped: bool, progress: Progress) -> Groups:
+    """See `Format`."""
+    return Groups(data, how, wrapped=wrapped, progress=progress)
+
+
+def has_sources(how: TandemPort) -> bool:
+    """A tandem trace does not carry the source."""
+    return False
+
+
+def source_of(item: Item) -> None:
+    """A tandem trace does not carry the source."""

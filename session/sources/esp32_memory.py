@@ -35,8 +35,8 @@ from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder, CapturedSink, Code, ElfIdentity
 from rvtrace_gdb.session.errors import NoElf
 from rvtrace_gdb.session.formats import sinks
+from rvtrace_gdb.session.formats.etrace import etrace_of_registers
 from rvtrace_gdb.session.formats.raw_import import etrace_encoder
-from rvtrace_gdb.session.formats.registry import etrace_of_registers
 from rvtrace_gdb.session.program import GIVE_IT, identity_of
 from rvtrace_gdb.session.version import tool
 

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.model import TandemPort
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats import format, registry
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, silent
 from tests.decode.tandem import corpus
@@ -58,9 +58,9 @@ def same(one: History, other: History) -> bool:
 
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_decoding_goes_on_where_it_was(wrapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_PIECE", 100)
+    monkeypatch.setattr(format, "_PIECE", 100)
     image, how = Image.from_elf(ELF), Options()
-    unfinished = registry.begun(STREAM, image, how, wrapped=wrapped)
+    unfinished = registry.decoding(STREAM, image, how, wrapped=wrapped)
     found, reports = in_the_end(unfinished.result)
     whole = registry.decode(STREAM, image, how, wrapped=wrapped)
     assert same(found.histories[0], whole.histories[0]) and found.accounting == whole.accounting
@@ -72,7 +72,7 @@ def test_the_groups_of_a_tandem_trace_are_not_read_again(monkeypatch: pytest.Mon
     monkeypatch.setattr("rvtrace_gdb.decode.tandem.decoder.PIECE", 1000)
     name = corpus.TRACES[0]
     data, port = corpus.trace_bytes(name), TandemPort("port", corpus.parameters_of(name))
-    unfinished = registry.begun(data, corpus.program_of(name), port)
+    unfinished = registry.decoding(data, corpus.program_of(name), port)
     found, reports = in_the_end(unfinished.result)
     assert same(found.histories[0], corpus.decoded(name).history)
     assert [done for label, done in reports if label == "reading"] == list(range(0, len(data), 1000))
@@ -80,7 +80,7 @@ def test_the_groups_of_a_tandem_trace_are_not_read_again(monkeypatch: pytest.Mon
 
 def test_what_ended_in_the_middle_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of memory, say: what is half done is no state to go on from."""
-    monkeypatch.setattr(registry, "_PIECE", 100)
+    monkeypatch.setattr(format, "_PIECE", 100)
     image, really = Image.from_elf(ELF), StreamDecoder.feed
     failing = [True]
 
@@ -89,7 +89,7 @@ def test_what_ended_in_the_middle_begins_anew(monkeypatch: pytest.MonkeyPatch) -
         if failing[0]:
             raise MemoryError
 
-    unfinished = registry.begun(STREAM, image, Options())
+    unfinished = registry.decoding(STREAM, image, Options())
     with pytest.raises(Cancelled):
         unfinished.result(CtrlC(5))
     monkeypatch.setattr(StreamDecoder, "feed", feed)
@@ -114,7 +114,7 @@ def opened(tmp_path: Path) -> Session:
 
 
 def test_the_next_request_goes_on(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_PIECE", 8)
+    monkeypatch.setattr(format, "_PIECE", 8)
     fed, really = list[int](), StreamDecoder.feed
 
     def feed(self: StreamDecoder, data: bytes) -> None:
@@ -131,7 +131,7 @@ def test_the_next_request_goes_on(opened: Session, monkeypatch: pytest.MonkeyPat
 
 
 def test_another_program_begins_anew(opened: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_PIECE", 8)
+    monkeypatch.setattr(format, "_PIECE", 8)
     elf = opened.capture().elf
     assert elf is not None
     copy = tmp_path / "copy.elf"

@@ -19,8 +19,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.model import Capture, CapturedImage
 from rvtrace_gdb.session.errors import WrongXlen
 from rvtrace_gdb.session.formats import raw_import, registry, stream
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, tandem_capture, with_settings
-from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.session.formats.raw_import import EncoderHow, Raw, capture_of, tandem_capture, with_settings
 from rvtrace_gdb.session.formats.stream import (
     WAITING,
     Following,
@@ -91,9 +90,9 @@ def _of_options(args: argparse.Namespace) -> Made:
 
 
 def _capturing(
-    args: argparse.Namespace, how: How, image: Image, images: tuple[CapturedImage, ...]
+    args: argparse.Namespace, how: EncoderHow, image: Image, images: tuple[CapturedImage, ...]
 ) -> tuple[Capture, Source, Callable[[bytes, Sequence[int]], Capture]]:
-    told = registry.tells_sources(how)
+    told = registry.has_sources(how)
 
     def finished(data: bytes, found: Sequence[int]) -> Capture:
         sources = (args.src,) if args.src is not None else tuple(found) or (0,)

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
-from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.session.formats.raw_import import EncoderHow
 from rvtrace_gdb.support.files import replacing
 from rvtrace_gdb.views import dump, json_rows
 
@@ -35,7 +35,7 @@ class Encoding(ABC):
 
     @property
     @abstractmethod
-    def how(self) -> How:
+    def how(self) -> EncoderHow:
         """How to read what was encoded; complete only when everything is."""
 
     @abstractmethod

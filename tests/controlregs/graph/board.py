@@ -9,7 +9,7 @@ from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
 from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
 from rvtrace_gdb.decode.ntrace.decoder import decode
-from rvtrace_gdb.session.formats.registry import ntrace_options
+from rvtrace_gdb.session.formats.ntrace import ntrace_options
 from rvtrace_gdb.transport.simulated.bus import BusError
 from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild, TraceComponent
 from rvtrace_gdb.transport.simulated.devices.funnel import Funnel

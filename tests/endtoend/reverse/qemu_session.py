@@ -3,7 +3,7 @@
 The log is read here without rvtrace's reader of such logs: with -singlestep each line is one instruction. Source:
 QEMU's documentation of -d exec; accel/tcg/cpu-exec.c and translate-all.c for the two lines that take one back.
 
-As a program: `python qemu_past.py LOG HART` prints the addresses, for `rvtrace encode --pcs`.
+As a program: `python qemu_session.py LOG HART` prints the addresses, for `rvtrace encode --pcs`.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Ctrl-C for a gdb while its program runs: `python interrupting.py TCL_PORT GDB SECONDS`, GDB is a process.
+"""Ctrl-C for a gdb while its program runs: `python ctrl_c.py TCL_PORT GDB SECONDS`, GDB is a process.
 
 First it waits until OpenOCD says that the hart runs, and then for so long. A gdb that is interrupted before would let
 the program run afterwards, and nobody would stop it.

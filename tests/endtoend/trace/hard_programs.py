@@ -66,7 +66,7 @@ def session(program: str, folder: Path, commands: list[str], *sim: str, march: s
 
 def interrupted_after(seconds: float) -> list[str]:
     """`continue`, and Ctrl-C after so long; each call its own spelling, as `run_gdb` wants it."""
-    interrupt = f"{sys.executable} -I {Path(__file__).with_name('interrupting.py')} {_TCL_PORT} $PPID {seconds}"
+    interrupt = f"{sys.executable} -I {Path(__file__).with_name('ctrl_c.py')} {_TCL_PORT} $PPID {seconds}"
     return [f"shell {interrupt} &", "continue" + " " * int(1000 * seconds)]
 
 

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.registry import AnyHow
+from rvtrace_gdb.session.formats.format import How
 from rvtrace_gdb.session.formats.stream import Arrived, Following, Source
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.search import Accesses, Events, Executions, Found, Gaps
@@ -29,7 +29,7 @@ class Trace(NamedTuple):
 
     data: bytes
     program: ContextImages
-    how: AnyHow
+    how: How
     wrapped: bool = False
 
 
@@ -153,7 +153,7 @@ def _dump(trace: Trace) -> None:
     for number, item, line in dump.lines_of([data[:half], data[half:]], itemizer, wording, raw=True):
         if number < ROWS:
             json_rows.message("it", number, item.offset, line.partition(" ")[2])
-            registry.source_of(item)
+            registry.format_of(trace.how).source_of(item)
             wording.is_odd(item)
 
 

@@ -31,8 +31,9 @@ from rvtrace_gdb.session.capture.model import CapturedEncoder, Unregistered
 from rvtrace_gdb.session.description.file import parse
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.formats.etrace import etrace_of_registers
 from rvtrace_gdb.session.formats.raw_import import etrace_encoder
-from rvtrace_gdb.session.formats.registry import etrace_of_registers, how_of
+from rvtrace_gdb.session.formats.registry import how_of
 from rvtrace_gdb.session.formats.sinks import options_of
 from tests.session.captures import SMALL
 from tests.session.etraces import etraces

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.session.formats.format import How
 from rvtrace_gdb.session.formats.stream import Following, Source
 from rvtrace_gdb.views import listing
 from tests.decode.etrace import random_programs

@@ -14,7 +14,7 @@ from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import BadOption, Unsupported
-from rvtrace_gdb.session.formats.registry import ntrace_options
+from rvtrace_gdb.session.formats.ntrace import ntrace_options
 from rvtrace_gdb.session.formats.sinks import options_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.machine import build

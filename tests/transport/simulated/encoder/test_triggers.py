@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.formats.registry import ntrace_options
+from rvtrace_gdb.session.formats.ntrace import ntrace_options
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.hart.hart import DebugCause, Hart
 from rvtrace_gdb.transport.simulated.machine import Machine

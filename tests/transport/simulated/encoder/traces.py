@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.formats.registry import ntrace_options
+from rvtrace_gdb.session.formats.ntrace import ntrace_options
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Retired
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build

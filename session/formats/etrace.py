@@ -1,0 +1,176 @@
+"""E-Trace: how to decode what an encoder sends, according to its registers; its history, and its packets by number.
+
+Where a packet begins depends on the encapsulation, and what it stands for on the packets before it. So one pass over
+the trace keeps a copy of the itemizer every so often, and a page of packets is made from the copy before it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from itertools import islice
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER_CONTROL, DataAddrCompress, SyncMode
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
+from rvtrace_gdb.decode.etrace.items import Itemizer
+from rvtrace_gdb.decode.etrace.wording import Wording
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.session.capture.etrace_settings import (
+    REGISTERED_MODES,
+    SETTINGS,
+    BadSetting,
+    ETrace,
+    Value,
+    Values,
+    made,
+)
+from rvtrace_gdb.session.capture.model import CapturedEncoder
+from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.formats.format import Builders, PiecewiseDecoding, sync_period, undecodable
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.text import printable
+
+E_TRACE_MAJOR = 0
+"""The trTeProtocolMajor that can be decoded (E-Trace 2.0, "Basic Control")."""
+
+
+def etrace_of_registers(encoder: EncoderInForce, values: Values) -> ETrace:
+    """How to read what *encoder* sends; *values*, which count more, are what its registers do not tell.
+
+    Raises `BadSetting`, `Unsupported`.
+    """
+    if encoder.protocol_version[0] != E_TRACE_MAJOR:
+        raise undecodable(encoder, f"E-Trace {'.'.join(map(str, encoder.protocol_version))}")
+    modes = {key: bool(encoder.feature(SETTINGS[key].told_by)) for key in REGISTERED_MODES}
+    told: dict[str, Value] = {
+        **modes,
+        "src_bits": encoder.src_bits,
+        "timestamp_bytes": -(-encoder.timestamp_bits // 8) if encoder.timestamps else 0,
+    }
+    if encoder.base:  # registers that were read, not what somebody said
+        told["resync_disabled"] = encoder.sync[0] == SyncMode.OFF
+        told["sync_packets"] = sync_period(encoder) or 0
+        told["unfiltered"] = encoder.inst_filters == 0 and not ENCODER_CONTROL.get(
+            encoder.control, "trTeInstTrigEnable"
+        )
+    if encoder.data("trTeDataImplemented"):
+        told |= {
+            "type_bits": 1,
+            "data_no_data": bool(encoder.data("trTeDataNoValue")),
+            "data_no_address": bool(encoder.data("trTeDataNoAddr")),
+            "data_full_address": encoder.data("trTeDataAddrCompress") == DataAddrCompress.FULL,
+        }
+    return made({**told, **values})
+
+
+def how_of(encoder: CapturedEncoder) -> ETrace:
+    """Return how to decode what *encoder* sends, whoever else sends into the same sink. Raises `Unsupported`."""
+    try:
+        return etrace_of_registers(encoder.in_force, encoder.unregistered.etrace)
+    except BadSetting as error:
+        raise Unsupported(printable(f"{encoder.in_force.name}: {error}")) from None
+
+
+def without_sync_period(how: ETrace) -> ETrace:
+    """Return *how* for several encoders that synchronize after different numbers of packets."""
+    return replace(how, options=replace(how.options, sync_packets=0))
+
+
+def decoding(data: bytes, program: Program, how: ETrace, *, wrapped: bool, stop_at_error: bool) -> PiecewiseDecoding:
+    """See `Format`."""
+    options = replace(how.options, stop_at_error=stop_at_error)
+    return PiecewiseDecoding(data, lambda: StreamDecoder(program, options, how.encapsulation, wrapped=wrapped))
+
+
+def arriving_decoder(
+    program: Program, how: ETrace, builders: Builders, *, wrapped: bool, stop_at_error: bool
+) -> StreamDecoder:
+    """See `Format`."""
+    options = replace(how.options, stop_at_error=stop_at_error)
+    return StreamDecoder(program, options, how.encapsulation, wrapped=wrapped, builders=builders)
+
+
+def itemizer(how: ETrace, xlen: int, *, wrapped: bool = False) -> Itemizer:
+    """See `Format`."""
+    return Itemizer(how.options, how.encapsulation, xlen, wrapped=wrapped)
+
+
+def wording(how: ETrace) -> Wording:
+    """See `Format`."""
+    return Wording(how.options)
+
+
+def has_sources(how: ETrace) -> bool:
+    """Whether the encapsulation carries the source of a packet."""
+    return how.tells_sources
+
+
+def source_of(item: Any) -> int | None:
+    """Return the source of a packet, None where the encapsulation carries none."""
+    return item.source  # type: ignore[no-any-return]
+
+
+_PACKET_SLICE = 1 << 14  # bytes between two copies
+
+
+class _PacketNote(NamedTuple):
+    """What takes the trace apart, before byte *at*. Item *number* is the next, and does not begin before *offset*."""
+
+    at: int
+    number: int
+    offset: int
+    itemizer: Itemizer
+
+
+class Packets:
+    """All items of *data* (packets, filling, bytes that are neither), numbered from 1. Raises what *progress* raises.
+
+    *how*: it was made; *wrapped*: it starts anywhere.
+    """
+
+    def __init__(
+        self, data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False, progress: Progress = silent
+    ) -> None:
+        self.data, self.how = data, how
+        self._notes: list[_PacketNote] = []
+        self._count = end = 0
+        taker = itemizer(how, xlen, wrapped=wrapped)
+        for at in range(0, len(data), _PACKET_SLICE):
+            self._notes.append(_PacketNote(at, self._count + 1, end, deepcopy(taker)))
+            for item in taker.feed(data[at : at + _PACKET_SLICE]):
+                self._count += 1
+                end = item.end
+            progress("reading packets", at, len(data))
+        self._count += sum(1 for _ in taker.finish())
+
+    def __len__(self) -> int:
+        return self._count
+
+    def items(self, begin: int, end: int) -> Iterator[tuple[int, Any]]:
+        """(number, item) for the numbers *begin* to *end* - 1."""
+        note = bisect_right(self._notes, begin, key=attrgetter("number")) - 1
+        if note >= 0:
+            first = self._notes[note].number
+            yield from islice(enumerate(self._from(note), first), begin - first, max(end - first, 0))
+
+    def number_at(self, offset: int) -> int:
+        """The number of the item that byte *offset* is part of; one more than there are when it is behind the end."""
+        note = bisect_right(self._notes, offset, key=attrgetter("offset")) - 1
+        if note >= 0:
+            for number, item in enumerate(self._from(note), self._notes[note].number):
+                if offset < item.end:
+                    return number
+        return self._count + 1
+
+    def _from(self, note: int) -> Iterator[Any]:
+        start = self._notes[note]
+        taker = deepcopy(start.itemizer)
+        for at in range(start.at, len(self.data), _PACKET_SLICE):
+            yield from taker.feed(self.data[at : at + _PACKET_SLICE])
+        yield from taker.finish()
+
+
+numbered_items = Packets

@@ -1,0 +1,171 @@
+"""What a session needs of a trace format, and what the formats share.
+
+Each module of this package that has the functions of `Format` reads one format; `session.formats.registry` has their
+names. Decoding can be interrupted: what was decoded until then is kept, and asking for the result again continues
+there.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import SyncMode
+from rvtrace_gdb.controlregs.trace_control.encoder_setup import SYNC_MAX_LOWEST_UNIT
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+from rvtrace_gdb.decode.history.builder import ArrivingBuilder, Streams
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.session.capture.model import CapturedEncoder
+from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.support.errors import Progress
+from rvtrace_gdb.support.text import printable
+
+_PIECE = 1 << 16
+"""Bytes decoded between two reports of progress: some hundredths of a second where nothing repeats."""
+
+
+class How(Protocol):
+    """The parameters with which a trace is read: N-Trace's options, E-Trace's settings, a tandem port, a hart's CTR."""
+
+    @property
+    def format(self) -> str:
+        """The name of the format: the module of this package that reads it."""
+        ...
+
+
+class Decoding(Protocol):
+    """The decoding of a whole trace."""
+
+    def result(self, progress: Progress) -> Streams:
+        """Return the histories. Raises only what *progress* raises, and can be called again then."""
+        ...
+
+
+class Itemizer(Protocol):
+    """Takes a trace apart into items (messages, filling, bytes that are neither), fed in pieces.
+
+    Each item has `offset` and `end`, its place in the trace, and `is_idle`: whether it is filling.
+    """
+
+    def feed(self, data: bytes) -> Iterator[Any]: ...
+    def finish(self) -> Iterator[Any]: ...
+
+
+class Wording(Protocol):
+    """Puts items into words. `is_odd`: whether an item is nothing that an encoder of this format sends."""
+
+    def text(self, item: Any, *, raw: bool = False) -> str: ...
+    def is_odd(self, item: Any) -> bool: ...
+
+
+class NumberedItems(Protocol):
+    """The items of a whole trace by number, from 1 on."""
+
+    data: bytes
+
+    @property
+    def how(self) -> Any: ...
+    def __len__(self) -> int: ...
+    def items(self, begin: int, end: int) -> Iterator[tuple[int, Any]]: ...
+    def number_at(self, offset: int) -> int: ...
+
+
+class Builders(Protocol):
+    """Gives the history builder of a source, for traces that are decoded as they arrive."""
+
+    def __call__(self, source: int, /) -> ArrivingBuilder: ...
+
+
+class ArrivingDecoder(Protocol):
+    """Decodes a trace as it arrives, into the builders it was given."""
+
+    def feed(self, data: bytes) -> None: ...
+    def finish(self) -> object: ...
+
+
+class Format(Protocol):
+    """One trace format. *how*: the parameters of a trace of this format. *wrapped*: the trace may begin anywhere."""
+
+    def decoding(self, data: bytes, program: Program, how: Any, *, wrapped: bool, stop_at_error: bool) -> Decoding:
+        """Return the decoding of *data*, before anything is decoded."""
+        ...
+
+    def arriving_decoder(
+        self, program: Program, how: Any, builders: Builders, *, wrapped: bool, stop_at_error: bool
+    ) -> ArrivingDecoder:
+        """Return a decoder for a stream. Raises `Unsupported` where the format has no streams."""
+        ...
+
+    def itemizer(self, how: Any, xlen: int, *, wrapped: bool = False) -> Itemizer: ...
+    def wording(self, how: Any) -> Wording: ...
+    def numbered_items(
+        self, data: bytes, how: Any, xlen: int, *, wrapped: bool, progress: Progress
+    ) -> NumberedItems: ...
+
+    def has_sources(self, how: Any) -> bool:
+        """Whether messages carry their source."""
+        ...
+
+    def source_of(self, item: Any) -> int | None:
+        """Return the source of a message, None for an item that has none."""
+        ...
+
+
+class EncoderFormat(Format, Protocol):
+    """A format that encoders with trTe* registers send."""
+
+    def how_of(self, encoder: CapturedEncoder) -> Any:
+        """Return how to read what *encoder* sends, whoever else sends into the same sink. Raises `Unsupported`."""
+        ...
+
+    def without_sync_period(self, how: Any) -> Any:
+        """Return *how* for several encoders that synchronize after different numbers of messages."""
+        ...
+
+
+class StreamDecoder(Protocol):
+    """Decodes a trace that is fed in pieces."""
+
+    def feed(self, data: bytes) -> None: ...
+    def finish(self) -> Streams: ...
+
+
+class PiecewiseDecoding:
+    """The `Decoding` of bytes by a decoder that is fed in their order. *make* returns the decoder at its beginning."""
+
+    def __init__(self, data: bytes, make: Callable[[], StreamDecoder]) -> None:
+        self._data, self._make = data, make
+        self._decoder: StreamDecoder | None = None
+        self._done = 0
+        self._found: Streams | None = None
+
+    def result(self, progress: Progress) -> Streams:
+        """Return the histories. Raises only what *progress* raises, and can be called again then."""
+        while self._found is None:
+            if self._done < len(self._data):
+                progress("decoding", self._done, len(self._data))
+            try:
+                self._found = self._next()
+            except BaseException:  # in the middle: out of memory, Ctrl-C in a program that is not the session's
+                self._decoder, self._done = None, 0
+                raise
+        return self._found
+
+    def _next(self) -> Streams | None:
+        if self._decoder is None:
+            self._decoder = self._make()
+        piece = self._data[self._done : self._done + _PIECE]
+        if not piece:
+            return self._decoder.finish()
+        self._decoder.feed(piece)
+        self._done += len(piece)
+        return None
+
+
+def sync_period(encoder: EncoderInForce) -> int | None:
+    """Return after how many messages *encoder* synchronizes, None where it counts something else or does not say."""
+    mode, exponent = encoder.sync
+    return 1 << exponent + SYNC_MAX_LOWEST_UNIT if encoder.version and mode == SyncMode.MESSAGES else None
+
+
+def undecodable(encoder: EncoderInForce, what: str) -> Unsupported:
+    """Return the error for an encoder that produces *what*."""
+    return Unsupported(f"{printable(encoder.name)} produces {what}, which cannot be decoded yet; `trace save` keeps it")

@@ -1,0 +1,172 @@
+"""N-Trace: how to decode what an encoder sends, according to its registers; its history, and its messages by number.
+
+What a message stands for depends on those before it. So one pass over the trace notes every so often what is known
+there, and a page of messages is made from the note before it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
+from rvtrace_gdb.decode.ntrace.items import Item, Itemizer, SourceState
+from rvtrace_gdb.decode.ntrace.options import DIALECTS, ImplicitReturn, Options
+from rvtrace_gdb.decode.ntrace.wording import Wording
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.session.capture.model import CapturedEncoder, Unregistered
+from rvtrace_gdb.session.formats.format import Builders, PiecewiseDecoding, sync_period, undecodable
+from rvtrace_gdb.support.errors import Progress, silent
+
+N_TRACE_MAJOR = 1
+"""The trTeProtocolMajor that can be decoded (N-Trace 1.0, "N-Trace Specific Trace Controls")."""
+
+
+def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> Options:
+    """How to decode what *encoder* sends; *alone*: nothing else is in the same buffer. Raises `Unsupported`."""
+    if encoder.format != Format.N_TRACE:
+        name = "E-Trace" if encoder.format == Format.E_TRACE else f"trTeFormat {encoder.format}"
+        raise undecodable(encoder, name)
+    if encoder.version and encoder.protocol_version[0] != N_TRACE_MAJOR:  # a higher minor one adds only what is enabled
+        raise undecodable(encoder, f"N-Trace {'.'.join(map(str, encoder.protocol_version))}")
+    return Options(
+        src_bits=encoder.src_bits,
+        src_id=None if alone or not encoder.src_bits else encoder.src_id,
+        timestamps=encoder.timestamps,
+        timestamp_bits=encoder.timestamp_bits,
+        btm=encoder.inst_mode == InstMode.BTM,
+        implicit_return=_implicit_return(encoder),
+        sequential_jump=bool(encoder.feature("trTeInstEnSequentialJump")),
+        all_jumps=bool(encoder.feature("trTeInstEnAllJumps")),
+        extend_addr_msb=bool(encoder.feature("trTeInstExtendAddrMSB")),
+        sync_period=sync_period(encoder),
+        dialect=DIALECTS[encoder.dialect],
+    )
+
+
+def _implicit_return(encoder: EncoderInForce) -> ImplicitReturn:
+    """An encoder that does not say how it follows calls is read like all that do: I-CNT tells what was not reported."""
+    mode = encoder.implicit_return
+    return ImplicitReturn.OFF if mode is None else ImplicitReturn(mode or ImplicitReturn.FULL_STACK)
+
+
+def _overridden(options: Options, unregistered: Unregistered) -> Options:
+    """*options* with what is known better than from the registers."""
+    if unregistered.dialect is not None:
+        options = replace(options, dialect=DIALECTS[unregistered.dialect])
+    if unregistered.address_bits is not None:
+        options = replace(options, address_bits=unregistered.address_bits)
+    if unregistered.timestamp_bits is not None:
+        options = replace(options, timestamp_bits=unregistered.timestamp_bits)
+    return options
+
+
+def how_of(encoder: CapturedEncoder) -> Options:
+    """Return how to decode what *encoder* sends, whoever else sends into the same sink. Raises `Unsupported`."""
+    return _overridden(ntrace_options(encoder.in_force, alone=True), encoder.unregistered)
+
+
+def without_sync_period(how: Options) -> Options:
+    """Return *how* for several encoders that synchronize after different numbers of messages."""
+    return replace(how, sync_period=None)
+
+
+def decoding(
+    data: bytes, program: Program, how: Options, *, wrapped: bool, stop_at_error: bool
+) -> PiecewiseDecoding:
+    """See `Format`."""
+    options = replace(how, stop_at_error=stop_at_error)
+    return PiecewiseDecoding(data, lambda: StreamDecoder(program, options, wrapped=wrapped))
+
+
+def arriving_decoder(
+    program: Program, how: Options, builders: Builders, *, wrapped: bool, stop_at_error: bool
+) -> StreamDecoder:
+    """See `Format`."""
+    return StreamDecoder(program, replace(how, stop_at_error=stop_at_error), wrapped=wrapped, builders=builders)
+
+
+def itemizer(how: Options, xlen: int, *, wrapped: bool = False) -> Itemizer:
+    """See `Format`."""
+    return Itemizer(how, xlen, wrapped=wrapped)
+
+
+def wording(how: Options) -> Wording:
+    """See `Format`."""
+    return Wording(how)
+
+
+def has_sources(how: Options) -> bool:
+    """Whether messages carry SRC."""
+    return how.src_bits > 0
+
+
+def source_of(item: Item) -> int | None:
+    """Return SRC of a message, None for what is none."""
+    return None if item.message is None else item.message.src
+
+
+_STRIDE = 1024  # items from note to note
+_SLICE = 1 << 16  # bytes looked at between two signs of life
+
+
+class _Note(NamedTuple):
+    """How things stand before an item that starts at *offset*."""
+
+    offset: int
+    known: dict[int, SourceState]
+
+
+class Messages:
+    """All items of *data* (messages, filling, bytes that are neither), numbered from 1. Raises what *progress* raises.
+
+    *options*: as for the decoder; *wrapped*: the trace starts anywhere.
+    """
+
+    def __init__(
+        self, data: bytes, options: Options, xlen: int, *, wrapped: bool = False, progress: Progress = silent
+    ) -> None:
+        self.data, self.how = data, options
+        self._xlen, self._wrapped = xlen, wrapped
+        self._notes = [_Note(0, {})]
+        itemizer = Itemizer(options, xlen, wrapped=wrapped)
+        self._count = 0
+        for item in _all(itemizer, data, 0, progress):
+            self._count += 1
+            if self._count % _STRIDE == 0:
+                self._notes.append(_Note(item.end, dict(itemizer.known)))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
+        """(number, item) for the numbers *begin* to *end* - 1."""
+        note = (begin - 1) // _STRIDE
+        first = note * _STRIDE + 1
+        yield from islice(enumerate(self._from(note), first), begin - first, max(end - first, 0))
+
+    def number_at(self, offset: int) -> int:
+        """The number of the item that byte *offset* is part of; one more than there are when it is behind the end."""
+        note = bisect_right(self._notes, offset, key=lambda note: note.offset) - 1
+        for number, item in enumerate(self._from(note), note * _STRIDE + 1):
+            if offset < item.end:
+                return number
+        return self._count + 1
+
+    def _from(self, note: int) -> Iterator[Item]:
+        offset, known = self._notes[note]
+        wrapped = self._wrapped and not note
+        return _all(Itemizer(self.how, self._xlen, wrapped=wrapped, offset=offset, known=known), self.data, offset)
+
+
+def _all(itemizer: Itemizer, data: bytes, offset: int, progress: Progress = silent) -> Iterator[Item]:
+    for start in range(offset, len(data), _SLICE):
+        yield from itemizer.feed(data[start : start + _SLICE])
+        progress("reading messages", start, len(data))
+    yield from itemizer.finish()
+
+
+numbered_items = Messages
