@@ -1,9 +1,9 @@
 """The session process as gdb sees it: which Python runs it, and one request at a time over its standard streams.
 
-Requests and answers are JSON objects, one a line. In the middle of a request the session may need something from gdb:
+Requests and answers are JSON objects, one per line. In the middle of a request the session may need something from gdb:
 it sends {"id", "need"}, which is answered by {"answer", "result"} or {"answer", "error"}. A request can be interrupted
-by KeyboardInterrupt, which gdb makes of Ctrl-C: the session is told to stop, and what it has captured stays. The
-progress that the session reports is handed to a callable.
+by KeyboardInterrupt, which gdb raises on Ctrl-C: the session is requested to stop, and keeps what it has captured. The
+progress that the session reports is passed to a callable.
 
 gdb's own Python is not the one that rvtrace was installed for: an activated virtual environment is not seen inside gdb,
 and `sys.executable` there is a guess. The session's Python is therefore found from the folder of the sourced file, or
@@ -23,13 +23,13 @@ from typing import Any, Callable, Optional
 
 
 def interpreter_of(environment: str) -> str:
-    """Path of the Python of a virtual environment directory (it may not exist)."""
+    """Return the path of the Python in a virtual environment directory (it may not exist)."""
     parts = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python3")
     return os.path.join(environment, *parts)
 
 
 def candidates(home: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(interpreter, why) in the order of preference; `home` is the directory of the sourced rvtrace.py."""
+    """Return (interpreter, origin) in the order of preference; *home* is the directory of the sourced rvtrace.py."""
     if environ.get("RVTRACE_PYTHON"):
         yield environ["RVTRACE_PYTHON"], "$RVTRACE_PYTHON"
     if environ.get("RVTRACE_VENV"):
@@ -45,10 +45,10 @@ def candidates(home: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str
 
 
 def find_interpreter(home: str, environ: Mapping[str, str]) -> str:
-    """The Python to run the session with.
+    """Return the path of the Python to run the session with.
 
-    Raises LookupError whose text is the line for the user. A variable that is set must lead somewhere: falling back
-    silently to another environment would hide the mistake.
+    Raises LookupError whose text is the line for the user. The path in a variable must exist: falling back silently to
+    another environment would hide the mistake.
     """
     for path, why in candidates(home, environ):
         if os.path.exists(path):
@@ -62,13 +62,13 @@ def find_interpreter(home: str, environ: Mapping[str, str]) -> str:
 
 
 def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a child: gdb may have PYTHONHOME/PYTHONPATH set for its own Python."""
+    """Return the environment for a child process: gdb may have set PYTHONHOME or PYTHONPATH for its own Python."""
     return {key: value for key, value in environ.items() if not key.startswith("PYTHON")}
 
 
 def explain_failure(interpreter: str, stderr: str, home: str) -> str:
-    """One line for a session process that ended before it answered."""
-    last = stderr.strip().splitlines()[-1] if stderr.strip() else "it ended without a word"
+    """Return the line for the user about a session process that ended before it answered."""
+    last = stderr.strip().splitlines()[-1] if stderr.strip() else "it ended without an error message"
     if "No module named" in last:
         return (
             f"{interpreter} does not have rvtrace ({last}): run `make setup` in {home},"
@@ -78,7 +78,7 @@ def explain_failure(interpreter: str, stderr: str, home: str) -> str:
 
 
 def start_session(interpreter: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start the session process. Its own session, so that Ctrl-C in gdb's terminal does not end it."""
+    """Start the session process, in a POSIX session of its own, so that Ctrl-C in gdb's terminal does not end it."""
     return subprocess.Popen(
         [interpreter, "-I", "-m", "rvtrace_gdb.session"],
         stdin=subprocess.PIPE,
@@ -91,8 +91,9 @@ def start_session(interpreter: str, environ: Mapping[str, str]) -> subprocess.Po
 
 @contextlib.contextmanager
 def defer_interrupt() -> Iterator[None]:
-    """Ctrl-C waits until the end: in the middle gdb 13 leaves a packet before its reply, takes that for the next one's,
-    and crashes.
+    """Defer Ctrl-C to the end of this context.
+
+    Interrupted between a packet and its reply, gdb 13 takes the reply for that of the next packet, and crashes.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -106,14 +107,14 @@ def defer_interrupt() -> Iterator[None]:
 
 ProgressCallback = Callable[[str, int, Optional[int]], None]
 Answerer = Callable[[dict[str, Any]], dict[str, Any]]
-"""What is needed, to {"result": ...} or {"error": {"message", "kind"}}."""
+"""Maps a need of the session to {"result": ...} or {"error": {"message", "kind"}}."""
 
 TRACE_GOES_ON = " (a running trace goes on in the target: `trace start` takes it over)"
 _NOT_DONE: dict[str, Any] = {"error": {"message": "gdb failed to do what the session needs", "kind": "Failed"}}
 
 
 class SessionError(Exception):
-    """The session answered with an error, or is gone. `str()`: the line for the user; `kind`: the session's class."""
+    """An error that the session answered, or its end. `str()`: the line for the user; *kind*: the session's class."""
 
     def __init__(self, message: str, kind: str = "") -> None:
         super().__init__(message)
@@ -121,7 +122,7 @@ class SessionError(Exception):
 
 
 class Client:
-    """A running session process; started on the first request, and again when it has gone."""
+    """The session process; it is started by the first request, and again by the next request after it has ended."""
 
     def __init__(
         self,
@@ -130,14 +131,14 @@ class Client:
         answerer: Answerer | None = None,
         idle: Callable[[], object] | None = None,
     ) -> None:
-        """*idle* is called now and then while the session says nothing."""
+        """*idle* is called every 0.1 s while the session sends nothing."""
         self._home = home
         self._progress = progress
         self._idle = idle
         self._answerer = answerer
         self._process: subprocess.Popen[bytes] | None = None
-        self._told = False  # that the process has ended
-        self._end = ""  # what was said of one that has ended
+        self._is_end_reported = False
+        self._end = ""  # the line about the last process that has ended
         self._started = 0
         self._buffer = b""
         self._last_id = 0
@@ -148,13 +149,13 @@ class Client:
 
     @property
     def session(self) -> int | None:
-        """Which one is running, of those that were started; None: none is."""
+        """The number of the running session, counted from 1; None if none is running."""
         return self._started if self.running else None
 
     def request(self, method: str, **params: Any) -> Any:
-        """The result of `method`. Raises SessionError, or KeyboardInterrupt after telling the session to stop."""
+        """Return the result of *method*. Raises SessionError, or KeyboardInterrupt after the session was stopped."""
         if not self.running:
-            if self._process is not None and not self._told:  # what it had of the trace is gone: that is to be known
+            if self._process is not None and not self._is_end_reported:  # the user must know that its trace is lost
                 raise self._gone()
             self._start()
         return self._exchange(method, params)
@@ -166,7 +167,7 @@ class Client:
             return
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream:
-                with contextlib.suppress(OSError):  # what it did not take any more is still to be written
+                with contextlib.suppress(OSError):  # unwritten data, which the process cannot take any more
                     stream.close()
         try:
             process.wait(2)
@@ -184,7 +185,7 @@ class Client:
         except OSError as error:
             text = f"the rvtrace session ({interpreter}) cannot be started: {error.strerror}"
             raise SessionError(text, "NoSession") from None
-        self._buffer, self._told = b"", False
+        self._buffer, self._is_end_reported = b"", False
         self._started += 1
         try:
             self._exchange("hello", {})
@@ -210,7 +211,7 @@ class Client:
             raise
 
     def _cancel(self, number: int) -> None:
-        """Tell the session to stop and take its (error) reply, so that the next request finds a quiet line."""
+        """Request the session to stop, and read its (error) reply, so that the next request does not see it."""
         try:
             self._send({"cancel": number})
             self._wait(number, timeout=5.0)
@@ -230,7 +231,7 @@ class Client:
     def _wait(self, number: int, timeout: float | None = None) -> Any:
         while True:
             message = json.loads(self._line(timeout))
-            if "need" in message:  # also of an earlier request that was given up: it puts back what it changed
+            if "need" in message:  # also of an interrupted request: it restores what it changed
                 self._answer(message)
             elif message.get("id") != number:
                 continue
@@ -242,7 +243,7 @@ class Client:
                 return message.get("result")
 
     def _answer(self, message: dict[str, Any]) -> None:
-        """Do what the session needs; whatever comes in between, it is told something, because it waits."""
+        """Do what the session needs. It gets an answer even if this is interrupted, because it waits for one."""
         found = _NOT_DONE
         with defer_interrupt():
             try:
@@ -279,21 +280,24 @@ class Client:
         return line
 
     def _gone(self) -> SessionError:
-        """What is said of it, once: the next request starts another."""
+        """Return the error for a session that has ended; the next request starts another session."""
         return SessionError(f"{self.end()}; the next trace command starts a new one{TRACE_GOES_ON}", "SessionGone")
 
     def end(self) -> str:
-        """How the session has ended, for the user, who knows then. It has, or is about to; or there is another one."""
+        """Return a line that says how the last session has ended; it counts as reported to the user then.
+
+        The session has ended or is about to. If another one is running, the line is about the one before.
+        """
         if self._end and self.running:
             return self._end
         status = None if self._process is None else self._process.wait()
-        self._told = True
+        self._is_end_reported = True
         self._end = f"the rvtrace session has ended unexpectedly{_how(status)}"
         return self._end
 
 
 def _how(status: int | None) -> str:
-    """How a process ended. Linux ends the largest by signal 9 when memory is short, Python itself by signal 6."""
+    """Return how a process ended. When memory is short, Linux kills the largest by signal 9, Python aborts (6)."""
     if not status:
         return ""
     if status > 0:

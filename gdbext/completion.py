@@ -11,10 +11,10 @@ _BREAK = "break "
 
 
 def words(text: str, word: str | None, options: Iterable[str]) -> list[str]:
-    """Those *options* that may stand at the end of *text*, an unfinished command line, of which gdb completes *word*.
+    """Return the *options* that complete *text*, an unfinished command line, as replacements of its last *word*.
 
-    gdb takes a hyphen for the end of a word and completes what follows it. gdb 16 asks first which characters end a
-    word, without one: the answer is taken for nothing.
+    gdb takes a hyphen for the end of a word and completes what follows it. gdb 16 calls first with word None, to find
+    out which characters end a word, and ignores the result.
     """
     if word is None:
         return []
@@ -24,7 +24,7 @@ def words(text: str, word: str | None, options: Iterable[str]) -> list[str]:
 
 
 def places(typed: str) -> list[str]:
-    """Where gdb would set breakpoints: functions, files and lines that begin with what was typed."""
+    """Return the locations at which gdb would set breakpoints: functions, files and lines that begin with *typed*."""
     with contextlib.suppress(gdb.error):
         quote = "" if typed else "'"  # gdb.execute strips blanks, and there must be something to complete
         lines = gdb.execute(f"complete {_BREAK}{typed or quote}", to_string=True).splitlines()
@@ -34,7 +34,10 @@ def places(typed: str) -> list[str]:
 
 
 def words_and_places(text: str, word: str | None, options: Iterable[str]) -> list[str] | int:
-    """As `words`, and places in the program; by gdb itself, which knows them best, if these are all there could be."""
+    """Return the completions of `words` and the places in the program.
+
+    Where only places are possible, return gdb.COMPLETE_LOCATION: gdb itself completes these best.
+    """
     before, _, typed = text.rpartition(" ")
     if not before and not any(option.startswith(typed) for option in options):
         return gdb.COMPLETE_LOCATION

@@ -1,14 +1,14 @@
-"""The text of instructions from gdb's disassembler, also of code that gdb cannot read, and with execution counts.
+"""The text of instructions from gdb's disassembler, also for code that gdb cannot read, and with execution counts.
 
-`Texts` is the text that the command `disassemble` prints. `given_texts` is the text of code that gdb's memory does not
-have: of a process or a kernel in a capture, or of the ROM of another machine. gdb 13 and later let Python give the
-bytes to their disassembler; for other versions the bytes themselves are shown.
+`Texts` returns the text that the command `disassemble` prints. `code_texts` returns the text of code that is not in
+gdb's memory: of a process or a kernel in a capture, or of the ROM of another machine. From version 13 on, gdb lets
+Python pass the bytes to its disassembler; for older versions the bytes themselves are shown.
 
-`set trace disassemble-counts` lets `disassemble`, `x/i` and the TUI's assembly window say how often each instruction
-ran. gdb's disassembler is told what to print before and after an instruction (gdb.disassembler, gdb >= 13). With such a
-disassembler gdb is slower, it uses it also where it only wants to know how long an instruction is, and it forgets from
-one instruction to the next the address that two of them make (`# 0x80001130 <table>`), which is then taken from a
-listing made without it. Therefore it is installed only while the setting is on.
+`set trace disassemble-counts` lets `disassemble`, `x/i` and the TUI's assembly window print how often each instruction
+ran, by a disassembler in Python that adds text before and after an instruction (gdb.disassembler, gdb >= 13). With such
+a disassembler gdb is slower; gdb also calls it just for the length of an instruction; and gdb does not carry over from
+one instruction to the next the address that two of them form (`# 0x80001130 <table>`), which is then taken from a
+listing without the Python disassembler. Therefore it is installed only while the setting is on.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _ROW = re.compile(r"(?:=> |   )0x(?P<address>[0-9a-f]+)(?: <.*?>)?:\t(?P<text>.*
 _RAW_WIDTH = {4: 18, 8: 16}  # gdb's column for raw bytes, by the digits of a unit
 
 
-def given_texts(codes: Mapping[int, bytes], raw: bool) -> dict[int, str]:
-    """What `disassemble` would print behind each address if these instructions were there. `raw`: with the bytes.
+def code_texts(codes: Mapping[int, bytes], raw: bool) -> dict[int, str]:
+    """Return what `disassemble` would print after each address for these instructions. *raw*: with the bytes.
 
-    Each by itself: gdb's comment on an address that two instructions make (`# 0x80001130 <table>`) is not there.
+    Each is disassembled by itself: without gdb's comment on an address that two instructions form (`# 0x80001130
+    <table>`).
     """
     found: dict[int, str] = {}
     for start, code in _runs(codes):
@@ -40,9 +41,10 @@ def given_texts(codes: Mapping[int, bytes], raw: bool) -> dict[int, str]:
     return {pc: _given_line(code, found.get(pc), raw) for pc, code in codes.items()}
 
 
-def by_python(start: int, last: int, raw: bool) -> dict[int, str]:
-    """The instructions that begin at `start` to `last` in gdb's memory, as `texts`, without the command `disassemble`:
-    while the TUI shows code, that prints nothing and moves the window. Raises gdb.MemoryError.
+def disassemble_memory(start: int, last: int, raw: bool) -> dict[int, str]:
+    """Return the texts of the instructions that begin at *start* to *last* in gdb's memory. Raises gdb.MemoryError.
+
+    This does without the command `disassemble`: while the TUI shows code, that prints nothing and moves the window.
     """
     inferior = gdb.selected_inferior()
     found = inferior.architecture().disassemble(start, last)
@@ -51,7 +53,7 @@ def by_python(start: int, last: int, raw: bool) -> dict[int, str]:
 
 
 def _runs(codes: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
-    """Stretches without holes: address and bytes."""
+    """Return contiguous runs of code: (address, bytes)."""
     start, run = 0, b""
     for pc in sorted(codes):
         if run and pc != start + len(run):
@@ -74,27 +76,29 @@ def _given_line(code: bytes, instruction: str | None, raw: bool) -> str:
 
 
 def _units(code: bytes) -> list[str]:
-    """Words of 4 bytes, or of 2 if those do not fit, as gdb shows them."""
+    """Return the code in words of 4 bytes, or of 2 if its length is no multiple of 4, in hex, as gdb shows it."""
     size = 4 if len(code) % 4 == 0 else 2
     return [code[at : at + size][::-1].hex() for at in range(0, len(code), size)]
 
 
 def _disassembled(start: int, code: bytes) -> dict[int, str]:
-    """Nothing where this gdb cannot be asked, or takes the program for one of another architecture."""
+    """Return the texts by address; none if this gdb cannot do it, or takes the program for another architecture."""
     if not hasattr(gdb, "disassembler") or "riscv" not in gdb.execute("show architecture", to_string=True):
         return {}
-    with _given(start, code), contextlib.suppress(gdb.error):
-        if assembly_window():
-            return by_python(start, start + len(code) - 1, raw=False)
+    with _given_code(start, code), contextlib.suppress(gdb.error):
+        if shows_assembly_window():
+            return disassemble_memory(start, start + len(code) - 1, raw=False)
         printed = gdb.execute(f"disassemble {start:#x},{start + len(code):#x}", to_string=True)
-        found = parsed_instructions(printed)
-        return by_python(start, start + len(code) - 1, raw=False) if found is None else found
+        found = parse_disassembly(printed)
+        return disassemble_memory(start, start + len(code) - 1, raw=False) if found is None else found
     return {}
 
 
-def parsed_instructions(printed: str) -> dict[int, str] | None:
-    """What `disassemble` printed, by address. None where the lines are not those of instructions in their order: names
-    in a program may hold the end of a line, and what looks like another one.
+def parse_disassembly(printed: str) -> dict[int, str] | None:
+    """Return the texts in the output of `disassemble`, by address.
+
+    None if the lines are not instructions in ascending order: names in a program may contain line breaks, and text that
+    looks like an instruction.
     """
     found: dict[int, str] = {}
     before = -1
@@ -109,8 +113,8 @@ def parsed_instructions(printed: str) -> dict[int, str] | None:
 
 
 @contextlib.contextmanager
-def _given(start: int, code: bytes) -> Iterator[None]:
-    """While this lasts, gdb's disassembler finds `code` at `start`, and nothing anywhere else."""
+def _given_code(start: int, code: bytes) -> Iterator[None]:
+    """Within this context gdb's disassembler reads *code* at *start*, and nothing anywhere else."""
     before = gdb.disassembler.register_disassembler(_disassembler_of(start, code), None)
     try:
         yield
@@ -121,7 +125,7 @@ def _given(start: int, code: bytes) -> Iterator[None]:
 def _disassembler_of(start: int, code: bytes) -> Any:
     class Info(gdb.disassembler.DisassembleInfo):
         def read_memory(self, length: int, offset: int = 0) -> bytes:
-            address = self.address + offset & _ADDRESSES  # gdb 13 has negative ones
+            address = self.address + offset & _ADDRESSES  # in gdb 13 it may be negative
             at = address - start
             if not 0 <= at <= len(code) - length:
                 raise gdb.MemoryError(f"Cannot access memory at address {address:#x}")
@@ -137,51 +141,51 @@ def _disassembler_of(start: int, code: bytes) -> Any:
     return Disassembler()
 
 
-FUNCTION_BYTES = 1 << 16  # longer ones are not read as a whole
-AHEAD_BYTES = 256  # read with an instruction, at least, of the code that follows it in its function
+FUNCTION_BYTES = 1 << 16  # longer functions are not read as a whole
+AHEAD_BYTES = 256  # the least number of bytes read after an instruction, in its function
 
 
 class Texts:
-    """Instruction text as the command `disassemble` prints it for the function.
+    """The text of instructions as the command `disassemble` prints it for the function.
 
     The disassembler carries the upper half of an address from one instruction to the next (`# 0x80001130 <table>`), so
-    an instruction on its own would read differently, and differently again depending on where a listing begins. The
-    command, not gdb.Architecture.disassemble, which carries nothing; and it groups raw bytes as this gdb does.
+    the text of an instruction depends on where the listing begins. gdb.Architecture.disassemble carries nothing over,
+    therefore the command is used; it also groups raw bytes as this gdb does.
     """
 
     def __init__(self, raw: bool) -> None:
         self._raw = raw
         self._command = "disassemble /r" if raw else "disassemble"
         self._known: dict[int, str] = {}
-        self._given: dict[tuple[int, bytes], str] = {}  # of code that gdb does not have there
+        self._given: dict[tuple[int, bytes], str] = {}  # code that gdb does not have at these addresses
 
     def at(self, pc: int) -> str:
-        """Raises gdb.MemoryError where there is no code."""
+        """Return the text of the instruction at an address. Raises gdb.MemoryError if there is no code."""
         if pc not in self._known:
             _, offset = symbol_of(pc)
             if not 0 < offset <= FUNCTION_BYTES or pc not in self._read(pc - offset, pc):
                 self._known[pc] = self._disassemble(pc, pc)[pc]
         return self._known[pc]
 
-    def learn(self, codes: dict[int, bytes]) -> None:
-        """Instructions whose bytes are known, where gdb's memory may have others, or none."""
+    def add_codes(self, codes: dict[int, bytes]) -> None:
+        """Disassemble instructions, given by their bytes, that differ from gdb's memory or are not in it."""
         new = {pc: code for pc, code in codes.items() if (pc, code) not in self._given and not _has(pc, code)}
-        self._given.update(((pc, codes[pc]), text) for pc, text in given_texts(new, self._raw).items())
+        self._given.update(((pc, codes[pc]), text) for pc, text in code_texts(new, self._raw).items())
 
-    def of(self, pc: int, code: bytes) -> str:
-        """Of an instruction whose bytes are known."""
+    def of_code(self, pc: int, code: bytes) -> str:
+        """Return the text of an instruction with these bytes."""
         if (pc, code) not in self._given:
             if _has(pc, code):
                 return self.at(pc)
-            self._given[pc, code] = given_texts({pc: code}, self._raw)[pc]
+            self._given[pc, code] = code_texts({pc: code}, self._raw)[pc]
         return self._given[pc, code]
 
     def _read(self, start: int, pc: int) -> dict[int, str]:
-        """All instructions of a function up to `pc` and well beyond it, unless they turn out not to lead to it.
+        """Read the instructions of a function up to *pc* and well beyond it, if one of them begins at *pc*.
 
-        Beyond, because a listing that goes through a function would else read its beginning anew for each line.
+        Without the rest, a listing of a function would read its beginning again for each line. Returns all texts known.
         """
-        with contextlib.suppress(gdb.error):  # code that cannot be read: the instruction alone will say so
+        with contextlib.suppress(gdb.error):  # code that cannot be read: the single instruction will raise the error
             found = self._disassemble(start, _last_of_function(start, pc, pc + max(2 * (pc - start), AHEAD_BYTES)))
             if pc in found:
                 self._known.update(found)
@@ -190,16 +194,16 @@ class Texts:
     def _disassemble(self, start: int, last: int) -> dict[int, str]:
         # First, because gdb 13 ends itself when the disassembler cannot read memory while the program runs.
         gdb.selected_inferior().read_memory(start, last + 2 - start)
-        if assembly_window():
-            return by_python(start, last, self._raw)
-        with plain():
+        if shows_assembly_window():
+            return disassemble_memory(start, last, self._raw)
+        with without_counts():
             printed = gdb.execute(f"{self._command} {start:#x},{last + 1:#x}", to_string=True)
-        found = parsed_instructions(printed)
-        return by_python(start, last, self._raw) if found is None else found
+        found = parse_disassembly(printed)
+        return disassemble_memory(start, last, self._raw) if found is None else found
 
 
 def _has(pc: int, code: bytes) -> bool:
-    """Whether gdb finds these bytes in its memory."""
+    """Whether gdb's memory has these bytes."""
     try:
         return bytes(gdb.selected_inferior().read_memory(pc, len(code))) == code
     except gdb.error:
@@ -207,7 +211,7 @@ def _has(pc: int, code: bytes) -> bool:
 
 
 def symbol_of(pc: int) -> tuple[str | None, int]:
-    """(name, offset) as gdb prints them after an address; (None, 0) where it prints none."""
+    """Return (name, offset) as gdb prints them after an address; (None, 0) if it prints none."""
     if hasattr(gdb, "format_address"):  # gdb >= 13
         match = re.search(r" <(.*?)(?:\+(\d+))?>$", gdb.format_address(pc), re.DOTALL)
     else:
@@ -217,7 +221,7 @@ def symbol_of(pc: int) -> tuple[str | None, int]:
 
 
 def _last_of_function(start: int, pc: int, limit: int) -> int:
-    """The last even address up to `limit` that gdb counts to the function at `start`, as it does `pc`."""
+    """Return the last even address up to *limit* that gdb attributes to the function at *start*, as it does *pc*."""
     inside, outside = pc // 2, limit // 2 + 1
     while outside - inside > 1:
         middle = (inside + outside) // 2
@@ -233,77 +237,78 @@ with contextlib.suppress(ImportError):  # gdb < 13
 
 _ADDRESSES = (1 << 64) - 1
 
-_api: Any = getattr(gdb, "disassembler", None)
+_API: Any = getattr(gdb, "disassembler", None)
 
-_BYTES = 1 << 12  # counts are asked for of so much code at once
-_SECONDS = 1.0  # and are taken for what is the case for so long, while gdb goes through code
+_BYTES = 1 << 12  # half the size of the code whose counts are requested at once
+_SECONDS = 1.0  # how long counts are reused while gdb disassembles one instruction after the other
 _NAME = "rvtrace counts"
 
 
-class Place:
-    """Where gdb keeps its disassembler: ours is there instead of the one *before*, which it asks first."""
+class Slot:
+    """gdb's one Python disassembler: ours takes the place of the one *before*, which ours calls first."""
 
     def __init__(self) -> None:
         self.ours: Any = None
         self.before: Any = None
 
     def take(self, ours: Any) -> None:
-        self.before = _api.register_disassembler(None, None)
+        """Install our disassembler."""
+        self.before = _API.register_disassembler(None, None)
         self.ours = ours
-        _api.register_disassembler(ours, None)
+        _API.register_disassembler(ours, None)
 
     def clear(self) -> None:
-        """Take out what an earlier `source` of rvtrace left there."""
-        now = _api.register_disassembler(None, None)
-        _api.register_disassembler(now.place.before if getattr(now, "name", "") == _NAME else now, None)
+        """Remove the disassembler that an earlier `source` of rvtrace installed."""
+        now = _API.register_disassembler(None, None)
+        _API.register_disassembler(now.slot.before if getattr(now, "name", "") == _NAME else now, None)
 
     def leave(self) -> None:
-        """Unless somebody took it from us."""
-        now = _api.register_disassembler(None, None)
-        _api.register_disassembler(self.before if now is self.ours else now, None)
+        """Restore the disassembler from before, unless another one has replaced ours."""
+        now = _API.register_disassembler(None, None)
+        _API.register_disassembler(self.before if now is self.ours else now, None)
         self.ours = None
 
 
-_place = Place()
+_slot = Slot()
 
 
 @contextlib.contextmanager
-def plain() -> Iterator[None]:
-    """While this lasts, gdb disassembles as if rvtrace were not there."""
-    ours = _place.ours
+def without_counts() -> Iterator[None]:
+    """Within this context gdb disassembles without the execution counts."""
+    ours = _slot.ours
     if ours is None:
         yield
         return
-    _place.leave()
+    _slot.leave()
     try:
         yield
     finally:
-        _place.take(ours)
+        _slot.take(ours)
 
 
-def assembly_window() -> bool:
-    """Whether the TUI shows code: then the command `disassemble` prints nothing, but moves that window."""
+def shows_assembly_window() -> bool:
+    """Whether the TUI shows its assembly window: then the command `disassemble` prints nothing, but moves it."""
     return any(line.startswith("asm ") for line in gdb.execute("info win", to_string=True).splitlines())
 
 
 def _tui_is_active() -> bool:
-    """It may be about to show code: a window that is being made is not in the list yet."""
+    """Whether the TUI is on. It may be about to show code: a window under construction is not in the list yet."""
     return "not active" not in gdb.execute("info win", to_string=True)
 
 
-class Known:
-    """How often instructions ran, asked for when gdb begins to disassemble somewhere."""
+class Counts:
+    """How often instructions ran; requested when gdb begins to disassemble at another address."""
 
     def __init__(self) -> None:
         self._window = range(0)
         self._counts: dict[int, int] = {}
         self._branches: dict[int, tuple[int, int]] = {}
-        self._expected = -1  # the instruction behind the last one: gdb goes on, and nothing is asked again
+        self._expected = -1  # the address after the last instruction: if gdb continues there, nothing is requested
         self._until = 0.0
         self._texts: Texts | None = None
 
     def around(self, pc: int, length: int, text: str) -> tuple[str, str]:
-        """(what to print before an instruction, what behind it); counts only where they are known."""
+        """Return (text before an instruction, text after it); empty where no counts are known."""
         if pc != self._expected or time.monotonic() >= self._until or (self._window and pc not in self._window):
             self._until = time.monotonic() + _SECONDS
             self._texts = None if _tui_is_active() else Texts(raw=False)
@@ -315,7 +320,7 @@ class Known:
         return before, self._comment(pc, text) + (f"\t# taken {taken[0]}, not taken {taken[1]}" if taken else "")
 
     def _comment(self, pc: int, text: str) -> str:
-        """What gdb would have printed behind an instruction, because of those before it."""
+        """Return the comment that gdb would have printed after an instruction, because of those before it."""
         with contextlib.suppress(gdb.error):
             whole = self._texts.at(pc) if self._texts is not None else ""
             if whole.startswith(text) and whole[len(text) :].startswith(" #"):
@@ -323,7 +328,7 @@ class Known:
         return ""
 
     def _ask(self, pc: int) -> None:
-        """Without a trace, or while the program runs, nothing is known."""
+        """Request the counts around an address. While the program runs, none are known."""
         self._window = range(0)
         thread = gdb.selected_thread()
         if thread is not None and thread.is_running():
@@ -336,23 +341,23 @@ class Known:
         self._window = window
 
 
-_known = Known()
+_counts = Counts()
 
 
 def _annotated(info: Any, result: Any) -> Any:
-    """What gdb disassembled, with the counts. `result` as it is, whatever goes wrong."""
+    """Return what gdb disassembled, with the counts; *result* unchanged if anything fails."""
     try:
-        before, behind = _known.around(info.address & _ADDRESSES, result.length, result.string)
-        if not before and not behind:
+        before, after = _counts.around(info.address & _ADDRESSES, result.length, result.string)
+        if not before and not after:
             return result
         if not getattr(result, "parts", None):  # gdb 13
-            return _api.DisassemblerResult(result.length, f"{before}{result.string}{behind}")
-        parts = [info.text_part(_api.STYLE_TEXT, before)] if before else []
+            return _API.DisassemblerResult(result.length, f"{before}{result.string}{after}")
+        parts = [info.text_part(_API.STYLE_TEXT, before)] if before else []
         parts += result.parts
-        parts += [info.text_part(_api.STYLE_COMMENT_START, behind)] if behind else []
-        return _api.DisassemblerResult(result.length, parts=parts)
+        parts += [info.text_part(_API.STYLE_COMMENT_START, after)] if after else []
+        return _API.DisassemblerResult(result.length, parts=parts)
     except KeyboardInterrupt:
-        if hasattr(_api, "STYLE_TEXT"):  # gdb >= 14
+        if hasattr(_API, "STYLE_TEXT"):  # gdb >= 14
             raise
         raise gdb.GdbError("Quit") from None
     except Exception:  # noqa: BLE001 - there is no trace, or no session: the code can be read all the same
@@ -360,23 +365,23 @@ def _annotated(info: Any, result: Any) -> Any:
 
 
 def _make() -> Any:
-    class Counted(_api.Disassembler):  # type: ignore[misc]
+    class Counted(_API.Disassembler):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(_NAME)
-            self.place = _place
+            self.slot = _slot
 
         def __call__(self, info: Any) -> Any:
-            result = None if _place.before is None else _place.before(info)
+            result = None if _slot.before is None else _slot.before(info)
             if result is None:
-                result = _api.builtin_disassemble(info)
+                result = _API.builtin_disassemble(info)
             return _annotated(info, result)
 
     return Counted()
 
 
 class DisassembleCounts(gdb.Parameter):
-    """When on, `disassemble`, `x/i` and the TUI's assembly window have before
-    each instruction how often it ran, "#####" if it never did, and behind a
+    """When on, `disassemble`, `x/i` and the TUI's assembly window show before
+    each instruction how often it ran, "#####" if it never did, and after a
     conditional branch how often it was taken. gdb is slower then."""
 
     set_doc = "Set whether disassembled code shows how often each instruction ran."
@@ -385,19 +390,19 @@ class DisassembleCounts(gdb.Parameter):
     def __init__(self) -> None:
         super().__init__("trace disassemble-counts", gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
         self.value = False
-        if _api is not None:
-            _place.clear()
+        if _API is not None:
+            _slot.clear()
 
     def get_set_string(self) -> str:
-        if bool(self.value) == (_place.ours is not None):
+        if bool(self.value) == (_slot.ours is not None):
             return ""
-        if _api is None:
+        if _API is None:
             self.value = False
             raise gdb.GdbError("set trace disassemble-counts: this gdb cannot, version 13 or later can.")
         if self.value:
-            _place.take(_make())
+            _slot.take(_make())
         else:
-            _place.leave()
+            _slot.leave()
         return ""
 
     def get_show_string(self, svalue: str) -> str:

@@ -1,12 +1,12 @@
-"""What an expression that the user types stands for: functions, a register, or memory.
+"""The meaning of an expression that the user types: functions, a register, or memory.
 
-A name may mean several functions. Several files may have a function of the same name, and one function may be there
-several times: inside other functions (inlined), or at other addresses (`add-symbol-file`). gdb's expressions take one
-of them and its breakpoints all; `named` finds all.
+A name may mean several functions. Several files may have a function of the same name, and one function may have several
+instances: inlined in other functions, or at other addresses (`add-symbol-file`). gdb's expressions take one of them and
+its breakpoints all; `find_functions` returns all.
 
-`place` says which register or memory an expression stands for. gdb's Python does not say where a value is that is not
-in memory. That a variable is in a register gdb says when it is asked for the variable's address (address_of_variable in
-its valops.c).
+`storage` returns the register or memory that an expression stands for. gdb's Python does not report where a value is
+that is not in memory. For a variable in a register, gdb's error for `&variable` names the register
+(address_of_variable in its valops.c).
 """
 
 from __future__ import annotations
@@ -28,40 +28,42 @@ _OFFSET = re.compile(r"(?P<name>.+?)(?: \+ (?P<offset>[0-9]+))? in section ")
 
 
 class Function(NamedTuple):
-    """One that begins at *entry*, in *file* as far as that is known. *part*: it is part of another one, inlined."""
+    """A function that begins at *entry*; *file* is None if unknown. *is_inlined*: in another function."""
 
     entry: int
     file: str | None
-    part: bool
+    is_inlined: bool
 
 
-class Named(NamedTuple):
-    """All that *name* means."""
+class Functions(NamedTuple):
+    """All functions of a name."""
 
     name: str
     functions: list[Function]
 
     @property
     def entries(self) -> list[int]:
-        """Where those with code of their own begin."""
-        return [it.entry for it in self.functions if not it.part]
+        """The first addresses of the functions that have code of their own."""
+        return [it.entry for it in self.functions if not it.is_inlined]
 
     @property
-    def parts(self) -> list[int]:
-        return [it.entry for it in self.functions if it.part]
+    def inlined_entries(self) -> list[int]:
+        """The first addresses of the inlined instances."""
+        return [it.entry for it in self.functions if it.is_inlined]
 
-    def only(self) -> int:
-        """The entry, if there is one. Raises gdb.error, with how to name each, if there are several, or none."""
+    def single_entry(self) -> int:
+        """Return the entry. Raises gdb.error if there are several, with an unambiguous name for each, or none."""
         entries = self.entries
         if not entries:
             raise gdb.error("it has no code of its own, it is part of other functions")
         if len(entries) > 1:
-            raise gdb.error(f"there are {len(entries)} functions of that name, give one of {', '.join(self.ways())}")
+            names = ", ".join(self.unambiguous_names())
+            raise gdb.error(f"there are {len(entries)} functions of that name, give one of {names}")
         return entries[0]
 
-    def ways(self) -> list[str]:
-        """How each of them is named alone."""
-        own = [it for it in self.functions if not it.part]
+    def unambiguous_names(self) -> list[str]:
+        """Return an unambiguous name for each function: FILE:FUNCTION or *ADDRESS."""
+        own = [it for it in self.functions if not it.is_inlined]
         files = [it.file for it in own]
         bare = _bare(self.name)
         by_file = (f"{os.path.basename(it.file)}:{bare}" if it.file else "" for it in own)
@@ -69,29 +71,30 @@ class Named(NamedTuple):
         return [way if is_alone else f"*{it.entry:#x}" for way, is_alone, it in zip(by_file, alone, own)]
 
 
-def named(expression: str) -> Named | None:
-    """The functions of a name, FILE:FUNCTION, or an expression that is one. None: it is something else.
+def find_functions(expression: str) -> Functions | None:
+    """Return the functions of a name, FILE:FUNCTION, or an expression that is one; None for anything else.
 
-    Raises gdb.error where it is nothing.
+    Raises gdb.error if the expression has no meaning.
     """
     try:
         meant = value(expression)
     except gdb.error:
         if _LINE.fullmatch(expression):
             return None
-        found = _at(expression, breakpoint_places(expression))
-        return Named(expression, found) if found else None
+        found = _functions_at(expression, breakpoint_addresses(expression))
+        return Functions(expression, found) if found else None
     if meant.type.strip_typedefs().code != gdb.TYPE_CODE_FUNC:
         return None
-    found = _at(expression, breakpoint_places(expression))
-    own = None if meant.address is None else int(meant.address) & mask()
-    if own is not None and own not in [it.entry for it in found if not it.part]:  # it is not named by its name alone
+    found = _functions_at(expression, breakpoint_addresses(expression))
+    own = None if meant.address is None else int(meant.address) & address_mask()
+    if own is not None and own not in [it.entry for it in found if not it.is_inlined]:
+        # The expression is more than a name.
         found = [Function(own, None, False)]
-    return Named(expression, found)
+    return Functions(expression, found)
 
 
 def value(expression: str) -> gdb.Value:
-    """An expression's value. A name may have dots, as compilers give to parts of functions. Raises gdb.error."""
+    """Return an expression's value. Names may have dots, as compilers give to parts of functions. Raises gdb.error."""
     name = _NAME.fullmatch(expression.strip())
     try:
         return gdb.parse_and_eval(expression)
@@ -100,21 +103,21 @@ def value(expression: str) -> gdb.Value:
             raise
     try:
         return gdb.parse_and_eval(f"'{name[0]}'")
-    except gdb.error:  # gdb may say that it has no symbol table, and mean that there is no debug information
+    except gdb.error:  # gdb's text may be about a missing symbol table, where only debug information is missing
         raise gdb.error(f'No symbol "{name[0]}" in current context.') from None
 
 
-def breakpoint_places(expression: str) -> list[int]:
-    """Where breakpoints there would be; none where gdb knows no such place."""
+def breakpoint_addresses(expression: str) -> list[int]:
+    """Return the addresses of a breakpoint at a location; none if gdb does not know the location."""
     try:
         _, found = gdb.decode_line(expression)
     except gdb.error:
         return []
-    return sorted({int(place.pc) & mask() for place in found or ()})
+    return sorted({int(location.pc) & address_mask() for location in found or ()})
 
 
-def _at(expression: str, pcs: Iterable[int]) -> list[Function]:
-    """Those of the name that have the instructions at some addresses."""
+def _functions_at(expression: str, pcs: Iterable[int]) -> list[Function]:
+    """Return the functions of the name in *expression* that have the instructions at these addresses."""
     name = _bare(expression)
     return sorted({it for it in (_function(name, pc) for pc in pcs) if it is not None})
 
@@ -129,12 +132,12 @@ def _function(name: str, pc: int) -> Function | None:
     for symbol in chain:
         if _is_named(name, symbol.print_name):
             own = None if symbol is not chain[-1] else symbol.value().address
-            return Function(pc if own is None else int(own) & mask(), symbol.symtab.filename, own is None)
+            return Function(pc if own is None else int(own) & address_mask(), symbol.symtab.filename, own is None)
     return None if chain else _symbol(name, pc)
 
 
 def _symbol(name: str, pc: int) -> Function | None:
-    """Of code without debug information: a breakpoint is behind what saves registers there."""
+    """Return a function without debug information; its breakpoint, at *pc*, is after the function's prologue."""
     found = _OFFSET.match(gdb.execute(f"info symbol {pc:#x}", to_string=True))
     if found is None or not _is_named(name, found["name"]):
         return None
@@ -142,42 +145,43 @@ def _symbol(name: str, pc: int) -> Function | None:
 
 
 def _is_named(name: str, whole: str) -> bool:
-    """Whether *whole* is the name, as gdb's breakpoints take it: without types, or the scopes it is in."""
+    """Whether *name* means the function *whole*, as for gdb's breakpoints: types and scopes may be left out."""
     bare = whole.partition("(")[0]
     return name in (whole, bare) or bare.endswith(f"::{name}") or whole.endswith(f"::{name}")
 
 
 def _bare(expression: str) -> str:
-    """The name in FILE:FUNCTION."""
+    """Return the name in FILE:FUNCTION."""
     return re.split(r":(?!:)(?<!::)", expression)[-1].strip().strip("'")
 
 
-def mask() -> int:
-    """gdb may say that an address is negative."""
+def address_mask() -> int:
+    """Return the mask of an address: gdb's Python may return negative ones."""
     return (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
 
 
 _REGISTER = re.compile(r"\$([A-Za-z_]\w*)(?:\.\w+)*")
-_BARE = re.compile(r"x[0-9]+|f[0-9]+|zero|ra|sp|gp|tp|fp|pc|[ast][0-9]+|f[ast][0-9]+|[a-z]\w*")
+_REGISTER_NAME = re.compile(r"x[0-9]+|f[0-9]+|zero|ra|sp|gp|tp|fp|pc|[ast][0-9]+|f[ast][0-9]+|[a-z]\w*")
 _NUMBERS = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)\s+(0[xX][0-9a-fA-F]+|[0-9]+)")
 _VARIABLE = re.compile(r"([A-Za-z_]\w*)(?:\.\w+|\[[^][]*\])*")
 _MEMBER = re.compile(r"([A-Za-z_(].*)(?:\.|->)([A-Za-z_]\w*)")
 _ADDRESS_OF = re.compile(r"&\s*([A-Za-z_][\w.\[\]>-]*)")
 _IN_REGISTER = re.compile(r"in register \$(\w+)")
 SIZE_MOST = 1 << 20
-"""Bytes that can be asked about at once."""
+"""The largest number of bytes in one request."""
 _SIZELESS = (gdb.TYPE_CODE_VOID, gdb.TYPE_CODE_FUNC)
 _STRUCTS = (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION)
 
 
-class Place(NamedTuple):
-    """*text*: what the user calls it.
+class Storage(NamedTuple):
+    """A register, or some memory.
 
-    register  its name; or
-    where     [address, size], size 0: that of the symbol
-    kind      its type, if it is more than bytes
-    at        the number of the history before which it is meant, None: after all of it
-    bits      of those bytes the first bit of a bit-field, and how many
+    text      the user's expression for it
+    register  the name of the register; or
+    where     [address, size] of the memory; with size 0, the size is that of the symbol
+    kind      its type, unless it is untyped bytes
+    at        the instruction number of the history before which it is meant, None: at the end of the history
+    bits      of a bit-field: its first bit in those bytes, and how many bits it has
     """
 
     text: str
@@ -188,13 +192,13 @@ class Place(NamedTuple):
     bits: tuple[int, int] | None = None
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """For the session."""
+    def request(self) -> dict[str, Any]:
+        """The parameters of a request to the session."""
         return {"name": self.name, "register": self.register, "where": self.where, "at": self.at}
 
     @property
     def name(self) -> str:
-        """What it is called where nobody wrote it."""
+        """The expression, with the register or the address and size that it stands for."""
         if self.where is None:
             of_its_own = self.text == f"${self.register}"
             return self.text if of_its_own else f"{self.text} (in ${self.register})"
@@ -203,26 +207,26 @@ class Place(NamedTuple):
         return self.text if hex(address) in self.text else f"{self.text} ({of})"
 
 
-def place(command: str, text: str) -> Place:
-    """What is meant, where the selected frame is. Raises gdb.GdbError, one line."""
+def storage(command: str, text: str) -> Storage:
+    """Return what an expression means in the selected frame. Raises gdb.GdbError, one line, for *command*."""
     try:
-        found = _place(text)
+        found = _storage(text)
     except (gdb.error, OverflowError, ValueError) as error:
         raise gdb.GdbError(f"{command}: {text}: {_one_line(error)}") from None
     except gdb.GdbError as error:
         raise gdb.GdbError(f"{command}: {text}: {error}") from None
-    return found._replace(at=_now(command, found))
+    return found._replace(at=_number_of(command, found))
 
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split()).rstrip(".")
     if "Cannot access memory" in text or "not available" in text:
-        return f"{text}: the trace does not tell what it depends on"
+        return f"{text}: it depends on values that are not in the trace"
     return text
 
 
-def _now(command: str, found: Place) -> int | None:
-    """Registers of a caller are those it had when it made its call; memory is the same for all."""
+def _number_of(command: str, found: Storage) -> int | None:
+    """Return the number of the history at which it is meant: for a register of a caller, that of the caller's call."""
     thread, wanted = selected_hart(), settings.hart()
     if wanted is not None and thread not in (None, wanted):
         return None
@@ -242,10 +246,10 @@ def _in_caller() -> bool:
         return False
 
 
-def _place(text: str) -> Place:
+def _storage(text: str) -> Storage:
     register = _REGISTER.fullmatch(text)
     if register is not None and gdb.convenience_variable(register[1]) is None:
-        return Place(text, register[1], kind=_type_of(text))
+        return Storage(text, register[1], kind=_type_of(text))
     numbers = _NUMBERS.fullmatch(text)
     if numbers is not None:
         return _sized(numbers[1], numbers[2])
@@ -256,29 +260,29 @@ def _place(text: str) -> Place:
         value = gdb.parse_and_eval(text)
     except gdb.error:
         if _is_register(text):
-            return Place(f"${text}", text, kind=_type_of(f"${text}"))
-        address = _of_symbol(text)
+            return Storage(f"${text}", text, kind=_type_of(f"${text}"))
+        address = _symbol_address(text)
         if address is None:
             raise
-        return Place(text, where=[address, 0])
-    return _of_value(text, value)
+        return Storage(text, where=[address, 0])
+    return _storage_of(text, value)
 
 
-def _of_symbol(text: str) -> int | None:
-    """The address of a symbol without debug information, whose size gdb does not know."""
+def _symbol_address(text: str) -> int | None:
+    """Return the address of a symbol without debug information, whose size gdb does not know."""
     try:
         value = gdb.parse_and_eval(f"&{text}") if _VARIABLE.fullmatch(text) else None
     except gdb.error:
         return None
-    return _unsigned(value) if value is not None and "no debug info" in str(value.type) else None
+    return _address(value) if value is not None and "no debug info" in str(value.type) else None
 
 
-def _sized(text: str, size: str) -> Place:
-    found, count = _place(text.strip()), int(gdb.parse_and_eval(size))
+def _sized(text: str, size: str) -> Storage:
+    found, count = _storage(text.strip()), int(gdb.parse_and_eval(size))
     if found.where is None:
-        raise gdb.error("this is a register, which has no number of bytes to be chosen")
+        raise gdb.error("this is a register, whose size cannot be chosen")
     _check_size(count)
-    return Place(f"{count} byte{'s' if count > 1 else ''} at {found.where[0]:#x}", where=[found.where[0], count])
+    return Storage(f"{count} byte{'s' if count > 1 else ''} at {found.where[0]:#x}", where=[found.where[0], count])
 
 
 def _check_size(count: int) -> None:
@@ -286,16 +290,16 @@ def _check_size(count: int) -> None:
         raise gdb.error(f"{count} bytes cannot be looked at at once, give 1 to {SIZE_MOST}")
 
 
-def _of_value(text: str, value: gdb.Value) -> Place:
+def _storage_of(text: str, value: gdb.Value) -> Storage:
     if value.address is not None:
         field = _bit_field(text)
         if field is not None:
             return field
         _check_size(max(value.type.sizeof, 1))
-        return Place(text, where=[_unsigned(value.address), max(value.type.sizeof, 1)], kind=value.type)
+        return Storage(text, where=[_address(value.address), max(value.type.sizeof, 1)], kind=value.type)
     register = _register_of(text)
     if register is not None:
-        return Place(text, register, kind=value.type)
+        return Storage(text, register, kind=value.type)
     if value.is_optimized_out:
         raise gdb.error("it is optimized out here")
     kind = value.type.strip_typedefs()
@@ -303,16 +307,17 @@ def _of_value(text: str, value: gdb.Value) -> Place:
     if variable is not None and gdb.lookup_symbol(variable[1])[0] is not None:
         raise gdb.error("it is neither in memory nor in one register here (`info address` says where)")
     if kind.code == gdb.TYPE_CODE_PTR and kind.target().strip_typedefs().code not in _SIZELESS:
-        named, target = _ADDRESS_OF.fullmatch(text), kind.target()
-        _check_size(max(target.sizeof, 1))
-        return Place(named[1] if named else f"*({text})", where=[_unsigned(value), max(target.sizeof, 1)], kind=target)
+        member, target = _ADDRESS_OF.fullmatch(text), kind.target()
+        size = max(target.sizeof, 1)
+        _check_size(size)
+        return Storage(member[1] if member else f"*({text})", where=[_address(value), size], kind=target)
     if kind.code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR):
         raise gdb.error(f"it is a value of type {value.type}, and nothing that can be written to")
-    return Place(f"the byte at {_unsigned(value):#x}", where=[_unsigned(value), 1])
+    return Storage(f"the byte at {_address(value):#x}", where=[_address(value), 1])
 
 
-def _unsigned(value: gdb.Value) -> int:
-    """An address of the target: gdb may say it is negative."""
+def _address(value: gdb.Value) -> int:
+    """Return a value as an address: gdb's Python may return a negative one."""
     return int(value) & (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
 
 
@@ -324,7 +329,7 @@ def _type_of(text: str) -> gdb.Type | None:
 
 
 def _register_of(text: str) -> str | None:
-    """The register that a variable is in."""
+    """Return the register that a variable is in, None if it is in none."""
     try:
         gdb.parse_and_eval(f"&({text})")
     except gdb.error as error:
@@ -334,7 +339,7 @@ def _register_of(text: str) -> str | None:
 
 
 def _is_register(name: str) -> bool:
-    if _BARE.fullmatch(name) is None:
+    if _REGISTER_NAME.fullmatch(name) is None:
         return False
     try:
         value = gdb.parse_and_eval(f"${name}")
@@ -343,8 +348,8 @@ def _is_register(name: str) -> bool:
     return value.type.code != gdb.TYPE_CODE_VOID and gdb.convenience_variable(name) is None
 
 
-def _bit_field(text: str) -> Place | None:
-    """A member that is a bit-field: gdb gives the address of what it is packed in."""
+def _bit_field(text: str) -> Storage | None:
+    """Return a member that is a bit-field, None for anything else: its own address gdb does not give."""
     member = _MEMBER.fullmatch(text)
     try:
         whole = gdb.parse_and_eval(member[1]) if member is not None else None
@@ -361,11 +366,14 @@ def _bit_field(text: str) -> Place | None:
         return None
     first, shift = divmod(field.bitpos or 0, 8)
     size = (shift + field.bitsize + 7) // 8
-    return Place(text, where=[_unsigned(whole.address) + first, size], bits=(shift, field.bitsize))
+    return Storage(text, where=[_address(whole.address) + first, size], bits=(shift, field.bitsize))
 
 
-def part(kind: gdb.Type, begin: int, end: int) -> tuple[str, gdb.Type, int]:
-    """The innermost part of an object that has its bytes *begin* to *end* - 1: (".member[1]", its type, first byte)."""
+def innermost_member(kind: gdb.Type, begin: int, end: int) -> tuple[str, gdb.Type, int]:
+    """Return the innermost member of an object that contains its bytes *begin* to *end* - 1.
+
+    Returns (".member[1]", the member's type, its first byte).
+    """
     kind, name, first = kind.strip_typedefs(), "", 0
     while True:
         found = _member(kind, begin - first, end - first)

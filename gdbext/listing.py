@@ -1,8 +1,8 @@
 r"""Lines in the shape of gdb's `record instruction-history`.
 
-`NUMBER \t [=> | 3 spaces] ADDRESS <function+offset>: \t instruction`; a gap takes a number of its own and is shown
-in brackets. Instruction text, symbols and source come from gdb, so that a line reads as gdb's own commands print it.
-What happened between the instructions has no number: `\t 5 spaces [text]`, as gdb 14 prints auxiliary information.
+A line is `NUMBER \t [=> | 3 spaces] ADDRESS <function+offset>: \t instruction`. A gap has a number of its own and is
+shown in brackets. Instruction text, symbols and source come from gdb, so that a line reads as gdb's own commands print
+it. Events between the instructions have no number: `\t 5 spaces [text]`, as gdb 14 prints auxiliary information.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once an
 MODIFIERS = "mrsfpat"
 
 
-def size() -> int:
-    """How many lines a listing has, 0 for no limit."""
+def page_size() -> int:
+    """Return the number of lines in a page of a listing, 0 for no limit: `record instruction-history-size`."""
     return int(gdb.parameter("record instruction-history-size") or 0)
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Forget line tables and sources: the program was rebuilt or another was loaded."""
-    source_lines.forget()
+    source_lines.clear_cache()
 
 
 class Format(NamedTuple):
@@ -48,7 +48,7 @@ class Format(NamedTuple):
 
 
 def parse_modifiers(letters: str) -> Format:
-    """The format for the letters after a slash. Raises gdb.GdbError for an unknown one, worded as gdb does."""
+    """Return the format for the letters after a slash. Raises gdb.GdbError, in gdb's words, for an unknown letter."""
     if not letters:
         raise gdb.GdbError("Missing modifier.")
     for letter in letters:
@@ -58,7 +58,7 @@ def parse_modifiers(letters: str) -> Format:
 
 
 class Mark(NamedTuple):
-    """Which lines have "=>": in the past that of a number, in the present all of an address, as in gdb."""
+    """The lines that get "=>": in the past the one with this number, in the present all of this address, as in gdb."""
 
     number: int | None = None
     pc: int | None = None
@@ -67,16 +67,19 @@ class Mark(NamedTuple):
         return number == self.number or pc == self.pc
 
 
-def mark(hart: int | None = None) -> Mark:
-    """Where the selected thread is, in the history of a hart; nowhere if that is another one. None: it is not."""
+def current_mark(hart: int | None = None) -> Mark:
+    """Return the mark of the selected thread in the history of *hart* (None: of its own hart).
+
+    The mark matches no line if the selected thread is another hart.
+    """
     if hart is not None and gdbext_tracer.selected_hart() not in (None, hart):
         return Mark()
     number = position.number()
     return Mark(pc=_selected_pc()) if number is None else Mark(number)
 
 
-def happened(said: list[list[Any]], time: int | None, ticks: int | None) -> str:
-    """What happened between two instructions, and when: the facts of a row of `session.queries.rows`."""
+def event_line(said: list[list[Any]], time: int | None, ticks: int | None) -> str:
+    """Return the line for the events between two instructions, and their time: a row of `session.queries.rows`."""
     facts = [_fact(*event) for event in said]
     if time is not None:
         facts.append(f"time {time}" if ticks is None else f"time {time}, {ticks:+}")
@@ -84,14 +87,14 @@ def happened(said: list[list[Any]], time: int | None, ticks: int | None) -> str:
 
 
 def _fact(kind: str, text: str, hit: list[Any] | None, told: bool) -> str:
-    """*told*: what a kind is, the text says by itself."""
+    """Return the text of one event. *told*: the text names the kind itself."""
     fact = text if told else f"{kind.replace('-', ' ')}: {text}"
-    return fact if hit is None else f"{fact}, at {place(*hit)}"
+    return fact if hit is None else f"{fact}, at {address_text(*hit)}"
 
 
 @contextlib.contextmanager
 def readable_code() -> Iterator[None]:
-    """While the program runs gdb cannot read its memory, but the code in the ELF will do."""
+    """Let gdb read code from the ELF file while the program runs, when gdb cannot read memory."""
     thread = gdb.selected_thread()
     if thread is None or not thread.is_running() or gdb.parameter("trust-readonly-sections"):
         yield
@@ -103,29 +106,32 @@ def readable_code() -> Iterator[None]:
         gdb.execute("set trust-readonly-sections off", to_string=True)
 
 
-def place(pc: int, name: str | None = None, offset: int = 0) -> str:
-    """An address and where in the program it is: 0xADDRESS <function+offset>. *name*: if gdb does not know it."""
+def address_text(pc: int, name: str | None = None, offset: int = 0) -> str:
+    """Return 0xADDRESS <function+offset>. *name*: that of the function, if gdb does not know it."""
     address = _styled(f"0x{pc:0{2 * gdb.lookup_type('void').pointer().sizeof}x}", "address")
     if name is None:
         name, offset = symbol_of(pc)
     return address if name is None else f"{address} <{_styled(name, 'function')}+{offset}>"
 
 
-def function(pc: int, name: str | None, symbol: gdb.Symbol | None) -> str:
-    """The function an instruction is in, `??` where there is none. *symbol*: of it; *name*: if gdb does not know it."""
+def function_text(pc: int, name: str | None, symbol: gdb.Symbol | None) -> str:
+    """Return the function that an instruction is in, `??` if there is none.
+
+    *symbol*: the function's symbol; *name*: the function's name, if gdb does not know it.
+    """
     if name is None:
         name = symbol.print_name if symbol is not None else symbol_of(pc)[0]
     return "??" if name is None else _styled(name, "function")
 
 
 class Lister:
-    """Formats positions of a history. Made per command: what gdb knows about an address is asked once per listing."""
+    """Formats rows of a history. Each command creates one: gdb is asked about an address once per listing."""
 
     def __init__(self, style: Format, marked: Mark | None = None) -> None:
         self._style = style
         self._digits = 2 * gdb.lookup_type("void").pointer().sizeof
         self._texts = Texts(style.raw)
-        self._mark = Mark() if style.omit_pc else mark() if marked is None else marked
+        self._mark = Mark() if style.omit_pc else current_mark() if marked is None else marked
         self._sources = source_lines.Sources()
         self.body = functools.lru_cache(maxsize=1 << 16)(self._body)
 
@@ -135,17 +141,18 @@ class Lister:
         between: Iterable[list[Any]] = (),
         numbering: Callable[[int | None], str] = lambda number: "" if number is None else str(number),
     ) -> Iterator[str]:
-        """Lines for `rows`: [number, pc], or [number, None, text] for a gap, or [number, pc, bytes,
-        function, offset] for an instruction that is not of the program that was traced.
+        """Return the lines for *rows*: [number, pc]; [number, None, text] for a gap; or [number, pc, bytes, function,
+        offset] for an instruction outside the program that gdb has.
 
-        *between*: annotations, at the same numbers. *numbering*: how a line begins, None: without one.
+        *between*: the events before the row with the same number. *numbering*: returns the beginning of the line with
+        a number, None: of a line without one.
         """
         rows = list(rows)
-        self._texts.learn({pc: bytes.fromhex(more[0]) for _, pc, *more in rows if pc is not None and more})
+        self._texts.add_codes({pc: bytes.fromhex(more[0]) for _, pc, *more in rows if pc is not None and more})
         events = {number: facts for number, *facts in between}
         for number, pc, *more in rows:
             if number in events:
-                yield f"{numbering(None)}\t{happened(*events.pop(number))}"
+                yield f"{numbering(None)}\t{event_line(*events.pop(number))}"
             if pc is None:
                 yield f"{numbering(number)}\t[{more[0]}]"
                 continue
@@ -154,19 +161,19 @@ class Lister:
             marker = "=> " if self._mark.is_at(number, pc) else "   "
             yield f"{numbering(number)}\t{marker}{self.body(pc, *more)}"
         for facts in events.values():
-            yield f"{numbering(None)}\t{happened(*facts)}"
+            yield f"{numbering(None)}\t{event_line(*facts)}"
 
     def _body(self, pc: int, code: str = "", name: str | None = None, offset: int = 0) -> str:
         address = _styled(f"0x{pc:0{self._digits}x}", "address")
-        place = self._symbol(*((name, offset) if name else symbol_of(pc)))
-        instruction = self._texts.of(pc, bytes.fromhex(code)) if code else self._instruction(pc)
-        return f"{address}{place}:\t{instruction}"
+        symbol = self._symbol(*((name, offset) if name else symbol_of(pc)))
+        instruction = self._texts.of_code(pc, bytes.fromhex(code)) if code else self._instruction(pc)
+        return f"{address}{symbol}:\t{instruction}"
 
     def _symbol(self, name: str | None, offset: int) -> str:
         if name is None:
             return ""
-        function = "" if self._style.omit_function else _styled(name, "function")
-        return f" <{function}+{offset}>"
+        shown = "" if self._style.omit_function else _styled(name, "function")
+        return f" <{shown}+{offset}>"
 
     def _instruction(self, pc: int) -> str:
         try:
@@ -183,7 +190,7 @@ def _selected_pc() -> int | None:
 
 
 def _styled(text: str, style: str) -> str:
-    """`text` in gdb's own style for addresses or functions, when styling is on and somebody looks."""
+    """Return *text* in gdb's own style for addresses or functions, if styling is on and the output is a terminal."""
     text = printable(text)
     colours = {"address": "34", "function": "33"}
     if not _styling():
@@ -203,8 +210,8 @@ def _styling() -> bool:
     return _terminal() and bool(gdb.parameter("style enabled"))
 
 
-def symbol_at(pc: int) -> gdb.Symbol | None:
-    """The function at an address that debug information tells; not one that is inlined there."""
+def function_symbol(pc: int) -> gdb.Symbol | None:
+    """Return the function at an address according to debug information; a function inlined there does not count."""
     block, found = gdb.block_for_pc(pc), None
     while block is not None and not block.is_static and not block.is_global:
         found = block.function or found

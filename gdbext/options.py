@@ -1,4 +1,4 @@
-"""Options of a command as a table, from which they are parsed, explained and completed.
+"""A table of a command's options, from which they are parsed, explained and completed.
 
 This module runs with and without gdb.
 """
@@ -11,21 +11,25 @@ from typing import Any, NamedTuple
 
 _HELP_COLUMN = 25
 _WIDTH = 78
-_DIGITS = 20  # of the largest number there is anywhere, 2**64 - 1
+_DIGITS = 20  # of the largest number that is used anywhere, 2**64 - 1
 _WORD = re.compile(r"[\w-]+")
-_NUMBER = re.compile(r"[0-9]{1,4000}|0[xX][0-9a-fA-F]+")  # of more digits `int` makes no number
+_NUMBER = re.compile(r"[0-9]{1,4000}|0[xX][0-9a-fA-F]+")  # `int` refuses more digits
 
 
 class Option(NamedTuple):
-    """An option as the user types it, *name* with its hyphen. *help*: lines.
+    """An option as the user types it, *name* with its hyphen. *help*: the lines of its explanation.
 
-    *words*: what may stand after it. *number*: what a number after it counts, *least*: the smallest there is; with
-    *words*, the number is one of them. *several*: what words, numbers, or names if it has neither, are called if it may
-    be more than one, with commas in between. *text*: what any text after it is, and the option may be given more than
-    once; *symbols*: it has names of the program. None of these: it stands alone, and means *value*.
+    The value is one of:
 
-    *shown*: what stands for the words in the help. *sent*: its name in the request, if that is another one; what two
-    options send under one name excludes each other.
+    - *words*: one of these words
+    - *number*: a number, at least *least*; the text says what it counts. With *words*, the number is one of them.
+    - *several*: a list with commas, of *words*, of numbers, or of names if there are neither; the text describes it.
+    - *text*: any text, which the text describes; the option may be given more than once. *symbols*: it has names of
+      the program.
+    - none of these: the option stands alone, and means *value*.
+
+    *shown*: the placeholder of the value in the help. *sent*: the option's name in the request, if it differs; two
+    options with the same one exclude each other.
     """
 
     name: str
@@ -46,45 +50,45 @@ class Option(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name in the request to the session."""
+        """The option's name in the request to the session."""
         return self.sent or self.name[1:].replace("-", "_")
 
     @property
     def usage(self) -> str:
-        """With what stands after it."""
+        """The option with its value, as in the usage line."""
         value = self.shown or "|".join(self.words) or ("N" if self.number else "")
         return f"{self.name} {value}" if value else self.name
 
 
 class BadOption(ValueError):
-    """What is wrong with the options, for the user."""
+    """An error in the options of a command; the text is for the user."""
 
 
 class Table:
-    """The options of *command*."""
+    """The options of a command."""
 
     def __init__(self, command: str, options: Iterable[Option]) -> None:
         self._command = command
         self._by_name = {option.name: option for option in options}
 
     def parse(self, words: Iterable[str]) -> dict[str, Any]:
-        """{key: value} from the words of a command line; two hyphens are as good as one. Raises BadOption."""
+        """Return {key: value} for the words of a command line; options may have two hyphens. Raises BadOption."""
         found: dict[str, Any] = {}
-        said: dict[str, Option] = {}
+        given: dict[str, Option] = {}
         rest = iter(words)
         for word in rest:
             option = self.option(word)
             if option is None:
                 raise BadOption(f"unknown option {word}. See `help {self._command}`.")
             value = self._value(option, rest)
-            other = said.setdefault(option.key, option)
+            other = given.setdefault(option.key, option)
             if other is not option:
                 raise BadOption(f"{other.name} and {option.name} exclude each other.")
             found[option.key] = _added(option, found.get(option.key, ()), value)
         return found
 
     def option(self, word: str) -> Option | None:
-        """The option that *word* is."""
+        """Return the option with this name, None if there is none."""
         return self._by_name.get(word[1:] if word.startswith("--") else word)
 
     def _value(self, option: Option, rest: Iterator[str]) -> Any:
@@ -106,13 +110,13 @@ class Table:
         for word in words:
             known = word in option.words if option.words else _fits(option, word)
             if not known or self.option(text):
-                said = f"{option.name} takes {option.several}, separated by commas, got: {text or 'none'}."
+                message = f"{option.name} takes {option.several}, separated by commas, got: {text or 'none'}."
                 is_listed = set(option.words) <= set(_WORD.findall(option.several))
-                raise BadOption(said if is_listed else f"{said} There are {', '.join(option.words)}.")
+                raise BadOption(message if is_listed else f"{message} There are {', '.join(option.words)}.")
         return [int(word) if option.number else word for word in dict.fromkeys(words)]
 
     def complete(self, typed: str, offered: Mapping[str, Iterable[str]] | None = None) -> list[str]:
-        """What the last word of a command line can become. *offered*: what can stand after options without words."""
+        """Return the completions of a command line's last word. *offered*: the values of options without *words*."""
         before, _, last = typed.rpartition(" ")
         option = self.option(before.split(" ")[-1])
         if option is None or not option.takes_value:
@@ -126,7 +130,7 @@ class Table:
         return [chosen + comma + word for word in left if word.startswith(begun)]
 
     def usage(self) -> str:
-        """All options in brackets, in lines that fit the terminal."""
+        """Return the usage of the command, with all options in brackets, in lines of at most 78 columns."""
         lines = [f"Usage: {self._command}"]
         indented = " " * (len(lines[0]) - 1)
         for option in self._by_name.values():
@@ -137,19 +141,19 @@ class Table:
         return "\n".join(lines)
 
     def explained(self) -> str:
-        """Every option with its help."""
+        """Return the lines that explain each option."""
         return "\n".join(_explained(option) for option in self._by_name.values())
 
 
 def _added(option: Option, before: Iterable[Any], value: Any) -> Any:
-    """The value of an option that may have been there before."""
+    """Return the value of an option that may have been given before, with the value *before*."""
     if option.text:
         return [*before, value]
     return list(dict.fromkeys([*before, *value])) if option.several else value
 
 
 def is_plain_number(word: str) -> bool:
-    """Whether it is digits that `int` takes, and not thousands of them."""
+    """Whether a word is a decimal number, of at most 20 digits."""
     return word.isascii() and word.isdigit() and len(word) <= _DIGITS
 
 
@@ -158,7 +162,7 @@ def _is_number(text: str, least: int) -> bool:
 
 
 def _fits(option: Option, word: str) -> bool:
-    """One of several that the table does not list."""
+    """Whether a word can be one of several values that the table does not list."""
     return is_plain_number(word) if option.number else bool(word)
 
 

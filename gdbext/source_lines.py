@@ -213,7 +213,7 @@ class Lines:
 _starts: dict[str, dict[int, range]] = {}  # per source file: emptied when gdb reads new symbols
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Forget line tables and sources: the program was rebuilt or another was loaded."""
     _starts.clear()
     _source_file.cache_clear()

@@ -1,4 +1,4 @@
-"""Text that is fit to be printed: names in a program may hold anything.
+"""Text that is safe to print: names in a program may contain any character.
 
 A name must neither split a line nor send control characters to the terminal, so these are escaped. This module runs
 with and without gdb; `support.text` does the same outside gdb.
@@ -12,30 +12,30 @@ _COLOUR = re.compile(r"(\x1b\[(?:3[0-7])?m|\t)")  # `listing` uses no others
 
 
 def printable(text: str) -> str:
-    r"""A name, in which what is no character to be shown is escaped: ESC as \x1b, the end of a line as \n."""
+    r"""Return a name with its unprintable characters escaped: ESC as \x1b, the end of a line as \n."""
     return text if text.isprintable() else "".join(map(_escaped, text))
 
 
 def shown(line: str) -> str:
-    """A line, of which tabs and colours stay."""
+    """Return a line with its unprintable characters escaped, except tabs and colours."""
     if line.isprintable():
         return line
     return "".join(part if i % 2 else printable(part) for i, part in enumerate(_COLOUR.split(line)))
 
 
 def columns(text: str) -> str:
-    """As `printable`; tabs stay."""
+    """Return a text with its unprintable characters escaped, except tabs."""
     return text if text.isprintable() else "\t".join(map(printable, text.split("\t")))
 
 
 def print_line(line: object) -> None:
-    """Print a line: as one."""
+    """Print a line, with its unprintable characters escaped so that it stays one line."""
     print(shown(str(line)))
 
 
 def _escaped(character: str) -> str:
     if character.isprintable():
         return character
-    if "\udc80" <= character <= "\udcff":  # a byte that is no text
+    if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8 (surrogateescape)
         return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape").decode()

@@ -1,8 +1,8 @@
-"""What the `trace` commands share: the session, what it needs to know from gdb, and the progress of its work.
+"""The session process as the `trace` commands use it: requests, the context that gdb provides, and progress.
 
-`progress_bar` draws progress, directly on the terminal: gdb counts what goes through gdb.write, and would stop at its
-pager in the middle. Where RVTRACE_PROGRESS is "plain", a program reads along (console/gdb_driver/mi.py) and gets the
-numbers.
+`progress_bar` draws progress directly on the terminal: gdb counts the lines that go through gdb.write, and would stop
+at its pager in the middle. If RVTRACE_PROGRESS is "plain", a program reads the output (console/gdb_driver/mi.py) and
+gets the numbers instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TERMINAL = 2  # the file descriptor: standard error
 
 
 class ProgressLine(progress_bar.BarLine):
-    """A bar where somebody watches, and the text user interface does not draw."""
+    """A progress bar on the terminal, except while gdb's text user interface draws."""
 
     def __init__(self) -> None:
         super().__init__(TERMINAL)
@@ -36,7 +36,7 @@ class ProgressLine(progress_bar.BarLine):
 
     @contextlib.contextmanager
     def at_work(self, label: str) -> Iterator[None]:
-        """gdb itself works, and nothing is printed meanwhile: a thread draws how long it takes."""
+        """Show, from a thread, how long gdb itself works; it must print nothing meanwhile."""
         if not self._plain and not (self._able and _no_window()):
             yield
             return
@@ -61,7 +61,7 @@ class ProgressLine(progress_bar.BarLine):
         if self._plain:
             self._columns = 1
             self._write(f"{progress_bar.CLEAR}{self._bar.plain}")
-        elif self._able and (self._in_thread or _no_window()):  # a thread must not ask gdb
+        elif self._able and (self._in_thread or _no_window()):  # a thread must not call gdb
             super()._show()
 
     def _gone(self, columns: int) -> str:
@@ -69,12 +69,12 @@ class ProgressLine(progress_bar.BarLine):
 
 
 def _no_window() -> bool:
-    """Whether no text user interface draws."""
+    """Whether gdb's text user interface is off."""
     return "not active" in gdb.execute("info win", to_string=True)
 
 
 def _without_signals(thread: threading.Thread) -> None:
-    """Start it: signals are for gdb's own threads."""
+    """Start a thread that receives no signals: these are for gdb's own threads."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         thread.start()
         return
@@ -94,26 +94,26 @@ _DOING = {
     "ctr_stop": "stopping the trace", "connect": "connecting", "open": "opening the capture",
     "save": "writing the capture", "info": "looking at the trace components", "regs": "reading registers",
 }  # fmt: skip
-"""What a request is for, as long as the session says nothing of it."""
+"""The label of a request's progress, until the session reports one."""
 
 
 class Tracer:
-    """What the commands share: the session process and what gdb knows that the session needs."""
+    """The session process, with the facts about gdb that its requests need."""
 
     def __init__(self, home: str) -> None:
         self._progress = ProgressLine()
         self._client = Client(home, self._progress, csr_access.answer, self._progress.tick)
-        self._runs = 0  # how often the program was resumed: tells the session whether anything can be new
+        self._runs = 0  # how often the program was resumed: shows the session whether there can be new trace
         self._tvec: int | None = None
         self.connection: int | None = None
-        """gdb's connection, as the session was told when it was to reach CSRs."""
-        self.told: dict[str, Any] | None = None
-        """What the session told last of the trace (session/rpc/protocol.py), until `-rvtrace-told` takes it."""
+        """The number of gdb's connection that the session last got for access to CSRs."""
+        self.reported: dict[str, Any] | None = None
+        """The last state of the trace that the session reported (session/rpc/protocol.py), until `-rvtrace-told`."""
         self.needs_tvec = False
-        """The trace leaves out where traps lead, so that the session has to be told."""
+        """Whether the trace omits the addresses of trap handlers, so that the session needs mtvec."""
 
     def request(self, method: str, **params: Any) -> Any:
-        """The session's result; its errors become gdb.GdbError, one line."""
+        """Send a request to the session and return its result. Raises gdb.GdbError, one line, for its errors."""
         self._progress.begin(_DOING.get(method, "working"))
         try:
             if self.connection is not None and csr_access.connection() not in (None, self.connection):
@@ -121,7 +121,7 @@ class Tracer:
                 self._client.request("ctr_connected", access=csr_access.way())
             found = self._answer(method, params)
             if isinstance(found, dict) and "state" in found:
-                self.told = found["state"]
+                self.reported = found["state"]
             return found
         except SessionError as error:
             raise gdb.GdbError(str(error)) from None
@@ -129,7 +129,10 @@ class Tracer:
             self._progress.end()
 
     def _answer(self, method: str, params: dict[str, Any]) -> Any:
-        """That gdb is not connected any more, the session may not have noticed yet. Raises SessionError."""
+        """Return the result. Raises SessionError.
+
+        The session may not have noticed yet that gdb is disconnected: an error for that reason is retried for a while.
+        """
         deadline = time.monotonic() + _NOTICING_SECONDS
         while True:
             try:
@@ -141,11 +144,11 @@ class Tracer:
             time.sleep(_AGAIN_SECONDS)
 
     def at_work(self, label: str) -> contextlib.AbstractContextManager[None]:
-        """gdb works for long, without a request and without printing anything: how long is shown."""
+        """Show how long gdb works, without a request and without printing anything."""
         return self._progress.at_work(label)
 
     def context(self) -> dict[str, Any]:
-        """The program and the target as gdb and the user's settings have them now."""
+        """Return the program and the target as gdb and the user's settings define them now."""
         target_file, overrides = settings.target_settings()
         return {
             "elf": program(),
@@ -158,27 +161,27 @@ class Tracer:
         }
 
     def _trap_vector(self) -> int | None:
-        """mtvec, as it is now or was when it could be read last."""
+        """Return mtvec, or its last known value if it cannot be read now."""
         with contextlib.suppress(gdb.error, ValueError):
             self._tvec = int(gdb.newest_frame().read_register("mtvec")) & ADDRESSES
         return self._tvec
 
     def resumed(self) -> None:
-        """The program goes on."""
+        """Count that the program was resumed."""
         self._runs += 1
 
     @property
     def has_session(self) -> bool:
-        """Whether there is a session that can be asked without starting one."""
+        """Whether a session is running, so that a request does not start one."""
         return self._client.running
 
     @property
     def session(self) -> int | None:
-        """Which session is running, of those that were started; None: none is."""
+        """The number of the running session, counted from 1; None if none is running."""
         return self._client.session
 
     def end_of_session(self) -> str:
-        """How the session has ended, for the user, who knows then; if there is another one now, the one before."""
+        """Return a line that says how the last session has ended; it counts as reported to the user then."""
         return self._client.end()
 
     def close(self) -> None:
@@ -189,30 +192,30 @@ _tracer: Tracer | None = None
 
 
 def open_tracer(home: str) -> None:
-    """Make the tracer there is, with the session from the project in the folder *home*."""
+    """Create the one tracer, with the session from the project in the folder *home*."""
     global _tracer
     _tracer = Tracer(home)
 
 
 def tracer() -> Tracer:
-    """The tracer there is."""
+    """Return the one tracer."""
     assert _tracer is not None  # set before any command exists
     return _tracer
 
 
 def program() -> str | None:
-    """The program gdb has loaded."""
+    """Return the path of the program that gdb has loaded; None if there is none."""
     space = gdb.current_progspace()
     return space.filename if space else None
 
 
 def selected_hart() -> int | None:
-    """The hart of the selected thread, where threads are harts."""
+    """Return the hart of the selected thread; None if threads are not harts."""
     return hart_of(gdb.selected_thread())
 
 
 def hart_of(thread: gdb.InferiorThread | None) -> int | None:
-    """The hart that a thread is.
+    """Return the hart that a thread stands for; None if threads are not harts.
 
     OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0. Threads of an operating system, and the
     one thread of a target that has none, have large numbers.
@@ -222,13 +225,13 @@ def hart_of(thread: gdb.InferiorThread | None) -> int | None:
 
 
 def print_lines(result: dict[str, Any]) -> None:
-    """Print the lines of a session's answer."""
+    """Print the lines in a result of the session."""
     for line in result.get("lines", ()):
         print_line(line)
 
 
 def arguments(text: str, usage: str) -> list[str]:
-    """The words of a command line, as gdb takes them apart. Raises gdb.GdbError, with *usage* behind it."""
+    """Split a command line into words as gdb does. Raises gdb.GdbError, whose text ends with *usage*."""
     try:
         return gdb.string_to_argv(text)
     except gdb.error as error:

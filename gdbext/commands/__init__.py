@@ -225,7 +225,7 @@ def _resumed(event: object) -> None:
 
 
 def _new_symbols(event: object) -> None:
-    listing.forget()
+    listing.clear_cache()
 
 
 def _handlers() -> list[tuple[Any, Callable[[Any], None]]]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import gdb
 
 from rvtrace_gdb.gdbext import listing
-from rvtrace_gdb.gdbext.listing import symbol_at
+from rvtrace_gdb.gdbext.listing import function_symbol
 from rvtrace_gdb.gdbext.text import print_line, printable
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
@@ -43,9 +43,9 @@ class Functions(gdb.Command):
       A,+N   N functions starting with A
       A,-N   N functions ending with A
 
-    Behind the name of a trap handler stands what led there. A gap in the
-    trace has a number of its own; which calls were under way is not known
-    behind one, and levels begin anew.
+    The cause of a trap follows the name of its handler. A gap in the trace
+    has a number of its own; after a gap the calls under way are not known,
+    and levels start again.
     How many is set by `set record function-call-history-size`."""
 
     def __init__(self) -> None:
@@ -73,12 +73,12 @@ class Calls(gdb.Command):
     """Print who called whom in the whole history, as a tree.
     Usage: trace calls [/n DEPTH]
 
-    A line for each function in each row of calls that led to it: how often
+    A line for each function in each chain of calls that led to it: how often
     it was called there, how many instructions ran in it and all it called,
-    and in it alone. What took longest comes first. What ran before its
-    call was seen was not called: "-".
+    and in it alone. What took longest comes first. A function whose call is
+    not in the trace has "-".
 
-    DEPTH: how many levels are shown, 10 without, 0 for all of them."""
+    DEPTH: how many levels are shown: 10 by default, 0 for all of them."""
 
     def __init__(self) -> None:
         super().__init__("trace calls", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
@@ -97,7 +97,7 @@ class Calls(gdb.Command):
 
 
 def _split(argument: str) -> tuple[Format, str]:
-    """(format, range text): modifiers may stand before the range, as in gdb, or after it."""
+    """Return (format, range text): modifiers may be before the range, as in gdb, or after it. Raises gdb.GdbError."""
     match = re.fullmatch(r"\s*(?:/(\S*))?\s*([^/]*?)\s*(?:/(\S*))?\s*", argument)
     if match is None:
         raise gdb.GdbError(f"trace functions: {argument.strip()} is not a range. See `help trace functions`.")
@@ -114,7 +114,7 @@ def _split(argument: str) -> tuple[Format, str]:
 
 
 def _depth(argument: str) -> int:
-    """How many levels: 0 for all."""
+    """Return the number of levels, 0 for all. Raises gdb.GdbError."""
     match = re.fullmatch(r"\s*(?:/n\s*([0-9]{1,9}))?\s*", argument)
     if match is None:
         raise gdb.GdbError(f"trace calls: {argument.strip()} is not /n DEPTH. See `help trace calls`.")
@@ -125,11 +125,11 @@ def _line(
     style: Format, number: int, first: int, last: int, pc: int | None, level: int, what: str, name: str | None,
     addresses: list[int],
 ) -> str:  # fmt: skip
-    """A row of `session.queries.functions`, as gdb prints it."""
+    """Return the line for a row of `session.queries.functions`, as gdb prints it."""
     if pc is None:
         return f"{number}\t[{what}]"
-    symbol = symbol_at(pc) if name is None else None
-    text = f"{number}\t{'  ' * level if style.calls else ''}{listing.function(pc, name, symbol)}"
+    symbol = function_symbol(pc) if name is None else None
+    text = f"{number}\t{'  ' * level if style.calls else ''}{listing.function_text(pc, name, symbol)}"
     if what:
         text += f" [{what}]"
     if style.instructions:
@@ -142,13 +142,13 @@ def _line(
 def _call(
     level: int, pc: int | None, name: str | None, trap: bool, calls: int, own: int, total: int, hidden: int
 ) -> str:
-    function = "??" if pc is None else listing.function(pc, name, symbol_at(pc))
+    function = "??" if pc is None else listing.function_text(pc, name, function_symbol(pc))
     text = f"{calls or '-':>12}{total:>16}{own:>16}  {'  ' * level}{function}{' [trap]' if trap and calls else ''}"
     return f"{text}  (calls {hidden} more)" if hidden else text
 
 
 def _lines_of(symbol: gdb.Symbol | None, addresses: list[int]) -> str:
-    """FILE:FIRST,LAST of the instructions at these addresses, as far as they are from the function's own file."""
+    """Return FILE:FIRST,LAST of the instructions at these addresses that are from the function's own file."""
     if symbol is None:
         return ""
     file = symbol.symtab.filename

@@ -1,7 +1,7 @@
 """`trace save`, `trace open` and `trace snapshot`: traces in files, and in the memory of Espressif chips.
 
-`trace snapshot` shows what Espressif's firmware traced by itself, from the memory that gdb can reach. The session knows
-what to read, and gdb how: the session asks for memory, step by step, until it has the trace.
+`trace snapshot` shows what Espressif's firmware traced by itself, from the memory that gdb can read. The session knows
+what to read: it requests memory from gdb, step by step, until it has the trace.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ HELP = """Look at the trace that an Espressif chip's firmware made by itself.
 Usage: trace snapshot [ADDRESS]
 
 ESP-IDF (CONFIG_ESP_RISCV_TRACE_ENABLE) describes its trace in memory, in
-g_esp_riscv_trace_snapshot; ADDRESS is where that is if the program's ELF
-does not tell. The memory is read through gdb: stop the program first.
+g_esp_riscv_trace_snapshot; ADDRESS is its address if the program's ELF
+does not have it. The memory is read through gdb: stop the program first.
 With a core dump loaded (`core FILE`) the trace in that is shown. Nothing
 on the chip is changed. `trace save FILE` keeps the trace."""
 
@@ -32,7 +32,7 @@ _STEPS_AT_MOST = 1000
 
 
 def take(request: Request, context: dict[str, Any], argument: str) -> Any:
-    """What the session says of the trace. Raises gdb.GdbError and what *request* raises."""
+    """Return the session's result for the trace. Raises gdb.GdbError, and what *request* raises."""
     core = core_file()
     if core is not None and not argument.strip():
         return request("open", path=core, elf=context["elf"])
@@ -48,11 +48,11 @@ def take(request: Request, context: dict[str, Any], argument: str) -> Any:
             return result
         with _all_memory():
             answer = [_read(place, size) for place, size in result["need"]]
-    raise gdb.GdbError("trace snapshot: the session does not come to an end; please report this.")
+    raise gdb.GdbError("trace snapshot: the session requests memory without end; please report this.")
 
 
 def core_file() -> str | None:
-    """The core file gdb looks at, None when it looks at a live target or at nothing."""
+    """Return the path of the core file that gdb has open; None for a live target, or without one."""
     try:
         match = _CORE_FILE.search(gdb.execute("info files", to_string=True))
     except gdb.error:
@@ -70,14 +70,14 @@ def _address(text: str) -> int | None:
 
 
 def _others(elf: str | None) -> list[str]:
-    """The ELF files gdb has beside the program: that of the ROM, as ESP-IDF loads it."""
+    """Return the ELF files that gdb has loaded beside the program, such as that of the ROM, which ESP-IDF loads."""
     names = [getattr(objfile, "filename", None) for objfile in gdb.objfiles()]
     return [name for name in dict.fromkeys(names) if name and name != elf and os.path.isfile(name)]
 
 
 @contextlib.contextmanager
 def _all_memory() -> Iterator[None]:
-    """For gdb, what a target's memory map leaves out is inaccessible; peripherals are left out."""
+    """Let gdb read memory outside the target's memory map, which does not include peripherals."""
     name = "mem inaccessible-by-default"
     before = gdb.parameter(name)
     gdb.execute(f"set {name} off", to_string=True)
@@ -88,7 +88,7 @@ def _all_memory() -> Iterator[None]:
 
 
 def _read(address: int, size: int) -> str | None:
-    """Memory in hex, None where there is none."""
+    """Return memory in hex, None if it cannot be read."""
     try:
         return bytes(gdb.selected_inferior().read_memory(address, size)).hex()
     except (gdb.MemoryError, gdb.error):

@@ -1,4 +1,4 @@
-"""`trace connect` and `trace replay`: they connect gdb through rvtrace, or to a trace alone, so that it can go back."""
+"""`trace connect` and `trace replay`: connect gdb to the target through rvtrace, or to a trace without a target."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, program, tracer
 
 STUB = ("localhost", 3333)
-
-
 _SOCKET = "" if os.name == "posix" else None
-"""Where the proxy waits for gdb: at a socket in a folder of its own. gdb connects to such since 8.3."""
+"""The empty path: the proxy waits for gdb at a unix socket in a folder of its own, which gdb supports since 8.3."""
 _SECONDS = 20  # gdb waits for answers while it connects
 _ADDRESS = re.compile(r"(?:(?P<host>\[[^]]+\]|[^:\s]*):)?(?P<port>[0-9]+)")
 
@@ -30,23 +28,23 @@ class Connect(gdb.Command):
     Usage: trace connect [-listen PORT|PATH] [HOST:PORT]
 
     HOST:PORT is where OpenOCD or QEMU waits for gdb; without it, where gdb is
-    connected now, or was last, or localhost:3333. A connection there is, is
+    connected now, or was last, or localhost:3333. An existing connection is
     ended first.
-    Everything works as before, and besides, as far as the trace reaches:
+    Everything works as before; and as far back as the trace goes, so do:
       reverse-stepi, reverse-step, reverse-next, reverse-finish,
       reverse-continue, reverse-until, and forward again;
       breakpoints both ways, backtrace, up, finish;
       trace goto, trace live.
-    In the past only pc is known, and memory that cannot change; of a tandem
-    trace registers and memory, too.
+    In the past only pc is known, and memory that cannot change; with a tandem
+    trace, registers and memory, too.
 
     gdb connects through a socket that no other user of the machine can
     connect to.
 
-    -listen PORT: do not connect, but say where to: for an IDE, which does
-    that itself (`target extended-remote :PORT`). 0: any free port. Any user
-    of the machine can connect to a port. -listen /PATH: the same at a unix
-    socket, for you alone (`target extended-remote /PATH`)."""
+    -listen PORT: do not connect, but print where to connect: for an IDE, which
+    connects itself (`target extended-remote :PORT`). 0: any free port. Any
+    user of the machine can connect to a port. -listen /PATH: the same at a
+    unix socket, for you alone (`target extended-remote /PATH`)."""
 
     def __init__(self) -> None:
         super().__init__("trace connect", gdb.COMMAND_RUNNING)
@@ -67,9 +65,9 @@ class Replay(gdb.Command):
     """Go backward and forward in a trace alone, without a target.
     Usage: trace replay
 
-    gdb is connected to the trace that `trace open FILE` shows, and stands at
-    its end. `disconnect` ends it; `trace live` connects gdb again to the
-    target that it was connected to before with `trace connect`."""
+    gdb is connected to the trace that `trace open FILE` shows, and is at its
+    end. `disconnect` ends it; `trace live` connects gdb again to the target
+    that it was connected to before with `trace connect`."""
 
     def __init__(self) -> None:
         super().__init__("trace replay", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
@@ -86,14 +84,14 @@ class Replay(gdb.Command):
             )
             back = "`trace live`" if connection.is_ours() else f"`trace connect {target}`"
             raise gdb.GdbError(
-                f"trace replay: gdb is connected to a target ({target}), and cannot go back in a trace alone besides:"
-                f" `disconnect` it before; {back} connects it again then."
+                f"trace replay: gdb is connected to a target ({target}), and cannot replay a trace alone at the same"
+                f" time: `disconnect` first; {back} connects it again later."
             )
         _name_program(connect_gdb(None, None, None)["elf"])
 
 
 def _listen(words: list[str]) -> int | str | None:
-    """The port or the path of -listen, taken out of *words*."""
+    """Remove -listen from *words* and return its port or path, None without it. Raises gdb.GdbError."""
     if "-listen" not in words:
         return None
     i = words.index("-listen")
@@ -108,7 +106,7 @@ def _listen(words: list[str]) -> int | str | None:
 
 
 def _stub(text: str) -> tuple[str, int]:
-    """HOST:PORT, as `target remote` takes it."""
+    """Parse HOST:PORT, as `target remote` takes it. Raises gdb.GdbError."""
     match = _ADDRESS.fullmatch(text.partition("tcp:")[2] if text.startswith("tcp:") else text)
     if match is None or not 0 < int(match["port"]) < 65536:
         raise gdb.GdbError(f"trace connect: {text} is not HOST:PORT.")
@@ -116,7 +114,7 @@ def _stub(text: str) -> tuple[str, int]:
 
 
 def _connected_to() -> connection.Stub | None:
-    """The target that gdb is connected to, or was last, if that can be said with a host and a port."""
+    """Return the target that gdb is connected to, or was last; None if it has no host and port."""
     if connection.is_ours():
         if position.is_available() and not connection.is_without_target():
             raise gdb.GdbError("rvtrace is between gdb and the target already.")
@@ -133,14 +131,17 @@ def _connected_to() -> connection.Stub | None:
 
 
 def _name_program(elf: str | None) -> None:
-    """Where gdb has no program, it has no names, either. *elf*: that with which the trace is read."""
+    """Print how to give gdb the program, if it has none. *elf*: the program that the trace is decoded with."""
     if elf and program() is None:
         gives = "gives it the one that the trace is read with"
         print_line(f"gdb has no program, and knows no names: `file {elf}` {gives}.")
 
 
 def connect_gdb(host: str | None, port: int | None, listen: int | str | None) -> dict[str, Any]:
-    """Connect gdb through the proxy, or with *listen* say where it can be done. The session's answer."""
+    """Connect gdb through the proxy, or with *listen* print where an IDE can connect. Returns the session's answer.
+
+    *host* and *port* None: to a trace alone. Raises gdb.GdbError.
+    """
     if getattr(gdb.selected_inferior(), "connection", None) is not None:
         gdb.execute("disconnect", to_string=True)  # OpenOCD takes one gdb only
     at: dict[str, int | str | None] = {"listen": listen} if isinstance(listen, int) else {"socket": listen or _SOCKET}
@@ -152,19 +153,19 @@ def connect_gdb(host: str | None, port: int | None, listen: int | str | None) ->
         return found
     mode.set_osabi_for_tracing("the connection ends")
     try:
-        with _patiently():
+        with _long_timeout():
             gdb.execute(f"target extended-remote {where}")
     except gdb.error as error:
         mode.restore_osabi()
-        said = mode.take_notices()
-        raise gdb.GdbError(said[0] if said else str(error)) from None
+        notices = mode.take_notices()
+        raise gdb.GdbError(notices[0] if notices else str(error)) from None
     mode.note_connection()
     return found
 
 
 @contextlib.contextmanager
-def _patiently() -> Iterator[None]:
-    """OpenOCD may take long before it says anything; the proxy finds out sooner whether there is anything at all."""
+def _long_timeout() -> Iterator[None]:
+    """Raise gdb's timeout: OpenOCD may be slow to answer, and the proxy notices sooner if nothing answers at all."""
     before = int(gdb.parameter("remotetimeout") or 0)
     gdb.execute(f"set remotetimeout {max(before, _SECONDS)}")
     try:

@@ -58,7 +58,7 @@ class Records:
 
     def __init__(self, style: listing.Format | None, hart: int | None) -> None:
         self._hart = hart
-        self._lister = None if style is None else listing.Lister(style, listing.mark(hart))
+        self._lister = None if style is None else listing.Lister(style, listing.current_mark(hart))
 
     def lines(self, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
         """Lines for rows of `ctr_rows`."""
@@ -89,7 +89,7 @@ def place(pc: int | None) -> str:
     if pc is None:
         return ANOTHER_MODE
     line = source_line(pc)
-    return listing.place(pc) + (f" at {line}" if line else "")
+    return listing.address_text(pc) + (f" at {line}" if line else "")
 
 
 def source_line(pc: int) -> str:
@@ -236,7 +236,7 @@ def _frame(frame: gdb.Frame) -> str:
 
 def _where(pc: int, name: str | None, inside: int) -> str:
     """FUNCTION (ARGUMENTS) at FILE:LINE. *inside*: an address of the line that is meant."""
-    function, line = listing.function(pc, name, listing.symbol_at(inside)), source_line(inside)
+    function, line = listing.function_text(pc, name, listing.function_symbol(inside)), source_line(inside)
     return f"{function} ({_arguments(inside)})" + (f" at {line}" if line else "")
 
 
@@ -250,7 +250,7 @@ def _arguments(pc: int) -> str:
 
 
 def _function(pc: int) -> str | None:
-    symbol = listing.symbol_at(pc)
+    symbol = listing.function_symbol(pc)
     return disassembly.symbol_of(pc)[0] if symbol is None else symbol.print_name
 
 
@@ -259,4 +259,4 @@ def _pc(frame: gdb.Frame) -> int:
 
 
 def _address(pc: int) -> str:
-    return listing.place(pc).partition(" ")[0]
+    return listing.address_text(pc).partition(" ")[0]

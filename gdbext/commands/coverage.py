@@ -296,7 +296,7 @@ def _hints(shown: Shown, branches: Iterable[list[int]]) -> dict[int, list[str]]:
             continue
         missed = _where(follows if taken else target, at)
         times = "1 time" if taken + not_taken == 1 else f"{taken + not_taken} times"
-        text = f"branch {listing.place(pc)}: taken {taken} of {times}, never {missed}"
+        text = f"branch {listing.address_text(pc)}: taken {taken} of {times}, never {missed}"
         found.setdefault(at.line, []).append(text)
     return found
 
@@ -304,7 +304,7 @@ def _hints(shown: Shown, branches: Iterable[list[int]]) -> dict[int, list[str]]:
 def _where(pc: int, at: gdb.Symtab_and_line) -> str:
     there = gdb.find_pc_line(pc)
     if there.symtab is None or not there.line or there.line == at.line:
-        return f"to {listing.place(pc)}"
+        return f"to {listing.address_text(pc)}"
     same = at.symtab is not None and there.symtab.fullname() == at.symtab.fullname()
     return f"to line {there.line}" if same else f"to {printable(os.path.basename(there.symtab.filename))}:{there.line}"
 
@@ -347,10 +347,10 @@ def _show_instructions(begin: int, end: int, numbers: str, *, said: bool) -> Non
 
 def _instructions(begin: int, end: int, counts: dict[int, int]) -> Iterator[str]:
     texts = disassembly.Texts(raw=False)
-    with listing.readable_code(), disassembly.plain():
+    with listing.readable_code(), disassembly.without_counts():
         found = gdb.selected_inferior().architecture().disassemble(begin, end - 1)
         for pc in (int(one["addr"]) & _MASK for one in found):
-            yield f"{counts.get(pc) or NEVER:>9}: {listing.place(pc)}:\t{texts.at(pc)}"
+            yield f"{counts.get(pc) or NEVER:>9}: {listing.address_text(pc)}:\t{texts.at(pc)}"
 
 
 def _text(file: str) -> list[str]:

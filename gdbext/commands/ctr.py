@@ -148,7 +148,7 @@ into them when the program runs."""
         asked = control_transfers.parse(argument)
         if asked.numbers not in ("", "-", "+"):
             self.dont_repeat()
-        found = _ask("ctr_show", args=asked.numbers, size=listing.size())
+        found = _ask("ctr_show", args=asked.numbers, size=listing.page_size())
         print_lines(found)
         records = control_transfers.Records(asked.style, found.get("hart"))
         if found["begin"] == 1:

@@ -80,7 +80,7 @@ def access_lines(rows: list[list[Any]]) -> list[str]:
 def _place(instruction: int | None, pc: int | None, offset: int) -> str:
     if pc is None:
         return f"@? trace byte {offset:#x}"
-    return f"@{instruction} {listing.place(pc)}"
+    return f"@{instruction} {listing.address_text(pc)}"
 
 
 class Dump(gdb.Command):
@@ -102,7 +102,8 @@ gaps in the history name it. No program is needed."""
         raw, numbers, offset = self._split(argument)
         if numbers not in ("", "-", "+") or offset is not None:
             self.dont_repeat()
-        found = tracer().request("dump", context=tracer().context(), args=numbers, offset=offset, size=listing.size())
+        context, size = tracer().context(), listing.page_size()
+        found = tracer().request("dump", context=context, args=numbers, offset=offset, size=size)
         print_lines(found)
         begin, end = found["begin"], found["end"]
         while begin < end:
@@ -152,7 +153,7 @@ Accesses are traced after `trace start -format etrace -data`."""
         what, numbers = split_range(argument)
         if numbers not in ("", "-", "+"):
             self.dont_repeat()
-        where, size = named_memory(what), listing.size()
+        where, size = named_memory(what), listing.page_size()
         found = tracer().request("accesses", context=tracer().context(), args=numbers, where=where, size=size)
         print_lines(found)
         begin, end = found["begin"], found["end"]

@@ -1,4 +1,4 @@
-"""`trace events`, `trace gaps` and `trace find`: where in the history something is."""
+"""`trace events`, `trace gaps` and `trace find`: lists of places in the history."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ KINDS = (
     "trace-on",
     "trap",
 )
-"""What `trace events` can be asked for; session/queries/search.py says what each is."""
+"""The kinds of events that `trace events` can filter by; session/queries/search.py defines them."""
 
 Place = Union[list[Any], str, None]
-"""[address], [address, function, offset], or a word for what is no place."""
+"""[address], [address, function, offset], or a word in place of an address ("start", "gap")."""
 
 _RANGE_HELP = """RANGE: as for `trace history`, but it counts the rows of this list: `1,5`
 is the first five of them. Without, the newest ten. "@" stands before the
@@ -62,7 +62,7 @@ The instruction shown is the first one after the event.
     def invoke(self, argument: str, from_tty: bool) -> None:
         kinds, numbers = data.split_range(argument)
         _repeat_only_pages(self, numbers)
-        _show(numbers, what="events", kinds=kinds.split())
+        _print_page(numbers, what="events", kinds=kinds.split())
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, KINDS)
@@ -86,7 +86,7 @@ before it and the first one after it, where they are known.
         if rest:
             raise gdb.GdbError(f"trace gaps: {rest} is not a range. See `help trace gaps`.")
         _repeat_only_pages(self, numbers)
-        _show(numbers, what="gaps")
+        _print_page(numbers, what="gaps")
 
 
 class Find(gdb.Command):
@@ -118,36 +118,39 @@ nothing   the same as last time
         expression, numbers = data.split_range(argument)
         _repeat_only_pages(self, numbers)
         if expression or self._last is None:
-            self._last = wanted(expression)
-        _show(numbers, what="executions", **self._last)
+            self._last = parse_location(expression)
+        _print_page(numbers, what="executions", **self._last)
 
 
 COMMANDS = (Events, Gaps, Find)
 
 
 def _repeat_only_pages(command: gdb.Command, numbers: str) -> None:
-    """An empty line shows the next page, but not what was asked for by number again."""
+    """Let an empty line repeat only commands that show the next page, not those with numbers."""
     if numbers not in ("", "-", "+"):
         command.dont_repeat()
 
 
-def _show(numbers: str, **question: Any) -> None:
-    """Print a page of what is found."""
+def _print_page(numbers: str, **question: Any) -> None:
+    """Print a page of a list. *question*: the parameters of the request."""
     size = int(gdb.parameter("record instruction-history-size") or 0)
     found = tracer().request("find", context=tracer().context(), args=numbers, size=size, **question)
     print_lines(found)
     begin, end = found["begin"], found["end"]
     while begin < end:
         upto = min(begin + ROWS_AT_ONCE, end)
-        for line in lines(tracer().request("found", begin=begin, end=upto)):
+        for line in row_lines(tracer().request("found", begin=begin, end=upto)):
             print_line(line)
         begin = upto
     if found.get("notice"):
         print_line(found["notice"])
 
 
-def wanted(expression: str, command: str = "trace find") -> dict[str, Any]:
-    """What an argument of a command names: {name, first, last, function, functions, others}. Raises gdb.GdbError."""
+def parse_location(expression: str, command: str = "trace find") -> dict[str, Any]:
+    """Return the parameters of a request for the places that *expression* names. Raises gdb.GdbError for *command*.
+
+    The result is {name, first, last, function, functions, others}, without those that do not apply.
+    """
     if not expression:
         raise gdb.GdbError(
             f"{command}: what? A function, *EXPRESSION, or an address in hexadecimal. See `help {command}`."
@@ -155,92 +158,92 @@ def wanted(expression: str, command: str = "trace find") -> dict[str, Any]:
     first, comma, last = expression.rpartition(",")
     try:
         if comma and first.count("(") == first.count(")"):
-            return _between(expression, _address(first), _address(last))
+            return _range_of(expression, _address(first), _address(last))
         if expression.startswith("*"):
-            return _each(expression, _addresses(expression[1:]))
-        named = expressions.named(expression)
+            return _locations(expression, _addresses(expression[1:]))
+        named = expressions.find_functions(expression)
         if named is None:
-            return _each(expression, _value_or_places(expression))
+            return _locations(expression, _value_or_places(expression))
         if not named.entries:
-            return _each(expression, named.parts)
-        return {**_each(expression, named.entries, "functions"), "function": True, "others": named.parts}
+            return _locations(expression, named.inlined_entries)
+        return {**_locations(expression, named.entries, "functions"), "function": True, "others": named.inlined_entries}
     except (gdb.error, OverflowError) as error:
         raise gdb.GdbError(f"{command}: {expression}: {error}") from None
 
 
-def _each(expression: str, addresses: list[int], others: str = "others") -> dict[str, Any]:
-    """Raises gdb.error if there are none."""
+def _locations(expression: str, addresses: list[int], others: str = "others") -> dict[str, Any]:
+    """Return the parameters for these addresses. Raises gdb.error if there are none."""
     if not addresses:
         raise gdb.error("it has no code of its own, it is part of other functions")
     return {"name": expression, "first": addresses[0], others: addresses[1:]}
 
 
-def _between(expression: str, first: int, last: int) -> dict[str, Any]:
+def _range_of(expression: str, first: int, last: int) -> dict[str, Any]:
     if last < first:
         raise gdb.GdbError(f"trace find: {expression}: the second address is before the first")
     return {"name": expression, "first": first, "last": last}
 
 
 def _address(expression: str) -> int:
-    """Raises gdb.error, also for a name that several functions have."""
-    named = expressions.named(expression)
-    return _of_value(expression, expressions.value(expression)) if named is None else named.only()
+    """Return the address of an expression. Raises gdb.error, also for a name that several functions have."""
+    named = expressions.find_functions(expression)
+    return _address_of_value(expression, expressions.value(expression)) if named is None else named.single_entry()
 
 
 def _addresses(expression: str) -> list[int]:
-    named = expressions.named(expression)
-    return [_of_value(expression, expressions.value(expression))] if named is None else named.entries
+    named = expressions.find_functions(expression)
+    return [_address_of_value(expression, expressions.value(expression))] if named is None else named.entries
 
 
 def _value_or_places(expression: str) -> list[int]:
-    """An expression's value, or where a breakpoint at what it names would be. Raises gdb.error."""
+    """Return an expression's value, or the addresses of a breakpoint at the place it names. Raises gdb.error."""
     try:
         value = expressions.value(expression)
     except gdb.error:
-        places = expressions.breakpoint_places(expression)
+        places = expressions.breakpoint_addresses(expression)
         if not places:
             raise
         return places
-    return [_of_value(expression, value)]
+    return [_address_of_value(expression, value)]
 
 
-def _of_value(expression: str, value: gdb.Value) -> int:
-    """The address that a value is. Raises gdb.GdbError for a variable: its value is hardly meant."""
+def _address_of_value(expression: str, value: gdb.Value) -> int:
+    """Return a value as an address. Raises gdb.GdbError for a variable: its value is hardly meant."""
     code = value.type.strip_typedefs().code
     if code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR) or (code == gdb.TYPE_CODE_INT and value.address is not None):
         raise gdb.GdbError(
             f"trace find: {expression} is neither a function nor an address."
             f" `trace data {expression}` shows who loaded and stored it, if that was traced."
         )
-    return int(value) & expressions.mask()
+    return int(value) & expressions.address_mask()
 
 
-def lines(rows: list[list[Any]]) -> Iterator[str]:
-    """Lines for rows of `session.queries.search`."""
+def row_lines(rows: list[list[Any]]) -> Iterator[str]:
+    """Return the lines for rows of `session.queries.search`."""
     for number, position, here, kind, text, source, target, time, offset, _ in rows:
-        facts = _execution(text, source) if kind == "execution" else _event(kind, text, source, target)
+        facts = _execution_facts(text, source) if kind == "execution" else _event_facts(kind, text, source, target)
         when = [] if time is None else [f"time {time}"]
         said = "" if offset is None else f"; trace byte {offset:#x}"
-        yield f"{number}\t@{position} {_place(here)}:\t{', '.join([*facts, *when])}{said}"
+        yield f"{number}\t@{position} {_place_text(here)}:\t{', '.join([*facts, *when])}{said}"
 
 
-def _execution(text: str, source: Place) -> list[str]:
+def _execution_facts(text: str, source: Place) -> list[str]:
     by = {"start": "where the history starts", "gap": "after a gap"}
-    came = by[source] if isinstance(source, str) else f"from {_place(source)}"
+    came = by[source] if isinstance(source, str) else f"from {_place_text(source)}"
     return [came, text] if text else [came]
 
 
-def _event(kind: str, text: str, source: Place, target: Place) -> list[str]:
+def _event_facts(kind: str, text: str, source: Place, target: Place) -> list[str]:
     facts = [f"{kind.replace('-', ' ')}: {text}"]
     if source is not None:
-        facts.append(f"{'at' if kind == 'trap' else 'after'} {_place(source)}")
+        facts.append(f"{'at' if kind == 'trap' else 'after'} {_place_text(source)}")
     if target is not None:
-        facts.append(f"goes on at {_place(target)}")
+        facts.append(f"goes on at {_place_text(target)}")
     return facts
 
 
-def _place(place: Place) -> str:
+def _place_text(place: Place) -> str:
     if isinstance(place, str):
         return f"[{place}]"
     assert place is not None
-    return listing.place(*place)
+    return listing.address_text(*place)

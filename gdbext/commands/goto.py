@@ -1,8 +1,8 @@
 """`trace goto`, `trace live` and the reverse commands: the ways into the past and back.
 
-gdb's own commands walk, and the proxy answers them. `trace goto` tells the session where the next resumption leads, and
-resumes, so that gdb, its TUI and IDEs see a stop like any other. Before a reverse command of gdb, a hook enters the
-past (`trace enter`).
+gdb's own commands step, and the proxy answers them. `trace goto` sends the session the destination of the next
+resumption, and resumes, so that gdb, its TUI and IDEs see a stop like any other. Before a reverse command of gdb, a
+hook enters the past (`trace enter`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from rvtrace_gdb.gdbext.options import is_plain_number
 from rvtrace_gdb.gdbext.replay import connection, mode, position, record_btrace, unwinder
 from rvtrace_gdb.gdbext.tracer import hart_of, print_lines, selected_hart, tracer
 
-_NUMBER = re.compile(r"-?[0-9]{1,4000}")  # of more digits `int` makes no number
+_NUMBER = re.compile(r"-?[0-9]{1,4000}")  # `int` refuses more digits
 
 
 def goto(where: str) -> dict[str, Any]:
-    """Go where `trace goto` is told to. {number: or None for the present, lines}. Raises gdb.GdbError."""
+    """Go to a place, as `trace goto` takes it. Returns {number: None for the present, lines}. Raises gdb.GdbError."""
     if record_btrace.is_active():
         raise gdb.GdbError("gdb goes back by itself now (`trace native`): use `record goto`, or `trace native off`.")
     _check_stopped()
     where = where.strip()
     with _thread_of_hart(None if where == "live" else settings.hart()) as switched:
-        place = {**_place(where), **_present()}
+        place = {**_target_params(where), **position.present_pc(None)}
         found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
     if found["moves"]:
         _jump(found["number"])
@@ -40,9 +40,10 @@ def goto(where: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _thread_of_hart(wanted: int | None) -> Iterator[list[str]]:
-    """The thread that is the hart that was set is selected, and stays so, unless the work fails; what is said of it.
+    """Select the thread of the requested hart, and keep it selected unless the context fails.
 
-    Nothing changes where there is no such thread: the session knows whether the one that is selected will do.
+    Yields the lines to be printed about it. If there is no such thread, nothing changes: the session decides whether
+    the selected one will do.
     """
     before, hart = gdb.selected_thread(), selected_hart()
     threads = gdb.selected_inferior().threads() if None not in (wanted, hart) and wanted != hart else ()
@@ -59,49 +60,50 @@ def _thread_of_hart(wanted: int | None) -> Iterator[list[str]]:
 
 
 def live() -> dict[str, Any]:
-    """Return to the present; as `goto`."""
+    """Return to the present; the result is that of `goto`."""
     return goto("live")
 
 
 def _has_past() -> bool:
-    """Whether rvtrace is between gdb and its target, also one that does not say its registers any more."""
+    """Whether rvtrace is between gdb and its target, even if the target's registers cannot be read any more."""
     return position.is_available() or mode.is_target_unreadable()
 
 
-def going_back(command: str = "") -> None:
-    """Before a command that goes backward: into the past, if the way is through the proxy.
+def enter_past(command: str = "") -> None:
+    """Enter the past at its end, before a command that goes backward, if gdb is connected through the proxy.
 
-    A step remembers the frame it began in. gdb finds that of the present by its registers and those of the past by the
-    trace, so that it would not find the frame again; once gdb is in the past, at its end, all are of one kind.
-    Raises gdb.GdbError with the reason why there is no past.
+    A step remembers the frame it began in. gdb identifies the frame of the present by its registers and those of the
+    past by the trace, so that a step from the present would not find its frame again; in the past all frames are
+    identified by the trace. Raises gdb.GdbError with the reason why there is no past.
     """
     if record_btrace.is_active() or not _has_past():
         return
     mode.note_connection()
     if position.number() is None:
-        found = tracer().request("enter", context=tracer().context(), **_present())
+        found = tracer().request("enter", context=tracer().context(), **position.present_pc(None))
         mode.prepare_past()
-        unwinder.forget()
+        unwinder.clear_cache()
         print_lines(found)
         gdb.execute("maint flush register-cache", to_string=True)
         mode.reevaluate_watchpoints()  # in the present a stub may not tell gdb of all hits
     if command == "reverse-finish":
-        _out_of(gdb.selected_frame())
+        _note_entry(gdb.selected_frame())
 
 
-def going_either_way(command: str) -> None:
-    """Before a command that goes backward when gdb's direction is so; as `going_back`.
+def enter_past_if_reverse(command: str) -> None:
+    """Enter the past before a command that goes backward if gdb's execution direction is reverse.
 
-    The parameter says what the user set, the text what holds: MI's --reverse sets the direction for one command.
+    The text of `show exec-direction` has the direction in effect, the parameter only what the user set: MI's --reverse
+    sets the direction for one command.
     """
     if _has_past() and "everse" in gdb.execute("show exec-direction", to_string=True):
-        going_back(f"reverse-{command}")
+        enter_past(f"reverse-{command}")
     elif command == "finish" and not record_btrace.is_active() and position.number() is not None:
-        _show_result(gdb.selected_frame())
+        _allow_return_value(gdb.selected_frame())
 
 
-def _show_result(frame: gdb.Frame) -> None:
-    """gdb takes registers with a function's value that are not known for 0: it prints it where they are."""
+def _allow_return_value(frame: gdb.Frame) -> None:
+    """Let `finish` print a function's return value only if its registers are known: gdb takes unknown ones for 0."""
     if not mode.are_registers_known():
         return
     function = frame.function()
@@ -113,10 +115,10 @@ def _show_result(frame: gdb.Frame) -> None:
     mode.allow_return_value(known=mode.are_registers_known(names))
 
 
-def _out_of(frame: gdb.Frame) -> None:
-    """The next way back ends where this frame's function was entered, not where it was entered by its own calls.
+def _note_entry(frame: gdb.Frame) -> None:
+    """Let the next backward resumption end where this frame's function was entered, not where a recursive call was.
 
-    For gdb's breakpoint at its beginning, with which `reverse-finish` works, all these are the same.
+    `reverse-finish` sets a breakpoint at the function's beginning, which does not distinguish these.
     """
     caller = frame.older()
     called = position.number_of(caller) if caller is not None else None
@@ -125,7 +127,7 @@ def _out_of(frame: gdb.Frame) -> None:
 
 
 def _has_breakpoint(frame: gdb.Frame) -> bool:
-    """Whether the user wants to stop where a frame's function begins."""
+    """Whether the user has a breakpoint where a frame's function begins."""
     function = frame.function()
     address = None if function is None else function.value(frame).address
     start = None if address is None else int(address)
@@ -134,24 +136,16 @@ def _has_breakpoint(frame: gdb.Frame) -> bool:
 
 
 def _check_stopped() -> None:
-    """The session notes where the next resumption leads: that must come now."""
+    """Raise gdb.GdbError if the program runs: the session notes a destination, and the resumption must follow now."""
     thread = gdb.selected_thread()
     if thread is not None and thread.is_running():
         raise gdb.GdbError("The program is running: stop it first (`interrupt`).")
 
 
-def _present() -> dict[str, int]:
-    """Where the program is, if gdb is in the present."""
-    try:
-        frame = gdb.newest_frame()
-        return {} if position.number_of(frame) is not None else {"pc": int(frame.pc())}
-    except gdb.error:  # no target, or it runs: the request says so
-        return {}
-
 
 def _jump(number: int | None) -> None:
-    """The next resumption leads there, and ends there."""
-    unwinder.forget()
+    """Resume: the next resumption leads to the destination, and stops there. *number*: None for the present."""
+    unwinder.clear_cache()
     if number is None:
         mode.prepare_present()
     else:
@@ -166,25 +160,25 @@ def _jump(number: int | None) -> None:
     mode.reevaluate_watchpoints()
 
 
-def _place(where: str) -> dict[str, Any]:
-    """What `trace goto` is told, as the session takes it. Raises gdb.GdbError."""
+def _target_params(where: str) -> dict[str, Any]:
+    """Return the argument of `trace goto` as parameters of the request. Raises gdb.GdbError."""
     if where in ("begin", "start", "end", "live"):
         return {"to": "begin" if where == "start" else where}
     if _NUMBER.fullmatch(where):
         return {"from_end": int(where[1:])} if where.startswith("-") else {"number": int(where)}
-    wrote = re.match(r"--?wrote\b\s*", where)
-    if wrote:
-        return who_wrote.where_it_was_written(where[wrote.end() :])
-    following = re.match(r"-next\b\s*", where)
-    rest = where[following.end() :] if following else where
+    by_writer = re.match(r"--?wrote\b\s*", where)
+    if by_writer:
+        return who_wrote.goto_params(where[by_writer.end() :])
+    forward = re.match(r"-next\b\s*", where)
+    rest = where[forward.end() :] if forward else where
     if not rest:
         raise gdb.GdbError("trace goto: where to? A number, begin, end, live, FUNCTION, event: see `help trace goto`.")
-    direction = "forth" if following else "back"
+    direction = "forth" if forward else "back"
     kinds = rest.split()
     if kinds[0] == "event":
         nth = int(kinds.pop()) if len(kinds) > 1 and is_plain_number(kinds[-1]) else None
         return {"what": "events", "kinds": kinds[1:], "nth": nth, "direction": direction}
-    return {"what": "executions", "direction": direction, **find.wanted(rest, "trace goto")}
+    return {"what": "executions", "direction": direction, **find.parse_location(rest, "trace goto")}
 
 
 _PLACES = ("begin", "end", "live", "event", "-next", "-wrote")
@@ -206,7 +200,7 @@ class Goto(gdb.Command):
     event     where the last event before this place happened, of any KIND
               as for `trace events`; NUMBER: the one with that number in the
               list `trace events [KIND ...]` prints
-    -next     not the last one before this place but the next one behind it
+    -next     not the last one before this place but the next one after it
     -wrote    the instruction that wrote it last: see `trace who-wrote`
 
     The instruction at the place is the one that runs next. From there, gdb's
@@ -223,10 +217,10 @@ class Goto(gdb.Command):
             print_lines(goto(argument))
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
-        """gdb asks twice, first without *word*."""
+        """Complete the argument; gdb 16 calls first with *word* None."""
         before = text.split(" ")[:-1]
         if before and before[0] in ("-wrote", "--wrote"):
-            return who_wrote.written_to(text, word)
+            return who_wrote.complete_storage(text, word)
         if "event" in before:
             return completion.words(text, word, find.KINDS)
         return completion.words_and_places(text, word, ("event",) if any(before) else _PLACES)
@@ -262,13 +256,13 @@ class Enter(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         command = argument.strip()
         if command in mode.DIRECTED_COMMANDS:
-            going_either_way(command)
+            enter_past_if_reverse(command)
         else:
-            going_back(command)
+            enter_past(command)
 
 
 class Backward(gdb.Command):
-    """A command of gdb that has no reverse twin: `until` and `advance`, backward."""
+    """`reverse-until` and `reverse-advance`, which gdb itself does not have."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -278,7 +272,7 @@ class Backward(gdb.Command):
         super().__init__(f"reverse-{name}", gdb.COMMAND_RUNNING, gdb.COMPLETE_LOCATION)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        going_back()
+        enter_past()
         gdb.execute("set exec-direction reverse")
         try:
             gdb.execute(f"{self._name} {argument}", from_tty)
@@ -287,7 +281,7 @@ class Backward(gdb.Command):
 
 
 def _go_live() -> None:
-    """To the present; from a trace alone, to the target there was before."""
+    """Return to the present; from a trace alone, connect gdb to the target that it was connected to before."""
     if not connection.is_without_target():
         print_lines(live())
         return

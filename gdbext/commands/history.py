@@ -70,7 +70,7 @@ COMMANDS = (History,)
 
 
 class _Asked(NamedTuple):
-    """What the user asked for: how it looks, which range, and of which harts."""
+    """The parsed argument: the format, the range, and whether all harts are shown."""
 
     style: listing.Format
     numbers: str
@@ -78,7 +78,7 @@ class _Asked(NamedTuple):
 
 
 def _parse(argument: str) -> _Asked:
-    """Options may stand before the range, as in gdb, or after it. Raises gdb.GdbError, worded as gdb does."""
+    """Parse the argument: options may be before the range, as in gdb, or after it. Raises gdb.GdbError, as gdb does."""
     words = re.sub(r"(?<=[^\s/])/", " /", argument).split()
     modifiers = [word for word in words if word.startswith("/")]
     rest = [word for word in words if not word.startswith("/") and word != ALL]
@@ -90,20 +90,20 @@ def _parse(argument: str) -> _Asked:
 def _request(method: str, numbers: str) -> dict[str, Any]:
     context = tracer().context()
     found: dict[str, Any] = tracer().request(
-        method, context=context, args=numbers, size=listing.size(), at=_home(context["thread_hart"])
+        method, context=context, args=numbers, size=listing.page_size(), at=_home(context["thread_hart"])
     )
     return found
 
 
 def _home(thread_hart: int | None) -> int | None:
-    """The number where the user is in the past, if that is in the history that is shown."""
+    """Return the number at which gdb is in the past, if it is in the history that is shown."""
     elsewhere = settings.hart() is not None and thread_hart not in (None, settings.hart())
     return None if elsewhere else position.number()
 
 
 def _of_one(style: listing.Format, begin: int, end: int, hart: int) -> Iterator[Iterator[str]]:
-    """Pieces of the lines numbered begin (inclusive) to end (exclusive) of a hart's history."""
-    lister = listing.Lister(style, listing.mark(hart))
+    """Return the lines numbered *begin* (inclusive) to *end* (exclusive) of a hart's history, in pieces."""
+    lister = listing.Lister(style, listing.current_mark(hart))
     for first, upto in _pieces(begin, end):
         rows = tracer().request("rows", begin=first, end=upto, hart=hart)
         between = []
@@ -113,18 +113,18 @@ def _of_one(style: listing.Format, begin: int, end: int, hart: int) -> Iterator[
 
 
 def _interleaved(style: listing.Format, begin: int, end: int, hart: int) -> Iterator[Iterator[str]]:
-    """As `_of_one`, of all harts' histories in one list. *hart*: which list the session is to show."""
+    """Return the same of one list with the histories of all harts. *hart*: the session's number for that list."""
     listers: dict[int, listing.Lister] = {}
     for first, upto in _pieces(begin, end):
         what = {"events": _unless(style.omit_events), "times": _unless(style.omit_times)}
         for number, of, rows, between in tracer().request("interleaved_rows", begin=first, end=upto, hart=hart, **what):
             if of not in listers:
-                listers[of] = listing.Lister(style, listing.mark(of))
+                listers[of] = listing.Lister(style, listing.current_mark(of))
             yield listers[of].lines(rows, between, _numbering(of, number - rows[0][0]))
 
 
 def _numbering(hart: int, before: int) -> Callable[[int | None], str]:
-    """How a line of one of several harts begins: number in the list, hart, number in the hart's history."""
+    """Return a function for the beginning of a line: number in the list, hart, number in the hart's history."""
     return lambda number: f"\t{hart}:" if number is None else f"{before + number}\t{hart}:{number}"
 
 
@@ -134,5 +134,5 @@ def _pieces(begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _unless(omitted: bool) -> bool | None:
-    """For the session: there, or not."""
+    """Return the value of a request's flag: true, or left out."""
     return None if omitted else True

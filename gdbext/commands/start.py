@@ -20,11 +20,11 @@ from rvtrace_gdb.gdbext.replay import mode
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
 
 COMMA = re.compile(r",(?![^(]*\))")
-"""Between names, not between the types of a function's arguments."""
+"""A comma between names, not between the types of a function's arguments."""
 
 
 def with_filter_addresses(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with addresses in place of the texts of -range and -function. Raises gdb.GdbError."""
+    """Return the options with addresses in place of the texts of -range and -function. Raises gdb.GdbError."""
     named = {"range": _range, "function": _function}
     found = dict(options)
     for key, address_of in named.items():
@@ -36,7 +36,7 @@ def with_filter_addresses(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def asked(key: str, text: str, address_of: Callable[[str], Any]) -> Any:
-    """What *address_of* says of a text of the option *key*. Raises gdb.GdbError."""
+    """Return *address_of* of a text of the option *key*. Raises gdb.GdbError, which names the option."""
     try:
         found: Any = address_of(text.strip())
     except (gdb.error, OverflowError) as error:
@@ -45,67 +45,67 @@ def asked(key: str, text: str, address_of: Callable[[str], Any]) -> Any:
 
 
 def _range(text: str) -> list[int]:
-    """[first address, end] of FROM,TO or FROM,+SIZE. Raises gdb.error."""
+    """Return [first address, end] of FROM,TO or FROM,+SIZE. Raises gdb.error."""
     first, comma, last = text.rpartition(",")
     if not comma or not first.strip() or not last.strip() or first.count("(") != first.count(")"):
         raise gdb.error("give FROM,TO or FROM,+SIZE")
     start, last = address(first.strip()), last.strip()
     end = start + int(gdb.parse_and_eval(last[1:])) if last.startswith("+") else address(last)
-    if not start < end <= expressions.mask() + 1:
+    if not start < end <= expressions.address_mask() + 1:
         raise gdb.error(f"there is nothing from {start:#x} to before {end:#x}")
     return [start, end]
 
 
 def _function(name: str) -> list[list[Any]]:
-    """[name, address of the entry] of each function of that name. Raises gdb.error."""
+    """Return [name, address of the entry] of each function of that name. Raises gdb.error."""
     if name.startswith("*"):
         return [[name, address(name[1:])]]
-    named = expressions.named(name)
+    named = expressions.find_functions(name)
     if named is None:
-        expressions.value(name)  # which says what is wrong with it, if it is nothing at all
+        expressions.value(name)  # which raises the right error if the expression has no meaning
         raise gdb.error("that is not a function")
     if not named.entries:
-        named.only()
+        named.single_entry()
     return [[name, entry] for entry in named.entries]
 
 
 def address(expression: str) -> int:
-    """Of a function, a line (FILE:LINE), or what an expression gives. Raises gdb.error, also if these are several."""
+    """Return the address of a function, a line (FILE:LINE) or an expression. Raises gdb.error, also for several."""
     found = addresses(expression)
     if len(found) > 1:
-        named = expressions.named(expression)
+        named = expressions.find_functions(expression)
         if named is not None:
-            return named.only()
+            return named.single_entry()
         raise gdb.error(f"these are {len(found)} places, give one of {', '.join(f'*{it:#x}' for it in found)}")
     return found[0]
 
 
 def addresses(expression: str) -> list[int]:
-    """As `address`, all that it names. Raises gdb.error."""
+    """Return all addresses of a function, a line (FILE:LINE) or an expression. Raises gdb.error."""
     expression = expression[1:] if expression.startswith("*") else expression
     if not expression:
         raise gdb.error("a place is missing")
-    named = expressions.named(expression)
+    named = expressions.find_functions(expression)
     if named is not None:
-        return named.entries or [named.only()]
+        return named.entries or [named.single_entry()]
     try:
         value = expressions.value(expression)
     except gdb.error:
-        places = expressions.breakpoint_places(expression)
+        places = expressions.breakpoint_addresses(expression)
         if not places:
             raise
         return places
     code = value.type.strip_typedefs().code
     if code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR) or (code == gdb.TYPE_CODE_INT and value.address is not None):
         raise gdb.error(f"{expression} is neither a function nor an address")
-    return [int(value) & expressions.mask()]
+    return [int(value) & expressions.address_mask()]
 
 
 _TRIGGER_KEYS = ("trigger_on", "trigger_off", "trigger_notify")
 
 
 def with_trigger_addresses(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with addresses in place of the texts of -trigger-on, -off and -notify. Raises gdb.GdbError."""
+    """Return the options with addresses in place of the texts of -trigger-on, -off and -notify. Raises gdb.GdbError."""
     found = dict(options)
     for key in _TRIGGER_KEYS:
         if key in options:
@@ -115,7 +115,7 @@ def with_trigger_addresses(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def completions(text: str, word: str | None) -> list[str]:
-    """What gdb is to put in place of *word*, the end of *text*."""
+    """Return the completions of *word*, the end of *text*."""
     if word is None:
         return []
     before, _, last = text.rpartition(" ")
@@ -127,13 +127,13 @@ def completions(text: str, word: str | None) -> list[str]:
 
 
 def _places(typed: str) -> list[str]:
-    """What becomes of the last of the places in *typed*."""
+    """Complete the last of the places in *typed*, a list with commas."""
     chosen, comma, begun = typed.rpartition(",")
     return [chosen + comma + place for place in completion.places(begun)]
 
 
 def _choices() -> dict[str, Iterable[str]]:
-    """None where they cannot be found out: a completion has no errors."""
+    """Return the values of options that depend on the target; none if they are not available, without an error."""
     with contextlib.suppress(gdb.error, gdb.GdbError):
         found: dict[str, Iterable[str]] = tracer().request("choices", context=tracer().context())
         return found
@@ -154,9 +154,9 @@ class Start(gdb.Command):
 
 {start_options.explained()}
 
-What the hardware does not have is said, and done without. Where it is
-comes from `set trace target FILE`, $RVTRACE_TARGET, or rvtrace.toml
-beside the program."""
+A note says what the hardware does not have; tracing starts without it.
+The hardware is described by `set trace target FILE`, $RVTRACE_TARGET, or
+rvtrace.toml beside the program."""
 
     def __init__(self) -> None:
         super().__init__("trace start", gdb.COMMAND_RUNNING)
@@ -191,7 +191,7 @@ Usage: trace stop"""
         try:
             print_lines(tracer().request("stop"))
         finally:
-            if not mode.is_connected():  # which needs it, too
+            if not mode.is_connected():  # the connection needs the OS ABI "none", too
                 mode.restore_osabi()
 
 

@@ -1,6 +1,6 @@
 """`trace who-wrote`: the instruction that last wrote a register or some memory, and what it changed.
 
-"Last" means before the place where the user is.
+"Last" means before the place where gdb is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OUTSIDE = "from outside the hart"
 
 
 class Change(NamedTuple):
-    """What changed, and from what to what: None where that is not known."""
+    """The name of what changed, with its old and new values; None where a value is not known."""
 
     name: str
     old: str | None
@@ -33,13 +33,15 @@ class Change(NamedTuple):
         return f"{self.name}: {self.new}" if self.old is None else f"{self.name}: {self.old} -> {self.new}"
 
 
-def change_lines(place: expressions.Place, found: dict[str, Any], seen: int | None = None) -> Iterator[str]:
-    """Of the session's answer. *seen*: how many instructions ago the writer was that was shown before."""
+def answer_lines(storage: expressions.Storage, found: dict[str, Any], previous_ago: int | None = None) -> Iterator[str]:
+    """Return the lines for the session's answer. *previous_ago*: how many instructions ago the writer shown before
+    was; None if this is the first one.
+    """
     writer = found["writer"]
     if writer is None:
         yield from found["none"]
         return
-    yield f"{change(place, writer)}, {_when(writer, place.at, seen)}"
+    yield f"{change_of(storage, writer)}, {_when(writer, storage.at, previous_ago)}"
     if writer["told"] is not None:
         yield f"It was written as {writer['told']}, which shares bits with it."
     yield from writer["doubts"]
@@ -47,30 +49,30 @@ def change_lines(place: expressions.Place, found: dict[str, Any], seen: int | No
         yield from _row(writer, found["hart"])
 
 
-def _when(writer: dict[str, Any], at: int | None, seen: int | None) -> str:
+def _when(writer: dict[str, Any], at: int | None, previous_ago: int | None) -> str:
     group = "" if writer["group"] is None else f" (group {writer['group']})"
-    ago = _ago(writer["ago"], at, seen)
+    ago = _ago(writer["ago"], at, previous_ago)
     if writer["kind"] == "instruction":
         return f"written {ago}{group}"
     by = {"trap": "by a trap", "reset": "by a reset of the hart"}.get(writer["kind"], _OUTSIDE)
     return f"written {by}{group}, {ago}"
 
 
-def change(place: expressions.Place, writer: dict[str, Any]) -> Change:
-    """What a writer changed."""
+def change_of(storage: expressions.Storage, writer: dict[str, Any]) -> Change:
+    """Return what a writer changed."""
     if writer["store"] is None:
-        old, new = (_of_register(place, writer[it], writer["bits"]) for it in ("old", "new"))
-        return Change(place.name, old, new)
+        old, new = (_register_value(storage, writer[it], writer["bits"]) for it in ("old", "new"))
+        return Change(storage.name, old, new)
     address, size = writer["where"]  # the session knows the size of a symbol
     begin = max(writer["store"][0], address) - address
     end = min(sum(writer["store"]), address + size) - address
-    if place.kind is not None:
-        found = _typed_values(place.kind, begin, end, address, writer["window"])
+    if storage.kind is not None:
+        found = _typed_values(storage.kind, begin, end, address, writer["window"])
         if found is not None:
-            return found._replace(name=f"{_in_brackets(place.text, found.name)}{found.name}")
-    if place.bits is not None and end - begin == size:
-        return Change(place.text, *(_bits(writer[it], *place.bits) for it in ("old", "new")))
-    name = place.text if end - begin == size else f"{_bytes(begin, end)} of {place.text}"
+            return found._replace(name=f"{_in_brackets(storage.text, found.name)}{found.name}")
+    if storage.bits is not None and end - begin == size:
+        return Change(storage.text, *(_bits(writer[it], *storage.bits) for it in ("old", "new")))
+    name = storage.text if end - begin == size else f"{_bytes(begin, end)} of {storage.text}"
     old, new = (None if writer[it] is None else f"0x{writer[it]:0{2 * (end - begin)}x}" for it in ("old", "new"))
     return Change(name, old, new)
 
@@ -88,8 +90,8 @@ def _in_brackets(text: str, suffix: str) -> str:
 
 
 def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: list[Any] | None) -> Change | None:
-    """The innermost part of an object that was stored to, as gdb shows it; None: not all of it is known now."""
-    suffix, inner, first = expressions.part(kind, begin, end)
+    """Return the innermost member that was stored to, as gdb shows it; None if not all of its bytes are known now."""
+    suffix, inner, first = expressions.innermost_member(kind, begin, end)
     if window is None:
         return None
     at = address + first - window[0]
@@ -105,38 +107,39 @@ def _shown(data: bytes, kind: gdb.Type) -> str:
     return " ".join(text.split())
 
 
-def _of_register(place: expressions.Place, value: int | None, bits: int) -> str | None:
+def _register_value(storage: expressions.Storage, value: int | None, bits: int) -> str | None:
     if value is None:
         return None
-    kind = place.kind.strip_typedefs() if place.kind is not None else None
-    if place.text != f"${place.register}" and kind is not None and kind.sizeof <= bits // 8:
+    kind = storage.kind.strip_typedefs() if storage.kind is not None else None
+    if storage.text != f"${storage.register}" and kind is not None and kind.sizeof <= bits // 8:
         return _shown(value.to_bytes(bits // 8, "little")[: kind.sizeof], kind)
-    if (kind is not None and kind.code == gdb.TYPE_CODE_PTR) or place.register == "pc":
-        return listing.place(value)
+    if (kind is not None and kind.code == gdb.TYPE_CODE_PTR) or storage.register == "pc":
+        return listing.address_text(value)
     return f"0x{value:0{bits // 4}x}"
 
 
-def _ago(ago: int, at: int | None, seen: int | None) -> str:
-    """*seen*: it is said how long before what was shown last."""
+def _ago(ago: int, at: int | None, previous_ago: int | None) -> str:
+    """Return how long ago a write was; with *previous_ago*, how long before the writer shown last."""
     before = "ago" if at is not None else "before the end of the trace"
-    if seen is not None:
-        ago, before = ago - seen, "before that"
+    if previous_ago is not None:
+        ago, before = ago - previous_ago, "before that"
     if not ago:
-        return "right before that" if seen is not None else "right before now" if at is not None else "at its end"
+        now = "right before now" if at is not None else "at its end"
+        return now if previous_ago is None else "right before that"
     return f"{ago} instruction{'s' if ago > 1 else ''} {before}"
 
 
 def _row(writer: dict[str, Any], hart: int) -> Iterator[str]:
-    """The instruction, with its source line, as `trace history /s` shows it."""
+    """Return the lines of the instruction, with its source line, as `trace history /s` shows it."""
     if writer["happened"]:
-        yield f"\t{listing.happened(writer['happened'], None, None)}"
+        yield f"\t{listing.event_line(writer['happened'], None, None)}"
     row = writer["row"]
     if row is None:
         return
     line = source_lines.line_of(row[1]) if len(row) == 2 and row[1] is not None else None
     if line is not None and writer["kind"] == "instruction":
         yield line
-    yield from listing.Lister(listing.Format(), listing.mark(hart)).lines([row])
+    yield from listing.Lister(listing.Format(), listing.current_mark(hart)).lines([row])
 
 
 COMMAND = "trace who-wrote"
@@ -167,12 +170,12 @@ Registers are in tandem traces; a data trace has stores alone."""
 
     def __init__(self) -> None:
         super().__init__(COMMAND, gdb.COMMAND_DATA)
-        self._last: tuple[Asked, dict[str, Any]] | None = None
+        self._last: tuple[Query, dict[str, Any]] | None = None
         self._typed: tuple[str, str | None] = "", None
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         text = argument.strip()
-        typed = (text, _typed() if from_tty else None)
+        typed = (text, _last_command() if from_tty else None)
         again = typed[1] is not None and typed == self._typed
         if not again:
             self._typed = "", None
@@ -181,65 +184,66 @@ Registers are in tandem traces; a data trace has stores alone."""
                 raise gdb.GdbError(f"{COMMAND}: -before: nothing was shown yet.")
             asked = self._last[0].before(self._last[1])
         else:
-            asked = Asked(expressions.place(COMMAND, _checked(text)))
+            asked = Query(expressions.storage(COMMAND, _check_text(text)))
         found = asked.answer()
         self._last, self._typed = (asked, found), typed
         print_lines(found)
-        for line in change_lines(asked.place, found, asked.seen):
+        for line in answer_lines(asked.storage, found, asked.previous_ago):
             print_line(line)
-        print_lines({"lines": _ways(found["writer"], interactive=from_tty)})
+        print_lines({"lines": _hints(found["writer"], interactive=from_tty)})
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
-        """Options, registers behind a $, else what gdb completes in expressions."""
+        """Complete options, registers after a $, and else what gdb completes in expressions."""
         typed = text.rpartition(" ")[2]
         if typed.startswith("-") and not text.rpartition(" ")[0].strip():
             return completion.words(text, word, OPTIONS.complete(text))
-        return written_to(text, word)
+        return complete_storage(text, word)
 
 
-class Asked(NamedTuple):
-    """What was asked for. *below*: as in the method `who_wrote`; *seen*: how many instructions ago the writer was that
-    was shown before.
+class Query(NamedTuple):
+    """A question for the last writer.
+
+    *below*: as in the method `who_wrote`. *previous_ago*: how many instructions ago the writer shown before was.
     """
 
-    place: expressions.Place
+    storage: expressions.Storage
     below: int | None = None
-    seen: int | None = None
+    previous_ago: int | None = None
 
     def answer(self) -> dict[str, Any]:
-        """The session's. Raises gdb.GdbError."""
+        """Return the session's answer. Raises gdb.GdbError."""
         found: dict[str, Any] = tracer().request(
-            "who_wrote", context=tracer().context(), below=self.below, **self.place.asked
+            "who_wrote", context=tracer().context(), below=self.below, **self.storage.request
         )
         return found
 
-    def before(self, found: dict[str, Any]) -> Asked:
-        """The question for the writer before. *found*: the answer. Raises gdb.GdbError if there is none."""
+    def before(self, found: dict[str, Any]) -> Query:
+        """Return the question for the writer before that of the answer *found*. Raises gdb.GdbError without one."""
         if found["writer"] is None:
-            raise gdb.GdbError(f"{COMMAND}: -before: nobody wrote {self.place.text} before.")
-        return self._replace(below=found["below"], seen=found["writer"]["ago"])
+            raise gdb.GdbError(f"{COMMAND}: -before: nothing wrote {self.storage.text} before.")
+        return self._replace(below=found["below"], previous_ago=found["writer"]["ago"])
 
 
-def written_to(text: str, word: str | None) -> list[str] | int:
-    """What may end a question for a writer: registers behind a $, else what gdb completes in expressions."""
+def complete_storage(text: str, word: str | None) -> list[str] | int:
+    """Complete the name of a register after a $, and else what gdb completes in expressions."""
     if text.rpartition(" ")[2].startswith("$"):
         return completion.words(text, word, [f"${name}" for name in _registers()])
     return gdb.COMPLETE_EXPRESSION
 
 
-def where_it_was_written(text: str) -> dict[str, Any]:
-    """For `trace goto -wrote TEXT`: the writer runs next there; of what is no instruction, what ran before it.
+def goto_params(text: str) -> dict[str, Any]:
+    """Return the parameters of the request for `trace goto -wrote TEXT`. Raises gdb.GdbError.
 
-    Raises gdb.GdbError.
+    At the destination the writer runs next; if the writer is not an instruction, the instruction before it.
     """
     command = "trace goto -wrote"
-    asked = Asked(expressions.place(command, _checked(text, command)))
+    asked = Query(expressions.storage(command, _check_text(text, command)))
     found = asked.answer()
     writer = found["writer"]
     if writer is None:
         raise gdb.GdbError(" ".join(found["none"]))
     number = writer["number"]
-    if number is None:  # nothing ran behind it
+    if number is None:  # nothing ran after it
         return {"to": "end"}
     if writer["kind"] == "instruction":
         return {"number": number}
@@ -248,7 +252,7 @@ def where_it_was_written(text: str) -> dict[str, Any]:
     return {"number": number - 1}
 
 
-def _checked(text: str, command: str = COMMAND) -> str:
+def _check_text(text: str, command: str = COMMAND) -> str:
     if not text:
         raise gdb.GdbError(f"{command}: what? $REGISTER, EXPRESSION or ADDRESS. See `help {COMMAND}`.")
     if re.match(r"--?[A-Za-z]", text) and OPTIONS.option(text.split()[0]) is not None:
@@ -256,8 +260,10 @@ def _checked(text: str, command: str = COMMAND) -> str:
     return text
 
 
-def _typed() -> str | None:
-    """The last command the user typed, with its number: the same when Enter repeated it. None: gdb keeps none."""
+def _last_command() -> str | None:
+    """Return the last command in gdb's list of commands, with its number, which is the same when Enter repeated it;
+    None if gdb keeps none.
+    """
     lines = gdb.execute("show commands", to_string=True).splitlines()
     return lines[-1] if lines else None
 
@@ -271,18 +277,18 @@ def _registers() -> list[str]:
     return [*names, *(f"x{n}" for n in range(32))]
 
 
-def _ways(writer: dict[str, Any] | None, interactive: bool) -> list[str]:
-    """How to go on from here."""
+def _hints(writer: dict[str, Any] | None, interactive: bool) -> list[str]:
+    """Return the line that says what the user can do next."""
     if writer is None:
         return []
     goes = "`trace goto {}` goes" if position.is_available() else "`trace history {}` shows what ran from"
-    number, ways = writer["number"], []
+    number, hints = writer["number"], []
     if number is not None and writer["kind"] == "instruction":
-        ways.append(f"{goes.format(number)} there")
+        hints.append(f"{goes.format(number)} there")
     elif number is not None:
-        ways.append(f"{goes.format(number)} {'to ' if position.is_available() else ''}the instruction after it")
+        hints.append(f"{goes.format(number)} {'to ' if position.is_available() else ''}the instruction after it")
     before = "Enter" if interactive else f"`{COMMAND} -before`"
-    return ["; ".join([*ways, f"{before} shows who wrote it before that"]) + "."]
+    return ["; ".join([*hints, f"{before} shows who wrote it before that"]) + "."]
 
 
 COMMANDS = (WhoWrote,)

@@ -138,63 +138,64 @@ def info(given: Arguments) -> Fields:
 
 def start(given: Arguments) -> Fields:
     """Start tracing, with the options of `trace start`."""
-    return _said(" ".join(["trace start", *(word[1:] if word.startswith("--") else word for word in given.words)]))
+    words = (word[1:] if word.startswith("--") else word for word in given.words)
+    return _run_command(" ".join(["trace start", *words]))
 
 
 def stop(given: Arguments) -> Fields:
-    return _said("trace stop")
+    return _run_command("trace stop")
 
 
 def status(given: Arguments) -> Fields:
     found = tracer().request("status", context=tracer().context())
-    tracer().told = None
+    tracer().reported = None
     return _with_messages(found.get("state", {}), found["lines"])
 
 
-def told(given: Arguments) -> Fields:
+def reported_state(given: Arguments) -> Fields:
     """What commands have told of the trace since this was asked last, without asking the target, and notes."""
-    state, tracer().told = tracer().told, None
+    state, tracer().reported = tracer().reported, None
     return _with_messages({} if state is None else {"told": state}, mode.prompt_lines())
 
 
 def history(given: Arguments) -> Fields:
     """Instructions that ran."""
-    found = _page(given, what="history")
-    return _answer(found, "history", Rows(given.options["opcodes"]).history)
+    found = _request_page(given, what="history")
+    return _list_fields(found, "history", Rows(given.options["opcodes"]).history)
 
 
 def events(given: Arguments) -> Fields:
     """What happened between the instructions."""
-    return _answer(_page(given, what="events", kinds=given.options["kind"]), "events", Rows().found)
+    return _list_fields(_request_page(given, what="events", kinds=given.options["kind"]), "events", Rows().found)
 
 
 def gaps(given: Arguments) -> Fields:
     """Where the history is not complete."""
-    return _answer(_page(given, what="gaps"), "gaps", Rows().found)
+    return _list_fields(_request_page(given, what="gaps"), "gaps", Rows().found)
 
 
 def find(given: Arguments) -> Fields:
     """When a function was entered or an instruction ran."""
-    wanted = commands_find.wanted(" ".join(given.words), "-rvtrace-find")
-    found = _page(given, what="executions", **position.present_pc(settings.hart()), **wanted)
+    wanted = commands_find.parse_location(" ".join(given.words), "-rvtrace-find")
+    found = _request_page(given, what="executions", **position.present_pc(settings.hart()), **wanted)
     comes = {"comes": 1} if found["comes"] else {}
-    return {**_answer(found, "executions", Rows().found), **comes}
+    return {**_list_fields(found, "executions", Rows().found), **comes}
 
 
 def functions(given: Arguments) -> Fields:
     """The functions that ran."""
-    return _answer(_page(given, what="functions"), "functions", Rows().functions)
+    return _list_fields(_request_page(given, what="functions"), "functions", Rows().functions)
 
 
 def calls(given: Arguments) -> Fields:
     """Who called whom, as lines of a tree."""
-    return _answer(_page(given, what="calls", depth=given.options["depth"]), "calls", Rows().calls)
+    return _list_fields(_request_page(given, what="calls", depth=given.options["depth"]), "calls", Rows().calls)
 
 
-def wrote(given: Arguments) -> Fields:
+def who_wrote_last(given: Arguments) -> Fields:
     """Who wrote a register or memory last."""
-    place = expressions.place("-rvtrace-who-wrote", " ".join(given.words))
-    found = who_wrote.Asked(place, given.options["below"]).answer()
+    place = expressions.storage("-rvtrace-who-wrote", " ".join(given.words))
+    found = who_wrote.Query(place, given.options["below"]).answer()
     fields: Fields = {"hart": found["hart"]}
     writer = found["writer"]
     if writer is None:
@@ -212,15 +213,15 @@ def open_file(given: Arguments) -> Fields:
 
 def goto(given: Arguments) -> Fields:
     """Go to a place in the past."""
-    return _gone(commands_goto.goto(" ".join(given.words)), given)
+    return _moved(commands_goto.goto(" ".join(given.words)), given)
 
 
 def live(given: Arguments) -> Fields:
     """Return to the present."""
-    return _gone(commands_goto.live(), given)
+    return _moved(commands_goto.live(), given)
 
 
-def where(given: Arguments) -> Fields:
+def gdb_position(given: Arguments) -> Fields:
     """Whether this is the present or the past, and where in it; of the selected thread.
 
     *reverse*: gdb is connected through rvtrace, so that it can go back.
@@ -235,7 +236,7 @@ def where(given: Arguments) -> Fields:
     number = position.number()
     if number is None:
         return {"state": "live", **of}
-    length = _page(Arguments({"begin": None, "count": 0}, []), what="history")["length"]
+    length = _request_page(Arguments({"begin": None, "count": 0}, []), what="history")["length"]
     return {"state": "past", "number": number, "length": length, **of}
 
 
@@ -244,23 +245,23 @@ TABLE = (
     Command("start", start, raw=True),
     Command("stop", stop),
     Command("status", status),
-    Command("told", told),
+    Command("told", reported_state),
     Command("history", history, (*PAGE, Option("opcodes", "flag"))),
     Command("events", events, (*PAGE, Option("kind", "texts"))),
     Command("gaps", gaps, PAGE),
     Command("find", find, PAGE, "LOCATION"),
     Command("functions", functions, PAGE),
     Command("calls", calls, (*PAGE, Option("depth", "number", 0))),
-    Command("who-wrote", wrote, (Option("below", "number", least=1),), "EXPRESSION"),
+    Command("who-wrote", who_wrote_last, (Option("below", "number", least=1),), "EXPRESSION"),
     Command("save", save, (), "FILE"),
     Command("open", open_file, (), "FILE"),
     Command("goto", goto, (), "PLACE"),
     Command("live", live),
-    Command("position", where),
+    Command("position", gdb_position),
 )
 
 
-def define() -> None:
+def define_commands() -> None:
     """Define the commands, where this gdb can have any in Python."""
     if not hasattr(gdb, "MICommand"):  # gdb < 12
         return
@@ -279,14 +280,14 @@ def define() -> None:
         Defined(command)
 
 
-def _page(given: Arguments, **asked: Any) -> dict[str, Any]:
+def _request_page(given: Arguments, **asked: Any) -> dict[str, Any]:
     """A part of a list of the session."""
     begin, count = given.options["begin"], given.options["count"]
     found: dict[str, Any] = tracer().request("page", context=tracer().context(), begin=begin, count=count, **asked)
     return found
 
 
-def _answer(found: dict[str, Any], name: str, tuples: Callable[[list[list[Any]]], list[Fields]]) -> Fields:
+def _list_fields(found: dict[str, Any], name: str, tuples: Callable[[list[list[Any]]], list[Fields]]) -> Fields:
     """How long the list is, and the part of it that was asked for; whether there was older trace."""
     fields = {"length": found["length"], "begin": found["begin"], "hart": found["hart"], name: tuples(found["rows"])}
     if found["overwritten"]:
@@ -298,16 +299,16 @@ def _with_messages(fields: Fields, lines: list[str]) -> Fields:
     return {**fields, "messages": lines} if lines else fields
 
 
-def _gone(found: dict[str, Any], given: Arguments) -> Fields:
+def _moved(found: dict[str, Any], given: Arguments) -> Fields:
     """The result when there was nowhere to go; else gdb is on its way: it answers ^running by itself, and *stopped."""
     if not found["moves"]:
-        return _with_messages(where(given), found["lines"])
+        return _with_messages(gdb_position(given), found["lines"])
     for line in found["lines"]:
         print_line(line)
     return {}
 
 
-def _said(command: str) -> Fields:
+def _run_command(command: str) -> Fields:
     """What a `trace` command does, and says."""
     return _with_messages({}, gdb.execute(command, to_string=True).splitlines())
 
@@ -316,5 +317,5 @@ def _file(given: Arguments) -> str:
     return os.path.abspath(os.path.expanduser(" ".join(given.words)))
 
 
-COMMANDS: tuple[Callable[[], object], ...] = (define,)
+COMMANDS: tuple[Callable[[], object], ...] = (define_commands,)
 """What is called when rvtrace is loaded, in order."""

@@ -32,7 +32,7 @@ class Rows:
     def history(self, rows: list[list[Any]]) -> list[Fields]:
         """Instructions and gaps: rows of `session.queries.rows`."""
         with listing.readable_code():
-            self._texts.learn({pc: bytes.fromhex(more[0]) for _, pc, *more in rows if pc is not None and more})
+            self._texts.add_codes({pc: bytes.fromhex(more[0]) for _, pc, *more in rows if pc is not None and more})
             return [{"number": row[0], "gap": row[2]} if row[1] is None else self._instruction(*row) for row in rows]
 
     def found(self, rows: list[list[Any]]) -> list[Fields]:
@@ -47,9 +47,9 @@ class Rows:
         """The lines of the tree of calls: rows of `session.queries.functions`."""
         return [self._call(*row) for row in rows]
 
-    def writer(self, place: expressions.Place, found: dict[str, Any]) -> Fields:
+    def writer(self, place: expressions.Storage, found: dict[str, Any]) -> Fields:
         """Who wrote *place*: the answer to `who_wrote`."""
-        writer, changed = found["writer"], who_wrote.change(place, found["writer"])
+        writer, changed = found["writer"], who_wrote.change_of(place, found["writer"])
         told = {"what": changed.name, "old": changed.old, "new": changed.new, "group": writer["group"]}
         fields: Fields = {"kind": writer["kind"], **told, "ago": writer["ago"], "below": found["below"]}
         row = writer["row"]
@@ -68,7 +68,7 @@ class Rows:
     def _instruction(self, number: int, pc: int, code: str = "", name: str | None = None, offset: int = 0) -> Fields:
         fields = {"number": number, **(self._known(pc, name, offset) if code else self._known(pc))}
         try:
-            text = self._texts.of(pc, bytes.fromhex(code)) if code else self._texts.at(pc)
+            text = self._texts.of_code(pc, bytes.fromhex(code)) if code else self._texts.at(pc)
         except gdb.error as error:  # gdb.MemoryError included
             return {**fields, "error": str(error).partition("\n")[0]}
         if self._opcodes:
@@ -111,7 +111,7 @@ class Rows:
     def _named(self, pc: int, name: str | None) -> Fields:
         """A function that is called *name*, None: gdb knows, by its debug information first."""
         fields = {**self._known(pc, name)} if name is not None else {**self._known(pc)}
-        symbol = listing.symbol_at(pc) if name is None else None
+        symbol = listing.function_symbol(pc) if name is None else None
         if symbol is not None:
             fields["func"] = symbol.print_name
         fields.pop("offset", None)

@@ -267,7 +267,7 @@ def _update_state() -> None:
     note_connection()
     before, _is_past = _is_past, position.number() is not None
     if not _is_past:
-        unwinder.forget()
+        unwinder.clear_cache()
         restore_settings()
         if before:
             _flush_registers()

@@ -85,7 +85,7 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
         super().__init__(NAME)
         self._frames: dict[_FrameKey, tuple[_Stack, int]] = {}
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Drop the frames found so far: the history or its numbering has changed."""
         self._frames.clear()
 
@@ -211,9 +211,9 @@ def register() -> None:
     gdb.frame_filters[NAME] = BacktraceFilter()
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Drop the frames found so far: the history or its numbering has changed."""
-    unwinder.forget()
+    unwinder.clear_cache()
 
 
 COMMANDS = (register,)

@@ -78,7 +78,7 @@ def look(most: int | None, *, anew: bool = False) -> State:
     running = thread is not None and thread.is_running()
     context = tracer().context()
     found = tracer().request("glance", context=context, most=None if running else most, anew=anew or None)
-    mark = listing.mark(found["hart"])
+    mark = listing.current_mark(found["hart"])
     selected = None if mark.number is None else position.selected_number()
     return State(**found, running=running, number=mark.number, selected=selected, pc=mark.pc)
 
