@@ -1,13 +1,13 @@
-"""How the session reaches the CSRs of a hart: the way (`set trace ctr-access`), and gdb's own part in it.
+"""The session's access to the CSRs of a hart: the access method (`set trace ctr-access`), and gdb's part in it.
 
-In the middle of a request the session asks gdb for what only gdb can do:
+In the middle of a request the session requests from gdb what only gdb can do:
 
     {"do": "packets", "packets": ["p96f", ...], "stop": true}        the replies; stop: end with the first refusal
-    {"do": "registers", "accesses": [[["sctrctl", ...], 3], ...]}    {"xlen", "answers"}: values, 0, or why not
-    {"do": "monitor", "command": "..."}                              what it prints
+    {"do": "registers", "accesses": [[["sctrctl", ...], 3], ...]}    {"xlen", "answers"}: values, 0, or an error text
+    {"do": "monitor", "command": "..."}                              its output
 
-Each question has *hart*, whose thread is meant (null: the selected thread), and *connection*, the number of gdb's
-connection to the target (null: any).
+Each need also has *hart*, whose thread is selected for it (null: the selected thread), and *connection*, the number of
+gdb's connection to the target (null: any).
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ _NO_TARGET = "gdb has no target whose registers could be reached: connect it fir
 
 
 class Refused(Exception):
-    """What is needed cannot be done. *kind*: the session's class for it."""
+    """The session's need cannot be met. *kind*: the class of the error in the session."""
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
         self.kind = kind
 
 
-# Which way
+# Access method
 
 
-def way(wish: str | None = None) -> dict[str, Any] | None:
-    """The parameter *access* of a request, None: there is no target. *wish*: auto, openocd, packets, named
-    or usb."""
-    wish = wish or settings.ctr_access()
+def access_params(method: str | None = None) -> dict[str, Any] | None:
+    """Return the parameter *access* of a request; None if there is no target.
+
+    *method*: auto, openocd, packets, named or usb; None: as set by the user.
+    """
+    method = method or settings.ctr_access()
     host, port = settings.openocd()
-    found = _way(wish, asked_for=host is not None or port is not None)
+    found = _access_method(method, is_set=host is not None or port is not None)
     if found is None:
         return None
     if found["way"] == "openocd":
@@ -49,53 +51,55 @@ def way(wish: str | None = None) -> dict[str, Any] | None:
     return {**found, "version": settings.ctr_version(), "connection": number}
 
 
-def _way(wish: str, *, asked_for: bool) -> dict[str, Any] | None:
-    """*asked_for*: it was set where OpenOCD is. OpenOCD does not say where its Tcl server listens; but it is behind
-    gdb's connection, too. Whether there is a USB adapter the session knows.
+def _access_method(method: str, *, is_set: bool) -> dict[str, Any] | None:
+    """Return the access method. *is_set*: whether the user has set the address of OpenOCD's Tcl server.
+
+    OpenOCD does not report where its Tcl server listens, but it can also be reached by gdb's `monitor`. The session
+    decides whether there is a USB adapter.
     """
-    if wish == "usb":
+    if method == "usb":
         return {"way": "usb"}
     connected = gdb.selected_thread() is not None
-    if wish in ("auto", "openocd") and asked_for:
+    if method in ("auto", "openocd") and is_set:
         return {"way": "openocd"}
     if not connected:
-        return {"way": wish} if wish in ("openocd", "auto") else None
+        return {"way": method} if method in ("openocd", "auto") else None
     openocd = _is_openocd()
-    if wish == "openocd":
+    if method == "openocd":
         return {"way": "monitor" if openocd else "openocd"}
-    if wish == "auto" and openocd:
+    if method == "auto" and openocd:
         return {"way": "monitor"}
-    if wish == "named" or (wish == "auto" and not _sends_packets()):
+    if method == "named" or (method == "auto" and not _sends_packets()):
         return {"way": "named", "openocd": openocd}
     return {"way": "packets", "openocd": openocd}
 
 
 def _is_openocd() -> bool:
-    """Whether it is OpenOCD that gdb is connected to; while the target runs it cannot be asked."""
+    """Whether gdb is connected to OpenOCD; False also while the target runs, when gdb cannot find out."""
     with defer_interrupt(), contextlib.suppress(gdb.error):
         return "Open On-Chip Debugger" in gdb.execute("monitor version", to_string=True)
     return False
 
 
 def connection() -> int | None:
-    """The number of the connection to the target (gdb 11 and later): no two have the same."""
+    """Return the unique number of gdb's connection to the target (gdb 11 and later)."""
     return getattr(gdb.selected_inferior(), "connection_num", None)
 
 
 def _sends_packets() -> bool:
-    """gdb 12 and later, connected to a stub."""
+    """Whether gdb can send packets: gdb 12 and later, connected to a stub."""
     return hasattr(getattr(gdb.selected_inferior(), "connection", None), "send_packet")
 
 
-# What the session needs
+# Needs of the session
 
 
 def answer(need: dict[str, Any]) -> dict[str, Any]:
-    """The answer to the session: {"result"} or {"error"}."""
+    """Do what the session needs, and return {"result"} or {"error"}."""
     try:
         with _thread(need.get("hart")):
             _check_connection(need.get("connection"))
-            return {"result": _DONE[need["do"]](need)}
+            return {"result": _ACTIONS[need["do"]](need)}
     except Refused as error:
         return {"error": {"message": str(error), "kind": error.kind}}
     except (gdb.error, RuntimeError, ValueError, KeyError) as error:
@@ -110,21 +114,24 @@ def _check_connection(wanted: int | None) -> None:
         )  # fmt: skip
 
 
-def forget() -> None:
-    """Registers have changed behind gdb's back: it is to read them anew. The selected frame stays."""
-    with defer_interrupt(), contextlib.suppress(gdb.error), _frame_kept():
+def flush_registers() -> None:
+    """Let gdb read all registers again, after they were changed without gdb. The selected frame stays selected."""
+    with defer_interrupt(), contextlib.suppress(gdb.error), _selected_frame_kept():
         gdb.execute("maintenance flush register-cache", to_string=True)
 
 
 def _packets(need: dict[str, Any]) -> list[str]:
-    """A packet goes to the thread that the stub takes for the current one: reading pc makes it the selected one."""
+    """Return the replies to packets.
+
+    A packet goes to the stub's current thread: gdb reads pc before, which makes that the selected thread.
+    """
     if len(_threads()) > 1:
-        forget()
+        flush_registers()
         gdb.newest_frame().read_register("pc")
     connection: Any = gdb.selected_inferior().connection
     if not hasattr(connection, "send_packet"):
         raise Refused(
-            "this gdb sends no packets of ours, or has no stub to send them to: `set trace ctr-access named`", "NoWay"
+            "this gdb cannot send packets for rvtrace, or has no stub: `set trace ctr-access named`", "NoWay"
         )
     replies: list[str] = []
     for packet in need["packets"]:
@@ -143,8 +150,11 @@ def _monitor(need: dict[str, Any]) -> str:
 
 
 def _registers(need: dict[str, Any]) -> dict[str, Any]:
-    """gdb takes the name of a register that there is not for a variable of its own, so that is looked up first."""
-    with _frame_kept():
+    """Read and write registers by name.
+
+    The names are looked up first: gdb takes the name of a register that does not exist for a convenience variable.
+    """
+    with _selected_frame_kept():
         frame = gdb.newest_frame()
         names = {register.name for register in frame.architecture().registers()}
         xlen = 8 * frame.read_register("pc").type.sizeof
@@ -161,14 +171,14 @@ def _access(name: str, value: int | None, xlen: int) -> Any:
     try:
         if value is None:
             return int(gdb.newest_frame().read_register(name)) & ((1 << xlen) - 1)
-        # After it gdb reads all registers anew (value_assign in its valops.c), so also what this one shows or hides.
+        # After it gdb reads all registers again (value_assign in its valops.c), also those that this one maps.
         gdb.execute(f"with language c -- set var ${name} = {value:#x}", to_string=True)
     except (gdb.error, ValueError) as error:
         return f"gdb: {error}"
     return 0
 
 
-_DONE = {"packets": _packets, "monitor": _monitor, "registers": _registers}
+_ACTIONS = {"packets": _packets, "monitor": _monitor, "registers": _registers}
 
 
 # Threads and frames
@@ -176,17 +186,17 @@ _DONE = {"packets": _packets, "monitor": _monitor, "registers": _registers}
 
 @contextlib.contextmanager
 def _thread(hart: int | None) -> Iterator[None]:
-    """The thread that is *hart* is selected, and stands still; afterwards the one the user has selected is again."""
+    """Select the thread of *hart*, which must be halted, within this context; then the user's thread again."""
     selected = gdb.selected_thread()
     if selected is None or not selected.is_valid():
         raise Refused(_NO_TARGET, "NoWay")
-    wanted = selected if hart is None else _of_hart(hart, selected)
+    wanted = selected if hart is None else _hart_thread(hart, selected)
     if wanted.is_running():
         raise Refused("it runs", "HartRuns")
     if wanted.ptid == selected.ptid:
         yield
         return
-    with _frame_kept():
+    with _selected_frame_kept():
         wanted.switch()
         try:
             yield
@@ -194,8 +204,11 @@ def _thread(hart: int | None) -> Iterator[None]:
             selected.switch()
 
 
-def _of_hart(hart: int, selected: gdb.InferiorThread) -> gdb.InferiorThread:
-    """OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0; where there is one thread, it is it."""
+def _hart_thread(hart: int, selected: gdb.InferiorThread) -> gdb.InferiorThread:
+    """Return the thread of a hart. OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0.
+
+    A single thread stands for any hart. Raises Refused.
+    """
     threads = _threads() or (selected,)
     for thread in (selected, *threads):
         if thread.ptid[1] - 1 == hart:
@@ -206,7 +219,7 @@ def _of_hart(hart: int, selected: gdb.InferiorThread) -> gdb.InferiorThread:
 
 
 def _threads() -> tuple[gdb.InferiorThread, ...]:
-    """Those there are; while all of them run, gdb does not look which."""
+    """Return all threads; none if gdb cannot list them because all of them run."""
     try:
         return tuple(gdb.selected_inferior().threads())
     except gdb.error:
@@ -214,8 +227,8 @@ def _threads() -> tuple[gdb.InferiorThread, ...]:
 
 
 @contextlib.contextmanager
-def _frame_kept() -> Iterator[None]:
-    """Afterwards the frame is selected that is now."""
+def _selected_frame_kept() -> Iterator[None]:
+    """Select the current frame again at the end of this context."""
     level = 0
     with contextlib.suppress(gdb.error):
         level = _level(gdb.selected_frame())

@@ -1,10 +1,10 @@
-"""How progress is drawn: one line of a terminal that is rewritten, the same in gdb, the console, and all commands.
+"""Progress as one line of a terminal that is rewritten, the same in gdb, the console, and all commands.
 
     reading trace |████████▌           |  43%  28.0/64.0 KiB  9.6 KiB/s  0:03 left
 
-A label may end with a unit in brackets, "disassembling (instructions)"; without one, bytes are counted. (ms) is shown
-as seconds, (parts) as a share only. Where there is nothing to count, done is 0 and total is None. This module runs with
-and without gdb.
+A label may end with a unit in brackets, "disassembling (instructions)"; without one, the unit is bytes. (ms) is shown
+as seconds, (parts) as a percentage only. For work that cannot be counted, done is 0 and total is None. This module runs
+with and without gdb.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from collections.abc import Mapping
 from typing import Callable
 
 SOON = 0.5
-"""Seconds: what is done sooner is not worth a line."""
+"""Seconds of work before anything is drawn."""
 PAUSE = 0.1  # seconds between two drawings
 WIDE, NARROW = 24, 6  # columns of a bar
 CLEAR = "\r\033[K"
 _UNIT = re.compile(r"(.*) \(([a-z]+)\)")
-_UNTOLD = ("ms", "parts")  # units nobody wants to know the rate of
+_WITHOUT_RATE = ("ms", "parts")  # units whose rate is not shown
 _PARTS = " ▏▎▍▌▋▊▉"
-_LONGEST = 360000.0  # seconds: what takes longer, nobody can say how long
-_STEADY = 0.3  # how much the newest pace counts, of 1
+_LONGEST = 360000.0  # seconds: longer estimates are not shown
+_STEADY = 0.3  # the weight of the newest rate in the average
 _REFLOWING = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "ALACRITTY_WINDOW_ID")
-"""Variables of terminals that break a line anew when they become narrower."""
+"""Environment variables of terminals that reflow lines when they become narrower."""
 
 
 class Bar:
-    """What was reported of long work. *clock* gives seconds."""
+    """The progress of long work as text. *clock* returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -44,7 +44,7 @@ class Bar:
         self._pace: float | None = None
 
     def report(self, label: str, done: int, total: int | None = None) -> None:
-        """*done* of *total*, see above."""
+        """Note that *done* of *total* is done; *label* names the work and the unit, see the module."""
         now = self._clock()
         if label != self._label or done < self._done:
             found = _UNIT.fullmatch(label)
@@ -65,30 +65,30 @@ class Bar:
 
     @property
     def plain(self) -> str:
-        """For a program to read."""
+        """The progress as a program reads it: `label: done/total`."""
         return f"{self._label}: {self._done}" + ("" if self._total is None else f"/{self._total}")
 
     def text(self, columns: int, ascii_only: bool = False) -> str:
-        """As it looks now, in at most so many columns: what does not fit is left out, the least important first."""
+        """Return the bar in at most *columns* columns. What does not fit is left out, the least important first."""
         share = min(self._done / self._total, 1.0) if self._total else None
         percent = "" if share is None else f"{int(100 * share):3d}%"
         pace, left = self._rate(), self._left()
         parts = [percent, self._amount(), pace, left]
-        for kept in (parts, [percent, parts[1], left], [percent, left], [percent]):
-            behind = "  ".join(part for part in kept if part)
-            room = columns - len(self._title) - len(behind) - 4
+        for shown in (parts, [percent, parts[1], left], [percent, left], [percent]):
+            suffix = "  ".join(part for part in shown if part)
+            room = columns - len(self._title) - len(suffix) - 4
             if share is not None and room >= NARROW:
                 bar = drawn(share, min(room, WIDE), ascii_only)
-                return f"{self._title} |{bar}| {behind}"
+                return f"{self._title} |{bar}| {suffix}"
             if share is None and room >= -2:
-                return f"{self._title}  {behind}" if behind else self._title
+                return f"{self._title}  {suffix}" if suffix else self._title
         title = _cut(self._title, columns - len(percent) - 1, ascii_only)
         return (f"{title} {percent}" if percent else title)[: max(columns, 0)]
 
     def _rate(self) -> str:
-        """How many in a second."""
+        """Return the rate per second as text."""
         pace = self._speed()
-        return f"{_number(pace, self._unit)}/s" if pace and self._unit not in _UNTOLD else ""
+        return f"{_number(pace, self._unit)}/s" if pace and self._unit not in _WITHOUT_RATE else ""
 
     def _speed(self) -> float | None:
         taken = self._clock() - self._since
@@ -97,7 +97,7 @@ class Bar:
         return (self._done - self._first) / taken if taken >= SOON else None
 
     def _left(self) -> str:
-        """Seconds up to the end; how many it were so far, where the end is not known."""
+        """Return the time left, or the time so far if the end is not known."""
         taken, speed = self._clock() - self._since, self._speed()
         if not self._total:
             return _time(taken)
@@ -120,10 +120,10 @@ class Bar:
 
 
 class BarLine:
-    """A bar on a terminal: call it with (label, done, total), `tick` it while nothing is reported, `clear` it.
+    """A progress bar on a terminal: call it with (label, done, total), and `tick` while nothing is reported.
 
-    *terminal*: a file descriptor; nothing is drawn if it is not one of a terminal that can, and belongs to this process
-    at the moment.
+    *terminal*: a file descriptor; nothing is drawn unless it is a terminal that can rewrite a line, and this process is
+    in its foreground.
     """
 
     def __init__(
@@ -136,8 +136,8 @@ class BarLine:
         self._bar = Bar(clock)
         self._since: float | None = None
         self._next = 0.0
-        self._columns = 0  # that the line on the screen takes
-        self._away = False  # until something is reported
+        self._columns = 0  # of the line on the screen
+        self._cleared = False  # until something is reported
         self.soon = SOON
         """Seconds of work before anything is drawn."""
 
@@ -147,8 +147,8 @@ class BarLine:
         return self._able
 
     def begin(self, label: str = "") -> None:
-        """Work begins now; *label*: what is shown until it reports something."""
-        self._since, self._next, self._away = self._clock(), 0.0, False
+        """Start new work; *label* is shown until progress is reported."""
+        self._since, self._next, self._cleared = self._clock(), 0.0, False
         self._bar = Bar(self._clock)
         if label:
             self._bar.report(label, 0)
@@ -158,16 +158,16 @@ class BarLine:
         self.tick()
 
     def note(self, label: str, done: int, total: int | None = None) -> None:
-        """As calling it, but `tick` draws it."""
+        """Note progress, which the next `tick` draws."""
         if self._since is None:
             self._since = self._clock()
-        self._away = False
+        self._cleared = False
         self._bar.report(label, done, total)
 
     def tick(self) -> None:
-        """Draw, if it is time to."""
+        """Draw the bar if it is due."""
         now = self._clock()
-        if self._away or self._since is None or not self._bar.reported:
+        if self._cleared or self._since is None or not self._bar.reported:
             return
         if now >= max(self._next, self._since + self.soon):
             self._next = now + PAUSE
@@ -182,19 +182,19 @@ class BarLine:
         self._write(gone + text)
 
     def clear(self) -> None:
-        """Take the line away; it comes back with what is reported next."""
-        self._away = True
+        """Erase the line; the next report draws it again."""
+        self._cleared = True
         if self._columns:
             self._write(self._gone(_columns(self._terminal)))
             self._columns = 0
 
     def end(self) -> None:
-        """The work is done."""
+        """Erase the line: the work is done."""
         self.clear()
         self._since = None
 
     def _gone(self, columns: int) -> str:
-        """What takes away the line that is there, also if the terminal has broken it into several."""
+        """Return the control sequence that erases the line, even if the terminal has reflowed it into several."""
         rows = (self._columns - 1) // columns if self._reflows and self._columns > columns else 0
         return f"\r\033[{rows}A\033[J" if rows else CLEAR
 
@@ -203,12 +203,12 @@ class BarLine:
         try:
             while data:
                 data = data[os.write(self._terminal, data) :]
-        except OSError:  # it has gone
+        except OSError:  # the terminal is closed
             self._able = False
 
 
 def drawn(share: float, columns: int, ascii_only: bool = False) -> str:
-    """So much of a bar, without its ends."""
+    """Return a bar filled by *share* (0 to 1), *columns* wide, without its ends."""
     if ascii_only:
         return ("#" * int(share * columns)).ljust(columns)
     whole, part = divmod(int(8 * share * columns), 8)
@@ -216,9 +216,9 @@ def drawn(share: float, columns: int, ascii_only: bool = False) -> str:
 
 
 def speaks_utf8(environ: Mapping[str, str]) -> bool:
-    """Whether the user's terminal does, by the locale.
+    """Whether the user's terminal uses UTF-8, according to the locale.
 
-    Python itself sets LC_CTYPE to C.UTF-8 where there is no locale (PEP 538): that says nothing of the terminal.
+    Python itself sets LC_CTYPE to C.UTF-8 if there is no locale (PEP 538), which says nothing about the terminal.
     """
     language = environ.get("LANG", "")
     kind = environ.get("LC_CTYPE", "")
@@ -233,7 +233,7 @@ def _number(value: float, unit: str, named: bool = False) -> str:
 
 
 def _scale(value: float, unit: str) -> tuple[int, str]:
-    """By what a number is divided to be short, and what stands behind it then."""
+    """Return the divisor that makes a number short, and the name of the resulting unit."""
     if unit == "ms":
         return 1000, "s"
     step, names = (1000, ("", "k", "M", "G")) if unit else (1024, ("bytes", "KiB", "MiB", "GiB"))
@@ -248,7 +248,7 @@ def _word(unit: str) -> str:
 
 
 def _time(seconds: float) -> str:
-    """9:05, or 1:00:00."""
+    """Return a time as 9:05 or 1:00:00."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
@@ -273,7 +273,7 @@ def _columns(terminal: int) -> int:
 
 
 def _in_foreground(terminal: int) -> bool:
-    """Whether what is drawn now is of this process: a shell has put it in the background otherwise."""
+    """Whether this process is in the terminal's foreground: a shell may have put it in the background."""
     with contextlib.suppress(OSError, AttributeError):
         return os.tcgetpgrp(terminal) == os.getpgrp()
-    return True  # not the terminal that controls this process
+    return True  # not the controlling terminal of this process

@@ -1,7 +1,7 @@
-"""`set trace ...` and `show trace ...`: where the trace components and OpenOCD are.
+"""`set trace ...` and `show trace ...`: the addresses of the trace components and of OpenOCD, and other settings.
 
-One table has all settings. Each entry becomes a gdb parameter; the ones that are set travel to the session, where they
-override the target description.
+One table has all settings. Each entry becomes a gdb parameter; the ones that are set are sent to the session, where
+they override the target description.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import gdb
 
 
 class Setting(NamedTuple):
-    """A parameter: its name after `set trace`, what kind of value, the session's name for it, and its documentation.
+    """A parameter: its name after `set trace`, the kind of its value, the session's name for it, and its documentation.
 
-    *choices*: of a "choice", the first one unless it is set.
+    *choices*: the values of a "choice"; the first one is the default.
     """
 
     name: str
@@ -73,7 +73,7 @@ _MOST = {"port": 65535, "number": (1 << 63) - 1}
 
 
 def _parse(setting: Setting, text: str) -> Any:
-    """The value of a setting; an empty text unsets it. Raises gdb.GdbError with one line."""
+    """Return the value of a setting; an empty text unsets it. Raises gdb.GdbError, one line."""
     if not text or setting.kind in ("file", "text", "choice"):
         return text or None
     try:
@@ -138,7 +138,7 @@ def register() -> None:
 
 
 def target_settings() -> tuple[str | None, dict[str, Any]]:
-    """(target description file, overrides that are set)."""
+    """Return (target description file, overrides of the description that are set)."""
     values = {parameter.setting.key: parameter.parsed for parameter in _parameters if parameter.parsed is not None}
     for key in _NOT_OF_THE_TARGET:
         values.pop(key, None)
@@ -146,24 +146,24 @@ def target_settings() -> tuple[str | None, dict[str, Any]]:
 
 
 def hart() -> int | None:
-    """The hart that was set."""
+    """Return the hart that was set, None if none was."""
     value: int | None = _value("hart")
     return value
 
 
 def ctr_access() -> str:
-    """How the CSRs of Control Transfer Records are to be reached: auto, openocd, packets, named or usb."""
+    """Return how to access the CSRs of Control Transfer Records: auto, openocd, packets, named or usb."""
     return str(_value("ctr_access"))
 
 
 def ctr_version() -> str | None:
-    """The version of Control Transfer Records that was set, None: what the hart has."""
+    """Return the version of Control Transfer Records that was set, None: the one that the hart has."""
     version = str(_value("ctr_version"))
     return None if version == "auto" else version
 
 
 def openocd() -> tuple[str | None, int | None]:
-    """Host and port of OpenOCD's Tcl server as far as they were set."""
+    """Return host and port of OpenOCD's Tcl server; None for what was not set."""
     return _value("openocd_host"), _value("openocd_port")
 
 

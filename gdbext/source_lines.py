@@ -1,11 +1,11 @@
 """Source lines: which instructions belong to which line and function, and the lines of a listing.
 
-gdb's Python does not tell where a statement begins (DWARF's is_stmt), so line tables are read from the command
+gdb's Python does not report where a statement begins (DWARF's is_stmt), so line tables are read from the command
 `maintenance info line-table`; without that, from gdb.Symtab.linetable(), where each entry counts as a statement.
 
-`Sources` has the source lines of a listing, each before the first instruction of one of its statements, as in
+`Sources` returns the source lines of a listing, each before the first instruction of one of its statements, as in
 `record instruction-history /s` (gdb's record-btrace.c, btrace_find_line_range): all lines whose statements begin at an
-address are shown before it, unless they were the last that were shown.
+address are shown before it, unless they were the last ones shown.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _STATEMENT = "IS-STMT"
 
 
 class Entry(NamedTuple):
-    """Code of a source *line* from *pc* to *end* - 1, a *statement* of it begins there. *end* - 1 is *pc*: the code is
-    of another line, but a statement of this one begins with it.
+    """The code of a source *line* from *pc* to *end* - 1. *statement*: whether a statement of the line begins at *pc*.
+
+    If *end* is *pc* + 1, the code belongs to another line, but a statement of this one begins with it.
     """
 
     pc: int
@@ -37,8 +38,8 @@ class Entry(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How many *times* a line ran. *begun*: a statement of it did; else only other code of it, which the compiler may
-    have moved to where the line is not reached, or may share with other lines.
+    """How many *times* a line ran. *begun*: whether a statement of it did; else only other code of the line ran, which
+    the compiler may have moved elsewhere, or may share with other lines.
     """
 
     times: int
@@ -50,13 +51,13 @@ class Count(NamedTuple):
 
 NEVER = "#####"
 _Raw = tuple[int, int, bool]
-"""Of a line table: address, line, whether a statement begins; line 0: nothing known from here on."""
+"""A row of a line table: address, line, whether a statement begins; with line 0, no line is known from here on."""
 
 
 class Scope(NamedTuple):
-    """A function some code is of: its own code, or where it is inlined. *start* tells the instances apart.
+    """An instance of a function: its own code, or where it is *inlined*. *start* distinguishes the instances.
 
-    *line*, *file*: where it is declared; of an *inlined* one where it is called, which is all that gdb knows.
+    *line*, *file*: those of the declaration; of an inlined instance, those of the call, which is all that gdb knows.
     """
 
     name: str
@@ -68,7 +69,7 @@ class Scope(NamedTuple):
 
 
 def line_tables(file: str = "") -> dict[str, list[Entry]]:
-    """The line tables of all source files gdb has read, by full name, or of those with the base name of *file*."""
+    """Return the line tables of the source files that gdb has read, by full name; *file*: only of its base name."""
     pattern = re.sub(r"\W", ".", file.rpartition("/")[2])
     try:
         text = gdb.execute(f"maintenance info line-table {pattern}{'$' if pattern else ''}", to_string=True)
@@ -81,13 +82,13 @@ def line_tables(file: str = "") -> dict[str, list[Entry]]:
 
 
 def table_of(symtab: gdb.Symtab) -> list[Entry]:
-    """The line table of one file of one compilation, where `tables` has nothing."""
+    """Return the line table of one symtab, for files that `line_tables` does not have."""
     mask = (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
     return _entries([(entry.pc & mask, entry.line, True) for entry in symtab.linetable()])
 
 
 def _parsed(text: str) -> Iterator[tuple[str, list[_Raw]]]:
-    """(full name of the file, its rows) for each table."""
+    """Return (full name of the file, its rows) for each table."""
     name, rows, column = "", list[_Raw](), 0
     for line in text.splitlines():
         symtab, row = _SYMTAB.match(line), _ROW.match(line)
@@ -103,7 +104,7 @@ def _parsed(text: str) -> Iterator[tuple[str, list[_Raw]]]:
 
 
 def _entries(rows: list[_Raw]) -> list[Entry]:
-    """Of several lines at an address the code there is of the last one."""
+    """Return the entries of a table. If an address has several lines, the code belongs to the last one."""
     found: dict[int, dict[int, bool]] = {}
     for pc, line, statement in rows:
         lines = found.setdefault(pc, {})
@@ -120,7 +121,7 @@ def _entries(rows: list[_Raw]) -> list[Entry]:
 
 
 def scopes(pc: int) -> list[Scope]:
-    """The functions the instruction at an address is of: the innermost inlined one first, at last the one called."""
+    """Return the functions that an instruction is in: the innermost inlined one first, last the one that was called."""
     mask = (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
     found: list[Scope] = []
     block = gdb.block_for_pc(pc)
@@ -135,10 +136,10 @@ def scopes(pc: int) -> list[Scope]:
 
 
 class Lines:
-    """How often the lines of a file ran, from its line table and what is known of each address.
+    """Lines of a source file with their code, from which their execution counts are computed.
 
-    A line ran as often as that instruction of its statements that ran most. Each copy of a function (inlined, or of a
-    template) counts for itself, and their counts are added.
+    A line ran as often as that instruction of its statements that ran most often. Each copy of a function (inlined, or
+    of a template) counts separately, and the counts are added.
     """
 
     def __init__(self, file: str, entries: Iterable[Entry]) -> None:
@@ -147,12 +148,12 @@ class Lines:
         self._scopes = functools.lru_cache(maxsize=None)(scopes)
 
     def within(self, begin: int, end: int) -> Lines:
-        """Of the function with the code from *begin* to *end* - 1, without what is inlined there."""
+        """Return the lines of the function with the code from *begin* to *end* - 1, without what is inlined there."""
         first, last = bisect_left(self.entries, (begin,)), bisect_left(self.entries, (end,))
         return self._only(entry for entry in self.entries[first:last] if not self._is_inlined(entry))
 
     def of(self, function: str) -> Lines:
-        """Of all copies of a function, without what is inlined there."""
+        """Return the lines of all copies of a function, without what is inlined there."""
         scopes = {entry: self.scope(entry) for entry in self.entries}
         own = {entry.line for entry, scope in scopes.items() if scope is not None and scope.name == function}
         return self._only(
@@ -162,7 +163,7 @@ class Lines:
         )
 
     def scope(self, entry: Entry) -> Scope | None:
-        """The function that a line is of: not the one that is called there, some of whose code has its number."""
+        """Return the function of a line: not an inlined one that is called there, whose code may have that line."""
         found = self._scopes(entry.pc)
         for scope in found:
             if not (scope.inlined and (scope.line, scope.file) == (entry.line, self.file)):
@@ -170,7 +171,7 @@ class Lines:
         return None
 
     def _is_stray(self, scope: Scope) -> bool:
-        """Whether code of this file is there without gdb knowing of which function: inlined in one of another file."""
+        """Whether this file's code is inlined in a function of another file, so that gdb does not know its function."""
         return not scope.inlined and scope.file != self.file
 
     def _is_inlined(self, entry: Entry) -> bool:
@@ -178,12 +179,12 @@ class Lines:
         return scope is not None and scope.inlined
 
     def span(self) -> tuple[int, int]:
-        """Addresses between which all its code is: the first, and one behind the last."""
+        """Return the first address of the code, and the one after the last."""
         ends = [max([entry.end, *(scope.end for scope in self._scopes(entry.pc))]) for entry in self.entries]
         return min(entry.pc for entry in self.entries), max(ends)
 
     def counts(self, ran: dict[int, int]) -> dict[int, Count]:
-        """How often each line with code ran. *ran*: how often the instruction at each address did."""
+        """Return how often each line with code ran. *ran*: how often the instruction at each address did."""
         places = sorted(ran)
         by_line: dict[int, list[Entry]] = {}
         for entry in self.entries:
@@ -226,7 +227,7 @@ class Sources:
         self._last: tuple[str, range] | None = None
 
     def before(self, pc: int) -> Iterator[str]:
-        """The source lines whose statements start at `pc`, unless they were shown last."""
+        """Return the source lines whose statements begin at *pc*, unless they were the last ones shown."""
         symtab: gdb.Symtab | None = gdb.find_pc_line(pc).symtab
         lines = _line_starts(symtab).get(pc) if symtab else None
         if symtab is None or lines is None or self._shown(symtab.filename, lines):
@@ -236,13 +237,13 @@ class Sources:
             yield f"{printable(symtab.filename)}:{line}\t{_source_text(symtab.fullname(), line)}"
 
     def _shown(self, file: str, lines: range) -> bool:
-        """Whether these lines are among those shown last, which gdb does not repeat."""
+        """Whether these lines are among the last ones shown, which gdb does not repeat."""
         last_file, last = self._last or ("", range(0))
         return file == last_file and lines.start in last and lines[-1] in last
 
 
 def line_of(pc: int) -> str | None:
-    """The source line that an instruction is part of; None: not known."""
+    """Return the source line that an instruction is part of; None if unknown."""
     place = gdb.find_pc_line(pc)
     symtab: gdb.Symtab | None = place.symtab
     if symtab is None or not place.line:
@@ -251,7 +252,7 @@ def line_of(pc: int) -> str | None:
 
 
 def _line_starts(symtab: gdb.Symtab) -> dict[int, range]:
-    """For each address a statement starts at: its source lines."""
+    """Return the source lines of each address at which a statement begins."""
     key = symtab.fullname()
     if key not in _starts:
         _starts[key] = _read_line_table(symtab)

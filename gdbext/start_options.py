@@ -1,7 +1,7 @@
 """The options of `trace start` and `trace ctr start`: tables from which they are parsed, explained and completed.
 
-gdb, the console and docs/trace-start.md take the options of `trace start` from here. Those of `trace ctr start` become
-a request to the session (`ctr_request`). This module runs with and without gdb.
+gdb, the console and docs/trace-start.md use the table of `trace start`. The options of `trace ctr start` become a
+request to the session (`ctr_request`). This module runs with and without gdb.
 
 Ref: RISC-V Control Transfer Records 1.0, "Control Transfer Type Definitions"; draft 0.1.4, 3.3
 """
@@ -17,7 +17,7 @@ __all__ = ["GROUPS", "OPTIONS", "BadOption", "Group", "complete", "explained", "
 
 
 class Group(NamedTuple):
-    """Options that belong together."""
+    """A group of options, with its title in the documentation."""
 
     title: str
     options: tuple[Option, ...]
@@ -138,7 +138,7 @@ TRANSFER_TYPES = {
     "other-indirect-jump": 14,
     "other-direct-jump": 15,
 }
-"""ctrdata.TYPE by the name of the transfer, as the document has it."""
+"""The values of ctrdata.TYPE, by the names that the specification gives to the transfers."""
 TRANSFER_GROUPS = {
     "calls": ("indirect-call", "direct-call", "co-routine-swap"),
     "returns": ("function-return", "co-routine-swap"),
@@ -186,7 +186,7 @@ TRANSFER_TYPES_HELP = """TYPE, with the names `trace ctr show` prints:
 
 
 def ctr_request(words: Iterable[str], harts: Callable[[], Iterable[int]] = tuple) -> dict[str, Any]:
-    """The options of a request from the words of a command line; *harts*: all there are. Raises BadOption."""
+    """Return the options of a request for the words of a command line; *harts* returns all harts. Raises BadOption."""
     found = CTR_TABLE.parse(words)
     _refuse_together(found)
     depth = found.get("depth")
@@ -205,7 +205,7 @@ def ctr_request(words: Iterable[str], harts: Callable[[], Iterable[int]] = tuple
 
 
 def _filters(found: dict[str, Any]) -> tuple[set[int], bool]:
-    """(types that are not recorded, whether not-taken branches are): these alone have to be asked for."""
+    """Return (types that are not recorded, whether not-taken branches are, which must be requested by name)."""
     optional = {TRANSFER_TYPES[NOT_TAKEN]}
     only = _types(found.get("only", ()))
     inhibited = set(TRANSFER_TYPES.values()) - only if only else _types(found.get("without", ()))
@@ -223,5 +223,5 @@ def _refuse_together(found: dict[str, Any]) -> None:
         raise BadOption("-not-taken and -without not-taken-branch contradict each other.")
     for name in ("only", "without", "not_taken", "external"):
         if "ras" in found and name in found:
-            said = f"-ras and -{name.replace('_', '-')} do not go together"
-            raise BadOption(f"{said}: with RAS emulation calls and returns alone count.")
+            conflict = f"-ras and -{name.replace('_', '-')} do not go together"
+            raise BadOption(f"{conflict}: RAS emulation records only calls and returns.")

@@ -118,7 +118,7 @@ class Tracer:
         try:
             if self.connection is not None and csr_access.connection() not in (None, self.connection):
                 self.connection = csr_access.connection()
-                self._client.request("ctr_connected", access=csr_access.way())
+                self._client.request("ctr_connected", access=csr_access.access_params())
             found = self._answer(method, params)
             if isinstance(found, dict) and "state" in found:
                 self.reported = found["state"]

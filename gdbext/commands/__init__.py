@@ -1,12 +1,12 @@
 """The command `trace` itself, and the registration of all commands when rvtrace is loaded.
 
-The commands ask the session and print; none decodes or talks to hardware itself. `register` defines all of them, and
-`release` lets go of everything before a second `source` loads rvtrace afresh.
+The commands send requests to the session and print its results; none decodes or talks to hardware itself. `register`
+defines all of them, and `release` undoes it before a second `source` loads rvtrace again.
 
-An argument of `trace` that is none of its sub-commands is a LOCATION for gdb's own `trace` (tracepoints), which our
-prefix command would otherwise hide. Registering a Python prefix command named `trace` replaces the built-in one for the
-session, with its aliases (`tp`, `tr`, `tra`, `trac`), and gdb.Breakpoint cannot make tracepoints; what is left is the
-machine interface's `-break-insert -a`.
+An argument of `trace` that is not a sub-command is a LOCATION for gdb's own `trace` (tracepoints), which our prefix
+command would otherwise hide. Registering a Python prefix command named `trace` replaces the built-in one, with its
+aliases (`tp`, `tr`, `tra`, `trac`), and gdb.Breakpoint cannot create tracepoints; what remains is the machine
+interface's `-break-insert -a`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ from rvtrace_gdb.gdbext.tui import window
 
 
 def insert_tracepoint(argument: str) -> None:
-    """Do what the built-in `trace LOCATION [thread N] [if CONDITION]` does; raises gdb.error or gdb.GdbError."""
+    """Insert a tracepoint, as the built-in `trace LOCATION [thread N] [if CONDITION]` does.
+
+    Raises gdb.error or gdb.GdbError.
+    """
     options = _mi_options(argument)
     if hasattr(gdb, "execute_mi"):  # gdb >= 14: structured
         _report(_inserted(options))
@@ -55,14 +58,14 @@ def insert_tracepoint(argument: str) -> None:
     found = dict(re.findall(r'\b(number|addr|file|line)="([^"]*)"', answer_text))
     if "number" in found:
         _report(found)
-    elif gdb.convenience_variable("bpnum") != last:  # under a machine interface gdb 13 has answered elsewhere
+    elif gdb.convenience_variable("bpnum") != last:  # under a machine interface gdb 13 sends the answer there
         print(f"Tracepoint {gdb.convenience_variable('bpnum')}.")
     else:
         raise gdb.GdbError(f'There is no place "{argument}" for a tracepoint, and no such command: see `help trace`.')
 
 
 def _inserted(options: list[str]) -> dict[str, Any]:
-    """Raises gdb.GdbError: gdb would call its own error one of Python."""
+    """Return the breakpoint. Raises gdb.GdbError: gdb would report a gdb.error as an error of Python."""
     try:
         answer: dict[str, Any] = gdb.execute_mi("-break-insert", *options)
     except gdb.error as error:
@@ -72,10 +75,10 @@ def _inserted(options: list[str]) -> dict[str, Any]:
 
 
 def _output_of(command: str) -> str:
-    """What a command prints, taken at the file descriptor.
+    """Return what a command prints, read from the file descriptor.
 
-    Never with to_string=True: gdb 13 and 16 keep a dangling pointer to the captured stream of the machine interface's
-    interpreter and crash on its next use.
+    It must not be run with to_string=True: gdb 13 and 16 keep a dangling pointer to the captured stream of the machine
+    interface's interpreter and crash on its next use.
     """
     gdb.flush()
     with tempfile.TemporaryFile() as file:
@@ -164,8 +167,8 @@ class Trace(gdb.Command):
         trace save FILE  keep the trace
         trace open FILE  look at one
 
-    Any argument that is none of these is a tracepoint LOCATION, as with
-    gdb's built-in "trace", which this command contains."""
+    Any other argument is a tracepoint LOCATION, as with gdb's built-in
+    "trace", which this command contains."""
 
     def __init__(self) -> None:
         super().__init__("trace", gdb.COMMAND_RUNNING, gdb.COMPLETE_LOCATION, True)
@@ -212,7 +215,7 @@ def register(home: str) -> None:
 
 
 def release() -> None:
-    """Before a second `source` loads everything afresh: end the session, and hear of nothing any more."""
+    """Disconnect the event handlers and end the session, before a second `source` loads everything again."""
     for registry, handler in _handlers():
         registry.disconnect(handler)
     mode.disconnect()
@@ -229,9 +232,10 @@ def _new_symbols(event: object) -> None:
 
 
 def _handlers() -> list[tuple[Any, Callable[[Any], None]]]:
-    """What is done when something happens in gdb: (event registry, function).
+    """Return the handlers of gdb's events: (event registry, function).
 
-    Nothing when gdb ends: it then still takes its leave of the target, through the session, which ends with its input.
+    There is none for gdb's end: gdb then still detaches from the target, through the session, which ends by itself when
+    its standard input is closed.
     """
     return [
         (gdb.events.cont, _resumed),

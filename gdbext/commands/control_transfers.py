@@ -1,12 +1,12 @@
 r"""The lines of `trace ctr show` and `trace ctr stack`: the control transfers that a hart recorded.
 
-A line of `trace ctr show` is `NUMBER \t FROM -> TO \t TYPE, CYCLES`, the youngest record first. Below it, without a
-number, stands how many instructions ran since the next older record, or why that is not known; with /i the instructions
-themselves, as `trace history` prints them, but indented.
+A line of `trace ctr show` is `NUMBER \t FROM -> TO \t TYPE, CYCLES`, the youngest record first. The line below it,
+without a number, has how many instructions ran since the next older record, or why that is not known; with /i the
+instructions themselves follow, as `trace history` prints them, but indented.
 
-`trace ctr stack` lists the calls under way as the hart recorded them, in the shape of gdb's `backtrace`. gdb's own
-unwinding is followed beside it: where it ends early or goes elsewhere, the records alone tell, and where the records
-end, it may go on.
+`trace ctr stack` lists the calls under way as the hart recorded them, in the form of gdb's `backtrace`. It is compared
+with gdb's own unwinding: where that ends early or differs, the records are shown, and where the records end, gdb's
+frames follow.
 """
 
 from __future__ import annotations
@@ -27,51 +27,51 @@ ANOTHER_MODE = "[a mode that is not recorded]"
 _NUMBER = re.compile(r"(^\s*|,\s*)([0-9]{1,9})")
 
 
-class Asked(NamedTuple):
-    """What the user asked for. *style*: of the instructions, None: without them. *numbers*: the range, as rows."""
+class Selection(NamedTuple):
+    """The parsed argument: the *style* of the instructions, None: without them; *numbers*: the range, as rows."""
 
     style: listing.Format | None
     numbers: str
 
 
-def parse(argument: str) -> Asked:
-    """Modifiers may stand before the range, as in gdb, or after it. Raises gdb.GdbError, worded as gdb does."""
+def parse(argument: str) -> Selection:
+    """Parse the argument: modifiers may be before the range, as in gdb, or after it. Raises gdb.GdbError."""
     words = re.sub(r"(?<=[^\s/])/", " /", argument).split()
     modifiers = [word for word in words if word.startswith("/")]
     numbers = " ".join(word for word in words if not word.startswith("/"))
-    return Asked(_style("".join(modifiers).replace("/", "")) if modifiers else None, as_rows(numbers))
+    return Selection(_style("".join(modifiers).replace("/", "")) if modifiers else None, as_rows(numbers))
 
 
 def _style(letters: str) -> listing.Format:
-    """Each of `trace history` shows the instructions, too."""
+    """Return the format of the instructions: each modifier of `trace history` implies /i."""
     others = letters.replace(INSTRUCTIONS, "")
     return listing.parse_modifiers(others) if others or not letters else listing.Format()
 
 
 def as_rows(numbers: str) -> str:
-    """A range by the numbers of entries, which begin at 0, as one by rows, which begin at 1."""
+    """Convert a range by the numbers of entries, which begin at 0, to one by rows, which begin at 1."""
     return _NUMBER.sub(lambda match: f"{match[1]}{int(match[2]) + 1}", numbers)
 
 
 class Records:
-    """Formats the rows of one listing. *hart*: in whose history their instructions are."""
+    """Formats the rows of one listing. *hart*: the one whose history has the instructions."""
 
     def __init__(self, style: listing.Format | None, hart: int | None) -> None:
         self._hart = hart
         self._lister = None if style is None else listing.Lister(style, listing.current_mark(hart))
 
     def lines(self, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-        """Lines for rows of `ctr_rows`."""
+        """Return the lines for rows of `ctr_rows`."""
         for row in rows:
             yield f"{row['number']}\t{_transfer(row) if row['valid'] else '[no record]'}"
             if row["between"] is not None:
-                yield f"\t     [{_ran(row['between'])}]"
+                yield f"\t     [{_between_text(row['between'])}]"
                 yield from self._instructions(row["between"])
 
-    def since(self, now: dict[str, Any] | None) -> Iterator[str]:
-        """Lines for what ran behind the youngest record."""
+    def lines_since(self, now: dict[str, Any] | None) -> Iterator[str]:
+        """Return the lines for what ran after the youngest record."""
         if now is not None:
-            yield f"\t     [{_ran(now, ' since')}]"
+            yield f"\t     [{_between_text(now, ' since')}]"
             yield from self._instructions(now)
 
     def _instructions(self, between: dict[str, Any]) -> Iterator[str]:
@@ -84,8 +84,8 @@ class Records:
             yield from (f"\t{line}" for line in self._lister.lines(rows))
 
 
-def place(pc: int | None) -> str:
-    """An address as `trace find` prints it, and its source line as `backtrace` does."""
+def transfer_place(pc: int | None) -> str:
+    """Return an address as `trace find` prints it, and its source line as `backtrace` does."""
     if pc is None:
         return ANOTHER_MODE
     line = source_line(pc)
@@ -93,13 +93,13 @@ def place(pc: int | None) -> str:
 
 
 def source_line(pc: int) -> str:
-    """FILE:LINE of an instruction; nothing if gdb does not know."""
+    """Return FILE:LINE of an instruction; an empty text if gdb does not know it."""
     found = gdb.find_pc_line(pc)
     return f"{file_name(found.symtab)}:{found.line}" if found.symtab is not None and found.line > 0 else ""
 
 
 def file_name(symtab: gdb.Symtab) -> str:
-    """As the user wants file names displayed."""
+    """Return a file name as `set filename-display` demands."""
     display = gdb.parameter("filename-display")
     if display == "absolute":
         return printable(symtab.fullname())
@@ -107,7 +107,7 @@ def file_name(symtab: gdb.Symtab) -> str:
 
 
 def _transfer(row: dict[str, Any]) -> str:
-    return f"{place(row['from'])} -> {place(row['to'])}\t{', '.join(_facts(row))}"
+    return f"{transfer_place(row['from'])} -> {transfer_place(row['to'])}\t{', '.join(_facts(row))}"
 
 
 def _facts(row: dict[str, Any]) -> Iterator[str]:
@@ -118,8 +118,8 @@ def _facts(row: dict[str, Any]) -> Iterator[str]:
         yield f"{'at least ' if row['saturated'] else ''}{_count(row['cycles'], 'cycle')}"
 
 
-def _ran(between: dict[str, Any], since: str = "") -> str:
-    """What ran between two records, with its numbers in the history; *first* > *last*: there are none."""
+def _between_text(between: dict[str, Any], since: str = "") -> str:
+    """Return what ran between two records, with its numbers in the history; there are none if first > last."""
     first, last, why = between["first"], between["last"], between["why"]
     numbers = f": {first},{last}" if first <= last else ""
     if why:
@@ -134,11 +134,11 @@ def _count(number: int, what: str) -> str:
 
 _CALL_BYTES = (2, 4)
 _MORE = 64
-"""frames of gdb's that are looked at behind those of the records"""
+"""The number of gdb's frames that are computed beyond those of the records."""
 
 
 class Frame(NamedTuple):
-    """A row of `ctr_stack`: the present pc, or where a *call* to the function *to* was made."""
+    """A row of `ctr_stack`: the present pc, or the address of a *call* to the function *to*."""
 
     pc: int
     call: bool
@@ -146,7 +146,9 @@ class Frame(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """*frames*, innermost first. *full*: all entries were in use. *ras*: by calls alone, with RAS emulation."""
+    """The recorded stack: *frames*, innermost first. *full*: all entries were in use; *ras*: RAS emulation was on,
+    so that all entries are calls.
+    """
 
     frames: Sequence[Frame]
     full: bool
@@ -154,7 +156,7 @@ class Recorded(NamedTuple):
 
     @property
     def end(self) -> str:
-        """Why calls behind the last one may be missing."""
+        """Why calls outside the last one may be missing."""
         if not self.full:
             return "the records begin here"
         if self.ras:
@@ -163,19 +165,19 @@ class Recorded(NamedTuple):
 
 
 class Unwound(NamedTuple):
-    """Frames as gdb unwinds them, inlined ones left out, and why it went no further: None where the program begins."""
+    """The frames that gdb unwinds, without inlined ones, and why it stopped; None at the program's outermost frame."""
 
     frames: list[gdb.Frame]
     stopped: str | None
 
 
 def stack_lines(recorded: Recorded, unwound: Unwound) -> Iterator[str]:
-    """The stack, innermost frame first, and what may be missing in it."""
+    """Return the lines of the stack, innermost frame first, with notes about what may be missing."""
     frames = recorded.frames
-    agreed = _agreed(frames, unwound.frames)
+    agreed = _count_equal(frames, unwound.frames)
     for i, frame in enumerate(frames):
         if i and i == agreed:
-            yield from _parting(unwound, agreed)
+            yield from _difference_note(unwound, agreed)
         yield f"#{i:<3}{_line(frame, frames[i - 1] if i else None)}"
     more = unwound.frames[agreed:] if agreed == len(frames) else []
     if more:
@@ -187,7 +189,7 @@ def stack_lines(recorded: Recorded, unwound: Unwound) -> Iterator[str]:
 
 
 def unwind(count: int) -> Unwound:
-    """gdb's frames of the selected thread, as many as are of use beside *count* recorded ones."""
+    """Return gdb's frames of the selected thread, as many as are useful for *count* recorded ones."""
     frames: list[gdb.Frame] = []
     try:
         frame: gdb.Frame | None = gdb.newest_frame()
@@ -202,17 +204,17 @@ def unwind(count: int) -> Unwound:
     return Unwound(frames, None if beginning else gdb.frame_stop_reason_string(reason))
 
 
-def _agreed(frames: Sequence[Frame], unwound: Sequence[gdb.Frame]) -> int:
-    """How many frames are the same; gdb has the addresses that calls return to."""
+def _count_equal(frames: Sequence[Frame], unwound: Sequence[gdb.Frame]) -> int:
+    """Return how many frames are the same; gdb's frames have the return addresses of calls."""
     for i, (frame, other) in enumerate(zip(frames, unwound)):
-        behind = _pc(other) - frame.pc
-        if behind not in (_CALL_BYTES if frame.call else (0,)):
+        distance = _pc(other) - frame.pc
+        if distance not in (_CALL_BYTES if frame.call else (0,)):
             return i
     return min(len(frames), len(unwound))
 
 
-def _parting(unwound: Unwound, agreed: int) -> Iterator[str]:
-    """Why gdb knows no more."""
+def _difference_note(unwound: Unwound, agreed: int) -> Iterator[str]:
+    """Return the note about where gdb's own backtrace differs or ends."""
     if agreed < len(unwound.frames):
         other = unwound.frames[agreed]
         yield f"(gdb's own backtrace differs from here on: {_frame(other)})"
@@ -221,27 +223,27 @@ def _parting(unwound: Unwound, agreed: int) -> Iterator[str]:
 
 
 def _line(frame: Frame, inner: Frame | None) -> str:
-    place = gdb.find_pc_line(frame.pc)
-    at_line = inner is None and place.line > 0 and place.pc == frame.pc
+    transfer_place = gdb.find_pc_line(frame.pc)
+    at_line = inner is None and transfer_place.line > 0 and transfer_place.pc == frame.pc
     text = ("" if at_line else f"{_address(frame.pc)} in ") + _where(frame.pc, None, frame.pc)
     called = None if frame.to is None else _function(frame.to)
     return text if called is None or inner is None or called == _function(inner.pc) else f"{text} [called {called}]"
 
 
 def _frame(frame: gdb.Frame) -> str:
-    """A frame of gdb's own, which has no record."""
+    """Return the line of a frame that gdb found, which has no record."""
     pc = _pc(frame)
     return f"{_address(pc)} in " + _where(pc, frame.name(), max(pc - 1, 0) if frame.level() else pc)
 
 
 def _where(pc: int, name: str | None, inside: int) -> str:
-    """FUNCTION (ARGUMENTS) at FILE:LINE. *inside*: an address of the line that is meant."""
+    """Return FUNCTION (ARGUMENTS) at FILE:LINE. *inside*: an address in that line."""
     function, line = listing.function_text(pc, name, listing.function_symbol(inside)), source_line(inside)
     return f"{function} ({_arguments(inside)})" + (f" at {line}" if line else "")
 
 
 def _arguments(pc: int) -> str:
-    """Names alone, as after `set print frame-arguments none`: the values of another time are not known."""
+    """Return the names of the arguments, as with `set print frame-arguments none`: past values are not known."""
     block, found = gdb.block_for_pc(pc), None
     while block is not None and not block.is_static and not block.is_global:
         found = block if block.function is not None else found

@@ -20,7 +20,7 @@ from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
 
 class Row(NamedTuple):
-    """A function that begins in a *line*: how often it was *entered*, how much of it there is and *ran*."""
+    """A function that begins in a *line*: how often it was *entered*, and how many of its *instructions* *ran*."""
 
     line: int
     start: int
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class File(NamedTuple):
-    """A source file and the functions that have code of their own."""
+    """The lines of a source file, and its functions that have code of their own."""
 
     lines: Lines
     rows: list[Row]
@@ -43,11 +43,11 @@ class File(NamedTuple):
 
 
 _NONE = Lines("", [])
-Files = dict[Optional[str], File]  # by name, None: what is of no file
+Files = dict[Optional[str], File]  # by name; None: functions without line numbers
 
 
 def show_table(result: dict[str, Any], *, everything: bool) -> None:
-    """Print the table for an answer of the session. *everything*: also what is in files of which nothing ran."""
+    """Print the table for an answer of the session. *everything*: also functions in files of which nothing ran."""
     print_lines(result)
     counts = dict(result["counts"])
     with tracer().at_work("looking up lines"):
@@ -58,16 +58,16 @@ def show_table(result: dict[str, Any], *, everything: bool) -> None:
         shown = _shown_row(name, files[name], everything)
         hidden += len(files[name].rows) - len(shown.rows)
         if shown.rows:
-            for line in _of_file(name, shown, counts):
+            for line in _file_lines(name, shown, counts):
                 print_line(line)
     if hidden:
         what = "1 function" if hidden == 1 else f"{hidden} functions"
         print(f"\n{what} of which nothing ran, elsewhere: see `trace coverage -all`.")
-    say_what_is_missing(result)
+    print_missing(result)
 
 
-def say_what_is_missing(result: dict[str, Any]) -> None:
-    """Print what is not counted."""
+def print_missing(result: dict[str, Any]) -> None:
+    """Print what is missing in the counts: overwritten trace, gaps, and other programs."""
     if result.get("overwritten"):
         print("Older trace was overwritten: code may have run before that, which is not counted.")
     gaps, elsewhere = result["gaps"], result["elsewhere"]
@@ -78,7 +78,7 @@ def say_what_is_missing(result: dict[str, Any]) -> None:
 
 
 def _shown_row(name: str | None, file: File, everything: bool) -> File:
-    """What is shown of a file: all, if something in it ran; without source, what ran."""
+    """Return the rows shown of a file: all if some of them ran; of functions without source, those that ran."""
     if everything:
         return file
     rows = [row for row in file.rows if row.ran] if name is None else file.rows
@@ -98,7 +98,7 @@ def _files(functions: Iterable[list[Any]]) -> Files:
     return found
 
 
-def _of_file(name: str | None, file: File, counts: dict[int, int]) -> Iterator[str]:
+def _file_lines(name: str | None, file: File, counts: dict[int, int]) -> Iterator[str]:
     yield ""
     if name is None:
         yield "Functions without line numbers:"
@@ -108,16 +108,17 @@ def _of_file(name: str | None, file: File, counts: dict[int, int]) -> Iterator[s
     for row in sorted(file.rows, key=lambda row: row[:2]):
         entered = row.entered if row.ran else NEVER
         lines = "" if name is None else _share(*_lines_run(row.lines, counts))
-        yield f"{entered:>10}{lines:>20}{_share(*_run(row.ran, row.instructions)):>20}  {printable(row.name)}"
+        instructions = _share(*_with_percentage(row.ran, row.instructions))
+        yield f"{entered:>10}{lines:>20}{instructions:>20}  {printable(row.name)}"
 
 
 def _lines_run(lines: Lines, counts: dict[int, int]) -> tuple[int, int, int]:
     found = lines.counts(counts).values()
-    return _run(sum(line.times > 0 for line in found), len(found))
+    return _with_percentage(sum(line.times > 0 for line in found), len(found))
 
 
-def _run(some: int, of: int) -> tuple[int, int, int]:
-    """The third is a percentage, which is 100 only where nothing is missing."""
+def _with_percentage(some: int, of: int) -> tuple[int, int, int]:
+    """Return (some, of, percentage); the percentage is rounded down, so that it is 100 only if nothing is missing."""
     return some, of, 100 * some // of if of else 0
 
 
@@ -131,7 +132,7 @@ _MASK = (1 << 64) - 1
 
 
 class Shown(NamedTuple):
-    """Source that is printed: of a *file*, the *lines* with code, all of it or *first* to *last*."""
+    """The source lines *first* to *last* of a *file* that are printed, and its *lines* with code."""
 
     file: str
     lines: Lines
@@ -170,13 +171,13 @@ class Coverage(gdb.Command):
         self.dont_repeat()
         place, numbers = data.split_range(argument)
         if place in ("", "-all"):
-            show_table(_counted(numbers, functions=True), everything=bool(place))
+            show_table(_request_coverage(numbers, functions=True), everything=bool(place))
             return
         with tracer().at_work("looking up lines"):
             found = _source(place)
         if found:
             for i, shown in enumerate(found):
-                _show_source(shown, numbers, named=len(found) > 1, said=not i)
+                _show_source(shown, numbers, named=len(found) > 1, noted=not i)
         else:
             _show_symbols(place, numbers)
 
@@ -184,19 +185,19 @@ class Coverage(gdb.Command):
         return completion.words_and_places(text, word, () if text.split(" ")[:-1] else ("-all",))
 
 
-def _counted(numbers: str, **asked: Any) -> dict[str, Any]:
+def _request_coverage(numbers: str, **asked: Any) -> dict[str, Any]:
     result: dict[str, Any] = tracer().request("coverage", context=tracer().context(), args=numbers, **asked)
     return result
 
 
 def _source(place: str) -> list[Shown]:
-    """What a place is, nothing if it has no source. Raises gdb.GdbError."""
+    """Return the source of a place, nothing if it has none. Raises gdb.GdbError."""
     in_file = _LINES.fullmatch(place)
     if in_file:
         whole = _file(in_file[1])
         if whole is None:
             raise gdb.GdbError(f"{_NO_FILE} {in_file[1]}.")
-        return [_part(whole, int(in_file[2]), in_file[3])]
+        return [_line_range(whole, int(in_file[2]), in_file[3])]
     try:
         _, sals = gdb.decode_line(place)
     except gdb.error as error:
@@ -207,8 +208,8 @@ def _source(place: str) -> list[Shown]:
     return _functions(place, sals or ())
 
 
-def _part(whole: Shown, line: int, last: str | None) -> Shown:
-    """Lines of a file: FIRST,LAST, or those around one, as many as `list` shows."""
+def _line_range(whole: Shown, line: int, last: str | None) -> Shown:
+    """Return lines of a file: FIRST,LAST, or those around *line*, as many as `list` shows."""
     if last is not None and int(last) < line:
         raise gdb.GdbError(f"trace coverage: line {last} is before line {line}.")
     if last is not None:
@@ -219,7 +220,7 @@ def _part(whole: Shown, line: int, last: str | None) -> Shown:
 
 
 def _file(name: str) -> Shown | None:
-    """The source file that gdb knows by this name, or by this end of its name. Raises gdb.GdbError for several."""
+    """Return the source file with this name, or whose name ends with it. Raises gdb.GdbError for several."""
     quoted = f'"{name}"' if " " in name else name
     try:
         gdb.decode_line(f"{quoted}:1")  # which makes gdb read the symbols of all files of this name
@@ -235,10 +236,10 @@ def _file(name: str) -> Shown | None:
 
 
 def _functions(place: str, sals: Iterable[gdb.Symtab_and_line]) -> list[Shown]:
-    """The functions a place names, each once: copies of one are shown together."""
+    """Return the functions that a place names, each once: copies of one are shown together."""
     found: dict[tuple[str, str], Shown] = {}
     for sal in sals:
-        scope = _named(place, scopes(int(sal.pc) & _MASK))
+        scope = _scope_of(place, scopes(int(sal.pc) & _MASK))
         if sal.symtab is None or scope is None:
             continue
         file = sal.symtab.fullname()
@@ -250,8 +251,10 @@ def _functions(place: str, sals: Iterable[gdb.Symtab_and_line]) -> list[Shown]:
     return [found[key] for key in sorted(found)]
 
 
-def _named(place: str, chain: list[Scope]) -> Scope | None:
-    """Of the functions an instruction is in the one that is meant: with that name, else the one that was called."""
+def _scope_of(place: str, chain: list[Scope]) -> Scope | None:
+    """Return the function that *place* means, of those that an instruction is in: the one with that name, else the one
+    that was called.
+    """
     name = re.split(r":(?!:)(?<!::)", place)[-1].strip()
     for scope in chain:
         bare = scope.name.partition("(")[0]
@@ -260,12 +263,12 @@ def _named(place: str, chain: list[Scope]) -> Scope | None:
     return chain[-1] if chain else None
 
 
-def _show_source(shown: Shown, numbers: str, *, named: bool, said: bool) -> None:
-    """Print the source. *named*: with the name of the file; *said*: with what is to be said about what was counted."""
+def _show_source(shown: Shown, numbers: str, *, named: bool, noted: bool) -> None:
+    """Print source with counts. *named*: with the name of the file; *noted*: with the notes about what was counted."""
     with tracer().at_work("looking up lines"):
         begin, end = shown.lines.span()
-    result = _counted(numbers, ranges=[begin, end], branches=True)
-    if said:
+    result = _request_coverage(numbers, ranges=[begin, end], branches=True)
+    if noted:
         print_lines(result)
     if named:
         print_line(f"{printable(shown.file)}:")
@@ -280,12 +283,12 @@ def _show_source(shown: Shown, numbers: str, *, named: bool, said: bool) -> None
             print_line(f"{counts.get(line, '-')!s:>9}: {line}\t{source}")
             for hint in hints.get(line, ()):
                 print_line(f"{'':>11}{hint}")
-    if said:
-        say_what_is_missing(result)
+    if noted:
+        print_missing(result)
 
 
 def _hints(shown: Shown, branches: Iterable[list[int]]) -> dict[int, list[str]]:
-    """By line: what its branches never did."""
+    """Return, by line, the hints about branches that went only one way."""
     found: dict[int, list[str]] = {}
     own = {entry.pc for entry in shown.lines.entries}
     for pc, taken, not_taken, target, follows in branches:
@@ -310,19 +313,19 @@ def _where(pc: int, at: gdb.Symtab_and_line) -> str:
 
 
 def _show_symbols(place: str, numbers: str) -> None:
-    """Functions that debug information does not have: assembler code with line numbers, or instructions alone."""
+    """Print functions without debug information: assembler code with line numbers, or only instructions."""
     _, sals = gdb.decode_line(place)
     pcs = [int(sal.pc) & _MASK for sal in sals or ()]
-    functions = _counted(numbers, ranges=[0, 0], functions=True)["functions"]
+    functions = _request_coverage(numbers, ranges=[0, 0], functions=True)["functions"]
     found = [row[:2] for row in functions if any(row[0] <= pc < row[1] for pc in pcs)]
     if not found:
         raise gdb.GdbError(f"trace coverage: {place} is no function of the program that was traced.")
     for i, (begin, end) in enumerate(found):
         source = _lines_between(begin, end)
         if source:
-            _show_source(source, numbers, named=len(found) > 1, said=not i)
+            _show_source(source, numbers, named=len(found) > 1, noted=not i)
         else:
-            _show_instructions(begin, end, numbers, said=not i)
+            _show_instructions(begin, end, numbers, noted=not i)
 
 
 def _lines_between(begin: int, end: int) -> Shown | None:
@@ -335,14 +338,14 @@ def _lines_between(begin: int, end: int) -> Shown | None:
     return Shown(file, lines, min(numbers), max(numbers)) if numbers else None
 
 
-def _show_instructions(begin: int, end: int, numbers: str, *, said: bool) -> None:
-    result = _counted(numbers, ranges=[begin, end])
-    if said:
+def _show_instructions(begin: int, end: int, numbers: str, *, noted: bool) -> None:
+    result = _request_coverage(numbers, ranges=[begin, end])
+    if noted:
         print_lines(result)
     for line in _instructions(begin, end, dict(result["counts"])):
         print_line(line)
-    if said:
-        say_what_is_missing(result)
+    if noted:
+        print_missing(result)
 
 
 def _instructions(begin: int, end: int, counts: dict[int, int]) -> Iterator[str]:
@@ -354,7 +357,7 @@ def _instructions(begin: int, end: int, counts: dict[int, int]) -> Iterator[str]
 
 
 def _text(file: str) -> list[str]:
-    """The lines of a source file, none if it is not there."""
+    """Return the lines of a source file, none if it cannot be read."""
     try:
         with open(file, encoding="utf-8", errors="replace") as source:
             return source.read().splitlines()
@@ -363,4 +366,4 @@ def _text(file: str) -> list[str]:
 
 
 COMMANDS = (Coverage, *disassembly.COMMANDS)
-"""What is called when rvtrace is loaded, in order."""
+"""These are called when rvtrace is loaded, in this order."""

@@ -1,4 +1,4 @@
-"""The `trace ctr` commands: Control Transfer Records, which a hart itself keeps of its last jumps, calls and traps."""
+"""The `trace ctr` commands: Control Transfer Records, in which a hart itself keeps its last jumps, calls and traps."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ class Start(gdb.Command):
 
 {start_options.TRANSFER_TYPES_HELP}
 
-What the hart cannot do is said, and done without; a depth it does not have is
-refused. Records there were are gone. The program has to be stopped."""
+A note says what the hart cannot do, and recording starts without it; a depth
+that it does not have is refused. Earlier records are lost. The program has to
+be stopped."""
 
     def __init__(self) -> None:
         super().__init__("trace ctr start", gdb.COMMAND_RUNNING)
@@ -66,9 +67,9 @@ refused. Records there were are gone. The program has to be stopped."""
         except BadOption as error:
             raise gdb.GdbError(f"trace ctr start: {error}") from None
         options["version"] = options["version"] or settings.ctr_version()
-        if csr_access.way() is None:
+        if csr_access.access_params() is None:
             raise gdb.GdbError("Nothing to record: gdb is not connected to a target. `trace connect` does that.")
-        print_lines(_ask("ctr_start", options=options))
+        print_lines(_request("ctr_start", options=options))
         mode.suggest_connect()
 
     def complete(self, text: str, word: str | None) -> list[str]:
@@ -76,7 +77,7 @@ refused. Records there were are gone. The program has to be stopped."""
 
 
 class Stop(gdb.Command):
-    """Stop recording control transfers, and read out what there is.
+    """Stop recording control transfers, and read out the records.
 Usage: trace ctr stop
 
 What was recorded can still be looked at. The hart's registers are put back as
@@ -86,8 +87,8 @@ What was recorded can still be looked at. The hart's registers are put back as
         super().__init__("trace ctr stop", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        _nothing(argument, "trace ctr stop")
-        print_lines(_ask("ctr_stop"))
+        _refuse_argument(argument, "trace ctr stop")
+        print_lines(_request("ctr_stop"))
 
 
 class Clear(gdb.Command):
@@ -98,8 +99,8 @@ Usage: trace ctr clear"""
         super().__init__("trace ctr clear", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        _nothing(argument, "trace ctr clear")
-        print_lines(_ask("ctr_clear"))
+        _refuse_argument(argument, "trace ctr clear")
+        print_lines(_request("ctr_clear"))
 
 
 class Status(gdb.Command):
@@ -110,8 +111,8 @@ Usage: trace ctr status"""
         super().__init__("trace ctr status", gdb.COMMAND_STATUS, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        _nothing(argument, "trace ctr status")
-        print_lines(_ask("ctr_status"))
+        _refuse_argument(argument, "trace ctr status")
+        print_lines(_request("ctr_status"))
 
 
 class Show(gdb.Command):
@@ -119,15 +120,15 @@ class Show(gdb.Command):
 Usage: trace ctr show [/MODIFIERS] [RANGE]
 
 A line for each: its number, which the hart gives it (the youngest is 0),
-where it came from and where it led, its type, whether it was mispredicted,
-and the cycles since the one before, as far as the hart tells. Below it, in
-brackets, stands how many instructions ran from where the next older one led
-to up to this one, with their numbers in `trace history`, or why that is not
-known.
+its source and target address, its type, whether it was mispredicted, and the
+cycles since the one before, if the hart records them. The line below, in
+brackets, has how many instructions ran from the target of the next older one
+to the source of this one, with their numbers in `trace history`, or why that
+is not known.
 
 Modifiers: /i with the instructions, in the order they ran; /m or /s source
 lines, /r raw instruction bytes, /f no function names, /p no mark at the
-current instruction, as in `trace history`, show them, too.
+current instruction: as in `trace history`; these show instructions, too.
 
 RANGE: nothing, the youngest ten, and then the next older ten each time;
   -      the ten before those shown last
@@ -148,11 +149,11 @@ into them when the program runs."""
         asked = control_transfers.parse(argument)
         if asked.numbers not in ("", "-", "+"):
             self.dont_repeat()
-        found = _ask("ctr_show", args=asked.numbers, size=listing.page_size())
+        found = _request("ctr_show", args=asked.numbers, size=listing.page_size())
         print_lines(found)
         records = control_transfers.Records(asked.style, found.get("hart"))
         if found["begin"] == 1:
-            _print(records.since(found.get("now")))
+            _print(records.lines_since(found.get("now")))
         for begin in range(found["begin"], found["end"], ROWS_AT_ONCE):
             end = min(begin + ROWS_AT_ONCE, found["end"])
             _print(records.lines(tracer().request("ctr_rows", begin=begin, end=end)))
@@ -166,24 +167,24 @@ Usage: trace ctr stack
 
 After `trace ctr start -ras` the hart keeps calls alone, as many as it has
 entries; else those are shown that did not return since the oldest record.
-What the program keeps in memory does not matter: the stack may be damaged,
-and frames need not be described.
+No memory of the program is read: the stack may be damaged, and the program
+needs no unwind information.
 
-The address is that of the call (`backtrace` has the one behind it). "[called
-f]" says which function was called where the frame above is in another one: a
-trap came, or f jumped there. Values of arguments are not known. Where gdb's
-own backtrace ends early or differs, that is said.
+The address is that of the call (`backtrace` has the one after it). "[called
+f]" names the function that was called if the frame above is in another one: a
+trap came, or f jumped there. Values of arguments are not known. A note says
+where gdb's own backtrace ends early or differs.
 
 Calls are missing that were under way when recording began, and the oldest
-when there were more than the hart keeps. After longjmp, exceptions, or when
-the program has switched stacks, calls may be shown that are over."""
+ones if there were more than the hart keeps. After longjmp, exceptions, or when
+the program has switched stacks, calls may be shown that have ended."""
 
     def __init__(self) -> None:
         super().__init__("trace ctr stack", gdb.COMMAND_STACK, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        _nothing(argument, "trace ctr stack")
-        found = _ask("ctr_stack")
+        _refuse_argument(argument, "trace ctr stack")
+        found = _request("ctr_stack")
         print_lines(found)
         frames = [control_transfers.Frame(it["pc"] or 0, it["call"], it["to"]) for it in found["frames"]]
         recorded = control_transfers.Recorded(frames, found["full"], found["ras"])
@@ -193,19 +194,19 @@ the program has switched stacks, calls may be shown that are over."""
             print_line(line)
 
 
-def _ask(method: str, **params: Any) -> Any:
-    """The session's answer. Raises gdb.GdbError."""
-    access = csr_access.way()
+def _request(method: str, **params: Any) -> Any:
+    """Return the session's result. Raises gdb.GdbError."""
+    access = csr_access.access_params()
     try:
         return tracer().request(method, context=tracer().context(), access=access, **params)
     finally:
         if access is not None:
             tracer().connection = access["connection"]
-            csr_access.forget()
+            csr_access.flush_registers()
 
 
 def _harts() -> list[int]:
-    """All there are, where threads are harts; none where gdb cannot say, because the target runs."""
+    """Return the harts of all threads; none if gdb does not know them because the target runs."""
     try:
         return sorted({hart_of(thread) or 0 for thread in gdb.selected_inferior().threads()})
     except gdb.error:
@@ -213,13 +214,14 @@ def _harts() -> list[int]:
 
 
 def _print(lines: Iterable[str]) -> None:
-    """Lines with instructions in them; each as soon as it is known."""
+    """Print lines with instructions in them, each as soon as it is known."""
     with listing.readable_code():
         for line in lines:
             print_line(line)
 
 
-def _nothing(argument: str, command: str) -> None:
+def _refuse_argument(argument: str, command: str) -> None:
+    """Raise gdb.GdbError if there is an argument."""
     if argument.strip():
         raise gdb.GdbError(f"Usage: {command}")
 

@@ -16,11 +16,11 @@ from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 ACCESSES_AT_ONCE = 4096
 
 _RANGE = re.compile(r"(?:^|\s)([-+]|[0-9]+(?:\s*,\s*[-+]?[0-9]+)?)\s*$")
-"""As in `trace history`: an address is written in hexadecimal, or as an expression."""
+"""A range as in `trace history`; an address is written in hexadecimal, or as an expression."""
 
 
 def split_range(argument: str) -> tuple[str, str]:
-    """(what is looked at, range) of an argument of `trace data`."""
+    """Split an argument of `trace data` into (expression, range)."""
     match = _RANGE.search(argument)
     if match is None:
         return argument.strip(), ""
@@ -28,9 +28,9 @@ def split_range(argument: str) -> tuple[str, str]:
 
 
 def named_memory(expression: str) -> list[int] | None:
-    """[first byte, how many] that an expression names: the object it is, what it points at, or "address,size".
+    """Return [address, size] of the memory that an expression names: an object, what it points at, or "address,size".
 
-    How many is 0 for a symbol without debug information, whose size gdb does not know. Raises gdb.GdbError.
+    The size is 0 for a symbol without debug information, whose size gdb does not know. Raises gdb.GdbError.
     """
     if not expression:
         return None
@@ -45,7 +45,7 @@ def named_memory(expression: str) -> list[int] | None:
 
 
 def _object(expression: str) -> tuple[int, int | None]:
-    """The address and size of an object; of a number or a pointer that is no object, what is at that address."""
+    """Return the address and size of an object; for a number or a pointer, of what is at that address."""
     if _NAME.fullmatch(expression) and gdb.lookup_global_symbol(expression) is None:
         with contextlib.suppress(gdb.error):
             address = gdb.parse_and_eval(f"&{expression}")
@@ -65,7 +65,7 @@ _SIZELESS = (gdb.TYPE_CODE_VOID, gdb.TYPE_CODE_FUNC)
 
 
 def _checked(expression: str, address: int, size: int) -> list[int]:
-    """Raises gdb.GdbError for what is no memory. *address* as an address of the target: gdb may say it is negative."""
+    """Return [address, size], the address without a sign: gdb may return a negative one. Raises gdb.GdbError."""
     digits = 8 * gdb.lookup_type("void").pointer().sizeof
     if size < 1:
         raise gdb.GdbError(f"trace data: {expression}: {size} bytes cannot be looked at, give 1 or more")
@@ -73,7 +73,7 @@ def _checked(expression: str, address: int, size: int) -> list[int]:
 
 
 def access_lines(rows: list[list[Any]]) -> list[str]:
-    """Lines for rows of `session.queries.search`: [number, instruction, pc, offset, text]."""
+    """Return the lines for rows of `session.queries.search`: [number, instruction, pc, offset, text]."""
     return [f"{number}\t{_place(*place)}:\t{text}" for number, *place, text in rows]
 
 
@@ -88,12 +88,12 @@ class Dump(gdb.Command):
 Usage: trace dump [/r] [RANGE | -offset BYTE]
 
 One line for each: number, byte offset, the message and its fields; in
-lower case what these stand for; after # the meaning. Filling and bytes
-that are no message are lines too. /r: with the bytes.
+lower case the values derived from them; after # the meaning. Padding and
+bytes that are not a message have lines too. /r: with the bytes.
 
 RANGE: as for `trace history`, by the numbers of the messages.
--offset BYTE: from the message on that this byte is part of, as the
-gaps in the history name it. No program is needed."""
+-offset BYTE: start with the message that contains this byte; the gaps in
+the history name such bytes. No program is needed."""
 
     def __init__(self) -> None:
         super().__init__("trace dump", gdb.COMMAND_DATA)
@@ -118,7 +118,7 @@ gaps in the history name it. No program is needed."""
         return completion.words(text, word, ["-offset"] if text.rpartition(" ")[2] else [])
 
     def _split(self, argument: str) -> tuple[bool, str, int | None]:
-        """(whether with bytes, range text, byte offset)."""
+        """Return (whether with bytes, range text, byte offset). Raises gdb.GdbError."""
         match = re.fullmatch(r"\s*(/r\b)?\s*(?:-offset\b\s*([^/]*?)|([^/]*?))\s*(/r)?\s*", argument)
         if match is None:
             raise gdb.GdbError(f"trace dump: {argument.strip()} is not a range. See `help trace dump`.")

@@ -1,6 +1,6 @@
 """`trace info`, `trace regs` and `trace usb`: the target's hardware.
 
-`trace info` and `trace regs` show the trace hardware itself, how it hangs together, and its registers. The `trace usb`
+`trace info` and `trace regs` show the trace hardware itself, how it is connected, and its registers. The `trace usb`
 commands control the harts of a target that is reached over USB, whether gdb is connected to it or not.
 """
 
@@ -20,7 +20,7 @@ from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
 
-_LEAST = 20  # columns: what is narrower is not folded
+_LEAST = 20  # columns: narrower text is not folded
 _REGISTER = 2  # columns before the name of a register
 _LIVE = Option("-live", ("those of the target, although a capture file is open",))
 REGS = Table(
@@ -38,19 +38,19 @@ class Regs(gdb.Command):
 
 COMPONENT: the name of an encoder, funnel, or sink in the target description,
 or ctr0, ctr1, ...: the Control Transfer Records of hart 0, 1, ..., which has
-to stand still for it. Without one: all there are.
+to be halted for it. Without one: all of them.
 
 Trace components are read through OpenOCD or over USB, also while the program
 runs or is traced; nothing is changed, and trace that waits in a register is
-left there. While a capture file is open, the registers that are in it are
-shown: as they were when its trace was begun."""
+left there. While a capture file is open, the registers in it are shown, as
+they were when its trace was started."""
 
     def __init__(self) -> None:
         super().__init__("trace regs", gdb.COMMAND_STATUS)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         options, names = _parse("trace regs", REGS, argument)
-        access = csr_access.way() if any(name.startswith("ctr") for name in names) else None
+        access = csr_access.access_params() if any(name.startswith("ctr") for name in names) else None
         found = tracer().request(
             "regs",
             context=tracer().context(),
@@ -60,7 +60,7 @@ shown: as they were when its trace was begun."""
             live=options.get("live"),
         )
         if found["csrs"]:
-            csr_access.forget()
+            csr_access.flush_registers()
         _print(found["lines"])
 
     def complete(self, text: str, word: str | None) -> list[str]:
@@ -74,10 +74,10 @@ class Info(gdb.Command):
 
 {INFO.explained()}
 
-For each component of the target description: its kind and address, the
-versions it has, what it can do and what it does now, where its trace comes
-from and goes to; and what cannot be reached. What an encoder can do is found
-out by trying while it is off; its registers get their values back."""
+For each component of the target description: its kind, address, versions,
+capabilities and state, where its trace comes from and goes to, and what
+cannot be reached. The capabilities of an encoder are probed while it is off;
+its registers are restored afterwards."""
 
     def __init__(self) -> None:
         super().__init__("trace info", gdb.COMMAND_STATUS)
@@ -94,7 +94,7 @@ out by trying while it is off; its registers get their values back."""
 
 
 def _parse(command: str, table: Table, argument: str) -> tuple[dict[str, object], list[str]]:
-    """Options, and the words that are none. Raises gdb.GdbError."""
+    """Return the options, and the other words. Raises gdb.GdbError."""
     words = arguments(argument, f"See `help {command}`.")
     names = [word for word in words if not word.startswith("-")]
     try:
@@ -104,7 +104,7 @@ def _parse(command: str, table: Table, argument: str) -> tuple[dict[str, object]
 
 
 def _components() -> list[str]:
-    """The names that can stand there; none where that cannot be found out: a completion has no errors."""
+    """Return the names of all components; none, without an error, if they are not available."""
     with contextlib.suppress(gdb.error, gdb.GdbError):
         return sorted(tracer().request("components", context=tracer().context())["names"])
     return []
@@ -120,7 +120,7 @@ def _print(lines: Iterable[str], *, of_file: bool = False) -> None:
 
 
 def _folded(line: str, width: int | None) -> Iterator[str]:
-    """A long line in several, as wide as the terminal: at the same indentation, or where its text begins.
+    """Fold a long line to the width of the terminal, with hanging indentation where its text begins.
 
     *width* None: lines may be of any length.
     """
@@ -138,7 +138,7 @@ def _folded(line: str, width: int | None) -> Iterator[str]:
 
 
 class Usb(gdb.Command):
-    """Print which harts are behind the USB adapter, and what they do.
+    """Print the harts that the USB adapter reaches, and their state.
 Usage: trace usb [COMMAND]
 
 The adapter is that of the table [usb] in the target description: no OpenOCD
@@ -157,11 +157,11 @@ is needed, and no connection of gdb's.
         word = argument.strip().partition(" ")[0]
         if word:
             raise gdb.GdbError(f'Undefined trace usb command: "{word}".  Try "help trace usb".')
-        _ask("usb_harts")
+        _request("usb_harts")
 
 
 class Halt(gdb.Command):
-    """Halt the harts behind the USB adapter.
+    """Halt the harts that the USB adapter reaches.
 Usage: trace usb halt [HART]
 
 HART: the number of one, as the debug module counts; without it, all."""
@@ -170,11 +170,11 @@ HART: the number of one, as the debug module counts; without it, all."""
         super().__init__("trace usb halt", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        _ask("usb_halt", hart=_hart(argument, "trace usb halt"))
+        _request("usb_halt", hart=_hart(argument, "trace usb halt"))
 
 
 class Resume(gdb.Command):
-    """Let the harts behind the USB adapter run.
+    """Resume the harts that the USB adapter reaches.
 Usage: trace usb resume [HART]
 
 HART: the number of one, as the debug module counts; without it, all."""
@@ -185,11 +185,11 @@ HART: the number of one, as the debug module counts; without it, all."""
     def invoke(self, argument: str, from_tty: bool) -> None:
         hart = _hart(argument, "trace usb resume")
         tracer().resumed()
-        _ask("usb_resume", hart=hart)
+        _request("usb_resume", hart=hart)
 
 
 class Step(gdb.Command):
-    """Let one hart behind the USB adapter execute one instruction.
+    """Let one hart that the USB adapter reaches execute one instruction.
 Usage: trace usb step [HART]
 
 HART: its number, as the debug module counts; without it, that of
@@ -201,11 +201,11 @@ HART: its number, as the debug module counts; without it, that of
     def invoke(self, argument: str, from_tty: bool) -> None:
         hart = _hart(argument, "trace usb step")
         tracer().resumed()
-        _ask("usb_step", hart=hart)
+        _request("usb_step", hart=hart)
 
 
 class Reg(gdb.Command):
-    """Print or set registers of a halted hart behind the USB adapter.
+    """Print or set registers of a halted hart that the USB adapter reaches.
 Usage: trace usb reg [NAME | NAME=VALUE] ...
 
 NAME: pc, priv (the privilege mode), x0 to x31 or ra, sp, ..., or a CSR: mepc,
@@ -218,20 +218,20 @@ has then. Without one: pc and the general registers. The hart is that of
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = arguments(argument, "See `help trace usb reg`.")
-        _ask("usb_reg", names=words)
+        _request("usb_reg", names=words)
 
 
 def has_usb_target() -> bool:
-    """Whether the target description that applies leads to the target over USB."""
+    """Whether the target description says that the target is reached over USB."""
     return tracer().request("usb", context=tracer().context())["usb"] is not None
 
 
-def _ask(method: str, **params: Any) -> None:
-    """Raises gdb.GdbError."""
+def _request(method: str, **params: Any) -> None:
+    """Send a request about harts on USB, and print the lines of its result. Raises gdb.GdbError."""
     try:
         print_lines(tracer().request(method, context=tracer().context(), **params))
     finally:
-        csr_access.forget()
+        csr_access.flush_registers()
 
 
 def _hart(text: str, command: str) -> int | None:

@@ -1,8 +1,8 @@
 """Commands of the machine interface: `-rvtrace-history` and others, for IDEs (docs/ide.md).
 
-Each is a row of `TABLE`. It asks the session what the `trace` command of the same name asks, and answers with tuples
-instead of lines. What the session says in lines is the field `messages`. The arguments of each command,
-`--begin 5 --count 100 LOCATION`, are described in a table. gdb has commands in Python from version 12 on.
+Each is a row of `TABLE`. It sends the same request to the session as the `trace` command of that name, and answers with
+tuples instead of lines. The lines of the session's result are in the field `messages`. The arguments of each command,
+`--begin 5 --count 100 LOCATION`, are described in a table. gdb supports MI commands in Python from version 12 on.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import program, selected_hart, tracer
 
 COUNT_MOST = 4096
-"""Rows in one answer at most: the session gives no more at once, and an IDE waits for the whole answer."""
+"""The largest number of rows in one answer: the session's own limit, and an IDE waits for the whole answer."""
 COUNT = 100
 NUMBER_MOST = (1 << 63) - 1
 
 
 class Option(NamedTuple):
-    """An option. *kind*: "number" or "text" stand before a value, "texts" may be given several times, "flag" has none.
+    """An option. *kind*: "number" and "text" have a value, "texts" too and may be given several times, "flag" has none.
 
-    *default*: its value when it is not given. *most*: of a number.
+    *default*: the value if the option is not given. *least*, *most*: the range of a number.
     """
 
     name: str
@@ -46,18 +46,18 @@ class Option(NamedTuple):
 
 BEGIN = Option("begin", "number", least=1)
 PAGE = (BEGIN, Option("count", "number", COUNT, COUNT_MOST))
-"""Options of commands that answer with a part of a list."""
+"""The options of commands that answer with a part of a list."""
 
 
 class Arguments(NamedTuple):
-    """What was given: options by their keys, and the words that are none."""
+    """The arguments of a command: options by their keys, and the other words."""
 
     options: dict[str, Any]
     words: list[str]
 
 
 def parse_arguments(command: str, options: tuple[Option, ...], words: str, argv: list[str]) -> Arguments:
-    """The arguments of a command. *words*: the name of what stands behind the options, "" for nothing.
+    """Parse the arguments of a command. *words*: the name of the argument after the options, "" if there is none.
 
     Raises gdb.GdbError, one line.
     """
@@ -79,7 +79,7 @@ def parse_arguments(command: str, options: tuple[Option, ...], words: str, argv:
 
 
 def _take(command: str, option: Option, rest: list[str], values: dict[str, Any]) -> None:
-    """Take an option's value off the rest of the words."""
+    """Remove an option's value from the rest of the words, and store it in *values*. Raises gdb.GdbError."""
     if option.kind == "flag":
         values[option.key] = True
         return
@@ -108,11 +108,11 @@ def _usage(command: str, options: tuple[Option, ...], words: str) -> str:
 
 
 PROTOCOL = 1
-"""Of these commands: higher when a field or an option means something else than before. New ones do not count."""
+"""The version of these commands: it rises when a field or an option changes its meaning, not for new ones."""
 
 
 class Command(NamedTuple):
-    """A command `-rvtrace-NAME`. *words*: what stands behind the options, see `mi_options.parse`. *raw*: not parsed."""
+    """A command `-rvtrace-NAME`. *words*: as for `parse_arguments`. *raw*: whether its arguments are not parsed."""
 
     name: str
     answer: Callable[[Arguments], Fields]
@@ -121,7 +121,7 @@ class Command(NamedTuple):
     raw: bool = False
 
     def run(self, argv: list[str]) -> Fields:
-        """The result. Raises gdb.GdbError, one line."""
+        """Return the result. Raises gdb.GdbError, one line."""
         try:
             if self.raw:
                 return self.answer(Arguments({}, argv))
@@ -131,7 +131,7 @@ class Command(NamedTuple):
 
 
 def info(given: Arguments) -> Fields:
-    """Which commands there are, and of which version."""
+    """Return the version of rvtrace, that of these commands, and their names."""
     tool = tracer().request("hello")["tool"]
     return {"tool": tool, "protocol": PROTOCOL, "commands": [f"rvtrace-{command.name}" for command in TABLE]}
 
@@ -153,29 +153,32 @@ def status(given: Arguments) -> Fields:
 
 
 def reported_state(given: Arguments) -> Fields:
-    """What commands have told of the trace since this was asked last, without asking the target, and notes."""
+    """Return the state of the trace that commands have reported since the last call, and notes.
+
+    The target is not accessed.
+    """
     state, tracer().reported = tracer().reported, None
     return _with_messages({} if state is None else {"told": state}, mode.prompt_lines())
 
 
 def history(given: Arguments) -> Fields:
-    """Instructions that ran."""
+    """Return the instructions that ran."""
     found = _request_page(given, what="history")
     return _list_fields(found, "history", Rows(given.options["opcodes"]).history)
 
 
 def events(given: Arguments) -> Fields:
-    """What happened between the instructions."""
+    """Return the events between the instructions."""
     return _list_fields(_request_page(given, what="events", kinds=given.options["kind"]), "events", Rows().found)
 
 
 def gaps(given: Arguments) -> Fields:
-    """Where the history is not complete."""
+    """Return the places where the history is not complete."""
     return _list_fields(_request_page(given, what="gaps"), "gaps", Rows().found)
 
 
 def find(given: Arguments) -> Fields:
-    """When a function was entered or an instruction ran."""
+    """Return the places where a function was entered or an instruction ran."""
     wanted = commands_find.parse_location(" ".join(given.words), "-rvtrace-find")
     found = _request_page(given, what="executions", **position.present_pc(settings.hart()), **wanted)
     comes = {"comes": 1} if found["comes"] else {}
@@ -183,17 +186,17 @@ def find(given: Arguments) -> Fields:
 
 
 def functions(given: Arguments) -> Fields:
-    """The functions that ran."""
+    """Return the functions that ran."""
     return _list_fields(_request_page(given, what="functions"), "functions", Rows().functions)
 
 
 def calls(given: Arguments) -> Fields:
-    """Who called whom, as lines of a tree."""
+    """Return the tree of calls, one row for each line."""
     return _list_fields(_request_page(given, what="calls", depth=given.options["depth"]), "calls", Rows().calls)
 
 
 def who_wrote_last(given: Arguments) -> Fields:
-    """Who wrote a register or memory last."""
+    """Return the last writer of a register or memory."""
     place = expressions.storage("-rvtrace-who-wrote", " ".join(given.words))
     found = who_wrote.Query(place, given.options["below"]).answer()
     fields: Fields = {"hart": found["hart"]}
@@ -222,9 +225,9 @@ def live(given: Arguments) -> Fields:
 
 
 def gdb_position(given: Arguments) -> Fields:
-    """Whether this is the present or the past, and where in it; of the selected thread.
+    """Return whether the selected thread is in the present or the past, and where in it.
 
-    *reverse*: gdb is connected through rvtrace, so that it can go back.
+    The field `reverse` says whether gdb is connected through rvtrace, so that it can go backward.
     """
     thread, hart = gdb.selected_thread(), selected_hart()
     if thread is None or not thread.is_valid():
@@ -262,12 +265,12 @@ TABLE = (
 
 
 def define_commands() -> None:
-    """Define the commands, where this gdb can have any in Python."""
+    """Define the commands, if this gdb supports MI commands in Python."""
     if not hasattr(gdb, "MICommand"):  # gdb < 12
         return
 
     class Defined(gdb.MICommand):
-        """One of the table."""
+        """A command of the table."""
 
         def __init__(self, command: Command) -> None:
             super().__init__(f"-rvtrace-{command.name}")
@@ -281,14 +284,14 @@ def define_commands() -> None:
 
 
 def _request_page(given: Arguments, **asked: Any) -> dict[str, Any]:
-    """A part of a list of the session."""
+    """Return a part of a list of the session."""
     begin, count = given.options["begin"], given.options["count"]
     found: dict[str, Any] = tracer().request("page", context=tracer().context(), begin=begin, count=count, **asked)
     return found
 
 
 def _list_fields(found: dict[str, Any], name: str, tuples: Callable[[list[list[Any]]], list[Fields]]) -> Fields:
-    """How long the list is, and the part of it that was asked for; whether there was older trace."""
+    """Return the length of a list, the requested part of it, and whether older trace was overwritten."""
     fields = {"length": found["length"], "begin": found["begin"], "hart": found["hart"], name: tuples(found["rows"])}
     if found["overwritten"]:
         fields["overwritten"] = 1
@@ -300,7 +303,7 @@ def _with_messages(fields: Fields, lines: list[str]) -> Fields:
 
 
 def _moved(found: dict[str, Any], given: Arguments) -> Fields:
-    """The result when there was nowhere to go; else gdb is on its way: it answers ^running by itself, and *stopped."""
+    """Return the result if gdb did not have to move; else gdb itself answers ^running and then *stopped."""
     if not found["moves"]:
         return _with_messages(gdb_position(given), found["lines"])
     for line in found["lines"]:
@@ -309,7 +312,7 @@ def _moved(found: dict[str, Any], given: Arguments) -> Fields:
 
 
 def _run_command(command: str) -> Fields:
-    """What a `trace` command does, and says."""
+    """Run a `trace` command, and return what it prints."""
     return _with_messages({}, gdb.execute(command, to_string=True).splitlines())
 
 
@@ -318,4 +321,4 @@ def _file(given: Arguments) -> str:
 
 
 COMMANDS: tuple[Callable[[], object], ...] = (define_commands,)
-"""What is called when rvtrace is loaded, in order."""
+"""These are called when rvtrace is loaded, in this order."""

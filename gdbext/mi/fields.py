@@ -3,7 +3,7 @@
     addr func offset file fullname line    as in frames (offset: as in -data-disassemble)
     inst opcodes                           as in -data-disassemble
 
-All values are strings, as in MI; what is not known has no field.
+All values are strings, as in MI; the field of an unknown value is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Fields = dict[str, Any]
 
 
 class Rows:
-    """Makes tuples of rows. Made per command: what gdb knows about an address is asked once."""
+    """Converts rows to MI tuples. Each command creates one: gdb is asked about an address once."""
 
     def __init__(self, opcodes: bool = False) -> None:
         self._opcodes = opcodes
@@ -47,17 +47,17 @@ class Rows:
         """The lines of the tree of calls: rows of `session.queries.functions`."""
         return [self._call(*row) for row in rows]
 
-    def writer(self, place: expressions.Storage, found: dict[str, Any]) -> Fields:
-        """Who wrote *place*: the answer to `who_wrote`."""
-        writer, changed = found["writer"], who_wrote.change_of(place, found["writer"])
-        told = {"what": changed.name, "old": changed.old, "new": changed.new, "group": writer["group"]}
-        fields: Fields = {"kind": writer["kind"], **told, "ago": writer["ago"], "below": found["below"]}
+    def writer(self, storage: expressions.Storage, found: dict[str, Any]) -> Fields:
+        """Return the writer of *storage*: the answer to `who_wrote`."""
+        writer, changed = found["writer"], who_wrote.change_of(storage, found["writer"])
+        change = {"what": changed.name, "old": changed.old, "new": changed.new, "group": writer["group"]}
+        fields: Fields = {"kind": writer["kind"], **change, "ago": writer["ago"], "below": found["below"]}
         row = writer["row"]
         instruction = self.history([row])[0] if row is not None else {}
         return {key: value for key, value in {**fields, "instruction": instruction}.items() if value not in (None, {})}
 
     def place(self, place: Place) -> Fields:
-        """An address in the program; `what` for a word that stands for none."""
+        """Return an address in the program; the field `what` for a word in place of an address."""
         if place is None:
             return {}
         if isinstance(place, str):
@@ -76,7 +76,7 @@ class Rows:
         return {**fields, "inst": text}
 
     def _place(self, pc: int, name: str | None = None, offset: int = 0) -> Fields:
-        """*name* and *offset*: of code that gdb does not have, so that its symbols and lines are not meant."""
+        """Return an address. *name*, *offset*: for code that gdb does not have, so that gdb's symbols do not apply."""
         fields: Fields = {"addr": f"0x{pc:0{self._digits}x}"}
         known = (name, offset) if name is not None else disassembly.symbol_of(pc)
         if known[0] is not None:
@@ -109,7 +109,7 @@ class Rows:
         return {"level": level, **place, "calls": times, "instructions": total, "own-instructions": own, **more}
 
     def _named(self, pc: int, name: str | None) -> Fields:
-        """A function that is called *name*, None: gdb knows, by its debug information first."""
+        """Return a function with this name; None: with the name that gdb knows, by its debug information first."""
         fields = {**self._known(pc, name)} if name is not None else {**self._known(pc)}
         symbol = listing.function_symbol(pc) if name is None else None
         if symbol is not None:

@@ -1,4 +1,4 @@
-"""What the history window shows at a moment: which history, where in it gdb is, and its rows as lines.
+"""The content of the history window: the state of the history, the position of gdb in it, and its rows as lines.
 
 The rows read as `trace history` prints them, but in columns.
 """
@@ -19,15 +19,15 @@ NO_LIMIT = 1 << 62
 
 
 class State(NamedTuple):
-    """What the window shows follows from this, but for scrolling.
+    """The state of the history and of gdb, from which the window's content follows, except for scrolling.
 
-    length    rows of the history, 0 where there is none; *gaps* of them say that something is missing
-    current   nothing ran since the trace was read out
-    unread    bytes of trace that are not read out, about, as far as that was looked at
-    problem   why there is less than there should be
-    number    where the selected thread is in the past, None in the present
-    selected  where the selected frame is: the call it made
-    pc        in the present, that of the selected frame
+    length    the number of rows of the history, 0 without one; *gaps* of them are gaps
+    current   whether nothing ran since the trace was read out
+    unread    about how many bytes of trace are not read out, as far as known
+    problem   an error because of which rows are missing
+    number    the number at which the selected thread is in the past, None in the present
+    selected  the number of the selected frame: that of the call it made
+    pc        in the present, the pc of the selected frame
     """
 
     length: int = 0
@@ -43,11 +43,11 @@ class State(NamedTuple):
 
     @property
     def home(self) -> int:
-        """The number that the window has in the middle: where gdb is, in the present the newest."""
+        """The number in the middle of the window: where gdb is, in the present the newest."""
         return self.selected or self.number or self.length
 
     def title(self) -> str:
-        """What stands in the window's frame."""
+        """Return the text in the window's border."""
         if not self.length:
             return "trace"
         place = f"{self.length} so far" if self.number is None else f"{self.number} of {self.length}"
@@ -57,11 +57,11 @@ class State(NamedTuple):
         return f"trace: hart {self.hart}, {gaps}, {place}"  # in a narrow window gdb leaves out the beginning
 
     def note(self) -> str | None:
-        """What is wrong with what is shown, one line."""
+        """Return one line about what is wrong with or missing in the content; None if nothing is."""
         if self.problem is not None:
             return self.problem
         if self.running:
-            return "The program is running: what it does is shown when it stops."
+            return "The program is running: the history is shown when it stops."
         if self.current or (self.length and self.number is not None):
             return None
         if self.unread:
@@ -70,9 +70,10 @@ class State(NamedTuple):
 
 
 def look(most: int | None, *, anew: bool = False) -> State:
-    """The state now. *most*: bytes that may be read out of the target for it, None: none, and nothing is decoded.
+    """Return the current state.
 
-    *anew*: the program is another one. Raises gdb.GdbError, KeyboardInterrupt.
+    *most*: the number of bytes that may be read out of the target for it; None: none, and nothing is decoded. *anew*:
+    whether the program is another one. Raises gdb.GdbError, KeyboardInterrupt.
     """
     thread = gdb.selected_thread()
     running = thread is not None and thread.is_running()
@@ -83,25 +84,25 @@ def look(most: int | None, *, anew: bool = False) -> State:
     return State(**found, running=running, number=mark.number, selected=selected, pc=mark.pc)
 
 
-GAP, EVENT, NUMBER, NOTE = "1;31", "36", "2", "1;33"  # colours, as terminals number them
+GAP, EVENT, NUMBER, NOTE = "1;31", "36", "2", "1;33"  # colours, as parameters of SGR
 _ROW = re.compile(r"(?P<number>\d*)\t(?:=> |   )?(?P<place>.*?)(?::\t(?P<instruction>.*))?$", re.S)
 _ZEROS = re.compile(r"0x0+(?=[0-9a-f])")
 PLACE_AT_MOST = 40  # columns: longer names of functions push the instruction to the right
 
 
 class Lines:
-    """Lines by number. What gdb knows of an address is asked once, until `forget`."""
+    """The lines of the history. gdb is asked about each address once, until `clear_cache`."""
 
     def __init__(self) -> None:
         self._lister: listing.Lister | None = None
         self._coloured: object = None
 
-    def forget(self) -> None:
-        """Another program, or other code in memory."""
+    def clear_cache(self) -> None:
+        """Drop what gdb knew about addresses: the program or the code in memory has changed."""
         self._lister = None
 
     def fetch(self, state: State, first: int, last: int) -> list[Line]:
-        """Those numbered *first* to *last*, and what happened before and between them. Raises gdb.GdbError."""
+        """Return the lines numbered *first* to *last*, with the events before and between them. Raises gdb.GdbError."""
         begin, end = max(1, first), min(last, state.length) + 1
         if begin >= end:
             return []
@@ -116,7 +117,7 @@ class Lines:
 
     @staticmethod
     def draw(line: Line, digits: int, begin: int, width: int, *, here: bool) -> str:
-        """A line of the screen: *width* columns from column *begin* on. *here*: gdb's selected frame is there."""
+        """Return a line of the screen: *width* columns from column *begin* on. *here*: the selected frame is there."""
         number = "" if line.number is None else str(line.number)
         if here:
             return highlighted(cut(f"{number:>{digits}} {line.mark} {plain(line.text)}", begin, width), width)
@@ -124,17 +125,17 @@ class Lines:
 
     @staticmethod
     def width(text: str) -> int:
-        """Columns of a line, colours not counted."""
+        """Return the number of columns of a line; colours do not count."""
         return len(plain(text))
 
 
 def coloured(text: str, colour: str) -> str:
-    """A text in a colour, where the user has not switched colours off."""
+    """Return a text in a colour, unless the user has switched colours off."""
     return f"\x1b[{colour}m{text}{NORMAL}" if gdb.parameter("style enabled") else text
 
 
 def _lines(rows: list[list[Any]], texts: list[str], state: State) -> list[tuple[Line, str]]:
-    """(line without the instruction, instruction)."""
+    """Return (line without the instruction, instruction) for each text."""
     pcs = {number: pc for number, pc, *_ in rows}
     lines = []
     for text in texts:
@@ -147,7 +148,7 @@ def _lines(rows: list[list[Any]], texts: list[str], state: State) -> list[tuple[
 
 
 def printable_row(text: str) -> str:
-    """Only the tabs that part the columns stay."""
+    """Return a row without unprintable characters, except the tabs between its columns."""
     return "\t".join(printable(part) for part in text.split("\t"))
 
 
@@ -160,14 +161,14 @@ def _line(number: int | None, pc: int | None, place: str, instruction: str | Non
 
 
 def _mark(number: int, pc: int, state: State) -> str:
-    """Where the selected frame is, and less clearly where the program is."""
+    """Return the mark of a line: "=>" for the selected frame, " >" for the thread's position."""
     if number == (state.selected or state.number) or pc == state.pc:
         return "=>"
     return " >" if number == state.number else "  "
 
 
 def _aligned(lines: list[tuple[Line, str]]) -> list[Line]:
-    """With the instructions under each other."""
+    """Return the lines with their instructions in one column."""
     widths = [len(plain(line.text)) for line, instruction in lines if instruction]
     column = min(max(widths, default=0), PLACE_AT_MOST)
     found = []

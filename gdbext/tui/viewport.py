@@ -1,4 +1,4 @@
-"""Which part of a list of lines a window shows, and how wide a line is on the screen.
+"""The part of a list of lines that a window shows, and the width of a line on the screen.
 
 This module runs with and without gdb.
 """
@@ -16,8 +16,8 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class Line(NamedTuple):
     """A line of the window.
 
-    number  of the instruction or gap in the history, None for what happened between them
-    mark    two characters that say what is special about it
+    number  that of the instruction or gap in the history, None for events between them
+    mark    two characters in front of the line, "=>" for the current position
     pc      the address of the instruction
     """
 
@@ -28,13 +28,13 @@ class Line(NamedTuple):
 
 
 def around(lines: list[Line], number: int, height: int) -> list[Line]:
-    """At most *height* lines with the one that has this number in the middle, unless the list ends before."""
+    """Return at most *height* lines, with the one of this number in the middle except near the ends of the list."""
     begin = max(0, min(index_of(lines, number) - height // 2, len(lines) - height))
     return lines[begin : begin + height]
 
 
 def index_of(lines: list[Line], number: int) -> int:
-    """Where the line with this number is, else the one with the next smaller one; 0 where there is none."""
+    """Return the index of the line with this number, else of the next smaller number, else 0."""
     found = 0
     for index, line in enumerate(lines):
         if line.number is not None and line.number <= number:
@@ -43,13 +43,13 @@ def index_of(lines: list[Line], number: int) -> int:
 
 
 def middle_of(lines: list[Line], height: int) -> int | None:
-    """The number in the middle of a window, or next to it; None where no line has one."""
+    """Return the number in the middle of a window, or next to it; None if no line has one."""
     numbered = [(abs(index - height // 2), line.number) for index, line in enumerate(lines) if line.number is not None]
     return min(numbered)[1] if numbered else None
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A text in lines that are not wider, broken between words."""
+    """Wrap a text into lines of at most *width* columns, broken between words."""
     lines = [""]
     for word in text.split():
         if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
@@ -60,7 +60,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def cut(text: str, begin: int, width: int) -> str:
-    """The columns from *begin* on, *width* at most, in the colours they have."""
+    """Return at most *width* columns of a text from *begin* on, with their colours."""
     pieces, column, at = [], 0, 0
     for colour in [*_COLOUR.finditer(text), None]:
         plain = text[at : colour.start() if colour else len(text)]
@@ -73,12 +73,12 @@ def cut(text: str, begin: int, width: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Without colours."""
+    """Return a text without colours."""
     return _COLOUR.sub("", text)
 
 
 def printable(text: str) -> str:
-    """Without what would move the cursor (names come from programs); colours stay."""
+    """Return a text in which unprintable characters (names come from programs) are blanks; colours stay."""
     pieces = _COLOUR.split(text)
     colours = [*_COLOUR.findall(text), ""]
     clean = ("".join(char if char.isprintable() else " " for char in piece) for piece in pieces)
@@ -86,5 +86,5 @@ def printable(text: str) -> str:
 
 
 def highlighted(text: str, width: int) -> str:
-    """A line in reverse video as wide as the window, without other colours."""
+    """Return a line in reverse video, as wide as the window, without other colours."""
     return f"{REVERSE}{plain(text)[:width].ljust(width)}{NORMAL}"

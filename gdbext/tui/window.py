@@ -1,15 +1,15 @@
 """The TUI window that shows the history: `layout trace`, its keys, and the source window that follows it.
 
-gdb calls the window on keys, clicks and changes of size. At every prompt the window looks where gdb is now; where there
-is no window, nothing is done.
+gdb calls the window on keys, clicks and changes of size. At every prompt the window updates itself to gdb's position;
+without a window, nothing is done.
 
-The source window goes where the history window is scrolled to. gdb moves its source window when it prints a prompt, and
-a key that scrolls brings none. In between, `list` makes another file the one that is shown, and `+` and `-` scroll the
-window by lines, both without printing anything.
+The source window follows the history window when that is scrolled. gdb moves its source window when it prints a prompt,
+which it does not do after a key that scrolls. Until then, `list` shows another file, and `+` and `-` scroll the window
+by lines, both without printing anything.
 
-The keys for going backward are capital letters, beside those of gdb's TUI SingleKey mode (C-x s). gdb has no way to
-bind keys from Python. But its readline keeps the SingleKey keys under a name (readline >= 8), and where gdb uses the
-system's readline library, this can be reached, as an inputrc file reaches it. Elsewhere there is examples/gdb.inputrc.
+The keys for going backward are capital letters, beside those of gdb's TUI SingleKey mode (C-x s). gdb cannot bind keys
+from Python. But its readline has a named keymap for the SingleKey mode (readline >= 8); where gdb uses the system's
+readline library, this keymap is accessible, as it is for an inputrc file. Otherwise use examples/gdb.inputrc.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _KEYMAP = b"SingleKey"
 
 
 def bind_keys() -> bool:
-    """Bind the keys, but for those that somebody has bound already. False: that is not possible with this gdb."""
+    """Bind the keys that are not bound already. Returns False if that is not possible with this gdb."""
     try:
         readline = ctypes.CDLL(None)
         by_name, bound, macro = readline.rl_get_keymap_by_name, readline.rl_function_of_keyseq, readline.rl_macro_bind
@@ -58,13 +58,13 @@ def bind_keys() -> bool:
         return False
     for key, command in KEYS.items():
         if not _is_taken(bound, key, keymap):
-            # The blank is no key of its own: it leads to the prompt, where the rest is typed.
+            # The blank is not bound in SingleKey mode: it opens the prompt, where the rest is typed.
             macro(key.encode(), f" {command}\\r".encode(), ctypes.c_void_p(keymap))
     return True
 
 
 def _is_taken(bound: Any, key: str, keymap: int) -> bool:
-    """Whether a key does something else than others that mean nothing: than the blank does."""
+    """Whether a key is bound: it then does something else than the blank, which is not."""
     bound.restype = ctypes.c_void_p
     kinds = ctypes.c_int(), ctypes.c_int()
     functions = [
@@ -73,23 +73,23 @@ def _is_taken(bound: Any, key: str, keymap: int) -> bool:
     return functions[0] != functions[1] or kinds[0].value != kinds[1].value
 
 
-LINES_AT_MOST = 1 << 16  # of a file: the window is scrolled up in steps down from this
+LINES_AT_MOST = 1 << 16  # of a file: the window is scrolled up in steps that halve from this
 _HEIGHT = re.compile(r"^\W*src\s+(\d+)", re.M)
 
 
 class Source:
-    """The source window, as far as it is known where it stands."""
+    """The source window, whose position is known only between two prompts."""
 
     def __init__(self) -> None:
         self._file = ""
         self._first = 0  # the line at the top, 0: not known
 
     def forget(self) -> None:
-        """gdb may have moved the window."""
+        """Drop the position: gdb may have moved the window."""
         self._first = 0
 
     def show(self, pc: int) -> None:
-        """Bring the source line of an instruction to the window's middle. Without one, nothing happens."""
+        """Show the source line of an instruction in the window's middle; without a line, do nothing."""
         with contextlib.suppress(gdb.error):  # no source window in this layout
             place = gdb.find_pc_line(pc)
             height = _height()
@@ -109,7 +109,7 @@ class Source:
         self._first = first
 
     def _to_the_top(self) -> None:
-        """gdb 13 does not scroll at all where it would be further than the top, so: by ever smaller steps."""
+        """Scroll to the top in ever smaller steps: gdb 13 does not scroll at all beyond the top."""
         step = LINES_AT_MOST
         while step:
             _quietly(f"- {step} src")
@@ -126,7 +126,7 @@ class Source:
 
 
 def _height() -> int | None:
-    """Lines of source the window has room for, None where there is none."""
+    """Return the number of lines in the source window, None if there is no such window."""
     match = _HEIGHT.search(gdb.execute("info win", to_string=True))
     return int(match.group(1)) - 2 if match else None
 
@@ -137,11 +137,11 @@ def _quietly(command: str) -> None:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 shown: list[Window] = []
-"""The window there is, if there is one."""
+"""The open window, if there is one."""
 
 
 def _harmless(method: _F) -> _F:
-    """What goes wrong in the window is said in it: gdb would print a traceback over the screen."""
+    """Let a method show errors in the window: gdb would print a traceback over the screen."""
 
     @functools.wraps(method)
     def wrapper(self: Window, *args: Any) -> Any:
@@ -150,13 +150,13 @@ def _harmless(method: _F) -> _F:
         except KeyboardInterrupt:
             self.interrupted()
         except Exception as error:  # noqa: BLE001 - whatever it is
-            self.say(" ".join(str(error).split()) or type(error).__name__)
+            self.show_problem(" ".join(str(error).split()) or type(error).__name__)
 
     return wrapper  # type: ignore[return-value]
 
 
 class Window:
-    """What gdb needs of a window, and the scrolling. *window*: gdb's own object, to draw on."""
+    """The history window, with the interface that gdb expects. *window*: gdb's own object, to draw on."""
 
     def __init__(self, window: gdb.TuiWindow) -> None:
         self._window = window
@@ -167,7 +167,7 @@ class Window:
         self._shown: list[Line] = []
         self._anew = True
         self._posted = False
-        self._declined: object = None  # the run whose trace the user did not want to wait for
+        self._declined: object = None  # the run whose read-out the user has interrupted
         self.chosen: int | None = None
         """The number of the instruction that the source window shows since the window was scrolled or clicked."""
         window.title = "trace"
@@ -184,11 +184,11 @@ class Window:
             (gdb.events.memory_changed, self._forget),
         ]
 
-    # What gdb calls
+    # Called by gdb
 
     @_harmless
     def render(self) -> None:
-        """The window is new or has another size."""
+        """Draw the window, which is new or has another size."""
         self._draw()
 
     @_harmless
@@ -209,7 +209,7 @@ class Window:
 
     @_harmless
     def click(self, x: int, y: int, button: int) -> None:
-        """The source of the line that was clicked."""
+        """Show the source of the line that was clicked."""
         line = self._shown[y] if 0 <= y < len(self._shown) else Line("")
         if line.number is None:
             return
@@ -219,7 +219,7 @@ class Window:
         self._follow_with_source()
 
     def close(self) -> None:
-        """The window goes away."""
+        """Disconnect the event handlers: the window is closed."""
         if not self._connected:
             return
         self._connected = False
@@ -229,12 +229,12 @@ class Window:
             shown.remove(self)
 
     def retire(self) -> None:
-        """The window stays on the screen, but is no more than that."""
+        """Disconnect the window, which stays on the screen, before rvtrace is loaded again."""
         self.close()
         self._state = State()
-        self.say("rvtrace was loaded anew: `layout src`, then `layout trace`.")
+        self.show_problem("rvtrace was loaded again: `layout src`, then `layout trace`.")
 
-    # What happens in gdb
+    # Events of gdb
 
     @_harmless
     def _prompt(self, event: object = None) -> None:
@@ -244,7 +244,7 @@ class Window:
         self._look(self._most())
 
     def _stopped(self, event: object) -> None:
-        """Of a program that ran in the background, for which there may be no prompt; else the prompt is first."""
+        """Update the window after a program that ran in the background has stopped, when no prompt may follow."""
         if not self._posted:
             self._posted = True
             gdb.post_event(self._after_stop)
@@ -255,11 +255,11 @@ class Window:
             self._prompt()
 
     def _forget(self, event: object) -> None:
-        self._lines.forget()
+        self._lines.clear_cache()
         self._anew = True
 
     def _most(self) -> int:
-        """Bytes that may be read out for the window now."""
+        """Return the number of bytes that may be read out for the window now."""
         if self._declined is not None and self._declined == tracer().context()["runs"]:
             return 0
         limit = gdb.parameter("trace window-bytes")
@@ -273,17 +273,17 @@ class Window:
             self._draw()
 
     def interrupted(self) -> None:
-        """The user does not want to wait: until the program runs again, nothing is read out for the window."""
+        """Read out nothing more for the window until the program runs again: the user does not want to wait."""
         self._declined = tracer().context()["runs"]
-        self.say("Interrupted: `trace history` reads out the rest.")
+        self.show_problem("Interrupted: `trace history` reads out the rest.")
 
-    def say(self, problem: str) -> None:
-        """A line about what is wrong."""
+    def show_problem(self, problem: str) -> None:
+        """Show a line about what is wrong."""
         self._state = self._state._replace(problem=problem)
-        with contextlib.suppress(RuntimeError, gdb.error, gdb.GdbError):  # no window, no session: then nothing
+        with contextlib.suppress(RuntimeError, gdb.error, gdb.GdbError):  # no window, or no session
             self._draw()
 
-    # What is on the screen
+    # The screen
 
     def _height(self) -> int:
         return max(1, self._window.height - len(self._notes()))
@@ -298,7 +298,7 @@ class Window:
         middle = self._anchor or self._state.home
         lines = self._lines.fetch(self._state, middle - height, middle + height)
         if self._state.number is not None and self._state.number > self._state.length:
-            lines.append(Line("all of the trace has run: going on leads to the present", self._state.number, "=>"))
+            lines.append(Line("end of the trace: continuing leads to the present", self._state.number, "=>"))
         self._shown = around(lines, middle, height)
         digits = len(str(self._state.length + 1))
         home = self._state.selected or self._state.number
@@ -314,12 +314,12 @@ class Window:
         return line._replace(mark="->") if chosen else line
 
     def _write(self, lines: list[str]) -> None:
-        """A line as wide as the window takes the cursor to the next one by itself."""
+        """Write the lines; after a line as wide as the window the cursor is at the next one by itself."""
         width = self._window.width
         text = "".join(line if Lines.width(line) >= width else f"{line}\n" for line in lines)
         text = text[:-1] if text.endswith("\n") else text
         try:
-            self._window.write(text, True)  # all of the window at once
+            self._window.write(text, True)  # with True, gdb >= 13 redraws the whole window at once
         except TypeError:  # gdb < 13
             self._window.erase()
             self._window.write(text)
@@ -339,7 +339,7 @@ class Here(gdb.Command):
     """Go to the instruction that the history window was scrolled to.
     Usage: trace here
 
-    It is the one marked "->" in `layout trace`, in the middle after scrolling,
+    It is the one marked "->" in `layout trace`: in the middle after scrolling,
     or the one that was clicked; the source window shows its line."""
 
     def __init__(self) -> None:
@@ -358,7 +358,7 @@ class WindowBytes(gdb.Parameter):
     """How many bytes of trace are read out of the target for the history window.
 
     When the program has stopped, the window of `layout trace` shows what ran.
-    For that newer trace is read out, but if it is more than this, the window
+    For that the newer trace is read out; if there is more than this, the window
     says so and waits for `trace history`. 0: always wait. unlimited: never."""
 
     set_doc = "Set how many bytes of trace are read out of the target for the history window."
@@ -376,13 +376,13 @@ class WindowBytes(gdb.Parameter):
 
 
 def _make(window: gdb.TuiWindow) -> Window:
-    """gdb keeps what was registered first: after a second `source`, too, the window is that of the newest."""
+    """Create a window of the newest `Window`: after a second `source`, gdb still calls the function of the first."""
     newest: Window = sys.modules[__name__].Window(window)
     return newest
 
 
 def _define() -> None:
-    """The window and its layout, where gdb was built with a TUI."""
+    """Define the window, its layout, keys and commands, if gdb was built with a TUI."""
     if not hasattr(gdb, "register_window_type"):  # gdb < 10, or without TUI
         return
     WindowBytes()
@@ -394,10 +394,10 @@ def _define() -> None:
 
 
 def release() -> None:
-    """Before a second `source` loads everything afresh: the window that is open does nothing any more."""
-    for window in tuple(shown):  # which closing takes it from
+    """Disconnect the open window before a second `source` loads everything again."""
+    for window in tuple(shown):  # `retire` removes it from `shown`
         window.retire()
 
 
 COMMANDS: tuple[Callable[[], object], ...] = (_define,)
-"""What is called when rvtrace is loaded, in order."""
+"""These are called when rvtrace is loaded, in this order."""

@@ -51,7 +51,7 @@ class Request:
 
     def commands(self, number: int) -> list[str]:
         batches = [list(batch) for batch in self.batches]
-        wanted = f"access=csrs.way({self.way!r}), hart={self.hart}, batches={{'of': {batches!r}}}"
+        wanted = f"access=csrs.access_params({self.way!r}), hart={self.hart}, batches={{'of': {batches!r}}}"
         body = f"print(json.dumps(tracer.tracer().request('csrs', {wanted})))"
         return [f"python exec({f'def request_{number}(): {body}'!r})", f"python request_{number}()"]
 

@@ -158,7 +158,7 @@ def test_gdb_shows_the_new_values_once_it_forgets_the_old_ones(
     gdb: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
 ) -> None:
     steps: tuple[Request | str, ...] = (
-        "print/x $mctrctl", Request([[MCTRCTL, 5]], way="packets"), "python csrs.forget()", "print /x $mctrctl",
+        "print/x $mctrctl", Request([[MCTRCTL, 5]], way="packets"), "python csrs.flush_registers()", "print /x $mctrctl",
     )  # fmt: skip
     with Rsp(machine.port) as stub:
         stub.set_csr(MCTRCTL, 1)
@@ -267,9 +267,9 @@ def test_settings_offer_what_there_is(setting: str, tmp_path: Path) -> None:
 
 
 def test_the_settings_are_part_of_the_way(machine: Qemu10, elf: Path, tmp_path: Path) -> None:
-    commands = ["python print(csrs.way())", "set trace ctr-access named", "set trace ctr-version 0.1.4"]
+    commands = ["python print(csrs.access_params())", "set trace ctr-access named", "set trace ctr-version 0.1.4"]
     connection = CONNECTIONS["direct"].format(machine.port)
-    asked = ask(GDB, elf, tmp_path, connection, *commands, "python print(csrs.way() )")
+    asked = ask(GDB, elf, tmp_path, connection, *commands, "python print(csrs.access_params() )")
     assert asked.printed(commands[0]) == "{'way': 'packets', 'openocd': False, 'version': None, 'connection': 1}"
     named = "{'way': 'named', 'openocd': False, 'version': '0.1.4', 'connection': 1}"
-    assert asked.printed("python print(csrs.way() )") == named
+    assert asked.printed("python print(csrs.access_params() )") == named

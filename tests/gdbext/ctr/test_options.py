@@ -76,10 +76,10 @@ def test_options_become_a_request(words: str, asked: dict[str, Any]) -> None:
             "-not-taken -without not-taken-branch",
             "-not-taken and -without not-taken-branch contradict each other.",
         ),
-        ("-ras -only calls", "-ras and -only do not go together: with RAS emulation calls and returns alone count."),
+        ("-ras -only calls", "-ras and -only do not go together: RAS emulation records only calls and returns."),
         (
             "-external m -ras",
-            "-ras and -external do not go together: with RAS emulation calls and returns alone count.",
+            "-ras and -external do not go together: RAS emulation records only calls and returns.",
         ),
     ],
 )

@@ -284,7 +284,7 @@ def test_what_goes_wrong_is_said_in_the_window(it: Traced) -> None:
 def test_a_second_source_leaves_a_window_that_works(it: Traced) -> None:
     with window(it) as debugger:
         debugger.command(SOURCE)
-        debugger.settled(lambda screen: "loaded anew" in screen, "what to do")
+        debugger.settled(lambda screen: "loaded again" in screen, "what to do")
         debugger.command("layout src")
         debugger.command(f"trace open {it.capture}")
         debugger.command("layout trace")
