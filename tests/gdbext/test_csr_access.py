@@ -158,7 +158,8 @@ def test_gdb_shows_the_new_values_once_it_forgets_the_old_ones(
     gdb: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
 ) -> None:
     steps: tuple[Request | str, ...] = (
-        "print/x $mctrctl", Request([[MCTRCTL, 5]], way="packets"), "python csrs.flush_registers()", "print /x $mctrctl",
+        "print/x $mctrctl", Request([[MCTRCTL, 5]], way="packets"), "python csrs.flush_registers()",
+        "print /x $mctrctl",
     )  # fmt: skip
     with Rsp(machine.port) as stub:
         stub.set_csr(MCTRCTL, 1)

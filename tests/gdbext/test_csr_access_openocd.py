@@ -175,7 +175,8 @@ def test_rv32(tmp_path: Path) -> None:
 def test_the_selected_frame_stays_and_gdb_shows_what_is_so_now(gdb: str, way: str, elf: Path, tmp_path: Path) -> None:
     with Configured(elf, tmp_path / "target", "--ctr", "1.0") as target:
         before = ["break classify", "continue", "up", "print/x $csr_mctrctl"]
-        behind = ["python csrs.flush_registers()", "print /x $csr_mctrctl", "python print(gdb.selected_frame().level())"]
+        flush, level = "python csrs.flush_registers()", "python print(gdb.selected_frame().level())"
+        behind = [flush, "print /x $csr_mctrctl", level]
         steps: list[Request | str] = [*before, Request([[MCTRCTL, 5]], way=way), *behind]
         asked = ask(gdb, elf, tmp_path, connection(target), *steps)
     assert asked.printed("print/x $csr_mctrctl") == "$1 = 0x0"
