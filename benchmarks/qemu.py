@@ -24,9 +24,9 @@ def with_plugin(elf: Path, *, recording: bool) -> float:
     """Into a ring that goes round: nobody waits."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         program, *options = arguments(elf, icount=False)
-        qemu = launch.find(program, options)
-        plugin = launch.plugin(os.environ)
-        command = launch.recorded_by_plugin(qemu, options, plugin, Path(folder), words=1 << 20, stalling=False)
+        qemu = launch.find_qemu(program, options)
+        plugin = launch.compiled_plugin(os.environ)
+        command = launch.plugin_command(qemu, options, plugin, Path(folder), words=1 << 20, stalling=False)
         if recording:
             command = [f"{word},record=on" if word.startswith(str(plugin)) else word for word in command]
         assert f"unix:{folder}/{QMP}" in command[-1]

@@ -1,8 +1,8 @@
-"""One trace component: registers by name, every write read back, polls with a time-out.
+"""One trace component: registers by name, every write read back, and polling with a time-out.
 
-Nearly all fields are WARL, so what counts is what a write leaves behind: `set` returns it. A configured register is
-written from a shadow copy, never by read-modify-write: between the read and the write a trigger may have changed
-trTeInstTracing, and a sticky RW1C flag read as 1 would be cleared by writing it back.
+Nearly all fields are WARL, so what counts is the value that a register holds after a write: `set` returns it. A
+configured register is written from a shadow copy, never by read-modify-write: between the read and the write a trigger
+may have changed trTeInstTracing, and a sticky RW1C flag that was read as 1 would be cleared by writing it back.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on accessing trace components and on enabling.
 """
@@ -20,7 +20,7 @@ UNANSWERED_READ = 0xFFFF_FFFF  # what a bus reads that answers for those that do
 
 
 class Component:
-    """The component of kind *block* at address *base*, called *name* in messages. *timeout* (seconds) bounds a poll."""
+    """The component of kind *block* at address *base*, called *name* in messages. *timeout* (seconds) limits a poll."""
 
     def __init__(
         self, target: Target, base: int, block: RegisterBlock, name: str | None = None, timeout: float = 1.0
@@ -30,14 +30,14 @@ class Component:
         self._shadow: dict[Register, int] = {}
 
     def read(self, register: Register) -> int:
-        """The register's value now. Raises ComponentAccess when it is refused."""
+        """Return the register's present value. Raises ComponentAccess when the access is refused."""
         try:
             return self.target.read32(self.base + register.offset)
         except RvtraceError as error:
             raise self._refused(register, "read", error) from error
 
     def read_control(self) -> int:
-        """tr??Control now. Raises NoAnswer, ComponentAccess."""
+        """Return the present value of tr??Control. Raises NoAnswer, ComponentAccess."""
         control = self.block.control
         value = self.read(control)
         if value == UNANSWERED_READ:
@@ -45,7 +45,7 @@ class Component:
         return value
 
     def write(self, register: Register, value: int) -> int:
-        """Write *value*, return what the register holds then. Raises ComponentAccess."""
+        """Write *value* and return what the register then holds. Raises ComponentAccess."""
         try:
             self.target.write32(self.base + register.offset, value)
         except RvtraceError as error:
@@ -57,13 +57,13 @@ class Component:
         return in_force
 
     def get(self, register: Register, field: str) -> int:
-        """One field of the register, read now."""
+        """Read the register and return one field of it."""
         return register.get(self.read(register), field)
 
     def set(self, register: Register, **fields: int) -> int:
-        """Write these fields and leave the others as last configured; return the register's value then in force.
+        """Write these fields, leave the others as last configured, and return the value that the register then holds.
 
-        Sticky flags (RW1C) and actions (W1) are written 0 unless they are named. Raises FieldRange, ComponentAccess.
+        Sticky flags (RW1C) and actions (W1) that are not named are written as 0. Raises FieldRange, ComponentAccess.
         """
         if register not in self._shadow:
             self._shadow[register] = self.read(register) & register.mask_of(Access.RW, Access.WARL)
@@ -73,7 +73,7 @@ class Component:
         return self.write(register, value)
 
     def forget(self) -> None:
-        """Drop the shadow copies: the component was reset."""
+        """Drop the shadow copies, because the component was reset."""
         self._shadow.clear()
 
     def wait(self, register: Register, progress: Progress = silent, **fields: int) -> int:
@@ -94,7 +94,7 @@ class Component:
             pause = min(2 * pause, POLL_PAUSE_MAX)
 
     def _refused(self, register: Register, verb: str, error: RvtraceError) -> RvtraceError:
-        """Say which register it was, unless the way to the target itself is gone."""
+        """Return an error that names the register, or *error* itself if the target cannot be reached at all."""
         if getattr(error, "address", None) is None:
             return error
         return ComponentAccess(self.name, self.base, register, verb, error)

@@ -1,14 +1,14 @@
-"""A hart's debug triggers, used to switch or mark the trace at places in the program. The hart must be halted.
+"""A hart's debug triggers, used to switch or mark the trace at addresses in the program. The hart must be halted.
 
 The tables have the CSRs and the types of trigger that can act at an address. Fields are declared as on RV64; those of
-RV32 are at the same places, except `type` and `dmode`, which are at the top. `TriggerModule` finds the triggers of a
-hart and sets, releases and compares single ones: 0 is written to tdata1 before tdata2 and tdata3 change, and the action
-that was granted is read back. `take` and `give_back` set and release all that a trace needs.
+RV32 have the same positions, except `type` and `dmode`, which are at the top. `TriggerModule` enumerates the triggers
+of a hart and sets, restores and compares single ones: 0 is written to tdata1 before tdata2 and tdata3 change, and the
+action that was granted is read back. `allocate` and `release` set and restore all triggers that a trace needs.
 
 Triggers are written without dmode. OpenOCD 0.12 takes a trigger with dmode for one of its own or of an earlier session:
-it switches it off for each single step, so also to go on from a breakpoint, and clears it when it is started. A trigger
-without dmode it leaves alone, and puts its hardware breakpoints into others (found out with 0.12). Triggers are taken
-from the highest number down, because debuggers begin with the lowest one.
+it disables it for each single step, including the one that continues from a breakpoint, and clears it when OpenOCD is
+started. It does not touch a trigger without dmode, and puts its hardware breakpoints into others (observed with 0.12).
+Triggers are allocated from the highest number down, because debuggers begin with the lowest one.
 
 Ref: RISC-V Debug Specification 1.0, chapter "Sdtrig" (tselect, tdata1, tdata2, tdata3, mcontrol, mcontrol6, icount,
 itrigger, etrigger; enumeration); type 2 as in 0.13.2, chapter "Trigger Module"; RISC-V Trace Control Interface 1.0,
@@ -42,17 +42,17 @@ class TriggerType(IntEnum):
 
 
 def trigger_type(tdata1: int, xlen: int) -> int:
-    """Its highest four bits."""
+    """Return the trigger's type: the highest four bits of tdata1."""
     return tdata1 >> xlen - 4 & 0xF
 
 
 def has_dmode(tdata1: int, xlen: int) -> bool:
-    """Only Debug Mode can write the trigger."""
+    """Return whether only Debug Mode can write the trigger."""
     return bool(tdata1 >> xlen - 5 & 1)
 
 
 def make_tdata1(kind: int, low: int, xlen: int) -> int:
-    """tdata1 with `type` and, without dmode, the bits *low*."""
+    """Return a tdata1 with this `type`, dmode 0, and *low* as its low bits."""
     return kind << xlen - 4 | low
 
 
@@ -107,12 +107,12 @@ MCONTROL6 = IndirectRegister(
     ),
 )
 ADDRESS_TYPES: Mapping[int, IndirectRegister] = {TriggerType.MCONTROL: MCONTROL, TriggerType.MCONTROL6: MCONTROL6}
-"""Types that can act where an instruction is; those of one hart may be either."""
+"""The types that can act at the address of an instruction; a hart may have either or both."""
 STATE: Mapping[int, int] = {
     TriggerType.MCONTROL: MCONTROL.mask("hit"),
     TriggerType.MCONTROL6: MCONTROL6.mask("hit0", "hit1", "uncertain"),
 }
-"""Bits that tell what has happened, by type."""
+"""The bits of tdata1 that record whether the trigger has fired, by type."""
 
 _WHEN_COUNTED = 1 << 6 | 1 << 7 | 1 << 9 | 1 << 25 | 1 << 26  # icount: u, s, m, vu, vs
 _WHEN_TRAPPED = 1 << 6 | 1 << 7 | 1 << 9 | 1 << 11 | 1 << 12  # itrigger, etrigger: u, s, m, vu, vs
@@ -124,30 +124,30 @@ _AT_WORK: Mapping[int, int] = {
     TriggerType.ETRIGGER: _WHEN_TRAPPED,
     TriggerType.DISABLED: 0,
 }
-"""Without these bits a trigger of the type never fires. Types that are not here may be at work whatever they hold."""
+"""The bits without which a trigger of the type never fires. A trigger of any other type may fire whatever it holds."""
 
 
 def is_free(tdata1: int, xlen: int) -> bool:
-    """Whether nobody uses the trigger."""
+    """Return whether the trigger is not in use."""
     kind = trigger_type(tdata1, xlen)
     return kind in _AT_WORK and not tdata1 & _AT_WORK[kind]
 
 
 def is_chained(tdata1: int, xlen: int) -> bool:
-    """Whether the next trigger belongs to it."""
+    """Return whether the trigger is chained to the next one."""
     part = ADDRESS_TYPES.get(trigger_type(tdata1, xlen))
     return part is not None and not is_free(tdata1, xlen) and bool(part.get(tdata1, "chain"))
 
 
 MAX_TRIGGERS = 64
-"""Triggers of a hart that are looked at."""
+"""The most triggers of a hart that are examined."""
 _ON_TRACE = (TrigAction.TRACE_ON, TrigAction.TRACE_OFF, TrigAction.TRACE_NOTIFY)
 _AS_ASKED = ("load", "store", "execute", "match", "chain", "action", "select", "timing")
-"""Fields that must be as they were written, those of them that a type has."""
+"""The fields that must read as they were written, as far as a type has them."""
 
 
 class TriggersRefused(RvtraceError):
-    """The hart's triggers cannot do what was asked for, or one of them could not be taken back."""
+    """The hart's triggers cannot do what was requested, or one of them could not be restored."""
 
     def __init__(self, hart: int, text: str) -> None:
         super().__init__(f"hart {hart} {text}")
@@ -156,7 +156,7 @@ class TriggersRefused(RvtraceError):
 
 @dataclass(frozen=True)
 class TriggerPoint:
-    """What is to happen to the trace before the instruction at *address* is executed."""
+    """An action on the trace, and the address of the instruction before which it happens."""
 
     action: TrigAction
     address: int
@@ -167,7 +167,7 @@ class TriggerPoint:
 
 @dataclass(frozen=True)
 class AllocatedTrigger:
-    """A trigger that was taken. *tdata1*: as read back; *before*: tdata1 and tdata2 as they were."""
+    """A trigger that a trace uses. *tdata1*: its value as read back; *before*: tdata1 and tdata2 as they were found."""
 
     number: int
     place: TriggerPoint
@@ -177,7 +177,7 @@ class AllocatedTrigger:
 
 @dataclass(frozen=True)
 class Trigger:
-    """A trigger as it was found. *free*: nobody uses it."""
+    """A trigger as it was found. *free*: it is not in use."""
 
     number: int
     tdata1: int
@@ -190,13 +190,13 @@ def action_name(action: TrigAction) -> str:
 
 
 class TriggerModule:
-    """The trigger module of a hart. All raise TriggersRefused when an access is refused."""
+    """The trigger module of a hart. All methods raise TriggersRefused when an access is refused."""
 
     def __init__(self, access: CsrAccess, hart: int) -> None:
         self._access, self.hart, self.xlen = access, hart, access.xlen
 
     def all(self) -> list[Trigger]:
-        """The triggers there are, by number."""
+        """Return the triggers of the hart, by number."""
         found: list[Trigger] = []
         for number in range(MAX_TRIGGERS):
             answers = self._access.run([(TSELECT, number), (TSELECT, None), (TDATA1, None), (TDATA2, None)])
@@ -207,12 +207,12 @@ class TriggerModule:
         return found
 
     def is_usable(self, one: Trigger, found: Sequence[Trigger]) -> bool:
-        """Whether nobody uses it, alone or chained to the one before it."""
+        """Return whether the trigger is free and not chained to the one before it."""
         before = found[one.number - 1].tdata1 if one.number else 0
         return one.free and not is_chained(before, self.xlen)
 
     def acts_on_trace(self, one: Trigger) -> TrigAction | None:
-        """What a trigger does to the trace that nobody but us would have set."""
+        """Return the action on the trace of a trigger that only rvtrace can have set; None for other triggers."""
         part = ADDRESS_TYPES.get(trigger_type(one.tdata1, self.xlen))
         if part is None or one.free or has_dmode(one.tdata1, self.xlen):
             return None
@@ -220,7 +220,7 @@ class TriggerModule:
         return TrigAction(action) if action in _ON_TRACE else None
 
     def read(self, number: int) -> tuple[int, int]:
-        """tdata1 and tdata2."""
+        """Return tdata1 and tdata2."""
         _, tdata1, tdata2 = self._run([(TSELECT, number), (TDATA1, None), (TDATA2, None)])
         return tdata1, tdata2
 
@@ -228,7 +228,9 @@ class TriggerModule:
         self._run([(TSELECT, number), (TDATA1, 0)])
 
     def set(self, number: int, place: TriggerPoint) -> int | str:
-        """tdata1 as read back, or why it was not granted: the trigger is then left cleared."""
+        """Set the trigger. Return tdata1 as read back, or why the setting was not granted; the trigger is then left
+        cleared.
+        """
         now = trigger_type(self.read(number)[0], self.xlen)
         self.clear(number)
         self._access.run([(TSELECT, number), (TDATA3, 0)])  # there need not be one
@@ -247,7 +249,7 @@ class TriggerModule:
         return problem or "has no free trigger for addresses (mcontrol, mcontrol6)"
 
     def _refusal(self, kind: int, asked: int, tdata1: int, tdata2: int, place: TriggerPoint) -> str:
-        """Why the trigger does not do what was *asked*; empty: it does."""
+        """Return why the trigger does not do what was *asked*, or an empty string."""
         part = ADDRESS_TYPES[kind]
         if part.get(tdata1, "action") != place.action:
             return f"has no trigger with the action {action_name(place.action)} (tdata1 reads {tdata1:#x})"
@@ -259,7 +261,7 @@ class TriggerModule:
         return ""
 
     def put_back(self, one: AllocatedTrigger) -> None:
-        """As it was before; what does not fire there need not be restored bit by bit."""
+        """Restore the trigger. A trigger that does not fire need not be restored bit by bit."""
         tdata1, tdata2 = one.before
         self.clear(one.number)
         if not is_free(self.read(one.number)[0], self.xlen):
@@ -267,7 +269,7 @@ class TriggerModule:
         self._run([(TSELECT, one.number), (TDATA2, tdata2), (TDATA1, tdata1)])
 
     def difference(self, one: AllocatedTrigger) -> str:
-        """What is not as `set` has left it, but for what tells that it has fired."""
+        """Return how the trigger differs from what `set` wrote, apart from the bits that record that it has fired."""
         tdata1, tdata2 = self.read(one.number)
         state = STATE.get(trigger_type(one.tdata1, self.xlen), 0)
         if (tdata1 | state) == (one.tdata1 | state) and tdata2 == one.place.address:
@@ -276,7 +278,7 @@ class TriggerModule:
         return f"hart {self.hart}: trigger {one.number} ({one.place}) {text}, by a reset or by the program"
 
     def _run(self, accesses: Sequence[Access]) -> list[int]:
-        """The answers, all of which must be there."""
+        """Do the accesses and return the values. Raises TriggersRefused if one of them is refused."""
         values: list[int] = []
         for (register, value), answer in zip(accesses, self._access.run(accesses), strict=False):
             if isinstance(answer, str):
@@ -288,9 +290,9 @@ class TriggerModule:
 
 
 def allocate(access: CsrAccess, hart: int, places: Sequence[TriggerPoint]) -> tuple[list[AllocatedTrigger], list[str]]:
-    """Set a trigger for each place. Returns them, and lines on what the user should know.
+    """Set a trigger for each point. Return the triggers, and notes for the user, one line each.
 
-    Raises TriggersRefused and what *access* raises; no trigger is then set any more that could be taken back.
+    Raises TriggersRefused and the errors of *access*; all triggers are restored before, as far as that is possible.
     """
     with _selecting(access, hart) as module:
         found, notes = _without_leftovers(module, module.all())
@@ -312,7 +314,9 @@ def allocate(access: CsrAccess, hart: int, places: Sequence[TriggerPoint]) -> tu
 
 
 def release(access: CsrAccess, hart: int, taken: Sequence[AllocatedTrigger]) -> list[str]:
-    """Leave the triggers as they were found. Returns a line for each that is not ours any more. Raises as `take`."""
+    """Restore the triggers as they were found. Return a line for each that other software has changed. Raises as
+    `allocate`.
+    """
     with _selecting(access, hart) as module:
         return [line for one in taken if (line := _give_back(module, one))]
 
@@ -329,14 +333,14 @@ def _give_back(module: "TriggerModule", one: AllocatedTrigger) -> str:
 
 
 def altered_notes(access: CsrAccess, hart: int, taken: Sequence[AllocatedTrigger]) -> list[str]:
-    """A line for each trigger that is not set as it was any more. Raises as `take`."""
+    """Return a line for each trigger that is no longer set as it was. Raises as `allocate`."""
     with _selecting(access, hart) as module:
         return [line for one in taken if (line := module.difference(one))]
 
 
 @contextmanager
 def _selecting(access: CsrAccess, hart: int) -> Iterator["TriggerModule"]:
-    """The program, and debuggers, may rely on tselect."""
+    """Restore tselect at the end: the program, and debuggers, may rely on it."""
     before = access.run([(TSELECT, None)])[0]
     if isinstance(before, str):
         raise TriggersRefused(hart, f"has no debug triggers that can be reached (tselect: {before})")
@@ -347,7 +351,9 @@ def _selecting(access: CsrAccess, hart: int) -> Iterator["TriggerModule"]:
 
 
 def _without_leftovers(module: "TriggerModule", found: list[Trigger]) -> tuple[list[Trigger], list[str]]:
-    """Triggers that act on the trace would act on ours: nobody has taken them back."""
+    """Clear triggers that an earlier run has left: they would act on this trace. Return the triggers, and a note for
+    each that was cleared.
+    """
     left, notes = [], []
     for one in found:
         action = module.acts_on_trace(one)

@@ -1,8 +1,8 @@
-"""The registers of a component in words: each value, its fields, what they mean.
+"""The registers of a component as text: each value, its fields, and their meaning.
 
-    trTeControl 0x0131006f: trTeActive=1 trTeEnable=1 trTeInstTracing=1 trTeEmpty=1 trTeInstMode=6 (htm) ...
+trTeControl 0x0131006f: trTeActive=1 trTeEnable=1 trTeInstTracing=1 trTeEmpty=1 trTeInstMode=6 (htm) ...
 
-From a live component (`read`), or from values that were kept (a capture).
+The values are read from a component (`read`) or come from a capture.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,15 +14,16 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import CONTROL_OF
 from rvtrace_gdb.support.errors import Progress, silent
 
 Values = Mapping[int, int | str]
-"""By offset: the value of a register, or why it could not be read."""
+"""Register values by offset. A text says why the register could not be read."""
 _WIDE = 12  # fields of more bits are written in hexadecimal
 
 
 def read(component: Component, progress: Progress = silent) -> dict[int, int | str]:
-    """What all registers of the component hold now, except ports: those are not read, for reading them acts.
+    """Return the present values of all registers of the component except ports, since reading a port has side effects.
 
-    A component held in reset has only its control register: the others are unspecified (1.0, "Trace Component Register
-    Map"). Raises what the transport raises when the target cannot be reached; a register that is refused becomes text.
+    Of a component held in reset only the control register is read: the others are unspecified (1.0, "Trace Component
+    Register Map"). A register that is refused becomes text. Raises the transport's errors when the target cannot be
+    reached.
     """
     block = component.block
     values = {CONTROL_OFFSET: _value(component, block.control)}
@@ -38,9 +39,9 @@ def read(component: Component, progress: Progress = silent) -> dict[int, int | s
 
 
 def dump(block: RegisterBlock, values: Values, everything: bool = False) -> list[str]:
-    """A line for each register in *values*, in the order of their offsets.
+    """Return a line for each register in *values*, in the order of their offsets.
 
-    Of filters, comparators and other optional registers those that are 0 are left out unless *everything* is wanted.
+    Filters, comparators and other optional registers that are 0 are left out unless *everything* is set.
     """
     return [
         describe(block, offset, value)
@@ -50,7 +51,7 @@ def dump(block: RegisterBlock, values: Values, everything: bool = False) -> list
 
 
 def describe(block: RegisterBlock, offset: int, value: int | str) -> str:
-    """One register in a line."""
+    """Return one line for a register."""
     register = block.by_offset.get(offset)
     name = register.name if register else f"{offset:#05x}"
     if isinstance(value, str):
@@ -60,7 +61,7 @@ def describe(block: RegisterBlock, offset: int, value: int | str) -> str:
 
 
 def field_texts(register: FieldSet, value: int) -> Iterator[str]:
-    """What is in the register, LSB first; nothing where its value has told it."""
+    """Return the fields of the register as text, LSB first; nothing where the value itself is enough."""
     for name, n in register.unpack(value).items():
         field = register.by_name[name]
         meaning = field.meaning(n)

@@ -1,6 +1,6 @@
-"""What can go wrong with a trace component or with Control Transfer Records, each a line the user can act on.
+"""The errors of trace components and of Control Transfer Records, each a line the user can act on.
 
-In the errors of Control Transfer Records *way* is the name of the `CsrAccess` that was used.
+In the errors of Control Transfer Records, *way* is the name of the `CsrAccess` that was used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _TAKEN = "check that what it sends to takes its trace, and has clock and power"
 
 
 class ComponentError(RvtraceError):
-    """Root of what concerns one component: its configured name and base address."""
+    """Root of the errors that concern one component: its configured name and base address."""
 
     def __init__(self, component: str, base: int, text: str) -> None:
         self.component, self.base = component, base
@@ -39,7 +39,9 @@ class ComponentAccess(ComponentError):
 
 
 class ComponentTimeout(ComponentError):
-    """A component did not reach a state. *waited_for*: "trTeEnable=0 trTeEmpty=1"; *value* was read last."""
+    """A component did not reach a state. *waited_for*: "trTeEnable=0 trTeEmpty=1"; *value*: the value that was read
+    last.
+    """
 
     def __init__(
         self, component: str, base: int, register: Register, waited_for: str, value: int, seconds: float
@@ -56,7 +58,7 @@ class ComponentTimeout(ComponentError):
 
 
 class NoAnswer(ComponentError):
-    """tr??Control reads what no component can hold, all its reserved bits as ones."""
+    """tr??Control reads as a value that no component can hold: all its reserved bits are ones."""
 
     def __init__(self, component: str, base: int, register: Register, value: int) -> None:
         self.register, self.value = register, value
@@ -69,7 +71,7 @@ class NoAnswer(ComponentError):
 
 
 class WasReset(ComponentError):
-    """A component was reset by somebody else; *value* is its tr??Control."""
+    """A component was reset by something other than rvtrace; *value* is its tr??Control."""
 
     def __init__(self, component: str, base: int, register: Register, value: int) -> None:
         self.register, self.value = register, value
@@ -82,12 +84,12 @@ class WasReset(ComponentError):
 
 
 def _a(noun: str) -> str:
-    """With its article."""
+    """Return the noun with its indefinite article."""
     return f"{'an' if noun[0] in 'aeiouA' else 'a'} {noun}"
 
 
 class WrongComponent(ComponentError):
-    """At the base address is a component of another kind, or none (*found* None)."""
+    """The base address is that of another kind of component, or of none (*found* None)."""
 
     def __init__(self, component: str, base: int, impl: int, expected: str, found: str | None) -> None:
         self.impl, self.expected, self.found = impl, expected, found
@@ -100,9 +102,9 @@ class WrongComponent(ComponentError):
 
 
 class UnsupportedVersion(ComponentError):
-    """The component's register interface is of a version whose registers mean something else.
+    """The component's register interface has a version whose registers have another meaning.
 
-    That of before 1.0 is known, and has to be asked for.
+    The pre-ratification interface is supported, but has to be selected in the description.
     """
 
     def __init__(
@@ -122,7 +124,7 @@ class UnsupportedVersion(ComponentError):
 
 
 class UnsupportedProtocol(ComponentError):
-    """The encoder produces a protocol nobody here can decode."""
+    """The encoder produces a protocol that rvtrace cannot decode."""
 
     def __init__(self, component: str, base: int, protocol: str, version: tuple[int, int], impl: int) -> None:
         self.protocol, self.version, self.impl = protocol, version, impl
@@ -135,14 +137,14 @@ class UnsupportedProtocol(ComponentError):
 
 
 class SettingRefused(ComponentError):
-    """A setting nothing works without did not read back as needed."""
+    """A setting that is essential did not read back as needed."""
 
     def __init__(self, component: str, base: int, text: str) -> None:
         super().__init__(component, base, f"{at(component, base)}: {text}")
 
 
 class BufferRefused(SettingRefused):
-    """The RAM sink would not keep to its buffer; tracing into anything else could overwrite the program."""
+    """The RAM sink did not accept its buffer; tracing into other memory could overwrite the program."""
 
     def __init__(self, component: str, base: int, asked: tuple[int, int], granted: tuple[int, int]) -> None:
         self.asked, self.granted = asked, granted
@@ -155,7 +157,7 @@ class BufferRefused(SettingRefused):
 
 
 class SettingsChanged(SettingRefused):
-    """A register no longer holds what it was set to (*before*)."""
+    """A register no longer holds the value that was set (*before*)."""
 
     def __init__(self, component: str, base: int, register: str, before: int, now: int) -> None:
         self.register, self.before, self.now = register, before, now
@@ -168,7 +170,7 @@ class SettingsChanged(SettingRefused):
 
 
 class SinkNotReadable(ComponentError):
-    """The registers of a RAM sink say that there is no trace to read now."""
+    """According to the registers of a RAM sink there is no trace to read now."""
 
     def __init__(self, component: str, base: int, why: str) -> None:
         self.why = why
@@ -176,7 +178,7 @@ class SinkNotReadable(ComponentError):
 
 
 class StopFailed(ComponentError):
-    """Several components did not come to an end; *failures* says of each one why. The others were stopped."""
+    """Several components could not be stopped; *failures* has the reason for each of them. The others were stopped."""
 
     def __init__(self, failures: Sequence[ComponentError]) -> None:
         self.failures = tuple(failures)
@@ -184,7 +186,9 @@ class StopFailed(ComponentError):
 
 
 class DrainFailed(ComponentError):
-    """Reading the trace ended early. *partial* is what was read, oldest first, of *wanted* bytes; *cause* says why."""
+    """Reading the trace ended early. *partial*: the bytes that were read, oldest first, of *wanted* bytes; *cause*: the
+    reason.
+    """
 
     def __init__(
         self, component: str, base: int, partial: bytes, wanted: int, wrapped: bool, cause: RvtraceError
@@ -199,7 +203,7 @@ class DrainFailed(ComponentError):
 
 
 class HartRuns(RvtraceError):
-    """A hart's registers can be reached only while it stands still. *where*: the way that leads to it, or empty."""
+    """A hart's registers are accessible only while it is halted. *where*: the way that leads to it, or empty."""
 
     def __init__(self, where: str = "") -> None:
         self.where = where
@@ -210,7 +214,7 @@ MODES: Mapping[int, str] = {0: "U", 1: "S", 3: "M", 4: "VU", 5: "VS"}
 
 
 def mode_name(mode: int) -> str:
-    """Of the value of `priv`."""
+    """Return the name of the privilege mode in a value of `priv`."""
     return MODES.get(mode, f"unknown ({mode})")
 
 
@@ -219,7 +223,7 @@ def register_name(register: Csr | str) -> str:
 
 
 class CtrError(RvtraceError):
-    """Root of what concerns Control Transfer Records."""
+    """Root of the errors of Control Transfer Records."""
 
 
 class UnknownVersion(CtrError):
@@ -229,7 +233,7 @@ class UnknownVersion(CtrError):
 
 
 class NoCtr(CtrError):
-    """No control register answers. *refusals*: why, by register; *other*: the version that does answer."""
+    """No control register answers. *refusals*: the reason for each register; *other*: the version that does answer."""
 
     def __init__(self, way: str, wanted: str | None, refusals: Mapping[str, str], other: str | None = None) -> None:
         self.wanted, self.refusals, self.other = wanted, refusals, other
@@ -242,7 +246,7 @@ class NoCtr(CtrError):
 
 
 def _joined(refusals: Mapping[str, str]) -> dict[str, str]:
-    """The same reason is said once: "mctrctl, sctrctl" -> why."""
+    """Join the names of registers that have the same reason: "mctrctl, sctrctl" -> reason."""
     names: dict[str, list[str]] = {}
     for name, why in refusals.items():
         names.setdefault(why, []).append(name)
@@ -250,9 +254,10 @@ def _joined(refusals: Mapping[str, str]) -> dict[str, str]:
 
 
 class CtrForbidden(CtrError):
-    """The registers are closed in the hart's present privilege mode, and that cannot be raised.
+    """The registers are closed in the hart's present privilege mode, and that cannot be changed.
 
-    *why*: of the mode; *closed_by*: what closes them, where that is known. *sure*: there are such registers.
+    *why*: why the mode cannot be changed; *closed_by*: the bits that close the registers, where they are known. *sure*:
+    the registers exist.
     """
 
     def __init__(
@@ -275,7 +280,7 @@ class RegisterRefused(CtrError):
 
 
 class WriteIneffective(CtrError):
-    """An accepted write left another value than it should have. *entry*: the one that was selected."""
+    """A write that was accepted left another value than it should have. *entry*: the entry that was selected."""
 
     def __init__(self, way: str, register: Csr | str, wanted: int, got: int, entry: int | None = None) -> None:
         self.register, self.wanted, self.got, self.entry = register, wanted, got, entry
@@ -287,7 +292,7 @@ class WriteIneffective(CtrError):
 
 
 class NothingRecorded(CtrError):
-    """None of the privilege modes that were asked for can be recorded."""
+    """The hart can record none of the privilege modes that were requested."""
 
     def __init__(self, way: str, register: Csr, fields: Sequence[str], value: int) -> None:
         self.register, self.fields, self.value = register, tuple(fields), value
@@ -298,7 +303,7 @@ class NothingRecorded(CtrError):
 
 
 class DepthRefused(CtrError):
-    """The hart does not have this depth. *supported*: those it has."""
+    """The hart does not support this depth. *supported*: the depths it supports."""
 
     def __init__(self, register: Csr, wanted: int, supported: Sequence[int]) -> None:
         self.register, self.wanted, self.supported = register, wanted, tuple(supported)
@@ -313,7 +318,7 @@ class ReservedDepth(CtrError):
 
 
 class StaleEntries(CtrError):
-    """The alias CSRs show something else than what is selected."""
+    """The alias CSRs show another entry than the one that is selected."""
 
     def __init__(self, way: str, register: Csr, select: Csr) -> None:
         self.register, self.select = register, select
@@ -324,7 +329,7 @@ class StaleEntries(CtrError):
 
 
 class NotRestored(CtrError):
-    """A register is not as it was found. *cause*: why; *first*: the error that made the work end before, if any."""
+    """A register could not be restored. *cause*: the reason; *first*: the error that ended the work before, if any."""
 
     def __init__(self, register: Csr | str, found: int, cause: RvtraceError, first: BaseException | None) -> None:
         self.register, self.found, self.cause, self.first = register, found, cause, first

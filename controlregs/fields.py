@@ -2,9 +2,9 @@
 
 A table module declares `Register`s and one `RegisterBlock` for each kind of component, or the `Csr`s of a hart, under
 the names of its document. Everything else (access, dumps, the storage of the simulated devices, documentation) is
-derived from these objects. Registers that a component has several times are declared once and made for each unit
-(`units`). What the value of a field without codes means is told by a function from value to words (`listed`, `every`,
-`divided_by`), which goes into `Field.reading`.
+derived from these objects. Registers that a component has several times are declared once and repeated for each unit
+(`repeat_registers`). The meaning of a field without named codes is given by a function from value to text (`bit_list`,
+`period`, `clock_divider`), which goes into `Field.describe`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ XLEN_MAX = 64
 
 
 class Access(Enum):
-    """What software can do with a field, as the document's access column says."""
+    """What software can do with a field, according to the document's access column."""
 
     RO = "RO"
     RW = "RW"
@@ -58,7 +58,7 @@ class FieldRange(RvtraceError):
 class Field:
     """One bit field. *name* None: reserved bits, written 0. *values* names the codes; codes it lacks are reserved.
 
-    *reading* says in words what a value means where the names of codes do not. A value counts *unit*s: 4 for an address
+    *describe* returns the meaning of a value where names of codes do not. A value counts *unit*s: 4 for an address
     without its lowest two bits.
     """
 
@@ -72,12 +72,12 @@ class Field:
     unit: int = 1
 
     def value_name(self, value: int) -> str:
-        """The name of a code, lower case; the number itself where the document gives no name."""
+        """Return the name of a code in lower case; the number itself where the document gives no name."""
         names = {int(code): code.name.lower() for code in self.values or ()}
         return names.get(value, str(value))
 
     def meaning(self, value: int) -> str:
-        """What a value means, in a few words; empty where the number says it all."""
+        """Return the meaning of a value in a few words; empty where the number is enough."""
         if self.describe is not None:
             return self.describe(value)
         name = self.value_name(value)
@@ -87,12 +87,14 @@ class Field:
 
 
 def reserved(width: int) -> Field:
-    """*width* bits that read as anything and are written 0."""
+    """Return a field of *width* bits that may read as anything and are written 0."""
     return Field(None, width, Access.RO, Reset.NONE, "reserved, write 0")
 
 
 class FieldSet:
-    """A value made of bit fields, whatever it is that holds it. Subclasses are dataclasses, and declare the names."""
+    """A value made of bit fields, independent of where it is stored. Subclasses are dataclasses and declare the
+    attributes.
+    """
 
     name: str
     doc: str
@@ -101,7 +103,9 @@ class FieldSet:
     _lsb: Mapping[str, int]
 
     def _place(self, *widths: int) -> None:
-        """Find where each field is. Raises ValueError for a table that is not of one of these widths, or wrong."""
+        """Compute the position of each field. Raises ValueError if the table is inconsistent or has none of these
+        widths in bits.
+        """
         if self.bits not in widths:
             wanted = " or ".join(map(str, widths))
             raise ValueError(f"the fields of {self.name} have {self.bits} bits, not {wanted}")
@@ -118,41 +122,41 @@ class FieldSet:
 
     @property
     def bits(self) -> int:
-        """Width of the value."""
+        """The width of the value in bits."""
         return sum(f.width for f in self.fields)
 
     def lsb(self, name: str) -> int:
-        """Position of the field's lowest bit."""
+        """Return the position of the field's lowest bit."""
         return self._lsb[name]
 
     def mask(self, *names: str) -> int:
-        """Ones in the bits of the named fields."""
+        """Return a mask with ones in the bits of the named fields."""
         return sum(((1 << self.by_name[name].width) - 1) << self._lsb[name] for name in names)
 
     def get(self, value: int, name: str) -> int:
-        """The field *name* of a register value, right-aligned."""
+        """Return the field *name* of a register value, right-aligned."""
         return (value >> self._lsb[name]) & ((1 << self.by_name[name].width) - 1)
 
     def put(self, value: int, name: str, field_value: int) -> int:
-        """*value* with one field replaced. Raises FieldRange."""
+        """Return *value* with one field replaced. Raises FieldRange."""
         width = self.by_name[name].width
         if not 0 <= field_value < 1 << width:
             raise FieldRange(name, field_value, width)
         return (value & ~self.mask(name)) | field_value << self._lsb[name]
 
     def pack(self, **fields: int) -> int:
-        """A register value with these fields set and all others 0. Raises FieldRange."""
+        """Return a register value with these fields set and all others 0. Raises FieldRange."""
         value = 0
         for name, field_value in fields.items():
             value = self.put(value, name, field_value)
         return value
 
     def unpack(self, value: int) -> dict[str, int]:
-        """All named fields of a register value, LSB first."""
+        """Return all named fields of a register value, LSB first."""
         return {name: self.get(value, name) for name in self._lsb}
 
     def mask_of(self, *access: Access) -> int:
-        """Ones in the bits of all fields of these kinds of access."""
+        """Return a mask with ones in the bits of all fields with these kinds of access."""
         return self.mask(*(name for name, f in self.by_name.items() if f.access in access))
 
     @property
@@ -163,9 +167,9 @@ class FieldSet:
 
 @dataclass(frozen=True, eq=False)
 class Register(FieldSet):
-    """A 32-bit register: its place in the component's 4 KiB block and its fields, LSB first, reserved bits included.
+    """A 32-bit register: its offset in the component's 4 KiB block and its fields, LSB first, reserved bits included.
 
-    A *port* holds no setting: data goes through it. It is never read just for a look.
+    A *port* holds no setting: data goes through it. It is never read just to show its value.
     """
 
     name: str
@@ -187,7 +191,7 @@ class Register(FieldSet):
 class Csr(FieldSet):
     """A control and status register of a hart: its number and its fields, LSB first, reserved bits included.
 
-    64 bits are declared of one that is as wide as the hart (*wide*: XLEN bits, the low half of them on RV32).
+    A CSR that is as wide as the hart (*wide*) is declared with 64 bits; on RV32 it has the low half of them.
     """
 
     name: str
@@ -206,7 +210,7 @@ class Csr(FieldSet):
 
 @dataclass(frozen=True, eq=False)
 class IndirectRegister(FieldSet):
-    """64 bits that are reached through other registers: a word of an array's entry."""
+    """A register of 64 bits that is accessed through other registers, such as a word of a CTR entry."""
 
     name: str
     doc: str
@@ -220,9 +224,9 @@ class IndirectRegister(FieldSet):
 
 @dataclass(frozen=True, eq=False)
 class RegisterBlock:
-    """The registers of one kind of component. *prefix* begins field names.
+    """The registers of one kind of component. *prefix* begins the names of registers and fields.
 
-    *comp_type* is its tr??CompType, 0 where tr??Impl has no such field (interfaces of before 1.0).
+    *comp_type* is its tr??CompType, 0 where tr??Impl has no such field (pre-ratification interfaces).
     """
 
     name: str
@@ -252,10 +256,11 @@ class RegisterBlock:
 
 
 ValueText = Callable[[int], str]
+"""A function that returns the meaning of a field's value."""
 
 
 def bit_list(noun: str = "", names: Mapping[int, str] | None = None, none: str = "") -> ValueText:
-    """A mask as the list of its ones, by *names* or by number: "filters 0, 3". *none* is said of 0."""
+    """Describe a mask as the list of its ones, by *names* or by number: "filters 0, 3". *none* is the text for 0."""
 
     def read(value: int) -> str:
         ones = [n for n in range(value.bit_length()) if value >> n & 1]
@@ -268,19 +273,19 @@ def bit_list(noun: str = "", names: Mapping[int, str] | None = None, none: str =
 
 
 def period(exponent: int) -> ValueText:
-    """A period of 2**(value + *exponent*) units."""
+    """Describe a period of 2**(value + *exponent*) units."""
     return lambda value: f"every {1 << value + exponent}"
 
 
 def clock_divider(value: int) -> str:
-    """A clock divider: the input clock over value + 1."""
+    """Describe a clock divider: the input clock over value + 1."""
     return f"clock / {value + 1}"
 
 
 def repeat_registers(count: int, stride: int, registers: Sequence[Register]) -> tuple[tuple[Register, ...], ...]:
-    """The registers of *count* units that lie *stride* bytes apart.
+    """Return the registers of *count* units that lie *stride* bytes apart.
 
-    *registers* are those of unit 0, with {} in names and docs where the number of the unit goes.
+    *registers* are those of unit 0, with {} in names and docs in place of the unit's number.
     """
     return tuple(tuple(_again(register, n, n * stride) for register in registers) for n in range(count))
 

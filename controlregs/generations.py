@@ -1,4 +1,5 @@
-"""The procedures for a graph of components, chosen by the version of their interface: 1.0, or the one before it."""
+"""The procedures for a graph of components, chosen by the version of their interface: 1.0, or the pre-ratification one.
+"""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 
 class Start(Protocol):
-    """See `trace_control.procedures.start`."""
+    """The signature of `trace_control.procedures.start`."""
 
     def __call__(
         self,
@@ -32,19 +33,19 @@ class Start(Protocol):
 
 
 class Stop(Protocol):
-    """See `trace_control.procedures.stop`."""
+    """The signature of `trace_control.procedures.stop`."""
 
     def __call__(self, graph: Graph, progress: Progress = ...) -> StopResult: ...
 
 
 class DrainAll(Protocol):
-    """See `trace_control.procedures.drain_all`."""
+    """The signature of `trace_control.procedures.drain_all`."""
 
     def __call__(self, graph: Graph, in_force: GraphInForce | None = ..., progress: Progress = ...) -> DrainResults: ...
 
 
 class Resume(Protocol):
-    """See `trace_control.procedures.resume`."""
+    """The signature of `trace_control.procedures.resume`."""
 
     def __call__(
         self, graph: Graph, in_force: GraphInForce, progress: Progress = ..., off: Collection[str] = ...
@@ -53,7 +54,7 @@ class Resume(Protocol):
 
 @dataclass(frozen=True)
 class Procedures:
-    """What is done with a graph, from `procedures` and `lifecycle` of one version."""
+    """The procedures for a graph, from the modules `procedures` and `lifecycle` of one version."""
 
     start: Start
     stop: Stop
@@ -88,10 +89,10 @@ _PRE_RATIFIED = Procedures(
 
 
 def procedures(graph: Graph) -> Procedures:
-    """Those that drive *graph*, all of whose components have one version."""
+    """Return the procedures for *graph*, whose components all have the same version."""
     return _RATIFIED if graph.version else _PRE_RATIFIED
 
 
 def capabilities(component: Component, progress: Progress = silent) -> Capabilities:
-    """What *component* can do, as `controlregs.trace_control.capabilities` finds it out, whatever its version."""
+    """Return what *component* can do, whatever its version; see `controlregs.trace_control.capabilities`."""
     return (of_version_0 if component.block.comp_type == NO_COMP_TYPE else of_1_0)(component, progress)

@@ -1,10 +1,10 @@
-"""The trace components that are used together, and what each of them sends its trace to.
+"""The trace components that are used together, and the connections between them.
 
-`block` finds the registers of a component by the name of its type and the version of its interface. `Graph` has the
-components of one target and the connections between them.
+`block` returns the registers of a component, given the name of its type and the version of its interface. `Graph` has
+the components of one target and the connections between them.
 
-Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21: "Connections Between Components", "Enabling and
-Disabling" (the orders), trFunnelDisInput.
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21: "Connections Between Components", "Enabling and Disabling"
+(the orders), trFunnelDisInput.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ RATIFIED: Mapping[str, RegisterBlock] = {
     "atb_bridge": ATB_BRIDGE,
 }
 PRE_RATIFIED: Mapping[str, RegisterBlock] = {"encoder": sifive_v0.ENCODER, "funnel": sifive_v0.FUNNEL}
-"""Major version 0: sinks are part of the encoder or funnel."""
+"""The blocks of major version 0, whose sinks are part of the encoder or funnel."""
 KINDS = tuple(RATIFIED)
 
 
@@ -43,14 +43,15 @@ class NoSuchBlock(RvtraceError):
 
 
 def major(impl: int) -> int:
-    """The major version in a value of tr??Impl: bits 3:0 in every version of the interface, of before 1.0 as well."""
+    """Return the major version in a value of tr??Impl: bits 3:0 in every version of the interface, also before 1.0."""
     return impl & 0xF
 
 
 def block(kind: str, major: int = VERSION[0]) -> RegisterBlock:
-    """The registers of a component of type *kind*, whose tr??Impl says version *major*. Raises NoSuchBlock.
+    """Return the registers of a component of type *kind*, whose tr??Impl has the major version *major*. Raises
+    NoSuchBlock.
 
-    Versions newer than the one known here are taken for that one: whether to accept them is decided elsewhere.
+    A version newer than 1 gets the registers of version 1; other code decides whether to accept it.
     """
     known = RATIFIED if major else PRE_RATIFIED
     if kind not in known:
@@ -59,27 +60,27 @@ def block(kind: str, major: int = VERSION[0]) -> RegisterBlock:
 
 
 Edge = tuple[str, str]
-"""Names: what sends, and what it sends to."""
+"""The name of the sender, and the name of the receiver."""
 _INTERFACES = ("of before 1.0", "1.0")
 
 
 def _version(component: Component) -> int:
-    """Of its registers. Since ratification they say which kind of component it is."""
+    """Return the version of the component's registers. Since ratification these tell the kind of component."""
     return int(component.block.comp_type != sifive_v0.NO_COMP_TYPE)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Components that take part in a trace, and the ways of the trace between them: all of the ratified interface, or
-    all of the one before it (version 0). There a sink is inside of an encoder or a funnel, at the same address.
+    """The components that take part in a trace, and the connections between them. All have the ratified interface, or
+    all have the pre-ratification one (version 0); there a sink is inside an encoder or a funnel, at the same address.
 
-    *order*: as they are to be enabled, what receives before what sends. *edges*: the ways that are used.
-    *inputs*: of each funnel, at which input, a bit of trFunnelDisInput, each component that is connected to it arrives;
-    also those whose trace is not to come this way, or that do not take part. *unused*: components that are connected
-    to these and have to be kept off.
+    *order*: the order in which they are enabled, receivers before senders. *edges*: the connections that are used.
+    *inputs*: for each funnel, the input (a bit of trFunnelDisInput) of each component that is connected to it,
+    including those whose trace does not go this way, or that do not take part. *unused*: components that are connected
+    to these and have to stay disabled.
 
-    Raises ValueError when it contradicts itself: who makes a graph has checked the description it comes from.
-    Raises SettingRefused for components of both interfaces.
+    Raises ValueError for a contradiction, since the description of the target was checked before. Raises SettingRefused
+    for components of both interfaces.
     """
 
     order: tuple[Component, ...]
@@ -120,12 +121,12 @@ class Graph:
 
     @classmethod
     def direct(cls, sink: Component, encoders: Sequence[Component]) -> "Graph":
-        """Encoders that feed one sink, and nothing between them."""
+        """Return a graph of encoders that send to one sink, with nothing between them."""
         return cls.build((sink, *encoders), ((encoder.name, sink.name) for encoder in encoders))
 
     @property
     def version(self) -> int:
-        """Of the interface: 0 before ratification, else 1."""
+        """The version of the interface: 0 before ratification, else 1."""
         return _version(self.order[0]) if self.order else 1
 
     @cached_property
@@ -134,7 +135,7 @@ class Graph:
 
     @cached_property
     def funnels(self) -> tuple[Component, ...]:
-        """From the sinks up."""
+        """The funnels, those nearest to the sinks first."""
         return self._of_kind(FUNNEL, sifive_v0.FUNNEL)
 
     @cached_property
@@ -151,58 +152,60 @@ class Graph:
 
     @property
     def sinks(self) -> tuple[Component, ...]:
-        """Where trace leaves these components, whichever way."""
+        """All sinks: RAM sinks, PIB sinks and ATB bridges."""
         return (*self.ram_sinks, *self.pib_sinks, *self.bridges)
 
     @property
     def start_order(self) -> tuple[Component, ...]:
-        """Sinks and bridges, funnels from the sinks up, encoders."""
+        """Sinks and bridges, funnels beginning at the sinks, encoders."""
         return (*self.sinks, *self.funnels, *self.encoders)
 
     @property
     def stop_order(self) -> tuple[Component, ...]:
-        """What sends before what receives, or trace is lost."""
+        """The components with senders before receivers; in another order trace would be lost."""
         return (*self.encoders, *self.funnels[::-1], *self.sinks)
 
     def receivers_of(self, source: Component) -> tuple[Component, ...]:
-        """What *source* sends to, in the order of the components."""
+        """Return what *source* sends to, in the order of the components."""
         return tuple(component for component in self.order if (source.name, component.name) in self.edges)
 
     def senders_to(self, fed: Component) -> tuple[Component, ...]:
-        """What sends to *fed*."""
+        """Return the components that send to *fed*."""
         return tuple(component for component in self.order if (component.name, fed.name) in self.edges)
 
     def sinks_of(self, source: Component) -> tuple[Component, ...]:
-        """The sinks that the trace of *source* ends in; a sink itself is its own."""
+        """Return the sinks in which the trace of *source* ends; for a sink, the sink itself."""
         reached = self._reached(source)
         return tuple(sink for sink in self.sinks if sink.name in reached)
 
     def encoders_of(self, component: Component) -> tuple[Component, ...]:
-        """The encoders whose trace goes through *component*, or ends in it."""
+        """Return the encoders whose trace goes through *component*, or ends in it."""
         return tuple(encoder for encoder in self.encoders if component.name in self._reached(encoder))
 
     def is_shared(self, sink: Component) -> bool:
-        """The trace of several encoders is mixed in it."""
+        """Return whether the sink receives the trace of several encoders."""
         return len(self.encoders_of(sink)) > 1
 
     @property
     def top_funnels(self) -> tuple[Component, ...]:
-        """The funnels that feed no other funnel: each is where all that feeds it can have its time from."""
+        """The funnels that send to no other funnel. Each of them can be the source of time for everything that feeds
+        it.
+        """
         return tuple(f for f in self.funnels if not any(fed in self.funnels for fed in self.receivers_of(f)))
 
     def top_funnels_of(self, component: Component) -> tuple[Component, ...]:
-        """The top funnels that the trace of *component* comes to."""
+        """Return the top funnels that the trace of *component* goes through."""
         reached = self._reached(component)
         return tuple(funnel for funnel in self.top_funnels if funnel.name in reached)
 
     def cut_inputs(self, funnel: Component) -> dict[int, str]:
-        """The inputs whose trace must not come through, and what is connected there."""
+        """Return the inputs that must be disabled, with the name of the component that is connected to each."""
         used = {source.name for source in self.senders_to(funnel)}
         connected = self.inputs.get(funnel.name, {})
         return {number: name for name, number in connected.items() if name not in used}
 
     def used_inputs(self, funnel: Component) -> dict[int, str]:
-        """The inputs at which trace comes in, and whose it is."""
+        """Return the inputs that receive trace, with the name of the sender at each."""
         connected = self.inputs.get(funnel.name, {})
         return {connected[source.name]: source.name for source in self.senders_to(funnel)}
 
@@ -210,7 +213,7 @@ class Graph:
         return tuple(component for component in self.order if any(component.block is block for block in blocks))
 
     def _reached(self, source: Component) -> set[str]:
-        """Names of *source* and all that its trace goes through."""
+        """Return the names of *source* and of all components that its trace goes through."""
         reached = {source.name}
         for component in self.order[::-1]:  # what sends comes before what receives
             if component.name in reached:

@@ -1,8 +1,8 @@
-"""What the procedures of this room need of a way to reach a target. Transports satisfy it by having the methods.
+"""What the procedures in `controlregs` need of a transport. Transports satisfy these protocols by having the methods.
 
-`Target` accesses memory-mapped registers, `CsrAccess` the CSRs of a halted hart, whatever reaches them: gdb's
-registers, register packets, OpenOCD, USB. A `CsrAccess` takes a *batch*, which is many accesses in one go, because
-some transports can do that in one round trip.
+`Target` accesses memory-mapped registers, `CsrAccess` the CSRs of a halted hart, by any transport: gdb's registers,
+register packets, OpenOCD, USB. A `CsrAccess` takes a *batch* of accesses, because some transports can do many accesses
+in one round trip.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,13 @@ from rvtrace_gdb.support.errors import Progress, silent
 class Target(Protocol):
     """Registers and memory on the target's system bus, by physical address, whether its harts run or are halted.
 
-    Every method raises leaves of `support.errors.RvtraceError`. One with an attribute `address` means that this access
-    was refused, any other that the target cannot be reached at all; `partial`, if there, has the bytes read before it.
+    Every method raises leaves of `support.errors.RvtraceError`. An error with an attribute `address` means that this
+    access was refused; any other means that the target cannot be reached at all. `partial`, if present, holds the bytes
+    read before it.
     """
 
     def read32(self, address: int) -> int:
-        """The 32-bit word at *address* (a multiple of 4), by exactly one 32-bit bus access."""
+        """Return the 32-bit word at *address* (a multiple of 4), by exactly one 32-bit bus access."""
         ...
 
     def write32(self, address: int, value: int) -> None:
@@ -27,32 +28,36 @@ class Target(Protocol):
         ...
 
     def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
-        """*nbytes* bytes of memory from *address* (both multiples of 4). The watcher may raise `Cancelled`."""
+        """Return *nbytes* bytes of memory from *address* (both multiples of 4). *progress* may raise `Cancelled`."""
         ...
 
 
 @runtime_checkable
 class DataPort(Protocol):
-    """A target that can empty a register with a side effect on read (trRamData) without one round trip per word."""
+    """A target that can read a register with a side effect on read (trRamData) repeatedly, without a round trip for
+    each word.
+    """
 
     def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes:
-        """The results of *words* single 32-bit reads of the same *address*, in order, little-endian."""
+        """Return the results of *words* single 32-bit reads of the same *address*, in order, little-endian."""
         ...
 
 
 Register = int | str
 """A CSR's number (RISC-V Privileged Architecture, 2.1), or "pc" or "priv": bits 1:0 the privilege mode, bit 2 V."""
 Access = tuple[Register, int | None]
-"""(register, value to write), or (register, None) to read it."""
+"""A register and the value to write, or None to read it."""
 Answer = int | str
-"""What was read (unsigned, XLEN bits), 0 for a write that was accepted, or why the access was refused (a few words)."""
+"""The value that was read (unsigned, XLEN bits), 0 for a write that was accepted, or why the access was refused (a few
+words).
+"""
 
 
 class CsrAccess(Protocol):
-    """One hart's CSRs. *name*: the way they are reached, for messages ("OpenOCD 127.0.0.1:6666").
+    """One hart's CSRs. *name*: the transport, for messages ("OpenOCD 127.0.0.1:6666").
 
-    An accepted write need not have had any effect, and what is read may be what was there before a refused one: who
-    uses this reads back what it wrote, and believes only that.
+    An accepted write need not have had any effect, and a value that is read may be older than a refused write: users of
+    this read back what they wrote, and trust only that.
     """
 
     @property
@@ -60,12 +65,13 @@ class CsrAccess(Protocol):
 
     @property
     def xlen(self) -> int:
-        """Width of a CSR, in bits."""
+        """The width of a CSR, in bits."""
         ...
 
     def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
-        """The answers in order, up to and with the first that was refused: what comes behind it is not done.
+        """Do the accesses and return the answers in order, up to and including the first refusal; the accesses after it
+        are not done.
 
-        Raises `HartRuns` when the hart does not stand still, and RvtraceError leaves when it cannot be reached.
+        Raises `HartRuns` when the hart is not halted, and RvtraceError leaves when it cannot be reached.
         """
         ...

@@ -74,7 +74,7 @@ _GONE = {
 }
 
 
-class Descriptor:
+class DescriptorStream:
     """Bytes from *fd*, which *close* closes. Without an end when *ends* is False: a line that hangs up is lost."""
 
     endless = False
@@ -115,7 +115,7 @@ class Descriptor:
 _PAUSE = 0.02  # seconds between two looks
 
 
-class Growing:
+class GrowingFile:
     """The bytes of *path* and those that are added; it may appear later. Raises NoStream."""
 
     kind = "file"
@@ -195,7 +195,7 @@ _CBAUD, _BOTHER = 0o010017, 0o010000
 _STANDARD = {getattr(termios, name): int(name[1:]) for name in dir(termios) if name[0] == "B" and name[1:].isdigit()}
 
 
-def open_serial(name: str, fd: int, baud: int | None) -> Descriptor:
+def open_serial(name: str, fd: int, baud: int | None) -> DescriptorStream:
     """The serial line behind *fd*, at *baud* bits per second; None: as it is set. Raises NoStream.
 
     It is set back when it is closed; no other program can open it until then.
@@ -225,7 +225,7 @@ def open_serial(name: str, fd: int, baud: int | None) -> Descriptor:
             fcntl.ioctl(fd, termios.TIOCNXCL)
         os.close(fd)
 
-    return Descriptor(name, f"serial line, {speed} baud", fd, close, ends=False)
+    return DescriptorStream(name, f"serial line, {speed} baud", fd, close, ends=False)
 
 
 def _make_raw(fd: int) -> None:
@@ -286,7 +286,7 @@ def open_stream(where: str, *, baud: int | None = None) -> Stream:
     if baud is not None and (where == "-" or where.startswith((_TCP, _UNIX))):
         raise NoStream(where, f"is no serial line: it has no speed to set (--baud {baud})")
     if where == "-":
-        return Descriptor("standard input", "bytes", 0, lambda: None)
+        return DescriptorStream("standard input", "bytes", 0, lambda: None)
     if where.startswith(_UNIX):
         return _unix(where, where.removeprefix(_UNIX))
     if where.startswith(_TCP):
@@ -316,9 +316,9 @@ def _path(path: str, baud: int | None) -> Stream:
     if stat.S_ISSOCK(mode):
         return _unix(path, path)
     if stat.S_ISREG(mode):
-        return Growing(path)
+        return GrowingFile(path)
     fd = _opened(path)
-    return Descriptor(path, "named pipe" if stat.S_ISFIFO(mode) else "device", fd, lambda: os.close(fd))
+    return DescriptorStream(path, "named pipe" if stat.S_ISFIFO(mode) else "device", fd, lambda: os.close(fd))
 
 
 def _is_terminal(path: str) -> bool:
@@ -378,4 +378,4 @@ def _connected(name: str, connect: Callable[[], socket.socket]) -> Stream:
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setblocking(False)
-    return Descriptor(name, "socket", connection.fileno(), connection.close)
+    return DescriptorStream(name, "socket", connection.fileno(), connection.close)

@@ -131,7 +131,7 @@ def _described(args: argparse.Namespace) -> Usb | None:
 
 
 def _harts(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
-    described = bench.described()
+    described = bench.description()
     found, lines = _states(bench.harts())
     return {"debug_module": described, **found}, [described, *lines]
 

@@ -1,15 +1,15 @@
-"""Entries of Control Transfer Records, and what both versions declare alike.
+"""Entries of Control Transfer Records, and the definitions that both versions share.
 
 `TransferType` numbers the kinds of control transfers as ctrdata.TYPE and the filter bits of the control registers do;
-the numbers are the same in both versions. Then come the filter bits, the words of an entry, and the CSRs that lead to
-the entries; 1.0 uses the select and alias CSRs of S and VS mode only. Cycle counts are as ctrdata.CC has them: 12
-bits of mantissa (CCM) below 4 bits of exponent (CCE). As bytes an entry is three 64-bit little-endian words:
-ctrsource, ctrtarget, ctrdata.
+the numbers are the same in both versions. The filter bits, the words of an entry, and the CSRs that give access to the
+entries follow; version 1.0 uses the select and alias CSRs of S and VS mode only. Cycle counts have the format of
+ctrdata.CC: 12 bits of mantissa (CCM) below 4 bits of exponent (CCE). As bytes, an entry is three 64-bit little-endian
+words: ctrsource, ctrtarget, ctrdata.
 
 Ref: RISC-V Control Transfer Records 1.0, "Entry Registers", "Transfer Type Filtering", and "Cycle Counting", with the
-correction made to it after ratification: the exponent is the index of the most significant one minus 11, which is what
-its formula says; draft 0.1.4, chapters 3 (3.3) and 5 (5.3). RISC-V Indirect CSR Access (Smcsrind/Sscsrind) 1.0 for the
-numbers of the select and alias CSRs.
+correction made to it after ratification: the exponent is the index of the most significant one minus 11, as its formula
+says; draft 0.1.4, chapters 3 (3.3) and 5 (5.3). RISC-V Indirect CSR Access (Smcsrind/Sscsrind) 1.0 for the numbers of
+the select and alias CSRs.
 """
 
 import struct
@@ -40,7 +40,7 @@ class TransferType(IntEnum):
 
     @property
     def plural(self) -> str:
-        """As in "taken branches"."""
+        """Return the name in the plural, as in "taken branches"."""
         return self.name.lower().replace("_", " ") + ("es" if self.name.endswith("H") else "s")
 
 
@@ -57,12 +57,14 @@ FILTER_DOC[TransferType.NOT_TAKEN_BRANCH] = "record not taken branches"
 
 
 def flag_field(name: str, doc: str) -> Field:
-    """A bit that an implementation may lack."""
+    """Return a field of one bit, which an implementation may lack."""
     return Field(name, 1, doc=doc)
 
 
 def filter_fields(names: Mapping[TransferType, str], external: Field | None = None) -> tuple[Field, ...]:
-    """Bits 63:32 of a control register without what is custom: 59:48 reserved. *external*: bit 38, if any."""
+    """Return the fields of bits 63:32 of a control register except the custom ones (59:48 are reserved). *external* is
+    bit 38, if there is one.
+    """
     fields: list[Field] = []
     for code in range(16):
         if code in names:
@@ -73,12 +75,13 @@ def filter_fields(names: Mapping[TransferType, str], external: Field | None = No
 
 
 def single_field_csr(name: str, number: int, doc: str) -> Csr:
-    """A CSR of XLEN bits that is one field."""
+    """Return a CSR of XLEN bits that consists of one field."""
     return Csr(name, number, doc, (Field(name, 64, doc=doc),), wide=True)
 
 
 def indirect_csrs(prefix: str, first: int) -> tuple[Csr, Csr, Csr, Csr]:
-    """The select CSR of a privilege level, and what it then shows as source, target and data."""
+    """Return the select CSR of a privilege level, and the alias CSRs for source, target and data of the selected entry.
+    """
     return (
         single_field_csr(f"{prefix}iselect", first, "which entry the alias CSRs show: 0x200 + n"),
         single_field_csr(f"{prefix}ireg", first + 1, "ctrsource of the selected entry"),
@@ -115,30 +118,30 @@ EXPONENT_BITS = range(5)  # 0 to 4 bits of CCE are implemented
 
 
 def counter_bits(exponent_bits: int) -> int:
-    """Size of the counter that so many bits of CCE need: 12, 13, 15, 19 or 27."""
+    """Return the width of the cycle counter that this many bits of CCE require: 12, 13, 15, 19 or 27."""
     return MANTISSA_BITS + (1 << exponent_bits) - 1
 
 
 def decode_cycles(cc: int) -> int:
-    """Elapsed cycles; a lower bound where the exponent is above 1."""
+    """Return the elapsed cycles that CC stands for; a lower bound where the exponent is above 1."""
     exponent, mantissa = cc >> MANTISSA_BITS, cc & MANTISSA
     return mantissa if exponent == 0 else (1 << MANTISSA_BITS) + mantissa << exponent - 1
 
 
 def encode_cycles(elapsed: int, exponent_bits: int = 4) -> int:
-    """CC for a count; all implemented bits 1 for one that the counter cannot hold."""
+    """Return CC for a cycle count. All implemented bits are 1 for a count that the counter cannot hold."""
     value = min(elapsed, (1 << counter_bits(exponent_bits)) - 1)
     exponent = max(0, value.bit_length() - MANTISSA_BITS)
     return exponent << MANTISSA_BITS | value >> max(0, exponent - 1) & MANTISSA
 
 
 def is_saturated(cc: int, exponent_bits: int = 4) -> bool:
-    """All implemented bits are 1."""
+    """Return whether all implemented bits of CC are 1."""
     return cc == ((1 << exponent_bits) - 1) << MANTISSA_BITS | MANTISSA
 
 
 def may_be_saturated(cc: int) -> bool:
-    """`is_saturated` for a hart whose exponent bits are not known."""
+    """Return whether CC is saturated for some number of exponent bits; for a hart whose exponent bits are not known."""
     return any(is_saturated(cc, bits) for bits in EXPONENT_BITS)
 
 
@@ -160,12 +163,13 @@ class Entry(NamedTuple):
 
     @property
     def source_pc(self) -> int | None:
-        """Address of the instruction that was left; None, where it reads 0: in a mode that is not recorded."""
+        """The address of the instruction that was left. None where it reads 0: that is in a mode that is not recorded.
+        """
         return self.source & _PC or None
 
     @property
     def target_pc(self) -> int | None:
-        """Address of the next instruction; None as for the source."""
+        """The address of the next instruction; None as for the source."""
         return self.target & _PC or None
 
     @property
@@ -174,22 +178,24 @@ class Entry(NamedTuple):
 
     @property
     def type(self) -> TransferType:
-        """NONE where the hart does not implement TYPE."""
+        """The kind of transfer; NONE where the hart does not implement TYPE."""
         return TransferType(DATA.get(self.data, "TYPE"))
 
     @property
     def cc(self) -> int:
-        """CC: the exponent in bits 15:12, the mantissa in 11:0."""
+        """The field CC: the exponent in bits 15:12, the mantissa in bits 11:0."""
         return DATA.get(self.data, "CCE") << 12 | DATA.get(self.data, "CCM")
 
     @property
     def cycles(self) -> int | None:
-        """Cycles since the record before, None where the hart does not know (CCV=0)."""
+        """The cycles since the previous record; None where the hart does not know them (CCV=0)."""
         return decode_cycles(self.cc) if DATA.get(self.data, "CCV") else None
 
     @property
     def saturated(self) -> bool:
-        """The cycles may be more: they are the most a hart with fewer exponent bits can say, or the most there is."""
+        """Whether more cycles may have elapsed than `cycles`, because the count is the largest that some hart can
+        express.
+        """
         return bool(DATA.get(self.data, "CCV")) and may_be_saturated(self.cc)
 
 
@@ -198,5 +204,5 @@ def pack(entries: Iterable[Entry]) -> bytes:
 
 
 def unpack(data: bytes) -> list[Entry]:
-    """The whole entries in *data*; a rest that is none is left out."""
+    """Return the complete entries in *data*; an incomplete one at the end is ignored."""
     return [Entry(*words) for words in _WORDS.iter_unpack(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES])]

@@ -1,11 +1,11 @@
-"""One hart's registers of Control Transfer Records, made accessible, and the entries behind them.
+"""Access to one hart's registers of Control Transfer Records, and to the entries they give access to.
 
-Accesses are told apart by name when they fail, and writes are read back. Some stubs apply the rules of the hart's
-present mode to a debugger, too. Then `priv` is written, but only when registers are closed or show their VS versions
-(V=1), and it is put back: writing it can cost the program the reservation of its lr/sc.
+Failed accesses are reported with the name of the register, and writes are read back. Some debug stubs apply the rules
+of the hart's present mode to a debugger, too. Then `priv` is written, but only when registers are closed or show their
+VS versions (V=1), and it is restored: writing it can cost the program the reservation of its lr/sc.
 
-Entries are read through a select CSR and what it shows; the select is left as it was found. Each access to an entry
-reads the select back: if writing it did nothing, it would show another entry's values.
+Entries are read through a select CSR and its alias CSRs; the select CSR is left as it was found. Each access to an
+entry reads the select CSR back: if writing it had no effect, the values would be those of another entry.
 
 Ref: RISC-V Control Transfer Records 1.0, "State Enable Access Control", "Entry Registers"; draft 0.1.4, chapters 3 and
 4; Privileged Architecture, Smstateen for mstateen0
@@ -33,13 +33,15 @@ from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 Access = tuple[Csr | str, int | None]
-"""(register, value to write), or (register, None) to read it."""
+"""A register and the value to write, or None to read it."""
 LOW_WORD = (1 << 32) - 1
 MISA = 0x301
 
 
 class CtrHart:
-    """*level*: whose registers are used. *mode*: `priv` as it was found, None where there is none; *pc* the same."""
+    """The CTR registers of one hart. *level*: the privilege level whose registers are used. *mode*: `priv` as it was
+    found, None where there is none; *pc*: likewise.
+    """
 
     def __init__(self, access: CsrAccess, version: CtrVersion) -> None:
         self.access, self.version = access, version
@@ -61,20 +63,20 @@ class CtrHart:
 
     @property
     def control_bits(self) -> int:
-        """How much of a control register can be reached."""
+        """A mask of the bits of a control register that are accessible."""
         return 64 if self.access.xlen > RV32 or self.level.control.high else 32
 
     def why_not(self, register: Csr | str, value: int | None = None) -> str | None:
-        """Why it cannot be read, or written this value; None if it can."""
+        """Return why the register cannot be read, or *value* not be written to it; None if it can."""
         return refusal(self.access, register, value)
 
     def ask(self, register: Csr | str | int) -> int | None:
-        """Its value, None when that is refused."""
+        """Return the register's value, or None when the access is refused."""
         answer = self.access.run([(_number(register), None)])
         return answer[0] if answer and isinstance(answer[0], int) else None
 
     def run(self, accesses: Sequence[Access]) -> list[int]:
-        """All answers. Raises RegisterRefused."""
+        """Do all accesses and return the values. Raises RegisterRefused."""
         answers = self.access.run([(_number(register), value) for register, value in accesses])
         done: list[int] = []
         for answer in answers:
@@ -91,14 +93,18 @@ class CtrHart:
         return self.run([(register, None)])[0]
 
     def write(self, register: Csr | str, value: int, mask: int = -1) -> int:
-        """Write it, return what it reads then. Raises WriteIneffective, where that differs in the bits of *mask*."""
+        """Write *value* and return what the register then reads. Raises WriteIneffective if that differs in the bits of
+        *mask*.
+        """
         got = self.run([(register, value), (register, None)])[1]
         if (got ^ value) & mask:
             raise WriteIneffective(self.way, register, value, got)
         return got
 
     def read_control(self, control: Control) -> int:
-        """Its 64 bits; those that cannot be reached are 0, and what acts when it is written."""
+        """Return the 64 bits of a control register. Bits that are not accessible, and the field that starts an action,
+        are 0.
+        """
         clear = self.version.clear
         lasting = ~control.csr.mask(*([clear] if clear else []))
         if self.access.xlen > RV32:
@@ -109,9 +115,10 @@ class CtrHart:
         return (high << 32 | low & LOW_WORD) & lasting
 
     def write_control(self, control: Control, value: int, checked: Sequence[str] | None = None) -> int:
-        """Write it, return what it reads then. *checked*: the fields that must take their value; None: all named ones.
+        """Write a control register and return what it then reads. *checked*: the fields that must hold the value
+        written; None: all that are named.
 
-        Raises WriteIneffective. Bits that cannot be reached are left out.
+        Bits that are not accessible are left out. Raises WriteIneffective.
         """
         if self.access.xlen > RV32:
             self.run([(control.csr, value)])
@@ -129,7 +136,7 @@ class CtrHart:
         return self.version.depth or self.level.control.csr
 
     def depth(self) -> int:
-        """Entries there are now. Raises ReservedDepth."""
+        """Return the present number of entries. Raises ReservedDepth."""
         register = self.depth_register()
         code = register.get(self.read(register), "DEPTH")
         entries = self.version.entries(code)
@@ -138,11 +145,11 @@ class CtrHart:
         return entries
 
     def virtual(self) -> int | None:
-        """What controls VS and VU mode, None without the H extension."""
+        """Return the value of the control register of VS and VU mode; None without the H extension."""
         return None if self.ask(self.version.virtual.csr) is None else self.read_control(self.version.virtual)
 
     def in_force(self, name: str) -> CtrInForce:
-        """How transfers are recorded, as read now."""
+        """Read the registers and return how transfers are recorded."""
         return CtrInForce(
             name=name,
             version=self.version.key,
@@ -158,7 +165,8 @@ class CtrHart:
 
     @contextmanager
     def keeping(self, register: Csr | str, found: int) -> Iterator[None]:
-        """Put the register back to *found* in the end, whatever happens meanwhile. Raises NotRestored."""
+        """Restore the register to *found* at the end of the context, whatever happens in between. Raises NotRestored.
+        """
         first: BaseException | None = None
         try:
             yield
@@ -177,7 +185,7 @@ def _number(register: Csr | str | int) -> int | str:
 
 
 def refusal(access: CsrAccess, register: Csr | str, value: int | None = None) -> str | None:
-    """Why it cannot be read, or written this value; None if it can."""
+    """Return why the register cannot be read, or *value* not be written to it; None if it can."""
     answer = access.run([(_number(register), value)])
     return (answer[0] if isinstance(answer[0], str) else None) if answer else "no answer"
 
@@ -190,7 +198,8 @@ XLEN_64 = 64
 
 
 def detect(access: CsrAccess, wanted: str | None = None) -> CtrVersion:
-    """The version whose control register answers, 1.0 first; or *wanted*, if it does.
+    """Return the version whose control register answers, trying 1.0 first; or the version *wanted*, if that one
+    answers.
 
     Raises UnknownVersion, NoCtr, CtrForbidden, HartRuns.
     """
@@ -217,7 +226,7 @@ def _answering(access: CsrAccess, versions: list[CtrVersion]) -> CtrVersion | No
 
 
 def _refusals(access: CsrAccess, versions: list[CtrVersion]) -> dict[str, str]:
-    """Why the control registers cannot be read, by name; without those that can."""
+    """Return why each control register cannot be read, by its name; registers that can be read are not included."""
     found = {}
     for version in versions:
         for level in version.levels:
@@ -229,7 +238,7 @@ def _refusals(access: CsrAccess, versions: list[CtrVersion]) -> dict[str, str]:
 
 @contextmanager
 def open_hart(access: CsrAccess, version: CtrVersion) -> Iterator[CtrHart]:
-    """The registers of *version*: M mode's where they can be reached, else S mode's.
+    """Give access to the registers of *version*: those of M mode where they are accessible, else those of S mode.
 
     Raises RegisterRefused, CtrForbidden, NotRestored, HartRuns.
     """
@@ -253,7 +262,7 @@ def open_hart(access: CsrAccess, version: CtrVersion) -> Iterator[CtrHart]:
 
 @contextmanager
 def _raised(hart: CtrHart) -> Iterator[str | None]:
-    """`priv` set to M mode, put back in the end; and why it could not be set, if so."""
+    """Set `priv` to M mode and restore it at the end. Yields why it could not be set, or None."""
     assert hart.mode is not None
     refused = hart.why_not("priv", M_MODE)
     now = hart.ask("priv")
@@ -267,7 +276,7 @@ def _raised(hart: CtrHart) -> Iterator[str | None]:
 
 
 def _choose(hart: CtrHart) -> None:
-    """Use the registers of the highest level that is open. Raises RegisterRefused."""
+    """Select the registers of the highest level that is open. Raises RegisterRefused."""
     closed: list[RegisterRefused] = []
     for level in hart.version.levels:
         refused = _closed(hart, level)
@@ -281,7 +290,7 @@ def _choose(hart: CtrHart) -> None:
 
 
 def _closed(hart: CtrHart, level: Level) -> RegisterRefused | None:
-    """What cannot be read of a level's registers."""
+    """Return the refusal of the first register of a level that cannot be read; None if all can."""
     wanted: list[Csr] = [level.control.csr]
     if hart.access.xlen == RV32 and level.control.high is not None:
         wanted.append(level.control.high)
@@ -296,7 +305,8 @@ def _closed(hart: CtrHart, level: Level) -> RegisterRefused | None:
 
 
 def _closed_by(hart: CtrHart) -> tuple[str, ...]:
-    """The bits of mstateen0 that are 0, if it can be read."""
+    """Return the names of the bits of mstateen0 that are 0 and close the registers; none if mstateen0 cannot be read.
+    """
     bits = {hart.version.stateen_bit: "CTR", CSRIND_BIT: "CSRIND"}
     numbers = [MSTATEEN0] if hart.access.xlen >= XLEN_64 else [MSTATEEN0, MSTATEEN0H]
     answers = hart.access.run([(number, None) for number in numbers])
@@ -311,7 +321,8 @@ BATCH = 16  # entries read in one go
 
 
 def read_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> list[Entry]:
-    """The valid entries, youngest first: up to the first that is not valid, behind which none can be.
+    """Return the valid entries, youngest first. Reading ends at the first invalid entry, since all entries after it are
+    invalid.
 
     Raises RegisterRefused, WriteIneffective, StaleEntries, NotRestored, Cancelled.
     """
@@ -328,7 +339,7 @@ def read_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> list
 
 
 def count_recorded(hart: CtrHart, depth: int) -> int:
-    """How many entries are valid: those are the youngest, so a few reads find the last one."""
+    """Return how many entries are valid. These are the youngest, so a few reads find the last one."""
     low, high = 0, depth
     with hart.keeping(hart.indirect.select, hart.read(hart.indirect.select)):
         while low < high:
@@ -342,7 +353,7 @@ def count_recorded(hart: CtrHart, depth: int) -> int:
 
 
 def clear_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> None:
-    """Zero every entry there is. Raises as `read_entries`."""
+    """Write zeros to all entries. Raises the same errors as `read_entries`."""
     indirect = hart.indirect
     with hart.keeping(indirect.select, hart.read(indirect.select)):
         for first in range(0, depth, BATCH):
@@ -352,7 +363,7 @@ def clear_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> Non
 
 
 def _zero(hart: CtrHart, entries: list[int]) -> None:
-    """In one go."""
+    """Write zeros to these entries in one batch."""
     registers = hart.indirect.entry
     accesses: list[Access] = []
     for entry in entries:
@@ -369,7 +380,7 @@ def _zero(hart: CtrHart, entries: list[int]) -> None:
 
 
 def _read(hart: CtrHart, first: int, count: int, *registers: Csr) -> Iterator[list[int]]:
-    """The registers of *count* entries, in one go."""
+    """Read these registers of *count* entries in one batch."""
     accesses: list[Access] = []
     for entry in range(first, first + count):
         accesses += _selecting(hart, entry)
@@ -392,10 +403,11 @@ def _must_be_selected(hart: CtrHart, entry: int, got: int) -> None:
 
 
 def _must_not_be_stale(hart: CtrHart, entries: list[Entry], depth: int) -> None:
-    """The hart stands still, so the first entry is what it was; and beyond the depth entries read 0.
+    """Raise StaleEntries unless the first entry reads as before and entries beyond the depth read 0.
 
-    The second matters where all entries are the same, as those of a loop are: so does what a cache holds. With the
-    greatest depth there is nothing beyond, so of 256 equal entries no more can be known.
+    The hart is halted, so entries do not change. The second check matters where all entries are equal, as in a loop: a
+    cached value would be equal, too. At the greatest depth no entry is beyond it, so for 256 equal entries this cannot
+    be checked.
     """
     indirect = hart.indirect
     again, *beyond = _read(hart, 0, 1, *indirect.entry)

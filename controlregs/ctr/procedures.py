@@ -1,10 +1,10 @@
 """Starting, stopping and reading Control Transfer Records of a halted hart.
 
-Every write is read back, and what is reported is what was read back. A field that is not implemented reads 0, an
-implemented one takes what is written: so a 1 that becomes 0 is a wish that is not granted, and a 0 that becomes 1 is a
-write that did not happen. Nothing but what a procedure is for is changed: selects and `priv` are put back even when it
-fails, reading writes no control register, which would reset the cycle counter, and the set-up that somebody else had
-(`Found`) is put back when recording ends.
+Every write is read back, and the value read back is reported. A field that is not implemented reads 0, and an
+implemented one takes what is written: so a 1 that becomes 0 is a setting that is not granted, and a 0 that becomes 1 is
+a write that had no effect. A procedure changes nothing but its purpose: selects and `priv` are restored even when it
+fails, reading writes no control register, since that would reset the cycle counter, and the set-up of another user
+(`SavedSetup`) is restored when recording ends.
 
 Ref: RISC-V Control Transfer Records 1.0, ratified 2024-11-22 (`mctrctl`, "Supervisor Control Transfer Records Depth
 Register"); draft 0.1.4, 2023-09-15 (2.1 and chapter 6)
@@ -23,9 +23,10 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 
 def set_depth(hart: CtrHart, wanted: int | None) -> int:
-    """Use *wanted* entries, or with None as many as the hart has; returns how many. Raises DepthRefused.
+    """Set the depth to *wanted* entries, or with None to as many as the hart has; return the depth. Raises
+    DepthRefused.
 
-    In 0.1.4 recording must be off: this writes the control register.
+    In 0.1.4 recording must be off, since the depth is in the control register.
     """
     codes = hart.version.depth_codes
     for entries in sorted(codes, reverse=True) if wanted is None else [wanted]:
@@ -38,7 +39,9 @@ def set_depth(hart: CtrHart, wanted: int | None) -> int:
 
 
 def _take_depth(hart: CtrHart, code: int) -> bool:
-    """Write this code; whether the hart took it. What an unsupported one becomes is the hart's choice."""
+    """Write this depth code and return whether the hart accepted it. An unsupported code becomes one of the hart's
+    choice.
+    """
     register = hart.depth_register()
     if hart.version.depth is not None:
         hart.run([(register, register.put(hart.read(register), "DEPTH", code))])
@@ -50,13 +53,13 @@ def _take_depth(hart: CtrHart, code: int) -> bool:
 
 @dataclass(frozen=True)
 class SavedSetup:
-    """Register values of one hart.
+    """The values of one hart's registers before they were changed.
 
     version     key of `versions.VERSIONS`
     machine     *control* is M mode's register; else S mode's, which lacks M and MTE
     vs_control  None without the H extension
     depth       sctrdepth; None in versions that have it in *control*
-    frozen      the FROZEN bit of the status
+    frozen      the FROZEN bit of the status register
     """
 
     version: str
@@ -80,9 +83,9 @@ def snapshot(hart: CtrHart) -> SavedSetup:
 
 
 def restore(hart: CtrHart, found: SavedSetup) -> tuple[str, ...]:
-    """Everything as it was; recording is off until the control register is written, which is last.
+    """Restore all registers. Recording is off until the control register is written, which is done last.
 
-    Returns lines on what the user should know. Raises RegisterRefused, WriteIneffective.
+    Returns notes for the user, one line each. Raises RegisterRefused, WriteIneffective.
     """
     version, level = hart.version, hart.level
     disable(hart)
@@ -106,7 +109,7 @@ def _put_back_remarks(hart: CtrHart, found: SavedSetup) -> tuple[str, ...]:
 
 
 def disable(hart: CtrHart) -> None:
-    """Nothing is recorded from now on; all else stays. Raises WriteIneffective."""
+    """Stop recording; all other settings stay. Raises WriteIneffective."""
     controls = [hart.level.control]
     if hart.virtual() is not None:
         controls.append(hart.version.virtual)
@@ -118,7 +121,7 @@ def disable(hart: CtrHart) -> None:
 
 
 def freeze(hart: CtrHart, frozen: bool) -> None:
-    """Make FROZEN so; the other bits of the status, known or not, stay. Raises WriteIneffective."""
+    """Set the FROZEN bit to *frozen*; the other bits of the status, known or not, stay. Raises WriteIneffective."""
     status = hart.level.status
     value = hart.read(status)
     if bool(status.get(value, "FROZEN")) != frozen:
@@ -126,7 +129,7 @@ def freeze(hart: CtrHart, frozen: bool) -> None:
 
 
 def _settable(hart: CtrHart, control: Control) -> tuple[str, ...]:
-    """The named fields that keep what is written."""
+    """Return the named fields that keep the value written to them."""
     actions = (hart.version.clear, "DEPTH" if control is hart.version.virtual else None)
     return tuple(name for name in control.csr.by_name if name not in actions)
 
@@ -135,7 +138,9 @@ ALWAYS_THERE = "m"  # the mode no hart lacks; its bit is not optional either
 
 
 def requested_fields(version: CtrVersion, control: Control, request: CtrRequest) -> dict[str, bool]:
-    """What the request makes of each field of a control register, DEPTH and what acts when it is written aside."""
+    """Return the value that the request gives to each field of a control register, without DEPTH and the field that
+    starts an action.
+    """
     found = {field: request.modes is None or mode in request.modes for mode, field in control.modes.items()}
     found |= {field: mode in request.external for mode, field in control.external.items()}
     if version.external_enable is not None:
@@ -147,7 +152,7 @@ def requested_fields(version: CtrVersion, control: Control, request: CtrRequest)
 
 
 def apply_request(hart: CtrHart, control: Control, request: CtrRequest) -> tuple[int, list[str]]:
-    """Write a control register: what it then reads, and the fields of wishes that it did not grant.
+    """Write a control register; return what it then reads, and the requested fields that were not granted.
 
     Raises WriteIneffective.
     """
@@ -165,13 +170,16 @@ def apply_request(hart: CtrHart, control: Control, request: CtrRequest) -> tuple
 
 
 def preserved_bits(hart: CtrHart, control: Control) -> int:
-    """What is in a control register beside wishes: the depth, if it is there, and bits that mean nothing yet (WPRI)."""
+    """Return the bits of a control register that no request changes: the depth, if it is there, and bits without a
+    meaning yet (WPRI).
+    """
     named = control.csr.mask(*(field for field in control.csr.by_name if field != "DEPTH"))
     return hart.read_control(control) & ~named
 
 
 def guest_only_fields(hart: CtrHart, lacking: list[str], value: int, host_lacking: list[str]) -> list[str]:
-    """Of what the guest's control register lacks, what is worth a line: it should have what the host's has."""
+    """Return the fields missing in the guest's control register that need a note: those that the host's register has.
+    """
     guest = hart.version.virtual
     own = set(guest.modes.values())
     if value & guest.csr.mask(*own):
@@ -180,7 +188,7 @@ def guest_only_fields(hart: CtrHart, lacking: list[str], value: int, host_lackin
 
 
 def refusal_notes(hart: CtrHart, control: Control, lacking: list[str]) -> list[str]:
-    """A line for each, but one for all filters."""
+    """Return a note for each field that was not granted, but only one for all filters."""
     csr = control.csr
     by_filter = set(hart.version.filters.values())
     notes = [f"this hart has no {csr.name}.{f}: it cannot {csr.by_name[f].doc}" for f in lacking if f not in by_filter]
@@ -193,7 +201,7 @@ def refusal_notes(hart: CtrHart, control: Control, lacking: list[str]) -> list[s
 
 
 def earlier_use_notes(hart: CtrHart, control: int) -> list[str]:
-    """*control*, as it was found: somebody else may be using it."""
+    """Return a note if the control register, whose value was *control*, seems to be in use by other software."""
     csr = hart.level.control.csr
     if not any(csr.get(control, field) for field in hart.level.control.modes.values()):
         return []
@@ -201,7 +209,7 @@ def earlier_use_notes(hart: CtrHart, control: int) -> list[str]:
 
 
 def missing_mode_notes(hart: CtrHart, request: CtrRequest, virtual: bool) -> list[str]:
-    """Modes that were asked for and no register that can be reached has. *virtual*: there is a vs control register."""
+    """Return a note for requested modes that no accessible register has. *virtual*: there is a vs control register."""
     version, notes = hart.version, []
     asked = (request.modes or frozenset()) | request.external
     if not hart.machine and "m" in asked:
@@ -213,7 +221,7 @@ def missing_mode_notes(hart: CtrHart, request: CtrRequest, virtual: bool) -> lis
 
 
 def result_notes(hart: CtrHart, request: CtrRequest, control: int, virtual: int) -> list[str]:
-    """What is granted, and yet not what one might expect."""
+    """Return notes on settings that were granted and have effects that may surprise."""
     ras = hart.level.control.csr.get(control, "RASEMU")
     if ras and (request.inhibit or request.not_taken or request.external):
         return ["RAS emulation ignores filters and external traps: calls are recorded until they return"]
@@ -230,7 +238,7 @@ def result_notes(hart: CtrHart, request: CtrRequest, control: int, virtual: int)
 
 
 def check_recording(hart: CtrHart, control: int, virtual: int) -> None:
-    """Raises NothingRecorded where no mode is enabled."""
+    """Raise NothingRecorded if no mode is enabled."""
     host, guest = hart.level.control, hart.version.virtual
     if not control & host.csr.mask(*host.modes.values()) and not virtual & guest.csr.mask(*guest.modes.values()):
         raise NothingRecorded(hart.way, host.csr, tuple(host.modes.values()), control)
@@ -238,7 +246,9 @@ def check_recording(hart: CtrHart, control: int, virtual: int) -> None:
 
 @dataclass(frozen=True)
 class Started:
-    """What the hart does since `start`. *found*: what it did before. *notes*: a line per wish that was not granted."""
+    """The state of a hart after `start`. *found*: its set-up before. *notes*: one line for each setting that was not
+    granted.
+    """
 
     in_force: CtrInForce
     found: SavedSetup
@@ -247,7 +257,7 @@ class Started:
 
 @dataclass(frozen=True)
 class CtrStatus:
-    """*recorded*: valid entries there are."""
+    """The present settings, and the number of valid entries (*recorded*)."""
 
     in_force: CtrInForce
     recorded: int
@@ -261,10 +271,10 @@ def start(
     found: SavedSetup | None = None,
     progress: Progress = silent,
 ) -> Started:
-    """Clear the array and record what *request* says from now on.
+    """Clear the entries and start recording as *request* says.
 
-    *found*: what a `start` before this one found, to be kept when recording is started again. If this fails, everything
-    but the entries is as it was. Raises DepthRefused, NothingRecorded, and as `read`.
+    *found*: the set-up that an earlier `start` found, to be kept when recording is started again. If this fails,
+    everything but the entries is restored. Raises DepthRefused, NothingRecorded, and the errors of `read`.
     """
     with open_hart(access, version) as hart:
         before = snapshot(hart)
@@ -279,7 +289,9 @@ def start(
 
 
 def _start(hart: CtrHart, request: CtrRequest, progress: Progress) -> list[str]:
-    """In this order: recording off and all wishes of others gone, depth, entries, status, control."""
+    """Stop recording and clear all earlier settings; then set the depth, the entries, the status, and the control
+    register.
+    """
     level, virtual = hart.level, hart.version.virtual
     guest = hart.virtual() is not None
     disable(hart)
@@ -298,7 +310,7 @@ def _start(hart: CtrHart, request: CtrRequest, progress: Progress) -> list[str]:
 
 
 def _reset(hart: CtrHart, control: Control) -> None:
-    """A control register without any wish: shows whether it can be written at all."""
+    """Clear all settings of a control register, which shows whether it can be written at all."""
     checked = tuple(field for field in control.csr.by_name if field not in ("DEPTH", hart.version.clear))
     hart.write_control(control, preserved_bits(hart, control), checked)
 
@@ -311,10 +323,10 @@ def _undo(hart: CtrHart, before: SavedSetup, error: BaseException) -> None:
 
 
 def stop(access: CsrAccess, version: CtrVersion, found: SavedSetup | None) -> tuple[str, ...]:
-    """Put controls, depth and FROZEN back as `start` found them; with None only switch recording off.
+    """Restore control registers, depth and FROZEN to what `start` found; with None only stop recording.
 
-    Entries beyond the depth that was found can no longer be read then: read them before. Returns lines on what the user
-    should know. Raises as `read`.
+    Entries beyond the restored depth cannot be read afterwards: read them before. Returns notes for the user, one line
+    each. Raises the errors of `read`.
     """
     with open_hart(access, version) as hart:
         if found is not None:
@@ -324,7 +336,7 @@ def stop(access: CsrAccess, version: CtrVersion, found: SavedSetup | None) -> tu
 
 
 def clear(access: CsrAccess, version: CtrVersion, progress: Progress = silent) -> None:
-    """Zero all entries and the cycle counter; in 0.1.4 the status, too. Raises as `read`."""
+    """Write zeros to all entries and the cycle counter; in 0.1.4 also to the status. Raises the errors of `read`."""
     with open_hart(access, version) as hart:
         _clear(hart, hart.depth(), progress)
         if version.clear is None:  # a write of the control register resets the counter, as SCTRCLR does
@@ -333,7 +345,8 @@ def clear(access: CsrAccess, version: CtrVersion, progress: Progress = silent) -
 
 
 def _clear(hart: CtrHart, depth: int, progress: Progress) -> None:
-    """1.0 has an instruction for it, which a debugger has no way to run without disturbing the program: write zeros."""
+    """Write zeros: the instruction that 1.0 has for it cannot be executed by a debugger without disturbing the program.
+    """
     control = hart.level.control
     if hart.version.clear is not None:
         value = control.csr.put(hart.read_control(control), hart.version.clear, 1)
@@ -342,15 +355,15 @@ def _clear(hart: CtrHart, depth: int, progress: Progress) -> None:
 
 
 def status(access: CsrAccess, version: CtrVersion, name: str) -> CtrStatus:
-    """A look that changes nothing. Raises as `read`."""
+    """Return the present state; nothing is changed. Raises the errors of `read`."""
     with open_hart(access, version) as hart:
         in_force = hart.in_force(name)
         return CtrStatus(in_force, count_recorded(hart, in_force.depth))
 
 
 def has_run_since(access: CsrAccess, version: CtrVersion, since: CtrInForce) -> bool:
-    """Whether the hart is seen to have run, or to have been reset, since *since* was read: in one look, as far as its
-    present mode shows it. Raises HartRuns.
+    """Return whether the hart appears to have run, or to have been reset, since *since* was read. This takes one batch
+    of reads and sees what the hart's present mode shows. Raises HartRuns.
     """
     answers = access.run([("pc", None), (version.machine.status.number, None)])
     seen = zip(answers, (since.pc, since.status), strict=False)
@@ -360,7 +373,7 @@ def has_run_since(access: CsrAccess, version: CtrVersion, since: CtrInForce) -> 
 def read(
     access: CsrAccess, version: CtrVersion, name: str, progress: Progress = silent
 ) -> tuple[CtrInForce, list[Entry]]:
-    """How transfers are recorded, and the valid entries, youngest first.
+    """Return how transfers are recorded, and the valid entries, youngest first.
 
     Raises RegisterRefused, WriteIneffective, StaleEntries, CtrForbidden, ReservedDepth, NotRestored, HartRuns.
     """

@@ -1,4 +1,4 @@
-"""CSRs of the draft, beside those that lead to the entries (`layout`).
+"""CSRs of the draft, except those that give access to the entries (`entries`).
 
 Ref: RISC-V Control Transfer Records (Smctr/Ssctr)
 Version: draft 0.1.4, 2023-09-15
@@ -12,7 +12,7 @@ from rvtrace_gdb.controlregs.fields import Access, Csr, Field, reserved
 
 
 class Depth(IntEnum):
-    """What is supported is consecutive; bits of the field may be hard-wired."""
+    """Codes of DEPTH. A hart supports consecutive ones; bits of the field may be hard-wired."""
 
     ENTRIES_16 = 0b0000
     ENTRIES_32 = 0b0001
@@ -89,7 +89,7 @@ VSCTRCONTROL = Csr("vsctrcontrol", 0x281, "control while V=1; with the H extensi
 
 
 def upper(name: str, number: int, of: Csr) -> Csr:
-    """Bits 63:32, for RV32."""
+    """Return the CSR with bits 63:32, for RV32."""
     return Csr(name, number, f"{of.name}, bits 63:32; on RV32 only", HIGH)
 
 

@@ -1,4 +1,4 @@
-"""CSRs of the ratified version, beside those that lead to the entries (`layout`).
+"""CSRs of the ratified version, except those that give access to the entries (`entries`).
 
 Ref: RISC-V Control Transfer Records (Smctr, Ssctr)
 Version: 1.0, ratified 2024-11-22
@@ -12,7 +12,7 @@ from rvtrace_gdb.controlregs.fields import Access, Csr, Field, reserved
 
 
 class Depth(IntEnum):
-    """Entries are 16 << DEPTH; the codes above are reserved. Any subset can be supported."""
+    """Codes of DEPTH: a hart has 16 << DEPTH entries. Codes above are reserved. A hart may support any subset."""
 
     ENTRIES_16 = 0
     ENTRIES_32 = 1

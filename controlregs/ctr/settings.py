@@ -1,6 +1,6 @@
-"""What a user asks of Control Transfer Records, what a hart's registers say when read back, and what that means.
+"""A user's request to Control Transfer Records, the hart's registers as read back, and what these mean.
 
-`CtrInForce` holds the values of registers; `settings` says them in words of neither version.
+`CtrInForce` holds register values; `settings` returns their meaning independently of the version.
 """
 
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from rvtrace_gdb.controlregs.ctr.versions import VERSIONS, Control, CtrVersion
 
 @dataclass(frozen=True)
 class CtrRequest:
-    """None: what suits the hardware best.
+    """The settings that a user asks for. None stands for what suits the hardware best.
 
-    modes     of "m", "s", "u", "vs", "vu"; None: all there are
+    modes     of "m", "s", "u", "vs", "vu"; None: all that the hart has
     inhibit   kinds of transfers that are not to be recorded
     not_taken record branches that are not taken, too
-    depth     entries; None: as many as there can be
+    depth     entries; None: as many as possible
     ras       return address stack emulation
     external  of "m", "s", "vs": record traps into these modes although the modes themselves are not recorded
-    version   a key of `versions.VERSIONS`; None: the one that is there
+    version   a key of `versions.VERSIONS`; None: the one that the hart has
     """
 
     modes: frozenset[str] | None = None
@@ -36,18 +36,18 @@ class CtrRequest:
 
 @dataclass(frozen=True)
 class CtrInForce:
-    """One hart's CTR when its entries were read.
+    """One hart's CTR registers when its entries were read.
 
     name        "ctr0", for messages
     version     "1.0" or "0.1.4", a key of `controlregs.ctr.versions.VERSIONS`
-    xlen        width of the CSRs
-    depth       entries there are
+    xlen        width of the CSRs in bits
+    depth       number of entries
     control     mctrctl (1.0) or mctrcontrol (0.1.4), 64 bits; sctr*, without what that hides, where M mode is closed
-    vs_control  vsctrctl or vsctrcontrol, 0 where there is none
+    vs_control  vsctrctl or vsctrcontrol; 0 without the H extension
     status      sctrstatus, or mctrstatus
-    pc          where the hart stood, None where not known
-    privilege   its mode then (bits 1:0; bit 2: V), None where not known
-    misa        which modes it has, None where not known
+    pc          the hart's pc, None where it is not known
+    privilege   its mode (bits 1:0; bit 2: V), None where it is not known
+    misa        misa, which tells the modes the hart has; None where it is not known
     """
 
     format: ClassVar = "ctr"
@@ -72,16 +72,17 @@ RAS_KINDS = frozenset({TransferType.INDIRECT_CALL, TransferType.DIRECT_CALL, Tra
 
 @dataclass(frozen=True)
 class CtrSettings:
-    """Where V=1, the guest's control register counts, but for *modes* and *external*, which are of both.
+    """The meaning of the registers. Where V=1, it is that of the guest's control register, except for *modes* and
+    *external*, which combine both.
 
     modes             of "m", "s", "u", "vs", "vu": where transfers are recorded
     kinds             transfers that are recorded: none where no mode is enabled, however older ones were recorded
     inhibited         those that the filters leave out, whether they count (RAS emulation ignores them) or not
     external          of "m", "s", "vs": modes into which traps are recorded though the mode itself is not
-    wrapped           the array has been full; None where the version does not say
+    wrapped           the array has been full; None where the version does not report it
     custom            1.0: custom extensions, 0 is the standard
-    recording_at_end  transfers were recorded where the hart stood when the registers were read
-    hidden            the hart may have been in places of which there is no record
+    recording_at_end  transfers were recorded in the mode the hart was in when the registers were read
+    hidden            the hart may have executed code of which there is no record
     """
 
     modes: frozenset[str]
@@ -131,7 +132,7 @@ def settings(in_force: CtrInForce) -> CtrSettings:
 
 
 def modes_of(misa: int | None) -> frozenset[str]:
-    """The modes a hart has; M, S and U where misa does not say (it may read 0, too)."""
+    """Return the modes a hart has; M, S and U where misa does not tell (it may read 0, too)."""
     if not misa:
         return frozenset({"m", "s", "u"})
     below = {mode for letter, modes in MISA_LETTERS.items() if misa >> ord(letter) - ord("A") & 1 for mode in modes}
@@ -151,7 +152,7 @@ def _may_freeze(control: Control, value: int) -> bool:
 
 
 def _named(control: Control, value: int, kind: str) -> frozenset[str]:
-    """The modes whose field is 1."""
+    """Return the modes whose field is 1."""
     fields = control.modes if kind == "modes" else control.external
     return frozenset(mode for mode, field in fields.items() if control.csr.get(value, field))
 

@@ -1,4 +1,4 @@
-"""What the versions of Control Transfer Records do differently, as data: which CSR has which role, and its fields.
+"""The differences between the versions of Control Transfer Records, as data: the role of each CSR, and its fields.
 
 Ref: RISC-V Control Transfer Records 1.0, ratified 2024-11-22; draft 0.1.4, 2023-09-15
 """
@@ -16,7 +16,7 @@ RV32 = 32
 
 @dataclass(frozen=True, eq=False)
 class Indirect:
-    """The CSR that selects an entry, and those that then show it."""
+    """The CSR that selects an entry, and the alias CSRs that then show it."""
 
     select: Csr
     source: Csr
@@ -30,7 +30,7 @@ class Indirect:
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """A control register and its fields by what they do. *high*: bits 63:32 on RV32, None where those are out of reach.
+    """A control register with the role of each field. *high*: bits 63:32 on RV32, None where those are not accessible.
 
     modes     "m", "s", "u" or "vs", "vu": the field that enables recording there
     external  "m", "s" or "vs": the field that lets traps into that mode be recorded although the mode is not
@@ -48,7 +48,7 @@ class Control:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """What one privilege level has of CTR."""
+    """The CTR registers of one privilege level."""
 
     control: Control
     status: Csr
@@ -57,18 +57,18 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class CtrVersion:
-    """One version.
+    """The registers of one version of CTR.
 
     machine, supervisor  the registers of M mode and, where those are closed, of S mode
-    virtual              control while V=1
+    virtual              the control register in use while V=1
     depth                CSR with DEPTH; None: it is in the control register
     depth_codes          entries -> DEPTH
-    filters              what is not recorded when the field is 1; NOT_TAKEN_BRANCH: what is, then only
+    filters              what is not recorded when the field is 1; NOT_TAKEN_BRANCH: what is recorded only then
     external_enable      field without which the *external* ones have no effect, None where there is none
     external_traps       (source, target) -> the modes whose *external* field must be 1 for such a trap to be recorded
     clear                field that clears all entries and the status
-    wrap                 field of the status that says that the array has been full
-    stateen_bit          CTR in mstateen0 and hstateen0
+    wrap                 field of the status that tells that the array has been full
+    stateen_bit          number of the bit CTR in mstateen0 and hstateen0
     """
 
     key: str
@@ -100,11 +100,11 @@ class CtrVersion:
 
     @property
     def intervening(self) -> bool:
-        """The modes between source and target of an external trap must allow it, too."""
+        """Whether the modes between source and target of an external trap must allow it, too."""
         return any(len(needed) > 1 for needed in self.external_traps.values())
 
     def entries(self, code: int) -> int | None:
-        """The depth that a DEPTH code stands for, None for a reserved one."""
+        """Return the depth that a DEPTH code stands for; None for a reserved one."""
         return next((entries for entries, known in self.depth_codes.items() if known == code), None)
 
 

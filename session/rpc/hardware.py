@@ -169,7 +169,7 @@ def usb_adapter(session: Session, params: Params, progress: Progress) -> Any:
 
 def usb_harts(session: Session, params: Params, progress: Progress) -> Any:
     with bench(_usb(params)) as it:
-        return {"lines": [it.described(), *hart_lines(it.harts())]}
+        return {"lines": [it.description(), *hart_lines(it.harts())]}
 
 
 def usb_halt(session: Session, params: Params, progress: Progress) -> Any:

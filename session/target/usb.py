@@ -21,7 +21,7 @@ from rvtrace_gdb.session.description.model import Usb
 from rvtrace_gdb.session.errors import BadOption, HartUnreachable
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.transport.usb import esp_jtag, mpsse
-from rvtrace_gdb.transport.usb.device import Present, Wanted, present
+from rvtrace_gdb.transport.usb.device import AttachedDevice, DeviceQuery, attached_devices
 from rvtrace_gdb.transport.usb.errors import (
     Claimed,
     DebugModuleProblem,
@@ -130,7 +130,7 @@ def _chain(usb: Usb) -> Chain:
     except Claimed as error:
         with _LOCK:
             others = list(_CONNECTIONS.values())
-        if not any(other.give_up(error.device) for other in others):
+        if not any(other.yield_device(error.device) for other in others):
             raise
     return Chain(_adapter(usb), usb.ir_lengths, usb.tap)
 
@@ -160,9 +160,9 @@ class RegisterValue(NamedTuple):
     bits: int
 
 
-def adapters() -> list[tuple[str, Present]]:
+def adapters() -> list[tuple[str, AttachedDevice]]:
     """What is plugged in that could be an adapter: by its name in a description. Raises UsbError leaves."""
-    return [(name, found) for name, (kind, ids) in KINDS.items() for found in present(Wanted(kind, ids))]
+    return [(name, found) for name, (kind, ids) in KINDS.items() for found in attached_devices(DeviceQuery(kind, ids))]
 
 
 def only_adapter(serial: str | None = None) -> str:
@@ -177,7 +177,7 @@ def only_adapter(serial: str | None = None) -> str:
     return found[0][0]
 
 
-def where(it: Present) -> str:
+def where(it: AttachedDevice) -> str:
     """E.g. "303a:1001 at bus 1 device 2, serial 60:55:F9:00:00:01"."""
     text = f"{it.vendor:04x}:{it.product:04x} at bus {it.bus} device {it.address}"
     return text + (f", serial {it.serial}" if it.serial else "")
@@ -196,8 +196,8 @@ class UsbBench:
         """Others may use the adapter. Harts stay as they are."""
         self.link.close()
 
-    def described(self) -> str:
-        return self.link.described()
+    def description(self) -> str:
+        return self.link.description()
 
     def harts(self) -> list[HartState]:
         """All there are."""
@@ -268,7 +268,7 @@ class UsbBench:
         there = [it.hart for it in self.harts() if it.state not in ("unavailable", "nonexistent")]
         if not there:
             raise DebugModuleProblem(
-                self.link.described(), "no hart is available: is the target powered, and out of reset?"
+                self.link.description(), "no hart is available: is the target powered, and out of reset?"
             )
         for number in there:
             do(number)

@@ -23,7 +23,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.verify.masks import masks_of
 from rvtrace_gdb.support.errors import silent
 from rvtrace_gdb.support.text import is_number
-from rvtrace_gdb.transport.qemu.launch import harts
+from rvtrace_gdb.transport.qemu.launch import hart_count
 from tests.decode.etrace.esp32 import images
 from tests.fuzz.kinds.requests import Requests
 
@@ -66,7 +66,7 @@ def test_wherever_a_number_is_taken(text: str) -> None:
         _hart(text)
     with pytest.raises(ScriptError, match="expected: delete"):
         parse(f"delete {text}\n", "it.rvts", read)
-    assert harts(["-smp", text]) == harts(["-smp", f"cpus={text}"]) == 1
+    assert hart_count(["-smp", text]) == hart_count(["-smp", f"cpus={text}"]) == 1
 
 
 def test_numbers_that_are_too_long_in_files(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ Evaluate = Callable[[str], str]
 """What a Tcl script returns in OpenOCD. Raises OpenOcdError leaves."""
 NOT_EXPOSED = "OpenOCD does not expose it"
 _UNKNOWN = re.compile(r"unknown register|register .* not found|no such register", re.IGNORECASE)
-_LONGEST = 6000  # characters of a script: `monitor` sends two digits for each, in a packet of 16 KB
+_SCRIPT_CHARACTERS = 6000  # characters of a script: `monitor` sends two digits for each, in a packet of 16 KB
 
 
 class HartNotHalted(OpenOcdError):
@@ -62,7 +62,7 @@ class OpenOcdCsrs:
             if name is None:
                 return answers if self._flush(pieces, answers) else [*answers, NOT_EXPOSED]
             pieces.append(f"{name} {'-' if value is None else hex(value)}")
-            if sum(map(len, pieces)) + len(pieces) > _LONGEST and self._flush(pieces, answers):
+            if sum(map(len, pieces)) + len(pieces) > _SCRIPT_CHARACTERS and self._flush(pieces, answers):
                 return answers
         self._flush(pieces, answers)
         return answers

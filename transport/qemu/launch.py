@@ -31,7 +31,7 @@ class NoPlugin(QemuError):
     """Why there is none."""
 
 
-def plugin(environ: Mapping[str, str] = os.environ) -> Path:
+def compiled_plugin(environ: Mapping[str, str] = os.environ) -> Path:
     """The compiled plugin. Raises NoPlugin."""
     parts = [part for path in SOURCES for part in (path.name.encode(), path.read_bytes())]
     parts += map(str.encode, (*_OPTIONS, platform.machine()))
@@ -104,7 +104,7 @@ class Qemu:
         return 32 if Path(self.path).name.endswith("riscv32") else 64
 
 
-def split(words: Sequence[str]) -> tuple[str | None, list[str]]:
+def split_arguments(words: Sequence[str]) -> tuple[str | None, list[str]]:
     """The program, if the words begin with one, and its options. Raises QemuError for those that cannot be."""
     program = words[0] if words and "qemu-system" in Path(words[0]).name else None
     options = list(words if program is None else words[1:])
@@ -115,7 +115,7 @@ def split(words: Sequence[str]) -> tuple[str | None, list[str]]:
     return program, options
 
 
-def find(named: str | None, options: Sequence[str]) -> Qemu:
+def find_qemu(named: str | None, options: Sequence[str]) -> Qemu:
     """The program *named*, or the one for what -kernel or -bios is for. Raises QemuError."""
     name = named or f"qemu-system-riscv{_xlen(options)}"
     path = shutil.which(name)
@@ -127,7 +127,7 @@ def find(named: str | None, options: Sequence[str]) -> Qemu:
     return Qemu(path, (int(found[1]), int(found[2])), "-plugin" in _said(path, "-help"))
 
 
-def harts(options: Sequence[str]) -> int:
+def hart_count(options: Sequence[str]) -> int:
     """How many there are, as -smp has it."""
     said = _value(options, "-smp") or "1"
     named = dict(part.split("=", 1) for part in said.split(",") if "=" in part)
@@ -139,7 +139,7 @@ def harts(options: Sequence[str]) -> int:
     return _product(named)
 
 
-def begin(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+def start_qemu(command: Sequence[str]) -> "subprocess.Popen[bytes]":
     """Starts QEMU so that it ends when this process does, even if that is killed. Raises QemuError."""
     control = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
@@ -155,7 +155,7 @@ def begin(command: Sequence[str]) -> "subprocess.Popen[bytes]":
         raise QemuError(f"{command[0]}: cannot be run: {error.strerror}") from None
 
 
-def recorded_by_plugin(
+def plugin_command(
     qemu: Qemu, options: Sequence[str], plugin: Path, folder: Path, *, words: int, stalling: bool
 ) -> list[str]:
     """The command line where *plugin* records into *folder*, into rings of so many *words*.
@@ -167,7 +167,7 @@ def recorded_by_plugin(
     return [qemu.path, *options, *own, *_qmp(folder)]
 
 
-def recorded_by_log(qemu: Qemu, options: Sequence[str], folder: Path) -> list[str]:
+def log_command(qemu: Qemu, options: Sequence[str], folder: Path) -> list[str]:
     """The command line where QEMU logs what it runs into the pipe *folder*/log."""
     own = ["-d", "exec,nochain,int,in_asm", "-D", str(folder / LOG)]
     return [qemu.path, *options, *own, *_qmp(folder)]

@@ -3,7 +3,7 @@
 A recorder (plugin/, or what reads QEMU's log) writes what each hart ran into shared memory; see plugin/plugin.c. While
 QEMU runs, the recorder and QEMU are spoken to over sockets.
 
-    ring = Ring.opened(folder)
+    ring = Ring.open(folder)
     words = ring.words(hart, ring.oldest(hart), ring.written(hart))
 """
 
@@ -36,7 +36,7 @@ MAGIC = b"RVTRACE1"
 TAG, FIELD = 3 << 30, (1 << 30) - 1
 """The top two bits of a word say what it is, the others are its value."""
 BLOCK, DATA, TRAP, PARTIAL = 0 << 30, 1 << 30, 2 << 30, 3 << 30
-BEGIN = 1 << 29
+RECORDING_BEGAN = 1 << 29
 """Of a word TRAP: recording began here."""
 TRAP_WORDS = 9
 """Words DATA behind a word TRAP."""
@@ -60,7 +60,7 @@ class Ring:
         self._first = _HEADER + -(-self.harts * _PLACE // _PAGE) * _PAGE
 
     @classmethod
-    def opened(cls, folder: Path) -> Self:
+    def open(cls, folder: Path) -> Self:
         """That of the recorder in *folder*. Raises QemuGone, QemuError."""
         try:
             with open(folder / RING, "r+b") as file:
@@ -74,7 +74,7 @@ class Ring:
         return cls(memory, folder)
 
     @classmethod
-    def made(cls, folder: Path, words: int, harts: int, *, stalling: bool, recording: bool) -> Self:
+    def create(cls, folder: Path, words: int, harts: int, *, stalling: bool, recording: bool) -> Self:
         """A new one, as plugin.c makes it. *words*: a power of two."""
         size = _HEADER + -(-harts * _PLACE // _PAGE) * _PAGE + harts * words * _WORD
         file = os.open(folder / RING, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -142,7 +142,7 @@ class Ring:
             begin += count
         return found
 
-    def done(self, hart: int, number: int) -> None:
+    def release(self, hart: int, number: int) -> None:
         """The words before this number were read: a hart that waits goes on."""
         _U64.pack_into(self._memory, self._place(hart, _READ), number)
 
@@ -189,19 +189,19 @@ _PATIENCE = 20.0  # seconds; both answer at once unless the machine is very busy
 _ANSWER_LIMIT = 1 << 20  # bytes
 
 
-def settle(folder: Path) -> None:
+def synchronize(folder: Path) -> None:
     """All that ran is in the ring afterwards, with how far each hart is in its last block. To be called only while the
     program is stopped. Raises QemuError.
     """
     _command(folder, "settle")
 
 
-def record(folder: Path, on: bool) -> None:
+def set_recording(folder: Path, on: bool) -> None:
     """Begin to record what runs from now on, or end it. Raises QemuError."""
     _command(folder, "on" if on else "off")
 
 
-def runs(folder: Path) -> bool:
+def is_running(folder: Path) -> bool:
     """Whether QEMU runs the program now; a debugger stops it. Raises QemuError.
 
     Source: QEMU's documentation of QMP: a greeting, `qmp_capabilities`, then commands; events come in between.

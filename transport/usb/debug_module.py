@@ -23,8 +23,8 @@ DATA0, ABSTRACTCS, COMMAND, PROGBUF0 = 0x04, 0x16, 0x17, 0x20
 BUSY = 1 << 12
 CLEAR = 7 << 8
 COMMAND_PATIENCE = 2.0  # seconds for one command
-MOST_PAUSE = 64  # reads of abstractcs between a command and its result
-AT_ONCE = 256  # steps of one burst
+MAX_PAUSE = 64  # reads of abstractcs between a command and its result
+BURST_STEPS = 256  # steps of one burst
 
 # command
 POSTEXEC, TRANSFER, WRITE = 1 << 18, 1 << 17, 1 << 16
@@ -68,13 +68,13 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Failed:
+class StepFailure:
     """Why a step failed; those behind it were not done."""
 
     cmderr: CmdErr
 
 
-Result = int | Failed
+Result = int | StepFailure
 
 
 class AbstractCommands:
@@ -94,8 +94,8 @@ class AbstractCommands:
             if once:
                 results.append(self._alone(steps[len(results)]))
             else:
-                results += self._burst(steps[len(results) : len(results) + AT_ONCE])
-            if isinstance(results[-1], Failed):
+                results += self._burst(steps[len(results) : len(results) + BURST_STEPS])
+            if isinstance(results[-1], StepFailure):
                 break
         return results
 
@@ -119,7 +119,7 @@ class AbstractCommands:
             accesses += [*step.before, (COMMAND, step.command), *[(ABSTRACTCS, None)] * (self._pause + 1)]
             ends.append(len(accesses))
             accesses += [(DATA0 + n, None) for n in range(step.words)]
-        answers = self._dtm.watched(accesses)
+        answers = self._dtm.run_checked(accesses)
         results: list[Result] = []
         for step, end in zip(steps, ends, strict=True):
             status = answers[end - 1]
@@ -127,7 +127,7 @@ class AbstractCommands:
                 results.append(self._late(step))
                 break
             if status >> 8 & 7:
-                results.append(Failed(self.idle()))
+                results.append(StepFailure(self.idle()))
                 break
             results.append(_value(answers[end : end + step.words]))
         return results
@@ -138,17 +138,17 @@ class AbstractCommands:
         It is done again, and what is behind it after it: in their order, so the end is the same. If it failed, nothing
         behind it was done.
         """
-        self._pause = min(2 * self._pause + 1, MOST_PAUSE)
+        self._pause = min(2 * self._pause + 1, MAX_PAUSE)
         self.idle()
         return self._alone(step)
 
     def _alone(self, step: Step) -> Result:
         self._dtm.run([*step.before, (COMMAND, step.command)])
         error = self.idle()
-        return Failed(error) if error else self._result(step)
+        return StepFailure(error) if error else self._result(step)
 
     def _result(self, step: Step) -> int:
-        return _value(self._dtm.watched([(DATA0 + n, None) for n in range(step.words)]))
+        return _value(self._dtm.run_checked([(DATA0 + n, None) for n in range(step.words)]))
 
 
 def _value(words: Sequence[int]) -> int:
@@ -163,7 +163,7 @@ VERSION, AUTHENTICATED = 0xF, 1 << 7
 ALLHALTED, ALLRUNNING, ALLUNAVAIL, ANYNONEXISTENT, ALLRESUMEACK = 1 << 9, 1 << 11, 1 << 13, 1 << 14, 1 << 17
 IMPEBREAK = 1 << 22
 KNOWN_VERSIONS = {2: "0.13", 3: "1.0"}
-MOST_HARTS = 1024
+MAX_HARTS = 1024
 PATIENCE = 2.0  # seconds for a hart to halt or resume
 
 
@@ -201,7 +201,7 @@ class DebugModule:
         if hart >= self.harts:
             return "nonexistent"
         self.select(hart)
-        (status,) = self.dtm.watched([(DMSTATUS, None)])
+        (status,) = self.dtm.run_checked([(DMSTATUS, None)])
         names = {ALLHALTED: "halted", ALLRUNNING: "running", ALLUNAVAIL: "unavailable", ANYNONEXISTENT: "nonexistent"}
         return next((name for bit, name in names.items() if status & bit), "unknown")
 
@@ -234,7 +234,7 @@ class DebugModule:
 
     def _wait(self, hart: int, done: Callable[[int], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not done(self.dtm.watched([(DMSTATUS, None)])[0]):
+        while not done(self.dtm.run_checked([(DMSTATUS, None)])[0]):
             if time.monotonic() > deadline:
                 raise DebugModuleProblem(self.name, f"hart {hart} {what} within {PATIENCE:g} s")
 
@@ -251,7 +251,7 @@ class DebugModule:
         """How many harts there are: numbered from 0 on without a hole."""
         self.dtm.write(DMCONTROL, DMACTIVE | HARTSEL)
         written = self.dtm.read(DMCONTROL)
-        most = min(_hart(written) + 1, MOST_HARTS)
+        most = min(_hart(written) + 1, MAX_HARTS)
         count = 0
         while count < most:
             _, status = self.dtm.run([(DMCONTROL, DMACTIVE | _hartsel(count)), (DMSTATUS, None)])

@@ -34,7 +34,7 @@ _TIMED_OUT = (errno.ETIMEDOUT, errno.ETIME)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DeviceQuery:
     """Which device: its kind, in words, the pairs (idVendor, idProduct) that are of it, and its serial number."""
 
     kind: str
@@ -134,8 +134,8 @@ class UsbInterface:
             yield
 
 
-def find(
-    wanted: Wanted, choose: Callable[[Any], bool], interface: int | None = None, backend: Any = None
+def open_interface(
+    wanted: DeviceQuery, choose: Callable[[Any], bool], interface: int | None = None, backend: Any = None
 ) -> UsbInterface:
     """The interface that *choose* picks (or number *interface*) of the only device that is *wanted*, claimed.
 
@@ -158,7 +158,7 @@ def find(
 
 
 @dataclass(frozen=True)
-class Present:
+class AttachedDevice:
     """A device that is plugged in. *serial*: None: it has none, or may not be asked. *problem*: why it cannot be used
     now, as far as that is seen without taking it."""
 
@@ -171,13 +171,13 @@ class Present:
     problem: str | None
 
 
-def present(wanted: Wanted, backend: Any = None) -> list[Present]:
+def attached_devices(wanted: DeviceQuery, backend: Any = None) -> list[AttachedDevice]:
     """All devices of that kind. Nothing is claimed. Raises UsbError leaves."""
     core = _pyusb_core()
     return [_present(device, wanted.kind, core) for device in _all(wanted, core, backend)]
 
 
-def _present(device: Any, kind: str, core: Any) -> Present:
+def _present(device: Any, kind: str, core: Any) -> AttachedDevice:
     problem = None
     try:
         with _words(device, _name(device, core), core, "it was opened", TIMEOUT):
@@ -187,12 +187,12 @@ def _present(device: Any, kind: str, core: Any) -> Present:
     except UsbError as error:
         problem = str(error)
     it = device.idVendor, device.idProduct, device.bus, device.address
-    found = Present(kind, *it, _serial(device, core), problem)
+    found = AttachedDevice(kind, *it, _serial(device, core), problem)
     _pyusb_util().dispose_resources(device)
     return found
 
 
-def _all(wanted: Wanted, core: Any, backend: Any) -> list[Any]:
+def _all(wanted: DeviceQuery, core: Any, backend: Any) -> list[Any]:
     try:
         found = core.find(find_all=True, backend=backend)
         return [device for device in found if (device.idVendor, device.idProduct) in wanted.ids]
@@ -200,7 +200,7 @@ def _all(wanted: Wanted, core: Any, backend: Any) -> list[Any]:
         raise LibusbMissing from None
 
 
-def _only(wanted: Wanted, core: Any, backend: Any) -> tuple[Any, str]:
+def _only(wanted: DeviceQuery, core: Any, backend: Any) -> tuple[Any, str]:
     devices = _all(wanted, core, backend)
     fitting = [device for device in devices if wanted.serial in (None, _serial(device, core))]
     if not fitting:

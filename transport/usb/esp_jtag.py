@@ -10,7 +10,7 @@ Ref: ESP32-C6 Technical Reference Manual, section 32.3 "USB Serial/JTAG Controll
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rvtrace_gdb.transport.usb.device import Wanted, find
+from rvtrace_gdb.transport.usb.device import DeviceQuery, open_interface
 from rvtrace_gdb.transport.usb.errors import JtagProblem, NotAnAdapter, UsbError
 from rvtrace_gdb.transport.usb.jtag import NOTHING
 
@@ -22,9 +22,9 @@ TDI, TMS, CAP = 1, 2, 4  # of CMD_CLK
 FLUSH, REP = 0xA, 0xC
 REPETITIONS = 64  # of one command that are put together at most: three CMD_REP say up to 63
 PACKET = 64
-OUT_AT_ONCE = 4096  # bytes of one transfer
+WRITE_BYTES = 4096  # bytes of one transfer
 # The device has two buffers of 64 bytes for captured bits, and stops when both are full: then they are read.
-FULL = 2 * PACKET
+CAPTURE_BITS = 2 * PACKET
 
 SETDIV, GET_DESCRIPTOR, CAPABILITIES = 0, 6, 0x2000
 _VENDOR_OUT, _STANDARD_IN = 0x40, 0x80
@@ -35,7 +35,7 @@ class EspJtag:
     """A `Jtag`. *serial*: of the device, if several are there; *khz*: of TCK, None: as the device is set."""
 
     def __init__(self, serial: str | None = None, khz: int | None = None, backend: Any = None) -> None:
-        self._usb = find(Wanted(KIND, IDS, serial), _is_jtag, backend=backend)
+        self._usb = open_interface(DeviceQuery(KIND, IDS, serial), _is_jtag, backend=backend)
         self.name = f"{KIND} {self._usb.name}"
         self._commands = bytearray()  # one nibble each
         self._answers: list[int] = []  # how many bits each
@@ -81,9 +81,9 @@ class EspJtag:
         for data, bits in _transfers(commands):
             self._usb.write(data, "commands were sent")
             pending += bits
-            if pending >= 8 * FULL:
-                received += self._captured(FULL)
-                pending -= 8 * FULL
+            if pending >= 8 * CAPTURE_BITS:
+                received += self._captured(CAPTURE_BITS)
+                pending -= 8 * CAPTURE_BITS
         received += self._captured(wanted - len(received))
         if len(received) != wanted:
             raise JtagProblem(self.name, f"{len(received)} bytes came back instead of {wanted}: plug it out and in")
@@ -164,9 +164,9 @@ def _transfers(commands: Sequence[tuple[int, int]]) -> Iterator[tuple[bytes, int
     for high, low in zip(commands[::2], commands[1::2], strict=True):
         data.append(high[0] << 4 | low[0])
         bits += high[1] + low[1]
-        if filled + bits >= 8 * FULL or len(data) >= OUT_AT_ONCE:
+        if filled + bits >= 8 * CAPTURE_BITS or len(data) >= WRITE_BYTES:
             yield bytes(data), bits
-            filled = (filled + bits) % (8 * FULL)
+            filled = (filled + bits) % (8 * CAPTURE_BITS)
             data.clear()
             bits = 0
     if data:

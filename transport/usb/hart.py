@@ -17,9 +17,9 @@ from rvtrace_gdb.transport.usb.debug_module import (
     PROGBUF0,
     CmdErr,
     DebugModule,
-    Failed,
     Result,
     Step,
+    StepFailure,
     access_memory,
     access_register,
 )
@@ -110,7 +110,7 @@ class HartRegisters:
             return self._programmed(accesses, xlen)
         results = self._run([_access(*access, xlen) for access in accesses])
         last = results[-1]
-        if isinstance(last, Failed) and last.cmderr == CmdErr.NOT_SUPPORTED and self._has_room(2):
+        if isinstance(last, StepFailure) and last.cmderr == CmdErr.NOT_SUPPORTED and self._has_room(2):
             results.pop()
             programmed = self._programmed(accesses[len(results) :], xlen)
             self._by_program = isinstance(programmed[0], int) and not results
@@ -119,13 +119,13 @@ class HartRegisters:
 
     def _programmed(self, accesses: Sequence[tuple[int, int | None]], xlen: int) -> list[Result]:
         saved = self._run([_read(GPR | S0_REGISTER, xlen)])[0]
-        if isinstance(saved, Failed):
+        if isinstance(saved, StepFailure):
             return [saved]
         results: list[Result] = []
         try:
             for regno, value in accesses:
                 results.append(self._program(regno, value, xlen))
-                if isinstance(results[-1], Failed):
+                if isinstance(results[-1], StepFailure):
                     break
         finally:
             self._accepted(GPR | S0_REGISTER, self._run([_write(GPR | S0_REGISTER, xlen, saved)])[0])
@@ -152,7 +152,7 @@ class HartRegisters:
     def _run(self, steps: Sequence[Step], once: bool = False) -> list[Result]:
         self._module.select(self._hart)
         results = self._module.abstract.run(steps, once=once)
-        if isinstance(results[-1], Failed) and results[-1].cmderr == CmdErr.HALT_RESUME:
+        if isinstance(results[-1], StepFailure) and results[-1].cmderr == CmdErr.HALT_RESUME:
             raise HartNotHalted(self.name, self._hart, self._module.state(self._hart))
         return results
 
@@ -162,7 +162,7 @@ class HartRegisters:
             raise HartNotHalted(self.name, self._hart, state)
 
     def _accepted(self, regno: int, result: Result) -> int:
-        if isinstance(result, Failed):
+        if isinstance(result, StepFailure):
             raise RegisterRefused(self.name, self._hart, regno, _reason(result))
         return result
 
@@ -194,10 +194,10 @@ def _data(value: int, bits: int) -> tuple[Access, ...]:
 
 
 def _answer(result: Result) -> Answer:
-    return _reason(result) if isinstance(result, Failed) else result
+    return _reason(result) if isinstance(result, StepFailure) else result
 
 
-def _reason(failed: Failed) -> str:
+def _reason(failed: StepFailure) -> str:
     return _WHY.get(failed.cmderr, f"the abstract command failed with cmderr {int(failed.cmderr)}")
 
 
@@ -226,7 +226,7 @@ class HartMemory:
         result: Result | None = None if self._by_program else self._write_by_command(address, value)
         if result is None:
             result = self._write_by_program(address, value)
-        if isinstance(result, Failed):
+        if isinstance(result, StepFailure):
             raise self._refused(address, result, [])
 
     def read_words(self, address: int, count: int) -> bytes:
@@ -245,7 +245,7 @@ class HartMemory:
         if results is None:
             results = self._read_by_program(addresses, once)
         words = [result for result in results if isinstance(result, int)]
-        if isinstance(results[-1], Failed):
+        if isinstance(results[-1], StepFailure):
             raise self._refused(addresses[len(words)], results[-1], words)
         return struct.pack(f"<{len(words)}I", *words)
 
@@ -298,7 +298,7 @@ class HartMemory:
             fetch = Step(access_register(GPR | S0, 32), words=1)
             steps = [step for address in addresses for step in (Step(run, self._data(address)), fetch)]
             results = self._run(steps, once=once)
-        failed: list[Result] = [results.pop()] if isinstance(results[-1], Failed) else []
+        failed: list[Result] = [results.pop()] if isinstance(results[-1], StepFailure) else []
         return results[1::2] + failed
 
     def _check_halted(self) -> None:
@@ -330,7 +330,7 @@ class HartMemory:
     def _borrowed(self, *numbers: int) -> "_Borrowed":
         return _Borrowed(self._registers, numbers)
 
-    def _refused(self, address: int, failed: Failed, words: Sequence[int]) -> AccessRefused:
+    def _refused(self, address: int, failed: StepFailure, words: Sequence[int]) -> AccessRefused:
         reason = _WHY_NO_MEMORY.get(failed.cmderr, f"the abstract command failed with cmderr {int(failed.cmderr)}")
         error = AccessRefused(self.name, address, reason)
         error.partial = struct.pack(f"<{len(words)}I", *words)
@@ -338,7 +338,7 @@ class HartMemory:
 
 
 def _unsupported(result: Result) -> bool:
-    return isinstance(result, Failed) and result.cmderr == CmdErr.NOT_SUPPORTED
+    return isinstance(result, StepFailure) and result.cmderr == CmdErr.NOT_SUPPORTED
 
 
 class _Borrowed:

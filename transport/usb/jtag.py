@@ -139,9 +139,9 @@ NOP, READ, WRITE = 0, 1, 2
 OK, FAILED, BUSY = 0, 2, 3
 DMIRESET = 1 << 16
 VERSION_MASK, VERSION_1 = 0xF, 1
-AT_ONCE = 4096  # accesses of one flush
+BURST_ACCESSES = 4096  # accesses of one flush
 PATIENCE = 2.0  # seconds for one access to be over
-MOST_IDLE = 1 << 14  # clocks between two scans
+MAX_IDLE = 1 << 14  # clocks between two scans
 
 
 class Dtm:
@@ -168,7 +168,7 @@ class Dtm:
         """
         results: list[int] = []
         while len(results) < len(accesses):
-            burst = accesses[len(results) : len(results) + AT_ONCE]
+            burst = accesses[len(results) : len(results) + BURST_ACCESSES]
             for (address, value), answer in zip(burst, self._burst(burst), strict=True):
                 status = answer & 3
                 if status == BUSY:
@@ -181,7 +181,7 @@ class Dtm:
                     break  # those behind it were ignored
         return results
 
-    def watched(self, accesses: Sequence[Access]) -> list[int]:
+    def run_checked(self, accesses: Sequence[Access]) -> list[int]:
         """As `run`, of a debug module that is active, and still is behind them: what came meanwhile is good.
 
         A target that is reset, or without power, answers zeros. Raises DebugModuleLost.
@@ -220,7 +220,7 @@ class Dtm:
         """The result of the access that was busy, when it is there. From now on scans are farther apart."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            self.idle = min(2 * self.idle + 1, MOST_IDLE)
+            self.idle = min(2 * self.idle + 1, MAX_IDLE)
             self._go_on()
             self._chain.idle(self.idle)
             self._scan(NOP, 0, 0, 34)

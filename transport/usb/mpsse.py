@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rvtrace_gdb.transport.usb.device import TIMEOUT, Wanted, find
+from rvtrace_gdb.transport.usb.device import TIMEOUT, DeviceQuery, open_interface
 from rvtrace_gdb.transport.usb.errors import JtagProblem, NoAnswer
 from rvtrace_gdb.transport.usb.jtag import NOTHING
 
@@ -34,8 +34,8 @@ UNDIVIDED, NOT_3_PHASE, NOT_ADAPTIVE = 0x8A, 0x8D, 0x97
 BAD_COMMAND, UNKNOWN = 0xAA, 0xFA  # the former is answered by the latter and itself
 CLOCK = 60_000  # kHz
 KHZ = 10_000
-AT_ONCE = 500  # bytes that are asked for by one transfer: half of the smallest buffer there is
-OUT_AT_ONCE = 4096
+READ_BYTES = 500  # bytes that are asked for by one transfer: half of the smallest buffer there is
+WRITE_BYTES = 4096
 TMS_BITS = 7  # of one command
 STATUS_BYTES = 2
 
@@ -59,7 +59,7 @@ class Mpsse:
         ids: Sequence[tuple[int, int]] = IDS,
         backend: Any = None,
     ) -> None:
-        self._usb = find(Wanted(KIND, ids, serial), lambda _: True, interface, backend)
+        self._usb = open_interface(DeviceQuery(KIND, ids, serial), lambda _: True, interface, backend)
         self.name = f"{KIND} {self._usb.name}"
         self._commands: list[_Command] = []
         self._answers: list[tuple[int, range]] = []  # clocks of each shift that captures, and which are wanted
@@ -159,7 +159,7 @@ def _transfers(commands: Sequence[_Command]) -> Iterator[tuple[bytes, int]]:
     """Bytes to send, and how many come back."""
     data, size = bytearray(), 0
     for command in commands:
-        if data and (size + command.answer > AT_ONCE or len(data) + len(command.data) > OUT_AT_ONCE):
+        if data and (size + command.answer > READ_BYTES or len(data) + len(command.data) > WRITE_BYTES):
             yield bytes(data) + bytes((SEND_NOW,)), size
             data, size = bytearray(), 0
         data += command.data

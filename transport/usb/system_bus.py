@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem
-from rvtrace_gdb.transport.usb.jtag import MOST_IDLE, Access, Dtm
+from rvtrace_gdb.transport.usb.jtag import MAX_IDLE, Access, Dtm
 
 SBCS, SBADDRESS0, SBADDRESS1, SBDATA0 = 0x38, 0x39, 0x3A, 0x3C
 SBBUSYERROR, SBBUSY = 1 << 22, 1 << 21
@@ -42,7 +42,7 @@ class SystemBus:
     def read32(self, address: int) -> int:
         """By exactly one access."""
         at = self._at(address)
-        *_, before, value, after = self._dtm.watched(
+        *_, before, value, after = self._dtm.run_checked(
             [(SBCS, SBREADONADDR | SBACCESS32 | CLEAR), *at, (SBCS, None), (SBDATA0, None), (SBCS, None)]
         )
         if before & SBBUSY or after & SBBUSYERROR:
@@ -55,7 +55,7 @@ class SystemBus:
     def write32(self, address: int, value: int) -> None:
         """By exactly one access."""
         at = self._at(address)
-        *_, after = self._dtm.watched([(SBCS, SBACCESS32 | CLEAR), *at, (SBDATA0, value), (SBCS, None)])
+        *_, after = self._dtm.run_checked([(SBCS, SBACCESS32 | CLEAR), *at, (SBDATA0, value), (SBCS, None)])
         if after & SBBUSY:
             self._finished(address)
         elif after & SBERROR:
@@ -71,7 +71,7 @@ class SystemBus:
             self._finished(address, refuse=False)
             if not last & SBBUSYERROR:
                 return self._one_by_one(address, count)
-            self._dtm.idle = min(2 * self._dtm.idle + 1, MOST_IDLE)
+            self._dtm.idle = min(2 * self._dtm.idle + 1, MAX_IDLE)
         self._streams, self._dtm.idle = False, idle  # it is not a matter of time
         return self._checked(address, count, SBAUTOINCREMENT)
 
@@ -83,7 +83,7 @@ class SystemBus:
         """With a look at sbcs after each word, so that none is asked for twice, or lost."""
         mode = SBREADONADDR | SBACCESS32 | SBREADONDATA | increment
         accesses: list[Access] = [(SBCS, mode | CLEAR), *self._at(address), (SBCS, None)]
-        answers = self._dtm.watched([*accesses, *[(SBDATA0, None), (SBCS, None)] * (count - 1)])
+        answers = self._dtm.run_checked([*accesses, *[(SBDATA0, None), (SBCS, None)] * (count - 1)])
         words, status = self._good(answers[len(accesses) - 1 :])
         at_once = 2 * len(words) + 1
         in_vain = 0
@@ -96,7 +96,7 @@ class SystemBus:
             if len(words) == count - 1:
                 return _packed([*words, self._last()])
             rest = [(SBDATA0, None), (SBCS, None)] * min(count - 1 - len(words), at_once)
-            more, status = self._good([0, *self._dtm.watched(rest)])
+            more, status = self._good([0, *self._dtm.run_checked(rest)])
             words += more
             at_once = 2 * len(more) + 1
             in_vain = 0 if more else in_vain + 1
@@ -108,7 +108,7 @@ class SystemBus:
         """The words, and sbcs: good if it shows no error."""
         mode = SBREADONADDR | SBACCESS32 | SBAUTOINCREMENT | SBREADONDATA
         begin: list[Access] = [(SBCS, mode | CLEAR), *self._at(address)]
-        answers = self._dtm.watched([*begin, *[(SBDATA0, None)] * (count - 1), (SBCS, None)])
+        answers = self._dtm.run_checked([*begin, *[(SBDATA0, None)] * (count - 1), (SBCS, None)])
         words, status = answers[len(begin) : -1], answers[-1]
         if status & SBBUSY and not status & SBBUSYERROR:
             status = self._waited()
@@ -118,7 +118,7 @@ class SystemBus:
 
     def _last(self) -> int:
         """The word that was read already, without reading another. The bus is not busy."""
-        return self._dtm.watched([(SBCS, SBACCESS32), (SBDATA0, None)])[1]
+        return self._dtm.run_checked([(SBCS, SBACCESS32), (SBDATA0, None)])[1]
 
     def _good(self, answers: Sequence[int]) -> tuple[list[int], int]:
         """From sbcs, word, sbcs, word, ... sbcs: the words that are sure to be good, and sbcs behind them.

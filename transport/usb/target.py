@@ -54,7 +54,7 @@ class UsbConnection:
         return self._harts
 
     @contextmanager
-    def used(self, holder: object) -> Iterator[DebugModule]:
+    def use(self, holder: object) -> Iterator[DebugModule]:
         """The debug module, for one thread at a time. *holder* holds it until `release`."""
         with self._lock:
             kept = False
@@ -81,7 +81,7 @@ class UsbConnection:
         """While `used`: 0: there is no system bus access that can be used."""
         return self._bus.address_bits if self._bus is not None else 0
 
-    def give_up(self, device: str) -> bool:
+    def yield_device(self, device: str) -> bool:
         """Let another connection with the same lock have the adapter, if it is at *device*; the next use takes it back.
         Whether it was."""
         with self._lock:
@@ -197,7 +197,7 @@ class UsbTarget:
         with self._used() as module:
             return module.state(self._hart(hart))
 
-    def described(self) -> str:
+    def description(self) -> str:
         """The adapter and the debug module in words."""
         with self._used() as module:
             words = [f"debug module {module.version}", f"{module.harts} hart{'s' if module.harts > 1 else ''}"]
@@ -265,7 +265,7 @@ class UsbTarget:
             yield self._of(hart)
 
     def _used(self) -> AbstractContextManager[DebugModule]:
-        return self._connection.used(self)
+        return self._connection.use(self)
 
     def _memory(self) -> Memory:
         return self._connection.memory(self._hart())

@@ -27,7 +27,6 @@ from pathlib import Path
 from rvtrace_gdb.decode.executed.qemu import MODE_LINE, STOPPED_LINE, TRAP_LINE
 from rvtrace_gdb.session.sources.qemu.records import Entered, instruction_of, may_follow
 from rvtrace_gdb.transport.qemu.recorder import (
-    BEGIN,
     BLOCK,
     CODE,
     CONTROL,
@@ -35,6 +34,7 @@ from rvtrace_gdb.transport.qemu.recorder import (
     FIELD,
     LOG,
     PARTIAL,
+    RECORDING_BEGAN,
     TRAP,
     QemuError,
     Ring,
@@ -123,7 +123,7 @@ class LogSource:
             return
         if not hart.tracing:
             hart.tracing = True
-            hart.words.append(TRAP | BEGIN)
+            hart.words.append(TRAP | RECORDING_BEGAN)
         block, last = self._blocks[number], hart.last
         if last is not None and block.pc in last.pcs and (hart.rewound or not may_follow(last.block, block.pc)):
             hart.words.append(PARTIAL | last.pcs.index(block.pc))
@@ -247,7 +247,7 @@ class LogServer:
 
     def __init__(self, folder: Path, words: int, harts: int, xlen: int, *, stalling: bool) -> None:
         self._log = pipe(folder / LOG)
-        self._ring = Ring.made(folder, words, harts, stalling=stalling, recording=stalling)
+        self._ring = Ring.create(folder, words, harts, stalling=stalling, recording=stalling)
         self._source = LogSource(self._ring, xlen)
         self._calls = socket.socket(socket.AF_UNIX)
         self._calls.bind(str(folder / CONTROL))

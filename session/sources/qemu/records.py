@@ -23,12 +23,12 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, classify
 from rvtrace_gdb.transport.qemu.recorder import (
-    BEGIN,
     BLOCK,
     CODE,
     DATA,
     FIELD,
     PARTIAL,
+    RECORDING_BEGAN,
     TAG,
     TRAP,
     TRAP_WORDS,
@@ -286,7 +286,7 @@ class Records:
         tag = word & TAG
         if tag == PARTIAL:
             self._count = word & FIELD
-        elif tag == TRAP and word & BEGIN:
+        elif tag == TRAP and word & RECORDING_BEGAN:
             self._last, self._block, self._traps = None, None, []
         elif tag == TRAP:
             self._data, self._interrupt = [], bool(word & 1)

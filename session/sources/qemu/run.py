@@ -108,14 +108,14 @@ class _Hart:
         if end == self._at:
             return False
         words = self._ring.words(self.hart, self._at, end)
-        self._ring.done(self.hart, end)
+        self._ring.release(self.hart, end)
         self._at = end
         self.file.write(self.encoder.feed(self._records.feed(words)))
         return True
 
     def drop(self) -> None:
         """Discard the rest."""
-        self._ring.done(self.hart, _FAR)
+        self._ring.release(self.hart, _FAR)
 
     def finish(self, *, whole: bool) -> None:
         """Read no more. *whole*: everything that ran was read."""
@@ -244,8 +244,8 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
     *say* gets lines for the user, *tell* the same facts for a program: when QEMU is running, and what *output*
     contains. Raises QemuError, DescriptionError, BadElf, CaptureError.
     """
-    named, options = launch.split(run.arguments)
-    qemu = launch.find(run.program or named, options)
+    named, options = launch.split_arguments(run.arguments)
+    qemu = launch.find_qemu(run.program or named, options)
     program = None if run.elf is None else Program(run.elf)
     if program is not None:
         program.image()
@@ -253,9 +253,9 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
         _check_folder(path)
     plugin = _plugin(run.source, qemu, environ, say)
     with ExitStack() as resources:
-        folder = made(resources, run.ring_bytes, launch.harts(options))
+        folder = made(resources, run.ring_bytes, launch.hart_count(options))
         server, command = _recorder(run, qemu, options, plugin, folder, resources)
-        child = resources.enter_context(launch.begin(command))
+        child = resources.enter_context(launch.start_qemu(command))
         resources.callback(_end, child)
         _forward_signals(child, resources)
         ring = _ring(folder, child)
@@ -310,13 +310,13 @@ def _recorder(
     """Return the recorder besides QEMU, if one is needed, and QEMU's command line."""
     words, stalling = run.ring_bytes // _WORD, run.output is not None
     if plugin is not None:
-        return None, launch.recorded_by_plugin(qemu, options, plugin, folder, words=words, stalling=stalling)
+        return None, launch.plugin_command(qemu, options, plugin, folder, words=words, stalling=stalling)
     try:
-        server = LogServer(folder, words, launch.harts(options), qemu.xlen, stalling=stalling)
+        server = LogServer(folder, words, launch.hart_count(options), qemu.xlen, stalling=stalling)
     except OSError as error:
         raise QemuError(f"{folder}: the recorder cannot begin: {error.strerror}") from None
     resources.callback(server.close)
-    return server, launch.recorded_by_log(qemu, options, folder)
+    return server, launch.log_command(qemu, options, folder)
 
 
 def _save(stream: Streaming, path: str, say: Say, tell: Tell, progress: Progress) -> None:
@@ -336,7 +336,7 @@ def _plugin(source: str, qemu: launch.Qemu, environ: Mapping[str, str], say: Say
             raise launch.NoPlugin(f"{qemu.path} takes no plugins")
         if qemu.version < launch.PLUGIN_SINCE:
             raise launch.NoPlugin(f"{qemu.path} is QEMU {_version(qemu)}, plugins need 9.1")
-        return launch.plugin(environ)
+        return launch.compiled_plugin(environ)
     except launch.NoPlugin as error:
         if source == "plugin":
             raise
@@ -353,7 +353,7 @@ def _ring(folder: Path, child: "subprocess.Popen[bytes]") -> Ring | None:
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         try:
-            return Ring.opened(folder)
+            return Ring.open(folder)
         except QemuGone:
             if child.poll() is not None:
                 return None

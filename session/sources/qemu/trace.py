@@ -184,7 +184,7 @@ class QemuTrace:
         self.notes: list[str] = []
         self._change = ""  # the note that says that code changed
         self._folder, self._program = folder, program
-        self._ring = Ring.opened(folder)
+        self._ring = Ring.open(folder)
         self._recorded_before = self._ring.recording
         image = program.image()
         self._image: Image | None = image
@@ -195,11 +195,11 @@ class QemuTrace:
     @classmethod
     def start(cls, folder: Path, harts: list[int], wanted: Wanted, program: Program) -> "QemuTrace":
         """Start recording. Raises QemuError."""
-        if not recorder.runs(folder):
-            recorder.settle(folder)
+        if not recorder.is_running(folder):
+            recorder.synchronize(folder)
         trace = cls(folder, harts, wanted, program)
         try:
-            recorder.record(folder, True)
+            recorder.set_recording(folder, True)
         except BaseException:
             trace.close()
             raise
@@ -280,7 +280,7 @@ class QemuTrace:
         if self._recorded_before:
             return  # another process records into a capture
         try:
-            recorder.record(self._folder, False)
+            recorder.set_recording(self._folder, False)
         except RvtraceError:
             return  # QEMU has ended
 
@@ -306,9 +306,9 @@ class QemuTrace:
     def _stopped(self) -> bool:
         """Return whether the program is stopped; if so, everything it did is in the ring."""
         try:
-            if recorder.runs(self._folder):
+            if recorder.is_running(self._folder):
                 return False
-            recorder.settle(self._folder)
+            recorder.synchronize(self._folder)
         except QemuGone:
             if self.tracing:
                 self.tracing = False
@@ -318,8 +318,8 @@ class QemuTrace:
     def _settle(self) -> None:
         """Wait until a program that is stopping has stopped: then the ring contains everything that ran."""
         with suppress(QemuError):
-            if not recorder.runs(self._folder):
-                recorder.settle(self._folder)
+            if not recorder.is_running(self._folder):
+                recorder.synchronize(self._folder)
 
     def _say_changed(self) -> None:
         if self._code.changed is not None:
@@ -352,7 +352,7 @@ def start(session: "Session", description: Description, context: Context, option
     encoder, notes = wanted(request, image.xlen, options)
     session.check_free(QemuTrace)
     folder = Path(description.qemu)
-    ring = Ring.opened(folder)
+    ring = Ring.open(folder)
     try:
         harts = _harts(options, ring)
         target = target_line(description.name, description.file, ring)

@@ -53,10 +53,10 @@ def test_without_a_compiler_the_log_is_taken_and_that_is_said(elf: Path, tmp_pat
 
 def test_the_plugin_is_compiled_once(tmp_path: Path) -> None:
     environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    first = launch.plugin(environ)
+    first = launch.compiled_plugin(environ)
     when = first.stat().st_mtime_ns
     assert first.parent == tmp_path / "rvtrace"
-    assert launch.plugin({**environ, "PATH": ""}) == first and first.stat().st_mtime_ns == when
+    assert launch.compiled_plugin({**environ, "PATH": ""}) == first and first.stat().st_mtime_ns == when
     assert [path.name for path in first.parent.iterdir()] == [first.name]
 
 
@@ -73,28 +73,28 @@ def test_a_compiler_that_fails_is_quoted(tmp_path: Path) -> None:
     fake.write_text("#!/bin/sh\necho 'plugin.c:1: error: no such thing' >&2\nexit 1\n")
     fake.chmod(0o755)
     with pytest.raises(launch.NoPlugin, match=r"cannot compile it: plugin\.c:1: error: no such thing"):
-        launch.plugin({"PATH": f"{tmp_path}:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache")})
+        launch.compiled_plugin({"PATH": f"{tmp_path}:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache")})
 
 
 def test_no_plugin_is_loaded_from_a_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a home the cache is in the common temporary folder, where anybody can have made it before us."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    found = launch.plugin({"PATH": os.environ["PATH"]})
+    found = launch.compiled_plugin({"PATH": os.environ["PATH"]})
     assert found.parent == tmp_path / f"rvtrace-{os.geteuid()}"
     given_away(found.parent, monkeypatch)
     squatted = tmp_path / f"rvtrace-{os.geteuid()}"
     found.parent.rename(squatted)
     with pytest.raises(launch.NoPlugin, match=rf"{squatted} belongs to somebody else .*nothing is loaded from it"):
-        launch.plugin({"PATH": os.environ["PATH"]})
+        launch.compiled_plugin({"PATH": os.environ["PATH"]})
 
 
 def test_a_plugin_that_others_could_have_written_is_compiled_again(tmp_path: Path) -> None:
     environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    plugin = launch.plugin(environ)
+    plugin = launch.compiled_plugin(environ)
     content = plugin.read_bytes()
     plugin.write_bytes(b"not ours")
     plugin.chmod(0o666)
-    assert launch.plugin(environ).read_bytes() == content
+    assert launch.compiled_plugin(environ).read_bytes() == content
 
 
 @pytest.mark.parametrize(
@@ -128,16 +128,16 @@ def test_qemu_says_itself_what_it_does_not_like(tmp_path: Path, elf: Path) -> No
     ("smp", "harts"), [("4", 4), ("cpus=2,maxcpus=4", 2), ("3,sockets=3", 3), ("sockets=2,cores=2", 4)]
 )
 def test_how_many_harts(smp: str, harts: int) -> None:
-    assert launch.harts(["-M", "virt", "-smp", smp]) == harts
-    assert launch.harts(["-M", "virt"]) == 1
+    assert launch.hart_count(["-M", "virt", "-smp", smp]) == harts
+    assert launch.hart_count(["-M", "virt"]) == 1
 
 
 def test_the_program_is_the_one_for_the_elf(elf: Path) -> None:
     with pytest.raises(QemuError, match="no-such-qemu"):
-        launch.find("no-such-qemu", [])
-    named, options = launch.split(["qemu-system-riscv32", "-M", "virt"])
+        launch.find_qemu("no-such-qemu", [])
+    named, options = launch.split_arguments(["qemu-system-riscv32", "-M", "virt"])
     assert named == "qemu-system-riscv32" and options == ["-M", "virt"]
-    assert launch.find(None, ["-kernel", str(elf)]).path.endswith("qemu-system-riscv64")
+    assert launch.find_qemu(None, ["-kernel", str(elf)]).path.endswith("qemu-system-riscv64")
 
 
 def test_a_description_of_qemu() -> None:
@@ -206,7 +206,7 @@ def test_what_is_ended_keeps_what_it_has(tmp_path: Path, source: str) -> None:
     file = tmp_path / "all.rvt"
     with running(tmp_path, "--source", source, "-o", str(file)) as (child, up):
         assert (up["source"], up["harts"], up["target"]) == (source, 1, None)
-        ring = Ring.opened(Path(str(up["folder"])))
+        ring = Ring.open(Path(str(up["folder"])))
         while not ring.written(0) and child.poll() is None:
             time.sleep(0.01)
         child.send_signal(signal.SIGINT if source == "log" else signal.SIGTERM)
@@ -239,7 +239,7 @@ def test_a_qemu_that_does_nothing_is_ended_in_the_end(tmp_path: Path) -> None:
     file = tmp_path / "all.rvt"
     with running(tmp_path, "-o", str(file)) as (child, up):
         assert isinstance(up["process"], int)
-        ring = Ring.opened(Path(str(up["folder"])))
+        ring = Ring.open(Path(str(up["folder"])))
         while not ring.written(0) and child.poll() is None:
             time.sleep(0.01)
         os.kill(up["process"], signal.SIGSTOP)
@@ -255,7 +255,7 @@ def test_a_qemu_that_does_nothing_is_ended_in_the_end(tmp_path: Path) -> None:
 def test_signals_are_for_qemus_main_thread(tmp_path: Path) -> None:
     """One that another handles would interrupt the reading of what a session says to the recorder."""
     with running(tmp_path, "-o", str(tmp_path / "all.rvt")) as (child, up):
-        recorder.record(Path(str(up["folder"])), True)  # its thread is there
+        recorder.set_recording(Path(str(up["folder"])), True)  # its thread is there
         tasks = [it for it in Path("/proc", str(up["process"]), "task").iterdir() if it.name != str(up["process"])]
         masks = [blocked(task) for task in tasks]
         child.send_signal(signal.SIGTERM)
@@ -276,7 +276,7 @@ def test_a_recorder_without_room_ends_it_and_that_is_said(tmp_path: Path) -> Non
     """The recorder says so in the ring (see fail in plugin.c)."""
     file = tmp_path / "all.rvt"
     with running(tmp_path, "-o", str(file)) as (child, up):
-        ring = Ring.opened(Path(str(up["folder"])))
+        ring = Ring.open(Path(str(up["folder"])))
         while not ring.written(0) and child.poll() is None:
             time.sleep(0.01)
         ring.fail(errno.ENOSPC)

@@ -31,7 +31,7 @@ def code(ring: Ring) -> Iterator[Code]:
 
 @pytest.fixture
 def ring(tmp_path: Path) -> Ring:
-    made = Ring.made(tmp_path, 64, 1, stalling=False, recording=True)
+    made = Ring.create(tmp_path, 64, 1, stalling=False, recording=True)
     (tmp_path / "code").write_text(BLOCKS)
     made.set_code_bytes(len(BLOCKS))
     return made
@@ -129,7 +129,7 @@ def test_the_end_before_a_handler_is_entered(code: Code) -> None:
 
 def test_the_end_before_the_handler_of_an_interrupt_by_the_log(tmp_path: Path) -> None:
     """What ran before it is not forgotten: a debugger stops at the handler's first instruction."""
-    ring = Ring.made(tmp_path, 64, 1, stalling=False, recording=True)
+    ring = Ring.create(tmp_path, 64, 1, stalling=False, recording=True)
     log = LogSource(ring, 64)
     log.feed(b"IN: main\n0x80000162:  00002717          auipc   a4,2\n\n")
     log.feed(b"Trace 0: 0x7f9b08000100 [00000000/0000000080000162/02c24003/ff022e01] main\n")
@@ -163,7 +163,7 @@ Trace 0: 0x7f1db4001500 [0000000000000000/000000008000022e/00209003/ff038201] ma
 @pytest.mark.parametrize("named", [b"000000008000022c", b"000000008000022e"], ids=["7.2", "10"])
 def test_what_the_log_says_is_executed_alone(tmp_path: Path, named: bytes) -> None:
     """QEMU 7.2 names the block, later ones the instruction."""
-    ring = Ring.made(tmp_path, 64, 1, stalling=False, recording=True)
+    ring = Ring.create(tmp_path, 64, 1, stalling=False, recording=True)
     log = LogSource(ring, 64)
     log.feed(LISTED % named)
     log.settle()
@@ -199,7 +199,7 @@ def test_a_ring_that_goes_round(ring: Ring) -> None:
         ring.write(0, array("I", range(first, first + 20)))
     assert (ring.written(0), ring.oldest(0)) == (200, 136)
     assert list(ring.words(0, 136, 200)) == list(range(136, 200))
-    again = Ring.opened(ring.folder)
+    again = Ring.open(ring.folder)
     assert (again.size, again.harts, again.written(0), again.recording) == (64, 1, 200, True)
 
 
@@ -207,15 +207,15 @@ def test_a_folder_without_a_ring(tmp_path: Path) -> None:
     (tmp_path / "ring").write_bytes(bytes(8192))
     for folder in (tmp_path / "nothing", tmp_path):
         with pytest.raises(QemuGone):
-            Ring.opened(folder)
+            Ring.open(folder)
 
 
 def test_what_cannot_be_opened_is_not_taken_for_a_qemu_that_has_gone(tmp_path: Path) -> None:
     (tmp_path / "ring").mkdir()
     with pytest.raises(QemuError) as caught:
-        Ring.opened(tmp_path)
+        Ring.open(tmp_path)
     assert str(caught.value) == f"{tmp_path / 'ring'}: cannot be opened: Is a directory"
     deep = tmp_path / ("n" * 120)
     with pytest.raises(QemuError) as caught:
-        recorder.settle(deep)
+        recorder.synchronize(deep)
     assert str(caught.value) == f"{deep / 'control'}: cannot be reached: AF_UNIX path too long"

@@ -58,7 +58,7 @@ def machine(plug: Plug, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Behind the only adapter."""
     machine = halted()
     rig = plug(esp(machine))
-    monkeypatch.setattr(usb, "present", partial(device.present, backend=rig.backend))
+    monkeypatch.setattr(usb, "attached_devices", partial(device.attached_devices, backend=rig.backend))
     return machine
 
 
@@ -141,7 +141,7 @@ def test_the_adapters_that_are_plugged_in(says: Says, monkeypatch: pytest.Monkey
     machine = halted()
     ports = [Port(Wire(EspDevice(machine.tap, "AA")), 2), Port(Wire(MpsseDevice(machine.tap)), 3)]
     ports[1].open_error = errno.EACCES
-    monkeypatch.setattr(usb, "present", partial(device.present, backend=Backend(ports)))
+    monkeypatch.setattr(usb, "attached_devices", partial(device.attached_devices, backend=Backend(ports)))
     first, second = says()
     assert first == "esp    Espressif USB-JTAG, 303a:1001 at bus 1 device 2, serial AA"
     assert (
@@ -151,7 +151,7 @@ def test_the_adapters_that_are_plugged_in(says: Says, monkeypatch: pytest.Monkey
     assert [port.opened for port in ports] == [0, 0]
     (line,) = says("harts", status=1)
     assert "2 USB devices are of a kind that rvtrace knows: esp 303a:1001" in line
-    monkeypatch.setattr(usb, "present", partial(device.present, backend=Backend([])))
+    monkeypatch.setattr(usb, "attached_devices", partial(device.attached_devices, backend=Backend([])))
     assert says() == ["no adapter is plugged in that rvtrace knows"]
     assert "none of its kind is there: is it plugged in" in says("harts", status=1)[0]
 
