@@ -1,1 +1,1 @@
-"""A captured trace: what it consists of, and the file it is saved in."""
+"""A captured trace: its parts, and the file in which it is saved."""

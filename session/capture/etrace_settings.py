@@ -1,9 +1,9 @@
-"""What can be said of an E-Trace stream, in one table: options of the command line, keys of captures and descriptions.
+"""The settings of an E-Trace stream, in one table: options of the command line, keys of captures and descriptions.
 
-A setting is a field of `Parameters`, `Modes`, `Options` or `Encapsulation`, under its name there. Values are as JSON
-has them: numbers, true and false, names, and addresses as "0x..." text. docs/etrace.md explains each.
+A setting is a field of `Parameters`, `Modes`, `Options` or `Encapsulation`, and has its name. Values are JSON's:
+numbers, true and false, names, and addresses as "0x..." text. docs/etrace.md explains each.
 
-`ETrace` is the same in the form that the decoder takes; `made` makes it from settings.
+`ETrace` contains the same in the form that the decoder takes; `made` creates it from settings.
 """
 
 import re
@@ -24,18 +24,18 @@ _TRAP = re.compile(r"i?[0-9]{1,19}")
 
 
 class Owner(Enum):
-    """The part of `session.capture.etrace_settings.ETrace` a setting is a field of."""
+    """The part of `session.capture.etrace_settings.ETrace` that has a setting as a field."""
 
     PARAMETERS = Parameters
     MODES = Modes
     OPTIONS = Options
     ENCAPSULATION = Encapsulation
     NOTHING = None
-    """It is of one encoder among several that are set up alike."""
+    """The setting belongs to one encoder among several with the same settings."""
 
 
 class Kind(Enum):
-    """What values a setting has."""
+    """The types of settings' values."""
 
     NUMBER = "number"
     FLAG = "flag"
@@ -46,7 +46,7 @@ class Kind(Enum):
 
 
 class Setting(NamedTuple):
-    """*allowed*: the numbers or names; *told_by*: the discovery parameter or register field that tells it."""
+    """*allowed*: the numbers or names; *told_by*: the discovery parameter or register field that contains it."""
 
     owner: Owner
     kind: Kind
@@ -125,7 +125,7 @@ SETTINGS: Mapping[str, Setting] = {
     "block_start": _number(_E, 1 << 30, "bytes of the trace before the first block, in a ring that wrapped"),
     "src_id": _number(Owner.NOTHING, (1 << 16) - 1, "srcID of this one, where trTeSrcID cannot hold it", "trTeSrcID"),
 }  # fmt: skip
-"""By name, in the order of the help."""
+"""The settings by name, in the order of the help."""
 
 
 class BadSetting(ValueError):
@@ -137,7 +137,7 @@ class BadSetting(ValueError):
 
 
 def checked(values: Mapping[str, Any], *, known_only: bool = True) -> dict[str, Value]:
-    """*values*, from a file, as settings. *known_only*: others are wrong, else left out. Raises `BadSetting`."""
+    """Return *values*, from a file, as settings. *known_only*: others are errors, else ignored. Raises `BadSetting`."""
     found: dict[str, Value] = {}
     for key, value in values.items():
         if key in SETTINGS:
@@ -167,7 +167,7 @@ def _checked(key: str, value: Any) -> Value:
 
 
 def _address(key: str, value: Any) -> str:
-    """A number is fine, too, in a file that can hold all of them."""
+    """Return an address as text. A number is accepted, too, in files that can hold all of them."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64:
         return f"{value:#x}"
     if isinstance(value, str) and _HEX.fullmatch(value):
@@ -187,15 +187,15 @@ def _handlers(key: str, value: Any) -> dict[str, str]:
 REGISTERED_MODES = (
     "full_address", "implicit_exception", "sijump", "implicit_return", "branch_prediction", "jump_target_cache",
 )  # fmt: skip
-"""The modes that a field of trTeInstFeatures tells, in the order of its bits."""
+"""The modes in fields of trTeInstFeatures, in the order of its bits."""
 
 _FIELD = {"encapsulation": "name"}
-"""Names of fields that are named after their owner here."""
+"""Names of fields, where the setting's name has its owner's in it."""
 
 
 @dataclass(frozen=True)
 class ETrace:
-    """What the packets say, and what they come in."""
+    """The decoder's settings for packets, and for their encapsulation."""
 
     format: ClassVar = "etrace"
 
@@ -204,7 +204,7 @@ class ETrace:
 
     @property
     def tells_sources(self) -> bool:
-        """Whether packets say whose they are."""
+        """Whether packets contain their source."""
         return self.encapsulation.name in ("smi", "atb") or self.encapsulation.src_bits > 0
 
 
@@ -212,7 +212,7 @@ _NOTHING_SAID = ETrace()
 
 
 def made(values: Values, base: ETrace = _NOTHING_SAID) -> ETrace:
-    """*base* with the settings *values*, which were `checked`. Raises `BadSetting`."""
+    """Return *base* with the settings *values*, which were `checked`. Raises `BadSetting`."""
     parts: dict[Owner, dict[str, Any]] = {owner: {} for owner in Owner}
     for key, value in values.items():
         setting = SETTINGS[key]
@@ -233,7 +233,7 @@ def made(values: Values, base: ETrace = _NOTHING_SAID) -> ETrace:
 
 
 def values_of(how: ETrace, base: ETrace = _NOTHING_SAID) -> dict[str, Value]:
-    """The settings in which *how* differs from *base*: `made` of them and *base* is *how* again."""
+    """Return the settings in which *how* differs from *base*: `made` creates *how* from them and *base*."""
     found: dict[str, Value] = {}
     for key, setting in SETTINGS.items():
         value = _get(how, key, setting)
@@ -243,12 +243,12 @@ def values_of(how: ETrace, base: ETrace = _NOTHING_SAID) -> dict[str, Value]:
 
 
 def default(key: str) -> Value | None:
-    """What holds where nothing is said."""
+    """Return the value of a setting that is not given."""
     return _get(_NOTHING_SAID, key, SETTINGS[key])
 
 
 def all_fields() -> set[tuple[Owner, str]]:
-    """The fields that need a setting each: a test holds the table to them."""
+    """Return the fields that need a setting each, for a test of the table."""
     inner = {"parameters", "modes", "trap_handlers", "stop_at_error"}
     names = {new: old for old, new in _FIELD.items()}
     return {

@@ -1,9 +1,9 @@
-"""The capture file (.rvt): the bytes of each sink and everything needed to read them, on another machine, next year.
+"""The capture file (.rvt): the bytes of each sink and everything needed to decode them on another machine, next year.
 
-It is a ZIP container with one description, capture.json, and one member for each sink and each stretch of code that
-is not in the ELF. docs/capture-format.md is the reference for the fields of capture.json. Addresses and register
-values are "0x..." strings, because many readers of JSON lose precision beyond 53 bits. Unknown keys are ignored:
-what is added without a new version can be left out.
+It is a ZIP container with one description, capture.json, and one member for each sink and each stretch of code that is
+not in the ELF. docs/capture-format.md is the reference for the fields of capture.json. Addresses and register values
+are "0x..." strings, because many readers of JSON lose precision beyond 53 bits. Unknown keys are ignored: only keys
+that can be ignored may be added without a new version.
 """
 
 import io
@@ -42,7 +42,7 @@ from rvtrace_gdb.support.text import printable, why_not
 FORMAT = "rvtrace capture"
 VERSION = 5
 """The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread; 2 no
-`records`; 3 no encoders and sinks of before ratification; 4 no `tandem`.
+`records`; 3 no pre-ratification encoders and sinks; 4 no `tandem`.
 """
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
@@ -51,7 +51,7 @@ Fetch = Callable[[Member], bytes]
 
 
 def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The description of *capture*, and the members it refers to."""
+    """Return the description of *capture*, and the members it refers to."""
     members: dict[str, bytes] = {}
     description = {
         "format": FORMAT,
@@ -79,7 +79,7 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
 
 
 def _version(capture: Capture) -> int:
-    """The oldest one that has all that is needed."""
+    """Return the oldest version that has everything that the capture needs."""
     if capture.tandem:
         return VERSION
     if any(not encoder.in_force.version for encoder in capture.encoders):
@@ -99,7 +99,7 @@ def _unregistered(encoder: CapturedEncoder) -> dict[str, Any]:
 
 def _encoder(encoder: CapturedEncoder) -> dict[str, Any]:
     traced = encoder.in_force
-    # From "protocol" on for whoever reads the file without knowing the registers; we read only the registers.
+    # Fields from "protocol" on are for readers who do not know the registers; this program reads only the registers.
     return {
         "name": traced.name,
         "hart": encoder.hart,
@@ -155,7 +155,7 @@ def _image(image: CapturedImage, folder: str, members: dict[str, bytes]) -> dict
 
 
 def read_description(text: bytes, fetch: Fetch) -> Capture:
-    """The capture described by *text*, with its members from *fetch*.
+    """Return the capture described by *text*, with its members from *fetch*.
 
     Raises `BadDescription` and what *fetch* raises.
     """
@@ -255,12 +255,12 @@ def _read_sink(table: Table, names: list[str], fetch: Fetch) -> CapturedSink:
     return CapturedSink(in_force, fetch(table.member()), wrapped, missing, fed_by, lost)
 
 
-DESCRIPTION_LIMIT = 1 << 24  # bytes; no description is that long
+DESCRIPTION_LIMIT = 1 << 24  # bytes; no description is longer
 LIMIT, LIMIT_VARIABLE = 1 << 31, "RVTRACE_CAPTURE_LIMIT"
 """How many bytes a capture may unpack to, and the environment variable that says it otherwise."""
 
 _PIECE = 1 << 20  # bytes
-# zipfile answers damaged containers with whatever its parsing ran into.
+# Errors that zipfile raises for damaged containers.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -290,11 +290,11 @@ class CaptureError(RvtraceError):
 def save(capture: Capture, path: str | Path, progress: Progress = silent) -> None:
     """Write *capture* to *path*: the whole file or, when that fails, nothing. Raises `CaptureError`.
 
-    A piece at a time: the bytes of sinks may be mapped from files that memory has no room for.
+    It writes in pieces: the bytes of sinks may be mapped from files that do not fit into memory.
     """
     try:
         with replacing(str(path)) as file:
-            if str(path) != "-" and os.path.isfile(file.name):  # devices do not know where they are
+            if str(path) != "-" and os.path.isfile(file.name):  # devices have no position
                 _write(capture, file, progress)
             else:
                 file.write(dump(capture))
@@ -303,7 +303,7 @@ def save(capture: Capture, path: str | Path, progress: Progress = silent) -> Non
 
 
 def dump(capture: Capture) -> bytes:
-    """The bytes of a capture file; the same for the same capture."""
+    """Return the bytes of a capture file; they are the same for the same capture."""
     buffer = io.BytesIO()
     _write(capture, buffer, silent)
     return buffer.getvalue()
@@ -315,7 +315,7 @@ def _write(capture: Capture, file: BinaryIO, progress: Progress) -> None:
     total, done = len(text) + sum(map(len, members.values())), 0
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as container:
         for name, data in [(NAME, text), *members.items()]:
-            entry = zipfile.ZipInfo(name)  # with ZIP's earliest date: when it was made is in the description
+            entry = zipfile.ZipInfo(name)  # with ZIP's earliest date: the date of the capture is in the description
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             entry.file_size = len(data)
@@ -327,9 +327,7 @@ def _write(capture: Capture, file: BinaryIO, progress: Progress) -> None:
 
 
 def load(path: str | Path, progress: Progress = silent) -> Capture:
-    """Read the capture at *path*. Raises `CaptureError` with one line for anything that is not a sound capture, and
-    BadLimit.
-    """
+    """Read the capture at *path*. Raises `CaptureError` with one line if it is not a sound capture, and BadLimit."""
     try:
         content = Path(path).read_bytes()
     except MemoryError:
@@ -340,7 +338,9 @@ def load(path: str | Path, progress: Progress = silent) -> Capture:
 
 
 def parse(content: bytes, file: str, progress: Progress = silent) -> Capture:
-    """The capture in the bytes of a capture file; *file* is its name in messages. Raises `CaptureError`, BadLimit."""
+    """Return the capture in the bytes of a capture file; *file* is its name in messages. Raises `CaptureError`,
+    BadLimit.
+    """
     if not content.startswith(b"PK\x03\x04"):
         made_by = "written by `trace save`; `rvtrace import` makes one of raw trace bytes"
         raise CaptureError(file, "is empty" if not content else f"is not a capture file (.rvt, {made_by})")
@@ -359,14 +359,14 @@ def parse(content: bytes, file: str, progress: Progress = silent) -> Capture:
 
 
 class _Members:
-    """Reads the members of a capture, as long as they are not too much. Raises BadLimit."""
+    """Reads the members of a capture, up to a limit of bytes. Raises BadLimit."""
 
     def __init__(self, container: zipfile.ZipFile, file: str, progress: Progress) -> None:
         self._container, self._file, self._progress = container, file, progress
         self._left = self._limit = system.limit_of(os.environ, LIMIT_VARIABLE, LIMIT)
 
     def read(self, member: Member) -> bytes:
-        """Raises CaptureError."""
+        """Return the bytes of a member. Raises CaptureError."""
         entry = _entry(self._container, member, self._file)
         self._left -= entry.file_size
         if self._left < 0:
@@ -388,7 +388,7 @@ def _too_large(file: str) -> CaptureError:
 
 
 def _entry(container: zipfile.ZipFile, member: Member, file: str) -> zipfile.ZipInfo:
-    """One member, which has the size it should have."""
+    """Return one member, and check its size."""
     try:
         entry = container.getinfo(member.name)
     except KeyError:
@@ -401,8 +401,8 @@ def _entry(container: zipfile.ZipFile, member: Member, file: str) -> zipfile.Zip
 
 
 def _unpacked(container: zipfile.ZipFile, entry: zipfile.ZipInfo, file: str, progress: Progress) -> bytes:
-    """Its bytes, the checksum verified."""
-    data = io.BytesIO()  # whose bytes are taken without another copy
+    """Return a member's bytes, with verified checksum."""
+    data = io.BytesIO()  # the bytes are taken without another copy
     try:
         with container.open(entry) as packed:
             while piece := packed.read(_PIECE):

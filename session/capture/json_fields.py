@@ -1,7 +1,7 @@
-"""The parts of capture.json: JSON objects whose fields are asked for by kind, and what they say of each sort of sink.
+"""The parts of capture.json: JSON objects whose fields are read by type, and the fields of each kind of sink.
 
-Every wrong field is an error line that says where the field is. The registers of encoders and RAM sinks have the
-names that their interface gives them; Control Transfer Records and tandem traces have tables of their own.
+Every wrong field is an error line that says where the field is. The registers of encoders and RAM sinks have the names
+that their interface gives them; Control Transfer Records and tandem traces have tables of their own.
 docs/capture-format.md is the reference.
 """
 
@@ -19,14 +19,14 @@ from rvtrace_gdb.session.capture.model import CapturedRecords, CapturedTandem, T
 from rvtrace_gdb.support.errors import RvtraceError
 
 NAME = "capture.json"
-"""The member they are from."""
+"""The member that they come from."""
 
 _HEX = re.compile(r"0x[0-9a-f]{1,16}")
 T = TypeVar("T")
 
 
 class BadDescription(RvtraceError):
-    """The description is not what the format demands; the text continues a line that begins with the file."""
+    """The description does not follow the format; the text continues a line that begins with the file."""
 
 
 class Member(NamedTuple):
@@ -37,7 +37,7 @@ class Member(NamedTuple):
 
 
 class Table:
-    """A JSON object whose fields are asked for by kind; *where* it is, for messages."""
+    """A JSON object whose fields are read by type; *where* it is, for messages."""
 
     def __init__(self, fields: dict[str, Any], where: str) -> None:
         self.fields, self._where = fields, where
@@ -73,7 +73,7 @@ class Table:
         return int(text, 16)
 
     def optional(self, key: str, read: Callable[[str], T]) -> T | None:
-        """What *read* makes of a field, None where it is null or left out."""
+        """Return *read*(key), None if the field is null or missing."""
         return None if self.fields.get(key) is None else read(key)
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -117,17 +117,17 @@ _ENCODER_REGISTERS = {
     "ts_control": "trTsControl",
 }
 _DATA_REGISTERS = "trTeDataControl"
-"""Of encoders that can trace data."""
+"""Registers of encoders that can trace data."""
 _FILTER_REGISTERS = "trTeInstFilters"
-"""Where it is known."""
+"""Written only if they are known."""
 _ENCODER_REGISTERS_V0 = {"control": "teControl", "impl": "teImpl", "ts_control": "tsControl"}
 _SINK_REGISTERS = ("trRamControl", "trRamImpl")
 _HOSTS = {"teControl": "encoder", "tfControl": "funnel"}
-"""What a sink of version 0 is inside of, by the register that says so."""
+"""The component that contains a sink of version 0, by the register that says so."""
 
 
 def encoder_registers(traced: EncoderInForce) -> dict[str, str]:
-    """By name, as text."""
+    """Return the registers by name, as text."""
     names = _ENCODER_REGISTERS if traced.version else _ENCODER_REGISTERS_V0
     registers = {name: f"{getattr(traced, field):#010x}" for field, name in names.items()}
     if traced.data_control:
@@ -138,7 +138,7 @@ def encoder_registers(traced: EncoderInForce) -> dict[str, str]:
 
 
 def read_encoder(table: Table) -> EncoderInForce:
-    """Raises `BadDescription`."""
+    """Return the encoder. Raises `BadDescription`."""
     name, base = table.text("name"), table.address("base")
     if _has(table, _ENCODER_REGISTERS_V0["control"]):
         registers = table.registers(_ENCODER_REGISTERS_V0.values())
@@ -151,13 +151,13 @@ def read_encoder(table: Table) -> EncoderInForce:
 
 
 def sink_registers(stored: SinkInForce) -> dict[str, str]:
-    """By name, as text."""
+    """Return the registers by name, as text."""
     names = (stored.control_name, stored.impl_name) if isinstance(stored, v0.SinkInForce) else _SINK_REGISTERS
     return {name: f"{value:#010x}" for name, value in zip(names, (stored.control, stored.impl), strict=True)}
 
 
 def read_sink(table: Table) -> SinkInForce:
-    """Raises `BadDescription`."""
+    """Return the sink. Raises `BadDescription`."""
     place: dict[str, Any] = {key: table.address(key) for key in ("start", "limit")}
     place |= {"name": table.text("name"), "base": table.address("base"), "access_bytes": table.number("access_bytes")}
     for control, host in _HOSTS.items():
@@ -179,7 +179,7 @@ _DEPTHS = (16, 32, 64, 128, 256)
 
 
 def describe_records(records: CapturedRecords, member: str, members: dict[str, bytes]) -> dict[str, Any]:
-    """The description of one hart's records, and the member it refers to."""
+    """Return the description of one hart's records, and add the member it refers to."""
     members[member] = records.data
     made = records.in_force
     return {
@@ -202,7 +202,7 @@ def _hex(value: int | None) -> str | None:
 
 
 def read_records(root: Table, fetch: Callable[[Member], bytes]) -> tuple[CapturedRecords, ...]:
-    """All of them. Raises `BadDescription` and what *fetch* raises."""
+    """Return the records of all harts. Raises `BadDescription` and what *fetch* raises."""
     return tuple(_read_records_of_hart(table, fetch) for table in root.tables("records"))
 
 
@@ -227,11 +227,11 @@ def _read_records_of_hart(table: Table, fetch: Callable[[Member], bytes]) -> Cap
     return CapturedRecords(table.number("hart"), in_force, fetch(member))
 
 
-_WIDTHS = range(65)  # which of them an encoder can have, Parameters knows
+_WIDTHS = range(65)  # Parameters checks which of them an encoder can have
 
 
 def describe_tandem(captured: CapturedTandem, member: str, members: dict[str, bytes]) -> dict[str, Any]:
-    """The description of one hart's trace, and the member it refers to."""
+    """Return the description of one hart's trace, and add the member it refers to."""
     members[member] = captured.data
     told = captured.in_force.parameters
     return {
@@ -250,7 +250,7 @@ def describe_tandem(captured: CapturedTandem, member: str, members: dict[str, by
 
 
 def read_tandem(root: Table, fetch: Callable[[Member], bytes]) -> tuple[CapturedTandem, ...]:
-    """All of them. Raises `BadDescription` and what *fetch* raises."""
+    """Return the tandem traces of all harts. Raises `BadDescription` and what *fetch* raises."""
     return tuple(_read_tandem_of_hart(table, fetch) for table in root.tables("tandem"))
 
 

@@ -1,4 +1,4 @@
-"""A captured trace: what a capture file holds, and what the decoder is given."""
+"""A captured trace: the contents of a capture file, and the input of the decoder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Code = tuple[tuple[int, bytes], ...]
 
 @dataclass(frozen=True)
 class ElfIdentity:
-    """Which program ran: *path* where it was (for messages), GNU build-id in hex if it has one, SHA-256 of the file."""
+    """A program: its *path* (for messages), GNU build-id in hexadecimal if it has one, SHA-256 of the file."""
 
     path: str
     build_id: str | None
@@ -25,11 +25,11 @@ class ElfIdentity:
 
 @dataclass(frozen=True)
 class Unregistered:
-    """What a decoder must know of an encoder and its registers do not tell, or tell wrongly. None: they do.
+    """What a decoder must know of an encoder, and its registers do not contain, or wrongly. None: they do.
 
     dialect         name of a generation of N-Trace encoders, see `decode.ntrace.options`
-    address_bits    significant bits of an address where fewer than XLEN are sent
-    timestamp_bits  width of the timestamp counter, 0 when it does not wrap
+    address_bits    significant bits of an address if fewer than XLEN are sent
+    timestamp_bits  width of the timestamp counter, 0 if it does not wrap
     etrace          settings of an E-Trace encoder, see `session.capture.etrace_settings`
     """
 
@@ -50,7 +50,7 @@ class CapturedEncoder:
 
 @dataclass(frozen=True)
 class CapturedSink:
-    """What a sink held, oldest byte first.
+    """The contents of a sink, oldest byte first.
 
     *wrapped*: older bytes were overwritten, so *data* may begin inside a message. *missing*: bytes at the end that
     could not be read. *encoders*: names of those that feed it. *lost*: names of those that dropped messages or stalled
@@ -76,7 +76,7 @@ class CapturedRecords:
 
 @dataclass(frozen=True)
 class TandemPort:
-    """Where a hart's tandem-verification trace comes out, and what it does not tell of itself: its parameters."""
+    """The port of a hart's tandem-verification trace, and the parameters that the trace does not contain."""
 
     format: ClassVar = "tandem"
 
@@ -95,11 +95,11 @@ class CapturedTandem:
 
 
 Captured = CapturedSink | CapturedRecords | CapturedTandem
-"""Where a history comes from."""
+"""The sources of a history."""
 
 
 def is_overwritten(captured: Captured) -> bool:
-    """Whether there was older trace, of which nothing is left. Of records that are all in use it is assumed."""
+    """Return whether older trace was overwritten. Records that are all in use are assumed to be."""
     if isinstance(captured, CapturedRecords):
         return len(captured.data) >= captured.in_force.depth * ENTRY_BYTES
     return captured.wrapped
@@ -107,7 +107,7 @@ def is_overwritten(captured: Captured) -> bool:
 
 @dataclass(frozen=True)
 class PlacedElf:
-    """An ELF file that is in memory *bias* bytes above the addresses in it, modulo 2**64."""
+    """An ELF file that is in memory *bias* bytes above its own addresses, modulo 2**64."""
 
     identity: ElfIdentity
     bias: int
@@ -115,10 +115,10 @@ class PlacedElf:
 
 @dataclass(frozen=True)
 class CapturedImage:
-    """Code that is there in some contexts only: a process, a guest. What is None may be any.
+    """Code that is in memory in some contexts only: a process, a guest. None stands for any value.
 
-    *code* is all of it, that of *elfs* too: these give it names. *absent*: (address, size, what) of code that was there
-    and that nobody had.
+    *code* is all of it, including that of *elfs*, which have its symbols. *absent*: (address, size, what) of code that
+    was in memory and that could not be found.
     """
 
     name: str
@@ -134,7 +134,8 @@ class CapturedImage:
 class Capture:
     """A trace as it is saved. *created*: ISO 8601, UTC. *tool*: name and version. *notes*: lines for the user.
 
-    *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *images*: see there.
+    *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *images*: see
+    `CapturedImage`.
     """
 
     created: str
@@ -152,15 +153,15 @@ class Capture:
 
     @property
     def captured(self) -> tuple[Captured, ...]:
-        """All that histories come from."""
+        """Everything from which histories are decoded."""
         return *self.sinks, *self.records, *self.tandem
 
     @property
     def needs_elf(self) -> bool:
-        """Whether there is code in an ELF that is not in here. Linux captures need none, and tandem traces have it."""
+        """Whether code in an ELF is missing here. Captures of Linux and tandem traces contain it."""
         return self.elf is not None or not (self.code or self.images or self.tandem)
 
     @property
     def takes_elf(self) -> bool:
-        """Whether another ELF than the capture's may be the program. Linux captures know theirs."""
+        """Whether another ELF than the capture's may be the program. Captures of Linux contain theirs."""
         return self.elf is not None or not (self.code or self.images)

@@ -1,1 +1,1 @@
-"""The target description: which trace components there are, where they are, and how they are reached."""
+"""The target description: the trace components, their addresses, and the link to the target."""

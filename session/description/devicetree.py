@@ -1,17 +1,17 @@
-"""The trace components of a device tree, as a target description.
+"""Converts the trace components of a device tree into a target description.
 
 Ref: the binding riscv,trace-component.yaml that is proposed for Linux (series "Linux RISC-V trace framework and
-drivers", v4 of April 2026), with what a later series adds for SiFive's components from before ratification. The
-node of a component has `compatible`, `reg`, the graph of `in-ports` and `out-ports`, and an encoder's has `cpus`.
+drivers", v4 of April 2026), with the additions of a later series for SiFive's pre-ratification components. The node of
+a component has `compatible`, `reg`, the graph of `in-ports` and `out-ports`, and an encoder's has `cpus`.
 
-The binding leaves the type of a component to tr??Impl, which only the running target can tell. The graph tells most
-of it (Trace Control Interface 1.0, "Allowed Connections Between Components"): what only sends is an encoder; what
-receives, too, is a funnel, or a bridge if it sends to none of the trace components; what only receives is a sink, a
-RAM sink if its node is not called something with "pib" or "atb". No device tree tells where a RAM sink's buffer is.
+In the binding the type of a component is in tr??Impl, which only the running target has. The graph shows most of it
+(Trace Control Interface 1.0, "Allowed Connections Between Components"): a component that only sends is an encoder; one
+that also receives is a funnel, or a bridge if it sends to no trace component; one that only receives is a sink, a RAM
+sink unless its node's name contains "pib" or "atb". No device tree contains the address of a RAM sink's buffer.
 
-Which component feeds which follows from the Devicetree schema graph.yaml: a device's `in-ports` and `out-ports` have
-nodes `port`, or `port@N` with `reg`, and these have nodes `endpoint`, of which the two that are connected name each
-other as `remote-endpoint`. One of them may keep silent.
+Connections follow the Devicetree schema graph.yaml: a device's `in-ports` and `out-ports` have nodes `port`, or
+`port@N` with `reg`, and these have nodes `endpoint`, of which the two that are connected name each other as
+`remote-endpoint`. One of the two references may be missing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ _IN, _OUT = "in-ports", "out-ports"
 
 
 class Edge(NamedTuple):
-    """*source* feeds *to*, where it arrives at the port *input*."""
+    """*source* feeds *to* at the port *input*."""
 
     source: Node
     to: Node
@@ -52,19 +52,19 @@ class _End(NamedTuple):
 
 
 def receives(component: Node) -> bool:
-    """It is made to be fed by others."""
+    """Return whether the component has input ports."""
     return component.child(_IN) is not None
 
 
 def sends(component: Node) -> bool:
-    """It is made to feed others."""
+    """Return whether the component has output ports."""
     return component.child(_OUT) is not None
 
 
 def connections(components: Sequence[Node]) -> list[Edge]:
-    """The edges between *components*, in the order of these and their ports. Raises `DeviceTreeError`.
+    """Return the edges between *components*, in the order of these and their ports. Raises `DeviceTreeError`.
 
-    What leads to other devices is left out.
+    Connections to other devices are left out.
     """
     ends = [end for component in components for end in _ends(component)]
     of_phandle = {end.endpoint.phandle: end for end in ends if end.endpoint.phandle is not None}
@@ -94,15 +94,17 @@ COMPATIBLE: Mapping[str, tuple[type[AnyComponent] | None, int]] = {
     "sifive,trace-encoder0": (Encoder, 0),
     "sifive,trace-funnel0": (Funnel, 0),
 }
-"""The type that it says, if it says one, and the version of the registers."""
+"""The component's type, if the string contains one, and the version of its registers."""
 
 Buffers = Mapping[str, tuple[int, int]]
-"""Start and size (bytes) of buffers in system memory, by the names that RAM sinks get here; of the only one: ""."""
+"""Start and size (bytes) of buffers in system memory, by the names of RAM sinks in the description; "" for the only
+one.
+"""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a device tree says. *notes*: what the user has to look at. *text*: the file of the description."""
+    """The contents of a device tree. *notes*: what the user must check. *text*: the file of the description."""
 
     description: Description
     notes: tuple[str, ...]
@@ -110,7 +112,7 @@ class Found:
 
 
 def trace_components(root: Node, buffers: Buffers) -> Found:
-    """The trace components below *root*. Raises `DeviceTreeError`, and `DescriptionError` for what cannot be one."""
+    """Return the trace components below *root*. Raises `DeviceTreeError`, and `DescriptionError` for invalid ones."""
     nodes = [node for node in root.walk() if node.okay and _said(node) is not None]
     if not nodes:
         names = ", ".join(COMPATIBLE)
@@ -174,7 +176,7 @@ class _Import:
         raise node.error("it has neither in-ports nor out-ports")
 
     def _hart(self, node: Node) -> int:
-        """The place of an encoder's hart among all harts, by their IDs."""
+        """Return the index of an encoder's hart among all harts, by their IDs."""
         phandle = (node.cells("cpus") or node.cells("cpu") or (None,))[0]
         places = [place for place, cpu in enumerate(self._cpus) if phandle in (None, cpu.phandle)]
         if len(places) == 1:
@@ -216,7 +218,7 @@ class _Import:
         return {}
 
     def _sinks_inside(self) -> dict[str, RamSink]:
-        """Before ratification, what feeds nothing has a sink of its own."""
+        """Return the internal sinks: a pre-ratification component that feeds nothing has a sink of its own."""
         feeding = {edge.source.path for edge in self._edges}
         hosts = [node for node in self._nodes if _said(node) != (None, RATIFIED) and node.path not in feeding]
         first = sum(kind is RamSink for kind in self._kinds.values())
@@ -244,7 +246,7 @@ class _Import:
         ]
 
     def _about_harts(self) -> Iterator[str]:
-        """Where OpenOCD may count differently."""
+        """Yield notes if OpenOCD may number harts differently."""
         for place in sorted(self._harts.values()):
             number = joined(self._cpus[place].cells("reg"))
             if number != place:
@@ -264,13 +266,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _cpus(root: Node) -> list[Node]:
-    """The nodes of the harts in the order of their IDs."""
+    """Return the nodes of the harts in the order of their IDs."""
     cpus = root.child("cpus")
     found = [node for node in (cpus.children if cpus else ()) if node.name.startswith("cpu@")]
     return sorted(found, key=lambda node: joined(node.cells("reg")))
 
 
 def _xlen(cpus: Sequence[Node]) -> int | None:
-    """What `riscv,isa-base` or `riscv,isa` of all harts begin with."""
+    """Return XLEN, with which `riscv,isa-base` or `riscv,isa` of all harts begin; None if they differ."""
     said = {text[:4] for cpu in cpus for key in ("riscv,isa-base", "riscv,isa") for text in cpu.strings(key)}
     return {"rv32": 32, "rv64": 64}.get(said.pop()) if len(said) == 1 else None

@@ -1,8 +1,8 @@
-"""Compiled device trees (DTB): nodes, their properties, and where their registers are.
+"""Compiled device trees (DTB): nodes, their properties, and the addresses of their registers.
 
-Ref: Devicetree Specification v0.4: chapter 5 (the flattened format, DTB), 2.3 (standard properties), 2.2 (names).
-The format is five tokens and does not change any more, so it is read here rather than by a library: the one library
-that is maintained, libfdt's, would have to be compiled on every user's machine.
+Ref: Devicetree Specification v0.4: chapter 5 (the flattened format, DTB), 2.3 (standard properties), 2.2 (names). The
+format consists of five tokens and does not change any more, so it is read here instead of by a library: the only
+maintained one, libfdt's, would have to be compiled on every user's machine.
 """
 
 import struct
@@ -15,7 +15,7 @@ from rvtrace_gdb.support.text import printable
 
 MAGIC = b"\xd0\x0d\xfe\xed"
 _HEADER = struct.Struct(">10I")
-_READABLE = range(16, 18)  # last_comp_version 16 is that of all versions in use; 17 is the newest
+_READABLE = range(16, 18)  # last_comp_version is 16 for all versions in use; 17 is the newest version
 _BEGIN_NODE, _END_NODE, _PROP, _NOP, _END = 1, 2, 3, 4, 9
 _CELL = 4  # bytes
 _MOST_CELLS = 4  # of an address or a size
@@ -31,7 +31,7 @@ class DeviceTreeError(RvtraceError):
 
 @dataclass(eq=False)
 class Node:
-    """A node of the tree in *file*. *properties* are bytes: what is in them depends on their names."""
+    """A node of the tree in *file*. *properties* are bytes, whose type depends on the property's name."""
 
     file: str
     name: str
@@ -51,7 +51,7 @@ class Node:
         return DeviceTreeError(problem, self.file, self.path, key)
 
     def walk(self) -> Iterator["Node"]:
-        """This node and all below."""
+        """Yield this node and all nodes below it."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -62,14 +62,14 @@ class Node:
         return next((child for child in self.children if child.name == name), None)
 
     def cells(self, key: str) -> tuple[int, ...]:
-        """A property made of 32-bit numbers; empty if it is not there. Raises `DeviceTreeError`."""
+        """Return a property that consists of 32-bit numbers, () if it is missing. Raises `DeviceTreeError`."""
         value = self.properties.get(key, b"")
         if len(value) % _CELL:
             raise self.error(f"has {len(value)} bytes, which are not whole cells", key)
         return struct.unpack(f">{len(value) // _CELL}I", value)
 
     def strings(self, key: str) -> tuple[str, ...]:
-        """A property made of texts; empty if it is not there."""
+        """Return a property that consists of texts, () if it is missing."""
         value = self.properties.get(key, b"")
         return (
             tuple(part.decode("utf-8", "replace") for part in value.removesuffix(b"\0").split(b"\0")) if value else ()
@@ -77,18 +77,18 @@ class Node:
 
     @property
     def okay(self) -> bool:
-        """2.3.4: what has no status is okay."""
+        """Whether the status is okay, which is the default (2.3.4)."""
         return (self.strings("status") or ("okay",))[0] in ("okay", "ok")
 
     @property
     def phandle(self) -> int | None:
-        """By which others refer to this node."""
+        """The number by which other nodes refer to this node."""
         cells = self.cells("phandle") or self.cells("linux,phandle")
         return cells[0] if cells else None
 
     @property
     def address(self) -> int:
-        """Of the first registers of `reg`, as the root sees it. Raises `DeviceTreeError`."""
+        """Return the address of the first registers of `reg`, on the root's bus. Raises `DeviceTreeError`."""
         bus = self.parent
         reg = self.cells("reg")
         if bus is None or len(reg) < bus.address_cells or not reg:
@@ -100,7 +100,7 @@ class Node:
         return address
 
     def translated(self, address: int) -> int:
-        """2.3.8: an address on this bus as one on the bus above. Raises `DeviceTreeError`."""
+        """Convert an address on this bus to one on the parent's bus (2.3.8). Raises `DeviceTreeError`."""
         if "ranges" not in self.properties:
             raise self.error(f"missing: so nothing says where its {address:#x} is seen from outside", "ranges")
         above = self.parent.address_cells if self.parent else 0
@@ -130,7 +130,7 @@ class Node:
 
 
 def joined(cells: Sequence[int]) -> int:
-    """A number that is written as several cells."""
+    """Return a number that is stored in several cells."""
     value = 0
     for cell in cells:
         value = value << 32 | cell
@@ -145,7 +145,9 @@ def _split(cells: Sequence[int], widths: Sequence[int]) -> Iterator[int]:
 
 
 def read(data: bytes, file: str) -> Node:
-    """The root of the device tree in the DTB *data*; *file* is its name in messages. Raises `DeviceTreeError`."""
+    """Return the root of the device tree in the DTB *data*; *file* is its name in messages. Raises
+    `DeviceTreeError`.
+    """
     try:
         return _Reader(data, file).root()
     except (struct.error, IndexError):
@@ -153,7 +155,7 @@ def read(data: bytes, file: str) -> Node:
 
 
 class _Reader:
-    """Goes through the structure block of one DTB."""
+    """Reads the structure block of one DTB."""
 
     def __init__(self, data: bytes, file: str) -> None:
         self._data, self._file = data, file
@@ -202,7 +204,9 @@ class _Reader:
         return value
 
     def _text(self, at: int, advance: bool = False) -> str:
-        """The text that ends with a zero byte; *advance*: it is in the structure, where the next cell is after it."""
+        """Return the text that ends with a zero byte; *advance*: it is in the structure, and the
+        next cell follows it.
+        """
         end = self._data.find(b"\0", at)
         if end < 0:
             raise IndexError

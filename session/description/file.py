@@ -66,12 +66,12 @@ FUNNEL_INPUTS = range(16)  # the bits of trFunnelDisInput
 
 
 def table_of(name: str) -> str:
-    """How a component's table is called in messages."""
+    """Return the name of a component's table in messages."""
     return f'[[component]] "{name}"'
 
 
 def connected(read: Tables, components: Sequence[AnyComponent]) -> list[AnyComponent]:
-    """The components with what they feed, and are fed by, completed. Raises `DescriptionError`."""
+    """Return the components with complete connections in both directions. Raises `DescriptionError`."""
     return _Graph(read, components).connected()
 
 
@@ -110,7 +110,7 @@ class _Graph:
         return [c for c in self._components.values() if isinstance(c, Funnel)]
 
     def _apart(self, components: Iterable[AnyComponent]) -> None:
-        """Each has registers of its own."""
+        """Check that each component has registers of its own."""
         at: dict[int, str] = {}
         for component in components:
             other = at.setdefault(component.base, component.name)
@@ -126,7 +126,7 @@ class _Graph:
             raise self._read.error('there is none of type "ram_sink", "pib_sink" or "atb_bridge"', "[[component]]")
 
     def _placed(self, component: AnyComponent) -> AnyComponent:
-        """A sink that is inside of a component has the same base."""
+        """Return the component; a sink inside another component gets its base."""
         if isinstance(component, Source) or not component.inside:
             return component
         host = self._components.get(component.inside)
@@ -143,7 +143,7 @@ class _Graph:
         raise self._error(problem, component.name, "inside")
 
     def _feeding(self, source: Source) -> Source:
-        """*source* with what it feeds, if that can be only one."""
+        """Return *source* with what it feeds, if there is only one possibility."""
         candidates = [c.name for c in self._components.values() if self._may_feed(source, c)]
         if not source.to:
             if len(candidates) == 1:
@@ -177,7 +177,7 @@ class _Graph:
     def _no_cycle(self, funnel: Funnel) -> None:
         ways: dict[str, tuple[str, ...]] = {name: (funnel.name, name) for name in funnel.to}
         waiting = list(ways)
-        for name in waiting:  # which grows meanwhile
+        for name in waiting:  # grows meanwhile
             if name == funnel.name:
                 raise self._error(f"a funnel cannot feed itself: {' -> '.join(ways[name])}", name, "to")
             fed = self._components[name]
@@ -186,7 +186,7 @@ class _Graph:
             waiting += further
 
     def _inputs(self, funnel: Funnel) -> dict[str, int]:
-        """At which input each of the funnel's feeders arrives: as it is written, else one after the other."""
+        """Return the input of each of the funnel's feeders: as written, else consecutive numbers."""
         feeders = [source.name for source in self._sources() if funnel.name in source.to]
         if len(feeders) > len(FUNNEL_INPUTS):
             problem = f"{len(feeders)} components feed it, and a funnel has {len(FUNNEL_INPUTS)} inputs at most"
@@ -199,7 +199,7 @@ class _Graph:
 
     @staticmethod
     def _misplaced(funnel: Funnel, feeders: Sequence[str]) -> Iterator[str]:
-        """What is wrong with the inputs that are written."""
+        """Yield what is wrong with the inputs that are written."""
         for name in funnel.inputs:
             if name not in feeders:
                 yield f'"{name}" does not feed it; {", ".join(feeders) or "nothing"} does'
@@ -288,7 +288,7 @@ def _description(read: Tables, document: dict[str, Any]) -> Description:
 
 
 def _qemu(read: Tables, document: dict[str, Any], target: Table, openocd: Table) -> Description:
-    """A QEMU, which needs no components."""
+    """Return the description of a QEMU, which needs no components."""
     if "component" in document:
         raise read.error("there are none in QEMU: leave out either [qemu] or [[component]]", "[[component]]", "")
     qemu = read.table(document, "qemu", ("folder",))
@@ -314,7 +314,7 @@ def _port(read: Tables, table: Table) -> int:
 
 
 def _component(read: Tables, table: Table, number: int) -> AnyComponent:
-    """One component as it is written; what it is connected with is checked when all are known."""
+    """Return one component as written; its connections are checked when all components are known."""
     name = read.string(table, f"[[component]] {number}", "name")
     where = table_of(name)
     kind = read.choice(table, where, "type", tuple(_KEYS))
@@ -375,7 +375,7 @@ def _atb_bridge(read: Tables, table: Table, where: str, name: str) -> AtbBridge:
 
 
 def _place(read: Tables, table: Table, where: str) -> tuple[int, str]:
-    """The base of a sink, or what it is inside of."""
+    """Return the base of a sink, or the name of the component it is inside."""
     if "inside" not in table:
         return read.base(table, where), ""
     inside = read.string(table, where, "inside")

@@ -1,4 +1,4 @@
-"""What a target description says: which trace components there are, where they are, and how they are reached."""
+"""The contents of a target description: the trace components, their addresses, and the link to the target."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable
 
 RATIFIED = 1
-"""The major version of the Trace Control Interface 1.0, tr??VerMajor; 0 is the one before ratification."""
+"""The major version of the Trace Control Interface 1.0, tr??VerMajor; 0 is the pre-ratification version."""
 
 
 class DescriptionError(RvtraceError):
-    """A target description that cannot be used, or none at all.
+    """A target description that cannot be used, or is missing.
 
     *file*, *table* and *key* say where, as far as known.
     """
@@ -25,7 +25,7 @@ class DescriptionError(RvtraceError):
 
 @dataclass(frozen=True)
 class OpenOcd:
-    """Where OpenOCD's Tcl server listens."""
+    """The address of OpenOCD's Tcl server."""
 
     host: str = "127.0.0.1"
     tcl_port: int = 6666
@@ -33,11 +33,11 @@ class OpenOcd:
 
 @dataclass(frozen=True)
 class Usb:
-    """The USB adapter that leads to the target, if there is no OpenOCD.
+    """The USB adapter of the target, if OpenOCD is not used.
 
-    *adapter*: its protocol, "esp" or "mpsse". *khz*: of TCK, None: as usual. *interface*, *layout*: of MPSSE, the
-    channel and the pins' levels and directions. *tap*, *ir_lengths*: which TAP of the scan chain is meant, and the
-    lengths of their instruction registers in bits, from TDO on; None: found out.
+    *adapter*: its protocol, "esp" or "mpsse". *khz*: frequency of TCK, None: the default. *interface*, *layout*: for
+    MPSSE, the channel and the pins' levels and directions. *tap*, *ir_lengths*: the TAP of the scan chain, and the
+    lengths of all instruction registers in bits, from TDO on; None: detected.
     """
 
     adapter: str
@@ -49,7 +49,7 @@ class Usb:
     ir_lengths: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
-        """E.g. "USB (esp, serial 60:55:F9:00:00:01)"."""
+        """Return e.g. "USB (esp, serial 60:55:F9:00:00:01)"."""
         return f"USB ({self.adapter}{f', serial {self.serial}' if self.serial else ''})"
 
 
@@ -57,7 +57,7 @@ class Usb:
 class Encoder:
     """A trace encoder: the registers trTe* at *base*, tracing *hart*, feeding the components named in *to*.
 
-    *etrace*: what a decoder must know and no register tells, see `session.capture.etrace_settings`.
+    *etrace*: settings for the decoder that no register contains, see `session.capture.etrace_settings`.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -73,7 +73,7 @@ class Encoder:
 class Funnel:
     """A trace funnel: the registers trFunnel* at *base*, feeding the components named in *to*.
 
-    *inputs*: at which of its inputs, the bits of trFunnelDisInput, each component that feeds it arrives, in that order.
+    *inputs*: the input of each component that feeds it, a bit of trFunnelDisInput, in that order.
     """
 
     kind: ClassVar[str] = "funnel"
@@ -88,9 +88,8 @@ class Funnel:
 class RamSink:
     """A RAM sink: the registers trRam* at *base*.
 
-    *start* and *size* (bytes) reserve its buffer; SRAM sinks may know them themselves.
-
-    *inside*, here and below: the component before ratification whose registers, at the same base, are the sink's too.
+    *start* and *size* (bytes) reserve its buffer; SRAM sinks may know them themselves. *inside*, here and below: the
+    pre-ratification component whose registers, at the same base, are also the sink's.
     """
 
     kind: ClassVar[str] = "ram_sink"
@@ -104,9 +103,9 @@ class RamSink:
 
 @dataclass(frozen=True)
 class PibSink:
-    """A pin interface: the registers trPib* at *base*. What is None stays as it is.
+    """A pin interface: the registers trPib* at *base*. None leaves a setting unchanged.
 
-    *mode*: the protocol of the pins. *divider*: by how much the input clock is divided, one more than trPibDivider.
+    *mode*: the protocol of the pins. *divider*: the divider of the input clock, trPibDivider plus one.
     """
 
     kind: ClassVar[str] = "pib_sink"
@@ -120,7 +119,7 @@ class PibSink:
 
 @dataclass(frozen=True)
 class AtbBridge:
-    """A bridge to Arm's trace bus: the registers trAtbBridge* at *base*. *id*: of the trace there, None: as it is."""
+    """A bridge to Arm's trace bus: the registers trAtbBridge* at *base*. *id*: of the trace there, None: unchanged."""
 
     kind: ClassVar[str] = "atb_bridge"
     name: str
@@ -131,9 +130,9 @@ class AtbBridge:
 
 @dataclass(frozen=True)
 class Tandem:
-    """Where the tandem trace of *hart* arrives: appended to *file*, or from *socket*. For the others see `Parameters`.
+    """The port of the tandem trace of *hart*: appended to *file*, or from *socket*. For other fields see `Parameters`.
 
-    *dialect*: a name of `decode.tandem.protocol`. *flen* None: as the ELF has it; *mlen*, *eaddr* 0: the usual ones.
+    *dialect*: a name of `decode.tandem.protocol`. *flen* None: that of the ELF; *mlen*, *eaddr* 0: the usual ones.
     """
 
     name: str
@@ -148,14 +147,14 @@ class Tandem:
 
     @property
     def where(self) -> str:
-        """For messages."""
+        """The file or socket, for messages."""
         return f"from {self.socket}" if self.socket else f"in {self.file}"
 
 
 Source = Encoder | Funnel
-"""What feeds others."""
+"""A component that feeds others."""
 Sink = RamSink | PibSink | AtbBridge
-"""Where trace leaves the components."""
+"""A component through which trace leaves the others."""
 AnyComponent = Source | Sink
 
 
@@ -181,21 +180,21 @@ class Description:
 
     @property
     def way(self) -> str:
-        """How it is reached, for messages."""
+        """How the target is reached, for messages."""
         if self.qemu:
             return "QEMU's recorder"
         return str(self.usb) if self.usb else f"OpenOCD {self.openocd.host}:{self.openocd.tcl_port}"
 
     @property
     def harts(self) -> list[int]:
-        """Those that are traced."""
+        """The harts that are traced."""
         return sorted({encoder.hart for encoder in self.encoders} | {port.hart for port in self.tandem})
 
     @property
     def components(self) -> tuple[AnyComponent, ...]:
-        """All of them, where trace begins first."""
+        """All components, from the encoders on."""
         return (*self.encoders, *self.funnels, *self.sinks, *self.pib_sinks, *self.bridges)
 
     def component(self, name: str) -> AnyComponent:
-        """The component called *name*, which there must be."""
+        """Return the component called *name*, which must exist."""
         return next(component for component in self.components if component.name == name)

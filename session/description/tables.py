@@ -1,7 +1,7 @@
 """The tables of a target description: values are taken out and checked, or written down as the text of its file.
 
-Every complaint names file, table and key. What `session.description.file.parse` makes of the text that `text`
-writes is the same description again.
+Every error names file, table and key. `session.description.file.parse` reads the text that `text` writes as the
+same description.
 
 The table [usb] is the adapter that leads to the target, in the place of [openocd]:
 
@@ -65,13 +65,13 @@ class Tables:
         return DescriptionError(problem, self.file, where, key)
 
     def known(self, table: Table, where: str, keys: Sequence[str]) -> None:
-        """Refuse a key that is none of *keys*."""
+        """Refuse keys other than *keys*."""
         for key in table:
             if key not in keys:
                 raise self.error(f"unknown; known here: {', '.join(keys)}", where, key)
 
     def table(self, document: Table, key: str, keys: Sequence[str]) -> Table:
-        """The table [*key*], empty if it is not there, which has only *keys*."""
+        """Return the table [*key*], empty if it is missing, which may have only *keys*."""
         table = document.get(key, {})
         if not isinstance(table, dict):
             raise self.error("must be a table", f"[{key}]")
@@ -79,7 +79,7 @@ class Tables:
         return table
 
     def tables(self, document: Table, key: str) -> list[dict[str, Any]]:
-        """The tables [[*key*]]."""
+        """Return the tables [[*key*]]."""
         tables = document.get(key, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             raise self.error(f"must be written [[{key}]], once for each", key)
@@ -92,7 +92,7 @@ class Tables:
         return value
 
     def within(self, table: Table, where: str, key: str, allowed: range) -> int | None:
-        """The number at *key*, one of *allowed*; None if it is not there."""
+        """Return the number at *key*, one of *allowed*; None if it is missing."""
         if key not in table:
             return None
         value = self.integer(table, where, key)
@@ -101,7 +101,7 @@ class Tables:
         return value
 
     def switch(self, table: Table, where: str, key: str) -> bool | None:
-        """true or false at *key*; None if it is not there."""
+        """Return true or false at *key*; None if it is missing."""
         value = table.get(key)
         if value is not None and not isinstance(value, bool):
             raise self.error(f"is {shown(value)}, must be true or false", where, key)
@@ -120,14 +120,14 @@ class Tables:
         return value
 
     def names(self, table: Table, where: str, key: str) -> tuple[str, ...]:
-        """The list of names at *key*, empty if it is not there."""
+        """Return the list of names at *key*, empty if it is missing."""
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
             raise self.error('must be a list of names, as in to = ["ram0"]', where, key)
         return tuple(value)
 
     def numbered(self, table: Table, where: str, key: str, allowed: range) -> dict[str, int]:
-        """The table at *key* that gives each name a number of *allowed*, empty if it is not there."""
+        """Return the table at *key* that gives each name a number of *allowed*, empty if it is missing."""
         value = table.get(key, {})
         if not isinstance(value, dict):
             raise self.error("must be a table of names and numbers, as in inputs = {encoder0 = 0}", where, key)
@@ -138,14 +138,14 @@ class Tables:
         return dict(value)
 
     def base(self, table: Table, where: str, key: str = "base") -> int:
-        """The address of a block of registers."""
+        """Return the address of a block of registers."""
         base = self.integer(table, where, key)
         if base % REGISTER_BLOCK:
             raise self.error(f"{base:#x} is not a multiple of {REGISTER_BLOCK:#x}, as all bases are", where, key)
         return base
 
     def words(self, table: Table, where: str, key: str) -> int | None:
-        """An address, or if *key* ends so a size, in whole words; None if it is not there."""
+        """Return an address, or a size if *key* ends so, in whole words; None if it is missing."""
         if key not in table:
             return None
         value = self.integer(table, where, key)
@@ -167,7 +167,7 @@ _WHERE = "[usb]"
 
 
 def read_usb(tables: Tables, document: dict[str, Any]) -> Usb | None:
-    """None: there is no such table. Raises DescriptionError."""
+    """Return the table [usb], None if it is missing. Raises DescriptionError."""
     if "usb" not in document:
         return None
     table = tables.table(document, "usb", _USB_KEYS)
@@ -220,7 +220,7 @@ _TABLE = "[[tandem]]"
 
 
 def read_tandem(tables: Tables, document: dict[str, Any], components: list[AnyComponent]) -> tuple[Tandem, ...]:
-    """The ports, in the order of the file. Raises DescriptionError."""
+    """Return the ports, in the order of the file. Raises DescriptionError."""
     ports = tuple(_port(tables, table, number) for number, table in enumerate(tables.tables(document, "tandem"), 1))
     if ports and "qemu" in document:
         raise tables.error("there are none in QEMU: leave out either [qemu] or [[tandem]]", _TABLE)
@@ -253,7 +253,7 @@ def _port(tables: Tables, table: Table, number: int) -> Tandem:
 
 
 def _place(tables: Tables, table: Table, where: str) -> tuple[str, str]:
-    """The file, or the socket."""
+    """Return the file, or the socket."""
     if "socket" not in table:
         return _beside(tables, tables.string(table, where, "file")), ""
     socket = tables.string(table, where, "socket")
@@ -267,12 +267,12 @@ def _place(tables: Tables, table: Table, where: str) -> tuple[str, str]:
 
 
 def _beside(tables: Tables, path: str) -> str:
-    """A path is relative to the folder of the description."""
+    """Return a path, which is relative to the folder of the description."""
     return str(Path(tables.file).parent / os.path.expanduser(path))
 
 
 def tandem_lines(port: Tandem) -> Iterator[tuple[str, str | int | bool]]:
-    """Keys and values of a port's table; what is as it is without being said is left out."""
+    """Yield keys and values of a port's table, without defaults."""
     yield from (("name", port.name), ("hart", port.hart))
     yield ("socket", port.socket) if port.socket else ("file", port.file)
     if port.dialect != SPECIFICATION.name:
@@ -288,7 +288,9 @@ NOTHING: Mapping[str, str] = {}
 
 
 def text(description: Description, header: str = "", comments: Mapping[str, str] = NOTHING) -> str:
-    """TOML. *header*: comment lines at its beginning; *comments*: one for the component of that name."""
+    """Return the TOML text. *header*: comment lines at its beginning; *comments*: one for the
+    component of that name.
+    """
     lines = [f"# {printable(line)}" for line in header.splitlines()]
     lines += ["[target]", f"name = {quoted(description.name)}"]
     lines += [f"xlen = {description.xlen}"] if description.xlen else []
@@ -304,7 +306,7 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
 
 
 def _way(description: Description) -> Iterator[str]:
-    """How the target is reached."""
+    """Yield the tables that say how the target is reached."""
     if description.usb is None:
         openocd = description.openocd
         yield from ("[openocd]", f"host = {quoted(openocd.host)}", f"tcl_port = {openocd.tcl_port}")
@@ -318,7 +320,7 @@ def _way(description: Description) -> Iterator[str]:
 
 
 def quoted(text: str) -> str:
-    """A TOML string of printable text."""
+    """Return printable text as a TOML string."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -1,1 +1,1 @@
-"""From the bytes of a capture to histories and messages, for each trace format."""
+"""Decoding the bytes of a capture into histories and messages, for each trace format."""

@@ -1,7 +1,7 @@
 """Control Transfer Records as a trace format: a hart's entries become a history, or the lines of `trace dump`.
 
-The decoder is given the entries with what the registers say of them. For `trace dump` an entry has a number, as it
-lies in the capture (the oldest is 1), what the registers held, and what that says.
+The decoder gets the entries and the settings in the registers. For `trace dump` an entry has a number, its place in the
+capture (the oldest is 1), the register values, and their meaning.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 
 class Item(NamedTuple):
-    """An entry at byte *offset* of the capture's, and what it says; *record* None: it is not valid."""
+    """An entry at byte *offset* of the capture, and its meaning; *record* None: it is not valid."""
 
     offset: int
     entry: Entry
@@ -37,7 +37,9 @@ class Item(NamedTuple):
 
 
 def record_of(entry: Entry, offset: int = 0) -> Record | None:
-    """What an entry says, None where it is not valid. A source or target of 0 is in a mode that is not recorded."""
+    """Return the meaning of an entry, None if it is not valid. A source or target of 0 is in a mode that is not
+    recorded.
+    """
     if not entry.valid:
         return None
     kind, reserved = (IType(entry.type), 0) if entry.type in RECORDABLE else (IType.NONE, int(entry.type))
@@ -46,14 +48,14 @@ def record_of(entry: Entry, offset: int = 0) -> Record | None:
 
 
 def items(data: bytes) -> Iterator[Item]:
-    """All entries in *data*, the oldest first. Bytes behind the last whole one are not there."""
+    """Yield all entries in *data*, the oldest first. Bytes after the last whole entry are ignored."""
     whole = len(data) - len(data) % ENTRY_BYTES
     for number, entry in enumerate(unpack(data[:whole])):
         yield Item(number * ENTRY_BYTES, entry, record_of(entry, number * ENTRY_BYTES))
 
 
 class Itemizer:
-    """Takes entries apart, fed in pieces."""
+    """Splits data that are fed in pieces into entries."""
 
     def __init__(self) -> None:
         self._data, self._offset = b"", 0
@@ -67,15 +69,15 @@ class Itemizer:
             yield Item(offset + item.offset, item.entry, record_of(item.entry, offset + item.offset))
 
     def finish(self) -> Iterator[Item]:
-        """A rest is no entry: captures hold whole ones."""
+        """Return nothing: captures hold whole entries."""
         return iter(())
 
 
 class Wording:
-    """Puts entries into words."""
+    """Writes entries as text."""
 
     def text(self, item: Item, *, raw: bool = False) -> str:
-        """The line for *item*, without its offset. *raw*: with what the registers held."""
+        """Return the line for *item*, without its offset. *raw*: with the register values."""
         line = "Invalid" if item.record is None else record_text(item.record)
         if not raw:
             return line
@@ -83,19 +85,19 @@ class Wording:
         return f"{line} ctrsource={source:#x} ctrtarget={target:#x} ctrdata={data:#x}"
 
     def is_odd(self, item: Item) -> bool:
-        """Whether it is nothing that a hart records."""
+        """Return whether it is something that no hart records."""
         return False
 
 
 def options_of(how: CtrInForce, records: Sequence[Record] = ()) -> Options:
-    """What the registers say of the records; a kind that occurs was recorded, whatever the registers say now."""
+    """Return the decoder's options; a kind of transfer that occurs was recorded, whatever the registers say now."""
     found = settings(how)
     kinds = frozenset(IType(kind) for kind in found.kinds) | {record.kind for record in records} - {IType.NONE}
     return Options(kinds, found.ras, how.pc if found.recording_at_end else None, found.hidden)
 
 
 def decode(data: bytes, program: Program, how: CtrInForce, progress: Progress = silent) -> Decoded:
-    """The history in the entries *data*, and where in it the stretches between them are."""
+    """Return the history of the entries *data*, and where in it the stretches between them are."""
     found = list(items(data))
     idle = sum(item.end - item.offset for item in found if item.record is None)
     records = [item.record for item in found if item.record is not None]
@@ -113,11 +115,11 @@ class Entries:
         return len(self._items)
 
     def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
-        """(number, item) for the numbers *begin* to *end* - 1."""
+        """Yield (number, item) for the numbers *begin* to *end* - 1."""
         return ((number, self._items[number - 1]) for number in range(begin, min(end, len(self) + 1)))
 
     def number_at(self, offset: int) -> int:
-        """The number of the entry that byte *offset* is part of; one more than there are when it is behind the end."""
+        """Return the number of the entry that contains byte *offset*; after the end, the number of entries plus one."""
         return min(offset // ENTRY_BYTES, len(self)) + 1
 
 
@@ -136,9 +138,7 @@ class _RecordsDecoding:
         return self._found
 
 
-def decoding(
-    data: bytes, program: Program, how: CtrInForce, *, wrapped: bool, stop_at_error: bool
-) -> _RecordsDecoding:
+def decoding(data: bytes, program: Program, how: CtrInForce, *, wrapped: bool, stop_at_error: bool) -> _RecordsDecoding:
     """See `Format`."""
     return _RecordsDecoding(data, program, how)
 

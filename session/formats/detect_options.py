@@ -1,8 +1,8 @@
-"""How a trace was made, guessed: for bytes whose owner may have forgotten to say something of them.
+"""Guesses how a trace was made, for bytes whose options were given incompletely or wrongly.
 
-What contradicts the program, or cannot be read at all, is decoded again with one option changed, and then another,
-as long as that helps. A guess is only a hint: with the wrong program none is right. Of the fields around E-Trace
-packets several must be right at once before anything makes sense: these are tried together.
+If bytes contradict the program, or cannot be decoded at all, they are decoded again with one option changed, then
+another, as long as that helps. A guess is only a hint: with the wrong program none is right. Several fields around
+E-Trace packets must be right at once before anything can be decoded: these are tried together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ _LIKELY: Mapping[str, tuple[Value, ...]] = {
     "bpred_size": (6, 7, 8, 9, 10, 5, 4),
     "cache_size": (5, 6, 4, 7, 8),
 }
-"""Values that encoders have, where the default is tried first."""
+"""Values that encoders use, if the default was tried first."""
 
 _TOGETHER: tuple[Mapping[str, Value], ...] = (
     {"implicit_return": True, "return_stack_size": 4},
@@ -60,7 +60,7 @@ _TOGETHER: tuple[Mapping[str, Value], ...] = (
     {"jump_target_cache": True, "cache_size": 5},
     {"jump_target_cache": False},
 )
-"""Modes, with what an encoder must have for them."""
+"""Modes, with the settings that they need in an encoder."""
 
 _ETRACE_SRC_BITS = range(13)  # of trTeSrcBits
 _TIMESTAMP_BYTES = (0, 1, 2, 4, 5, 6, 8)
@@ -69,14 +69,14 @@ _TYPES: tuple[Mapping[str, Value], ...] = (
 )  # fmt: skip
 _LEAST, _FIRST_LOOK, _LOOK = 1 << 6, 1 << 9, 1 << 11  # bytes
 _ETRACE_CHANGES = 3  # at most
-_SENSIBLE = 16  # of so many bytes one may be nonsense in any trace
-_MUCH_SENSE = 4  # times less nonsense is much better
+_SENSIBLE = 16  # one nonsense byte in so many can occur in any trace
+_MUCH_SENSE = 4  # so many times less nonsense is much better
 
 _TRANSPORTS = tuple(map(Encapsulation, NAMES))
 
 
 def changed_etrace(how: ETrace) -> Iterator[ETrace]:
-    """*how* with one thing changed: first what was said left out, then what was not said."""
+    """Yield *how* with one setting changed: first with a given setting omitted, then with others added."""
     return iter(sorted(_etrace_candidates(how), key=lambda candidate: etrace_words(candidate) >= etrace_words(how)))
 
 
@@ -87,7 +87,7 @@ def _etrace_candidates(how: ETrace) -> Iterator[ETrace]:
     single: list[Mapping[str, Value]]
     single = [{key: value} for key, values in _LIKELY.items() for value in values]
     dialects: list[Mapping[str, Value]] = [{"dialect": dialect.value, **DEFAULTS[dialect]} for dialect in Dialect]
-    plain = how.encapsulation == Encapsulation("smi")  # its header tells the types
+    plain = how.encapsulation == Encapsulation("smi")  # its header contains the types
     for change in (*single, *dialects, *_TOGETHER):
         if plain and "type_bits" in change:
             continue
@@ -100,12 +100,12 @@ def _etrace_candidates(how: ETrace) -> Iterator[ETrace]:
 
 
 def etrace_words(how: ETrace) -> int:
-    """How many settings are not as they are when nothing is said."""
+    """Return how many settings differ from the defaults."""
     return len(values_of(how))
 
 
 def better_etrace_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False) -> ETrace | None:
-    """With which the beginning of *data* makes far more sense than with *how*: without a program."""
+    """Return settings with which the beginning of *data* is far more plausible than with *how*, without a program."""
 
     def worth(candidate: ETrace, size: int) -> tuple[int, int]:
         return nonsense(data[:size], candidate, xlen, wrapped), len(values_of(candidate, how))
@@ -123,22 +123,22 @@ def better_etrace_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool =
 
 
 def sensible_layout(data: bytes, xlen: int, *, wrapped: bool = False) -> ETrace | None:
-    """With which the beginning of *data* makes sense, of which nothing is known; None where nothing does."""
+    """Return settings with which the beginning of unknown *data* is plausible; None if there are none."""
     plain = made({"iaddress_width": xlen})
     found = better_etrace_layout(data, plain, xlen, wrapped=wrapped) or plain
     return found if len(data) >= _LEAST and makes_sense(data, found, xlen, wrapped=wrapped) else None
 
 
 def makes_sense(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False) -> bool:
-    """Whether hardly any of the beginning of *data* is nonsense; of few bytes nothing can be said."""
+    """Return whether hardly any byte at the beginning of *data* is nonsense; True for a few bytes."""
     size = min(len(data), _LOOK)
     return size < _LEAST or nonsense(data[:size], how, xlen, wrapped) * _SENSIBLE <= size
 
 
 def nonsense(data: bytes, how: ETrace, xlen: int, wrapped: bool) -> int:
-    """How many bytes are neither filling nor packets that an encoder sends; all, if no packet synchronizes.
+    """Return how many bytes are neither filling nor packets that an encoder sends; all, if no packet synchronizes.
 
-    Where nothing but data is traced, none does.
+    A trace of data only needs no synchronization.
     """
     itemizer, wording = Itemizer(how.options, how.encapsulation, xlen, wrapped=wrapped), Wording(how.options)
     bad, synchronizes, only_data = 0, False, True
@@ -154,7 +154,7 @@ def nonsense(data: bytes, how: ETrace, xlen: int, wrapped: bool) -> int:
 
 
 def _framings(how: ETrace) -> Iterator[ETrace]:
-    """*how* with other fields around packets, or in another transport."""
+    """Yield *how* with other fields around packets, or in another transport."""
     yield from (replace(how, encapsulation=transport) for transport in _TRANSPORTS)
     if how.encapsulation.name not in ("encap", "smi"):
         return
@@ -164,7 +164,7 @@ def _framings(how: ETrace) -> Iterator[ETrace]:
 
 
 def _is_long(item: Item, how: ETrace) -> bool:
-    """Whether sign based compression would have left out the last byte."""
+    """Return whether sign based compression would have omitted the last byte."""
     if how.options.dialect is not Dialect.STANDARD or len(item.raw) < 2:
         return False
     last, before = item.raw[-1], item.raw[-2]
@@ -174,20 +174,20 @@ def _is_long(item: Item, how: ETrace) -> bool:
 _MOST = 1 << 18  # bytes decoded for each guess
 _LOOKED_AT = 1 << 11  # bytes, where there is no program
 _FEW = 2  # odd messages may be in any trace
-_BEHIND = 1 << 13  # bytes behind the first contradiction
+_BEHIND = 1 << 13  # bytes after the first contradiction
 _CHANGES = 3  # at most
 _SRC_BITS = range(9)  # wider ones are rare
-_CONTRADICTION = 16  # is as bad as so many bytes that cannot be used
-_SELDOM = 64  # bytes from contradiction to contradiction are not noise
-_MUCH = 4  # times fewer contradictions are much better
+_CONTRADICTION = 16  # counts as bad as so many bytes that cannot be decoded
+_SELDOM = 64  # noise has contradictions within fewer bytes
+_MUCH = 4  # so many times fewer contradictions are much better
 _TERSE = 4  # bytes of trace for each instruction, or fewer
-_SPARSE = 16  # as many are none of a trace that was read right
-_BY_CHANCE = 16  # instructions, or fewer, that noise may seem to have
+_SPARSE = 16  # a trace that was decoded correctly has at most so many
+_BY_CHANCE = 16  # noise may appear to have so many instructions, or fewer
 _BAD = (EventKind.MISMATCH, EventKind.LOSS)
 
 
 class _Result(NamedTuple):
-    """What became of *total* bytes with some options: contradictions, bytes decoded, instructions, accesses."""
+    """The result of decoding *total* bytes with some options: contradictions, bytes decoded, instructions, accesses."""
 
     total: int
     contradictions: int
@@ -197,26 +197,30 @@ class _Result(NamedTuple):
 
     @property
     def worth(self) -> tuple[int, int]:
-        """More is better."""
+        """A sort key: more is better."""
         return self.decoded - _CONTRADICTION * self.contradictions, self.instructions
 
     @property
     def is_evident(self) -> bool:
-        """Whether so much ran that noise does not: there, with some of many options, a few instructions always do."""
+        """Whether so much ran that the bytes are no noise: in noise, with some of many options, a few instructions
+        always run.
+        """
         return self.instructions > _BY_CHANCE and self.instructions * _SPARSE >= self.total
 
     def reads_what(self, other: "_Result") -> bool:
-        """The same for bytes whose framing is in question, where fewer messages contradict less: it reads most of them,
-        and more ran.
+        """Return whether it decodes what *other* does not, if the framing is unknown: fewer messages contradict less
+        then, so most bytes must be decoded, and more must have run.
         """
         more = self.instructions > other.instructions or (not self.instructions and self.accesses > other.accesses)
         most = 2 * self.decoded >= self.total and more
         fewer = self.contradictions * _MUCH <= other.contradictions
-        fewer |= not other.instructions and self.instructions * _TERSE >= self.decoded  # nothing contradicts nothing
+        fewer |= (
+            not other.instructions and self.instructions * _TERSE >= self.decoded
+        )  # there is no trace to contradict anything
         return most and fewer and self.contradictions * _SELDOM <= self.total
 
     def explains_what(self, other: "_Result") -> bool:
-        """Whether it makes sense of bytes where *other* did not. Code that is not there stays a contradiction."""
+        """Return whether it decodes what *other* does not. Missing code stays a contradiction."""
         if self.worth <= other.worth:
             return False
         if self.contradictions * _MUCH <= other.contradictions:
@@ -226,10 +230,9 @@ class _Result(NamedTuple):
 
 
 def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tuple[EncoderHow, EncoderHow] | None:
-    """(what was said, what would fit much better) of a trace that was imported and does not fit.
+    """Return (given options, options that fit much better) for an imported trace that does not fit its program.
 
-    None: it fits, or nothing fits better, or the registers of an encoder say how it was made. Raises only what
-    *progress* raises.
+    None: it fits, or nothing fits better, or an encoder's registers were read. Raises only what *progress* raises.
     """
     if not is_imported(capture):
         return None
@@ -259,9 +262,9 @@ def better_options(
     doubtful: bool = False,
     progress: Progress = silent,
 ) -> EncoderHow | None:
-    """Options with which *data* would fit *program* much better than with *options*, if there are any.
+    """Return options with which *data* fit *program* much better than with *options*, None if there are none.
 
-    *histories*: what was decoded with *options*. *doubtful*: most bytes were of no use. Raises only what *progress*
+    *histories*: decoded with *options*. *doubtful*: most bytes could not be decoded. Raises only what *progress*
     raises.
     """
     found = list(histories)
@@ -288,14 +291,16 @@ def better_options(
 
 
 def _is_of_data(best: ETrace, result: _Result, said: EncoderHow, data: bytes, xlen: int) -> bool:
-    """Whether there is data only, and nearly all was said right: read with some of many options, noise is data, too."""
+    """Return whether there are data only, and nearly all settings were right: with some of many options noise is data,
+    too.
+    """
     only = not result.instructions and result.accesses > _BY_CHANCE
     near = isinstance(said, ETrace) and len(values_of(best, said)) < 2
     return only and near and makes_sense(data, best, xlen)
 
 
 def _without_flow(data: bytes, options: EncoderHow, xlen: int, *, wrapped: bool) -> EncoderHow | None:
-    """Options that make sense of *data* where nothing is said that a program could fit: SiFive's events and samples."""
+    """Return options for *data* that contain no flow to compare with a program: SiFive's events and samples."""
     if not isinstance(options, Options) or options.dialect == SIFIVE:
         return None
     better = better_layout(data, options, xlen, wrapped=wrapped)
@@ -303,13 +308,13 @@ def _without_flow(data: bytes, options: EncoderHow, xlen: int, *, wrapped: bool)
 
 
 class _Search:
-    """For the options with which some bytes fit a program best. Raises only what *progress* raises."""
+    """A search for the options with which bytes fit a program best. Raises only what *progress* raises."""
 
     def __init__(self, data: bytes, program: Program, wrapped: bool, progress: Progress) -> None:
         self._data, self._program, self._wrapped, self._progress = data, program, wrapped, progress
 
     def tried(self, candidate: EncoderHow) -> _Result:
-        """What becomes of the bytes with *candidate*."""
+        """Return the result of decoding with *candidate*."""
         self._progress("looking for the options", 0, None)
         trial = registry.decode(self._data, self._program, candidate, wrapped=self._wrapped)
         contradictions = sum(map(_contradictions, trial.histories.values()))
@@ -319,13 +324,13 @@ class _Search:
         return _Result(total - idle, contradictions + (not instructions), decoded, instructions, accesses)
 
     def best_of(self, options: EncoderHow) -> tuple[EncoderHow, _Result]:
-        """The best from *options* on."""
+        """Return the best options that are found from *options* on."""
         return self.best(options, self.tried(options))
 
     def best(self, options: EncoderHow, result: _Result) -> tuple[EncoderHow, _Result]:
-        """The best from *options* on, which gave *result*."""
+        """Return the best options that are found from *options* on, which had *result*."""
         best = options
-        if isinstance(options, ETrace):  # several things must be right at once before anything fits
+        if isinstance(options, ETrace):  # several settings must be right at once before anything fits
             layout = better_etrace_layout(self._data, options, self._program.xlen, wrapped=self._wrapped)
             if layout is not None and (trial := self.tried(layout)).worth > result.worth:
                 best, result = layout, trial
@@ -340,12 +345,14 @@ class _Search:
 
 
 def _other_format(options: EncoderHow, xlen: int) -> EncoderHow:
-    """E-Trace for N-Trace, and the other way round, with nothing said."""
+    """Return default options of the other format: E-Trace for N-Trace, and the reverse."""
     return Options() if isinstance(options, ETrace) else made({"iaddress_width": xlen})
 
 
 def better_layout(data: bytes, options: EncoderHow, xlen: int, *, wrapped: bool = False) -> EncoderHow | None:
-    """Options with which the beginning of *data* has far fewer odd messages than with *options*: without a program."""
+    """Return options with which the beginning of *data* has far fewer odd messages than with *options*, without a
+    program.
+    """
     if isinstance(options, ETrace):
         plain = Options()
         if makes_sense(data, options, xlen, wrapped=wrapped):
@@ -367,13 +374,13 @@ def better_layout(data: bytes, options: EncoderHow, xlen: int, *, wrapped: bool 
 
 
 def _odd(data: bytes, options: Options, xlen: int, wrapped: bool) -> int:
-    """How many messages at the beginning of N-Trace are odd."""
+    """Return how many messages at the beginning of an N-Trace are odd."""
     itemizer, wording = registry.itemizer(options, xlen, wrapped=wrapped), registry.wording(options)
     return sum(map(wording.is_odd, chain(itemizer.feed(data[:_LOOKED_AT]), itemizer.finish())))
 
 
 def _changed(options: EncoderHow) -> Iterator[EncoderHow]:
-    """With one thing changed: first what was said left out, then what was not said."""
+    """Yield *options* with one changed: first with a given one omitted, then with others added."""
     return changed_etrace(options) if isinstance(options, ETrace) else _changed_ntrace(options)
 
 
@@ -395,12 +402,12 @@ def _ntrace_candidates(options: Options) -> Iterator[Options]:
 
 
 def _said(options: Options) -> int:
-    """How many options are not as they are when nothing is said."""
+    """Return how many options differ from the defaults."""
     return sum(getattr(options, field.name) != field.default for field in fields(Options))
 
 
 def _contradictions(history: History) -> int:
-    """How often the bytes made no sense."""
+    """Return how often the bytes contradicted the program, or could not be decoded."""
     return sum(map(_contradicts, history.events))
 
 
@@ -410,10 +417,10 @@ def _contradicts(event: Event) -> bool:
 
 
 def _part(size: int, events: Iterable[Event], *, from_start: bool = False) -> range:
-    """The bytes to decode: whole messages from the last synchronizing one before the first contradiction on.
+    """Return the bytes to decode: whole messages from the last synchronizing one before the first contradiction.
 
-    From the beginning, if there is none; also, if that is not too far, where *from_start* is set: what was said at the
-    start of a trace may be needed to read it.
+    If there is none, from the beginning; also, if that is not too far, with *from_start*: messages at the start of a
+    trace may be needed to decode it.
     """
     start = 0
     for event in sorted(events, key=lambda event: event.offset):

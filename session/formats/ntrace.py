@@ -74,9 +74,7 @@ def without_sync_period(how: Options) -> Options:
     return replace(how, sync_period=None)
 
 
-def decoding(
-    data: bytes, program: Program, how: Options, *, wrapped: bool, stop_at_error: bool
-) -> PiecewiseDecoding:
+def decoding(data: bytes, program: Program, how: Options, *, wrapped: bool, stop_at_error: bool) -> PiecewiseDecoding:
     """See `Format`."""
     options = replace(how, stop_at_error=stop_at_error)
     return PiecewiseDecoding(data, lambda: StreamDecoder(program, options, wrapped=wrapped))

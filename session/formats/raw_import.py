@@ -1,13 +1,13 @@
-"""Raw trace bytes that something else made (a simulation, another tool's dump) as a capture.
+"""Converts raw trace bytes of another program (a simulation, another tool's dump) into a capture.
 
-What their owner says of them goes where a capture has it: into the registers that the encoder would have had and,
-what no register tells, beside them. So they are decoded as any other capture is. An E-Trace gets an encoder for
-each source in it; nothing of a tandem trace is in registers.
+The given options are stored as in any capture: in the registers that the encoder would have had and, if no register
+contains them, beside them. So the bytes are decoded as any other capture. An E-Trace gets an encoder for each source in
+it; the parameters of a tandem trace are not in registers.
 
-`why_unreadable` notices bytes that are no trace: hardly any of them are messages, and hardly an instruction ran in
-them. Noise reads as a message here and there, so a share of the bytes is asked for; a larger one of few bytes, and
-of E-Trace, where most bytes are some packet. A trace of few messages, without a place where decoding can start, or
-of unknown code, is a trace.
+`why_unreadable` detects bytes that are no trace: hardly any of them are messages, and hardly an instruction ran in
+them. Noise contains a message here and there, so a certain share of the bytes must be messages; a larger one of few
+bytes, and of E-Trace, in which most bytes are some packet. A trace of few messages, without a place where decoding can
+start, or of unknown code, is still a trace.
 """
 
 from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ _SYNC, _WITH_ADDRESS = 0b11, (0, 1)  # format 3, subformats 0 and 1 (2.0, "Forma
 
 
 def etrace_encoder(name: str, hart: int, how: ETrace, source: int = 0) -> CapturedEncoder:
-    """An encoder that was set up so: what registers can hold is in them, everything else beside them."""
+    """Return an encoder with these settings: in its registers if they can hold them, else beside them."""
     in_force = EncoderInForce(
         name=name,
         base=0,
@@ -86,7 +86,7 @@ def etrace_encoder(name: str, hart: int, how: ETrace, source: int = 0) -> Captur
 
 
 def etrace_sources(data: bytes, how: ETrace, *, wrapped: bool = False) -> list[int]:
-    """The sources in a trace that decoding can start for: with a synchronizing packet. [0] without any."""
+    """Return the sources that have a synchronizing packet, so that decoding can start; [0] if there are none."""
     found: set[int] = set()
     deframer = how.encapsulation.deframer(wrapped=wrapped)
     for item in chain(deframer.feed(data), deframer.finish()):
@@ -117,7 +117,7 @@ def _max_width() -> int:
 def tandem_capture(
     name: str, data: bytes, parameters: Parameters, image: Image, *, hart: int = 0, wrapped: bool = False
 ) -> Capture:
-    """The bytes as the capture of one hart. *name*: of the file. *image*: the program, empty where none is known."""
+    """Return the bytes as the capture of one hart. *name*: the file's. *image*: the program, empty if unknown."""
     port = TandemPort(f"tandem{hart}", parameters)
     return Capture(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -137,11 +137,11 @@ _MAX_WIDTH = (1 << component_registers.TS_CONTROL.by_name["trTsWidth"].width) - 
 
 @dataclass(frozen=True)
 class Raw:
-    """Raw trace bytes and what their owner knows of them.
+    """Raw trace bytes, and what the user knows about them.
 
-    *name*: of the file. *options*: how they were made. *image*: the program. *images*: see `captured_image`.
-    *wrapped*: they start anywhere. *source*: they are taken for one hart's, which sends this; of N-Trace `src_id` says
-    so. *sources*: who speaks in them, where that is known already.
+    *name*: the file's. *options*: those of the encoder. *image*: the program. *images*: see `captured_image`.
+    *wrapped*: they may start inside a message. *source*: they all come from the hart with this source; for N-Trace see
+    also `src_id`. *sources*: the sources in them, if these are known already.
     """
 
     name: str
@@ -155,7 +155,7 @@ class Raw:
 
 
 def capture_of(raw: Raw) -> Capture:
-    """The bytes as a capture. Harts are numbered by their source."""
+    """Return the bytes as a capture. Harts are numbered by their source."""
     encoders = tuple(_encoders(raw))
     names = tuple(traced.in_force.name for traced in encoders)
     return Capture(
@@ -172,9 +172,9 @@ def capture_of(raw: Raw) -> Capture:
 
 
 def with_settings(settings: Capture, name: str, data: bytes, *, wrapped: bool = False) -> Capture:
-    """The bytes as a capture, made as the registers said when *settings* were saved. *name*: of the file.
+    """Return the bytes as a capture with the registers of *settings*. *name*: the file's.
 
-    The bytes left the chip, so they are of the encoders that feed no buffer, if there are such.
+    The bytes left the chip, so they come from the encoders that feed no buffer, if there are any.
     """
     buffered = {encoder for sink in settings.sinks for encoder in sink.encoders}
     others = tuple(made for made in settings.encoders if made.in_force.name not in buffered)
@@ -214,7 +214,7 @@ def _encoders(raw: Raw) -> Iterator[CapturedEncoder]:
 
 
 def is_imported(capture: Capture) -> bool:
-    """Whether its encoders' registers are what somebody said of them (docs/capture-format.md: bases of 0)."""
+    """Return whether the encoders' registers were given by a user (docs/capture-format.md: bases of 0)."""
     return bool(capture.encoders) and not any(traced.in_force.base for traced in capture.encoders)
 
 
@@ -226,7 +226,7 @@ def captured_image(
     hcontext: int | None = None,
     virtual: bool | None = None,
 ) -> CapturedImage:
-    """A program that is in memory in the contexts with these values, with all its code."""
+    """Return a program, with all its code, that is in memory in the contexts with these values."""
     return CapturedImage(
         name,
         scontext,
@@ -242,7 +242,9 @@ def captured_image(
 
 
 def sources_in(data: bytes, options: Options, wrapped: bool = False) -> list[int]:
-    """The SRC values of the synchronizing messages in a trace: only there decoding can start. [0] without any."""
+    """Return the SRC values of the synchronizing messages in a trace, where decoding can start; [0]
+    if there are none.
+    """
     if not options.src_bits:
         return [0]
     found = set()
@@ -255,8 +257,8 @@ def sources_in(data: bytes, options: Options, wrapped: bool = False) -> list[int
 
 
 def _encoder(source: int, options: Options) -> CapturedEncoder:
-    """An encoder that was set up as *options* say."""
-    wraps_late = options.timestamp_bits > _MAX_WIDTH  # later than its register can say
+    """Return an encoder with these *options*."""
+    wraps_late = options.timestamp_bits > _MAX_WIDTH  # later specified than its register can hold
     in_force = EncoderInForce(
         name=f"encoder{source}",
         base=0,
@@ -292,7 +294,7 @@ def _encoder(source: int, options: Options) -> CapturedEncoder:
 
 
 def _sink(name: str, data: bytes, wrapped: bool, encoders: tuple[str, ...]) -> CapturedSink:
-    """A buffer that is full to the last byte."""
+    """Return a buffer that is full to the last byte."""
     control = component_registers.RAM_CONTROL.pack(trRamActive=1, trRamEnable=1, trRamMode=RamMode.SMEM)
     impl = component_registers.RAM_IMPL.pack(trRamVerMajor=1, trRamCompType=CompType.RAM_SINK, trRamHasSMEM=1)
     in_force = SinkInForce(PurePath(name).name, 0, control, impl, 0, max(len(data) - 1, 0), 1)
@@ -303,11 +305,11 @@ _PIECE = 1 << 12  # bytes
 _LOOKED_AT = 1 << 16  # bytes that are no filling
 _FEW = 1 << 6  # bytes
 _OF_FEW = 75  # percent of them are messages
-_DENSE = 16  # bytes for each instruction, or fewer, are a program's
+_DENSE = 16  # a program's trace has so many bytes for each instruction, or fewer
 
 
 class _Format(NamedTuple):
-    """*least*: what part of a trace are messages, in percent."""
+    """*least*: the share of the bytes that must be messages, in percent."""
 
     name: str
     least: int
@@ -318,20 +320,20 @@ _TANDEM = _Format("a tandem trace", 25)
 
 
 class _Read(NamedTuple):
-    """Bytes of messages, and others that are no filling."""
+    """The number of bytes in messages, and of others that are no filling."""
 
     sensible: int
     others: int
 
 
 def empty_history(found: Harts) -> str | None:
-    """That there is nothing but filling, in words; None: there is more. *found*: what was decoded."""
+    """Return a text if the trace contains nothing but filling, else None. *found*: the decoded histories."""
     total, _, idle, _ = found.accounting
     return f"is empty: {_count(total, 'byte')} of filling, and no message" if total == idle > 0 else None
 
 
 def why_unreadable(capture: Capture, found: Harts) -> str | None:
-    """Why imported bytes are no trace, in words; None: they may be one. *found*: what was decoded of them."""
+    """Return why imported bytes are no trace; None: they may be one. *found*: the decoded histories."""
     total, _, idle, _ = found.accounting
     instructions = sum(history.instructions for history in found.histories.values())
     if is_dense(instructions, total - idle):
@@ -341,12 +343,12 @@ def why_unreadable(capture: Capture, found: Harts) -> str | None:
 
 
 def is_dense(instructions: int, size: int) -> bool:
-    """Whether so many bytes have so many instructions that they are a trace, whatever else is in them."""
+    """Return whether there are enough instructions for so many bytes to be a trace, whatever else is in it."""
     return instructions * _DENSE >= size
 
 
 def _problem(captured: Captured, capture: Capture, instructions: int) -> str | None:
-    """The same of one buffer."""
+    """Return the same as `why_unreadable` for one buffer."""
     if isinstance(captured, CapturedRecords) or _is_of_other_parameters(captured):
         return None
     how = sinks.how_of(captured, capture.encoders)
@@ -366,7 +368,7 @@ def _problem(captured: Captured, capture: Capture, instructions: int) -> str | N
 
 
 def _is_of_other_parameters(captured: Captured) -> bool:
-    """Whether it is a tandem trace that can be read with others than was said: a warning tells."""
+    """Return whether it is a tandem trace with other parameters than given, about which there is a warning."""
     if not isinstance(captured, CapturedTandem):
         return False
     told = captured.in_force.parameters
@@ -374,7 +376,7 @@ def _is_of_other_parameters(captured: Captured) -> bool:
 
 
 def _share_of_messages(data: bytes, how: How, xlen: int, *, wrapped: bool) -> _Read:
-    """What the beginning of a trace is made of. A message that is cut off by its end does not count."""
+    """Count the messages at the beginning of a trace, without one that the trace's end cuts off."""
     itemizer, makes_sense = registry.itemizer(how, xlen, wrapped=wrapped), _judge(how)
     sensible = others = 0
     for item in _items(data, itemizer):
@@ -396,7 +398,7 @@ def _items(data: bytes, itemizer: format.Itemizer) -> Iterator[Any]:
 
 
 def _judge(how: How) -> Callable[[Any], bool]:
-    """What tells whether an item is a message that such an encoder sends."""
+    """Return a function that returns whether an item is a message that such an encoder sends."""
     wording = registry.wording(how)
     if isinstance(how, ETrace):
         return lambda item: (item.packet or item.data) is not None and not wording.is_odd(item)

@@ -1,4 +1,7 @@
-"""The trace formats by name. A format's module is loaded when a trace of the format is there."""
+"""What differs between trace formats: how the decoder's options are chosen, and how a trace is decoded.
+
+Decoding can be interrupted: what was decoded is kept, and requesting the result again continues there.
+"""
 
 from importlib import import_module
 from typing import Any
@@ -28,14 +31,14 @@ def _module(name: str) -> Any:
 
 
 def how_of(encoder: CapturedEncoder) -> How:
-    """Return how to read what *encoder* sends, whoever else sends into the same sink. Raises `Unsupported`."""
+    """Return the decoder's options for an encoder, whoever else feeds the same sink. Raises `Unsupported`."""
     module: EncoderFormat = _module(ENCODER_FORMATS.get(encoder.in_force.format, "ntrace"))
     how: How = module.how_of(encoder)
     return how
 
 
 def with_one_period(hows: list[How]) -> list[How]:
-    """Return *hows*, of encoders that feed one sink; without the sync period where they are not all the same."""
+    """Return the options without synchronization periods if these differ between encoders."""
     if all(how == hows[0] for how in hows):
         return hows
     return [_module(how.format).without_sync_period(how) for how in hows]
@@ -67,12 +70,12 @@ def has_sources(how: How) -> bool:
 
 
 def itemizer(how: How, xlen: int, *, wrapped: bool = False) -> Itemizer:
-    """Return what takes a trace apart into items."""
+    """Return an object that splits such a trace into items."""
     return format_of(how).itemizer(how, xlen, wrapped=wrapped)
 
 
 def wording(how: How) -> Wording:
-    """Return what puts the items of a trace into words."""
+    """Return an object that writes such items as text."""
     return format_of(how).wording(how)
 
 

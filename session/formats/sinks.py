@@ -1,4 +1,9 @@
-"""What the bytes of one sink hold: the histories of the harts whose encoders feed it."""
+"""The contents of sinks: the histories of the harts whose encoders feed them, and their messages by number.
+
+The meaning of a message or packet depends on those before it, and where a packet begins depends on the encapsulation.
+So one pass over the trace saves the state at intervals; a page of messages is then decoded from the saved state before
+it. `Messages` does so for N-Trace, `Packets` for E-Trace.
+"""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -16,14 +21,14 @@ from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import printable, warning
 
 Begun = dict[int, Decoding]
-"""What is being decoded of several sinks, by which it is, counted from 0."""
+"""Interrupted decoding, by the number of the sink, counted from 0."""
 
 
 @dataclass(frozen=True)
 class Harts:
-    """What ran, by hart, and what became of the sinks' bytes. *notes*: what the user must know; no hart is missing.
+    """The histories by hart, and what was lost of the sinks' bytes. *notes*: notes for the user; no hart is missing.
 
-    *sinks*: which of several sinks, counted from 0, a hart's history comes from; 0 for those that are not in it.
+    *sinks*: the number of the sink, counted from 0, from which a hart's history comes; 0 for harts that are not in it.
     """
 
     histories: dict[int, History]
@@ -32,7 +37,7 @@ class Harts:
     sinks: Mapping[int, int] = field(default_factory=dict)
 
     def number(self, wanted: int | None, likely: int | None = None) -> int:
-        """The hart that is shown: *wanted*, else *likely* if it is here, else the first. Raises `NoTrace`."""
+        """Return the hart to show: *wanted*, else *likely* if it is here, else the first. Raises `NoTrace`."""
         if wanted is None:
             return likely if likely is not None and likely in self.histories else min(self.histories)
         if wanted not in self.histories:
@@ -41,7 +46,7 @@ class Harts:
         return wanted
 
     def of_thread(self, hart: int | None, wanted: int | None) -> int:
-        """Whose past a thread of a debugger goes back in: that of the hart it is, if it was traced; else as `number`.
+        """Return the hart in whose past a debugger's thread goes back: its own, if it was traced; else as `number`.
 
         Raises `NoTrace`.
         """
@@ -49,7 +54,7 @@ class Harts:
 
 
 def feeding(sink: CapturedSink, encoders: tuple[CapturedEncoder, ...]) -> list[CapturedEncoder]:
-    """The encoders that feed *sink*. Raises `NoTrace` when none is known."""
+    """Return the encoders that feed *sink*. Raises `NoTrace` when none is known."""
     found = [encoder for encoder in encoders if encoder.in_force.name in sink.encoders]
     if not found:
         raise NoTrace(printable(f"no encoder is known that feeds {sink.in_force.name}"))
@@ -57,12 +62,12 @@ def feeding(sink: CapturedSink, encoders: tuple[CapturedEncoder, ...]) -> list[C
 
 
 def how_of(sink: Captured, encoders: tuple[CapturedEncoder, ...]) -> How:
-    """How to read what a sink holds. Raises as `feeding` and `options_of`."""
+    """Return the decoder's options for a sink. Raises as `feeding` and `options_of`."""
     return options_of(feeding(sink, encoders)) if isinstance(sink, CapturedSink) else sink.in_force
 
 
 def options_of(encoders: list[CapturedEncoder]) -> How:
-    """How to read what *encoders* send into one sink, whoever sent it. Raises `Unsupported`."""
+    """Return the decoder's options for *encoders* that share a sink. Raises `Unsupported`."""
     all_options = registry.with_one_period([registry.how_of(encoder) for encoder in encoders])
     for encoder, options in zip(encoders, all_options, strict=True):
         if options != all_options[0]:
@@ -81,12 +86,10 @@ def decode(
     begun: Begun | None = None,
     number: int = 0,
 ) -> Harts:
-    """The histories of all harts whose encoders feed *sink*; a hart of which nothing was found has an empty one.
+    """Return the histories of all harts whose encoders feed *sink*; a hart without trace has an empty one.
 
-    *begun*: what was interrupted before, of the same sinks and the same program; what is begun now goes there, under
-    the *number* of the sink.
-
-    Raises `Unsupported`, `NoTrace`, and what *progress* raises.
+    *begun*: interrupted decoding of the same sinks and the same program; this decoding is added under the *number* of
+    the sink. Raises `Unsupported`, `NoTrace`, and what *progress* raises.
     """
     if not isinstance(sink, CapturedSink):
         wrapped = isinstance(sink, CapturedTandem) and sink.wrapped
@@ -128,7 +131,7 @@ def decode_all(
     progress: Progress = silent,
     begun: Begun | None = None,
 ) -> Harts:
-    """As `decode`, of all *sinks*. Of a hart that is in several of them, what says most is shown."""
+    """Return the same for all *sinks*. For a hart that is in several of them, the longest history is returned."""
     histories: dict[int, History] = {}
     places: dict[int, int] = {}
     several: set[int] = set()
@@ -152,14 +155,14 @@ def decode_all(
 
 
 def sources(fed: list[CapturedEncoder], told: bool) -> list[tuple[int, int]]:
-    """(source, hart) of the encoders that feed a sink, before anything is decoded. *told*: messages say the source."""
+    """Return (source, hart) of the encoders that feed a sink, before decoding. *told*: messages contain the source."""
     return _sources(fed, told, {})
 
 
 def _sources(fed: list[CapturedEncoder], told: bool, found: dict[int, History]) -> list[tuple[int, int]]:
-    """(source, hart) of the encoders. *told*: messages say it.
+    """Return (source, hart) of the encoders. *told*: messages contain the source.
 
-    An encoder that is alone may send another source than its registers say; what a user says (no base) is meant.
+    A single encoder may send another source than its registers say; a user's option (no base) is taken literally.
     """
     if not told:
         return [(0, fed[0].hart)]
@@ -170,7 +173,7 @@ def _sources(fed: list[CapturedEncoder], told: bool, found: dict[int, History]) 
 
 
 def _source(encoder: CapturedEncoder) -> int:
-    """What it sends as its source: as much of trTeSrcID as fits, unless it is known better."""
+    """Return the source that an encoder sends: as much of trTeSrcID as fits, unless it is known better."""
     known = encoder.unregistered.etrace.get("src_id")
     if isinstance(known, int):
         return known

@@ -1,8 +1,7 @@
-"""A trace that is decoded while its bytes arrive, in bounded memory: what a probe delivers from a chip's pins.
+"""Decodes a trace while its bytes arrive, in bounded memory: the output of a probe at a chip's pins.
 
 `Following` decodes, `Kept` writes the bytes at once to a file beside the capture that they become in the end, and
-`Reader` reads the stream in a thread while what came before is decoded: a probe that is not read from in time loses
-bytes.
+`Reader` reads the stream in a thread while earlier bytes are decoded: a probe that is not read in time loses bytes.
 """
 
 import mmap
@@ -30,13 +29,13 @@ from rvtrace_gdb.transport.stream import Stream as Stream
 from rvtrace_gdb.transport.stream import open_stream as open_stream
 
 _PIECE = 1 << 14
-"""Bytes decoded before what they say is given away: bounds memory, and how long the first line has to wait."""
+"""Bytes decoded before their rows are returned: limits memory, and the delay of the first line."""
 
 
 class Source(NamedTuple):
-    """Who may speak in a stream. *harts*: by source; None: whoever does, numbered so. *alone*: nobody else can.
+    """The sources of a stream. *harts*: by source; None: any source, numbered alike. *alone*: there is only one.
 
-    *bytes_tell*: messages say whose they are.
+    *bytes_tell*: messages contain their source.
     """
 
     how: How
@@ -45,7 +44,7 @@ class Source(NamedTuple):
 
 
 def source_of(capture: Capture) -> Source:
-    """Who feeds the first sink of *capture*, and how what they send is read. Raises Unsupported, NoTrace."""
+    """Return the encoders that feed the first sink of *capture*, and how to decode it. Raises Unsupported, NoTrace."""
     fed = sinks.feeding(capture.sinks[0], capture.encoders)
     how = sinks.options_of(fed)
     told = registry.has_sources(how)
@@ -54,7 +53,7 @@ def source_of(capture: Capture) -> Source:
 
 @dataclass
 class Counts:
-    """So far. *losses*: gaps and bytes that could not be used, of which there is an event."""
+    """The counts so far. *losses*: gaps and bytes that could not be decoded, for which there is an event."""
 
     bytes: int = 0
     instructions: int = 0
@@ -63,7 +62,7 @@ class Counts:
     problem: str | None = None
     """The first contradiction of trace and program."""
     strangers: dict[int, int] = field(default_factory=dict)
-    """Instructions of those who are not known, by source."""
+    """Instructions of unknown sources, by source."""
 
 
 class Arrived(NamedTuple):
@@ -74,9 +73,10 @@ class Arrived(NamedTuple):
 
 
 class Following:
-    """`feed` it with what arrives, and `finish` it. *program*: what runs. *wrapped*: the stream starts in a message.
+    """A decoder to `feed` what arrives, and to `finish`. *program*: what runs. *wrapped*: the stream starts inside a
+    message.
 
-    No bytes make it fail.
+    No bytes make it raise.
     """
 
     def __init__(self, source: Source, program: Program, *, wrapped: bool = False, stop_at_error: bool = False) -> None:
@@ -89,11 +89,11 @@ class Following:
 
     @property
     def started(self) -> list[int]:
-        """The sources for which there was a place where decoding could start."""
+        """The sources for which decoding could start."""
         return sorted(source for source, builder in self._builders.items() if builder.started)
 
     def feed(self, data: bytes) -> Iterator[Arrived]:
-        """What the next bytes say, in order of the harts for each piece of them."""
+        """Yield what the next bytes contain, in order of the harts for each piece of them."""
         for at in range(0, len(data), _PIECE):
             part = data[at : at + _PIECE]
             self._decoder.feed(part)
@@ -101,7 +101,7 @@ class Following:
             yield from self._taken(last=False)
 
     def finish(self) -> Iterator[Arrived]:
-        """The end: what is left is decoded as far as it is determined."""
+        """Yield what the remaining bytes contain, as far as it is determined."""
         self._decoder.finish()
         yield from self._taken(last=True)
 
@@ -109,7 +109,7 @@ class Following:
         return self._builders.setdefault(source, ArrivingBuilder())
 
     def _taken(self, *, last: bool) -> Iterator[Arrived]:
-        """Of who was never understood there is nothing to say: noise has any source."""
+        """Yield new rows. Sources for which decoding never started are ignored: noise contains any source."""
         for source, builder in sorted(self._builders.items()):
             hart = source if self._source.harts is None else self._source.harts.get(source)
             for event in builder.fresh():
@@ -131,12 +131,12 @@ class Following:
 
 
 def problem(counts: Counts) -> str | None:
-    """A line when trace and program contradict each other."""
+    """Return a line if trace and program contradict each other."""
     return None if counts.problem is None else warning(f"{printable(counts.problem)}: is this the program that ran?")
 
 
 def strangers(counts: Counts) -> str | None:
-    """A line when others than the known encoders speak."""
+    """Return a line if there are other sources than the known encoders."""
     if not counts.strangers:
         return None
     who = ", ".join(map(str, sorted(counts.strangers)))
@@ -144,9 +144,9 @@ def strangers(counts: Counts) -> str | None:
 
 
 class Kept:
-    """The file that bytes go to until `save`; *path*: of the capture. Raises CaptureError.
+    """The file to which bytes go until `save`; *path*: that of the capture. Raises CaptureError.
 
-    It is called as the capture, with ".part" behind: who kills us finds the bytes there.
+    Its name is the capture's with ".part" appended: the bytes are there if the process is killed.
     """
 
     def __init__(self, path: str) -> None:
@@ -158,7 +158,7 @@ class Kept:
         self.file = self._made(path)
 
     def _made(self, path: str) -> BinaryIO:
-        if os.path.exists(path) and not os.path.isfile(path):  # a device
+        if os.path.exists(path) and not os.path.isfile(path):  # it is a device
             return cast(BinaryIO, tempfile.TemporaryFile(buffering=0))
         try:
             return cast(BinaryIO, open(f"{path}.part", "x+b", buffering=0, opener=opener_beside(path)))
@@ -169,9 +169,9 @@ class Kept:
             raise CaptureError(path, f"cannot be written: {error.strerror}") from None
 
     def save(self, size: int, capture_of: Callable[[bytes], Capture], progress: Progress = silent) -> None:
-        """Write the capture of the first *size* bytes, at least one, which *capture_of* makes.
+        """Write the capture of the first *size* bytes, at least one, which *capture_of* creates.
 
-        Raises CaptureError, which says where they still are.
+        Raises CaptureError, which says where the bytes still are.
         """
         try:
             with mmap.mmap(self.file.fileno(), size, access=mmap.ACCESS_READ) as mapped:
@@ -183,20 +183,20 @@ class Kept:
 
     @property
     def _named(self) -> bool:
-        """Whether the file that bytes go to can be found by anybody."""
+        """Return whether the file of the bytes has a name."""
         return isinstance(self.file.name, str)
 
     def remove(self) -> None:
-        """The bytes are kept elsewhere, or there are none."""
+        """Remove the file: the bytes are saved elsewhere, or there are none."""
         if self._named and os.path.exists(self.file.name):
             os.unlink(self.file.name)
 
     def close(self) -> None:
-        """The bytes stay where they are."""
+        """Close the file, and leave the bytes in it."""
         self.file.close()
 
 
-_READ_PIECE = 1 << 16  # bytes given away at once
+_READ_PIECE = 1 << 16  # bytes returned at once
 WAITING = 1 << 26
 """Bytes in memory that may wait."""
 
@@ -214,10 +214,10 @@ class NotKept(RvtraceError):
 
 
 class Spool:
-    """Bytes on their way from the reader to the decoder, in order.
+    """A queue of bytes from the reader to the decoder.
 
-    With a *file* they go there, all of them, and wait on disk; without one, or when it takes no more, so many wait in
-    memory, and the reader with them.
+    With a *file* all of them are written to it, and wait on disk; without one, or when it takes no more, a limited
+    number waits in memory, and then the reader waits.
     """
 
     def __init__(self, file: BinaryIO | None = None, *, limit: int = WAITING) -> None:
@@ -227,15 +227,15 @@ class Spool:
         self._ended = False
         self._changed = threading.Condition()
         self.kept = 0
-        """How many of them are in the file."""
+        """The number of bytes in the file."""
         self.failure: NotKept | None = None
-        """Why the others are not."""
+        """Why the other bytes are not in the file."""
         self.held_up = False
-        """Whether the reader had to wait: who sends had to, then."""
+        """Whether the reader had to wait, and with it the sender."""
 
     @property
     def waiting(self) -> int:
-        """Bytes that were not taken yet."""
+        """The number of bytes that were not taken yet."""
         return self._written - self._taken
 
     @property
@@ -244,11 +244,11 @@ class Spool:
 
     @property
     def written(self) -> int:
-        """Bytes so far."""
+        """The number of bytes so far."""
         return self._written
 
     def put(self, data: bytes) -> None:
-        """More of them."""
+        """Add bytes."""
         with self._changed:
             if self._file is not None and self.failure is None:
                 data = self._keep(data, self._file)
@@ -261,7 +261,7 @@ class Spool:
             self._changed.notify_all()
 
     def _keep(self, data: bytes, file: BinaryIO) -> bytes:
-        """What the file does not take."""
+        """Write bytes to the file; return those that it does not take."""
         view = memoryview(data)
         while view:
             try:
@@ -275,7 +275,7 @@ class Spool:
         return bytes(view)
 
     def get(self, wait: float) -> bytes | None:
-        """The next ones; b"" if none came within *wait* seconds, None at the end."""
+        """Return the next bytes; b"" if none came within *wait* seconds, None at the end."""
         with self._changed:
             if not self.waiting and not self._ended:
                 self._changed.wait(wait)
@@ -296,7 +296,7 @@ class Spool:
         return b"".join(pieces)
 
     def end(self) -> None:
-        """No more of them."""
+        """Mark the end of the bytes."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -307,17 +307,17 @@ class Reader:
 
     def __init__(self, stream: Stream, spool: Spool) -> None:
         self.failure: RvtraceError | None = None
-        """Why it ended, if that was not its end."""
+        """Why it ended, if the stream did not end."""
         self._stream, self._spool = stream, spool
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._read, name="stream", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Read no more than what is there. The spool ends soon."""
+        """Read only what has arrived. The spool ends soon."""
         self._stopping.set()
 
     def join(self) -> None:
@@ -343,7 +343,7 @@ class Reader:
             self._spool.end()
 
     def _read_what_is_there(self) -> None:
-        """It has come, too. Of who sends faster than we read, not for ever; but once, however late it is."""
+        """Read what has arrived: once in any case, but not for ever if the sender is faster."""
         end = time.monotonic() + _DRAINING
         while data := self._stream.read(0):
             self._spool.put(data)

@@ -1,11 +1,11 @@
-"""Tandem traces group by group, for `trace dump`, and whether the trace was made with the parameters that were given.
+"""Tandem traces group by group, for `trace dump`, and checks of the parameters that were given for a trace.
 
-Bytes that are no group have the number of the group after them. A group is one line: what each of its elements
-tells is a column, in the order of the trace:
+Bytes that are no group have the number of the group after them. A group is one line with a column for each of its
+elements, in the order of the trace:
 
     Group prv=3 pc=0x80000004 instr=0x00000073 mstatus=0x1800 mepc=0x80000138 mcause=0xb # exception 11 (...)
 
-Names are those of the registers; values hold no blanks. `decode.tandem.wording` has the long form, a line for each
+Names are those of the registers; values contain no blanks. `decode.tandem.wording` has the long form, a line for each
 element.
 """
 
@@ -50,13 +50,13 @@ from rvtrace_gdb.support import text as support_text
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 MOST_RAW = 96
-"""Bytes that are shown of what is no group, and of a group."""
+"""The number of bytes that are shown of a group, or of bytes that are none."""
 
 
 class Item(NamedTuple):
     """Consecutive bytes of a trace: a group, or bytes that are none (*group* None; *why* there is none).
 
-    *number*: of the group, counted from 1. *raw*: its bytes, of those that are none at most the first `MOST_RAW`.
+    *number*: of the group, counted from 1. *raw*: its bytes; of bytes that are no group at most the first `MOST_RAW`.
     *problems*: rules that it breaks.
     """
 
@@ -74,17 +74,17 @@ class Item(NamedTuple):
 
     @property
     def is_idle(self) -> bool:
-        """There is no filling."""
+        """False: there is no filling."""
         return False
 
 
 class Itemizer:
-    """Takes a trace apart, fed in pieces, in bounded memory. *wrapped*: it may begin inside a group."""
+    """Splits a trace that is fed in pieces into items, in bounded memory. *wrapped*: it may begin inside a group."""
 
     def __init__(self, parameters: Parameters, *, wrapped: bool = False) -> None:
         self._trace = Trace(parameters, wrapped=wrapped)
         self._head = b""  # the first bytes that are in no item yet
-        self._base = self._before = 0  # bytes and groups that the trace has let go of
+        self._base = self._before = 0  # bytes and groups that the trace has dropped
 
     def feed(self, data: bytes) -> Iterator[Item]:
         self._trace.feed(data)
@@ -95,7 +95,7 @@ class Itemizer:
         return self._fresh()
 
     def _fresh(self) -> Iterator[Item]:
-        """What was found since."""
+        """Yield the items that were found since the last call."""
         trace = self._trace
         found = [self._placed(item) for item in _items_of_part(trace, 0, len(trace), trace.losses, self._head)]
         self._before += len(trace)
@@ -105,14 +105,14 @@ class Itemizer:
         return iter(found)
 
     def _placed(self, item: Item) -> Item:
-        """As it is in the whole trace."""
+        """Return *item* with the number and offset that it has in the whole trace."""
         offset, group = self._base + item.offset, item.group
         placed = None if group is None else group._replace(offset=offset)
         return item._replace(offset=offset, number=self._before + item.number, group=placed)
 
 
 def _items_of_part(trace: Trace, first: int, last: int, losses: list[Hole], head: bytes = b"") -> Iterator[Item]:
-    """The groups *first* to *last* - 1, and losses among and behind them. *head*: see `_bytes`."""
+    """Yield the groups *first* to *last* - 1, and losses among and after them. *head*: see `_bytes`."""
     for loss in losses:
         yield from (_item(trace, number) for number in range(first, loss.group))
         first = max(first, loss.group)
@@ -128,7 +128,7 @@ def _item(trace: Trace, number: int) -> Item:
 
 
 def _bytes(trace: Trace, begin: int, size: int, head: bytes) -> bytes:
-    """Up to so many bytes of a trace; *head*: the first ones where they were let go of."""
+    """Return up to so many bytes of a trace; *head*: its first bytes, if the trace has dropped them."""
     if begin >= 0:
         return bytes(trace.data[begin : begin + size])
     known = head[:-begin]
@@ -143,19 +143,19 @@ class Groups:
         self._trace = Trace.of(data, how.parameters, progress, wrapped=wrapped)
 
     def __len__(self) -> int:
-        """The last number."""
+        """Return the last number."""
         losses = self._trace.losses
         return max(len(self._trace), losses[-1].group + 1 if losses else 0)
 
     def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
-        """(number, item) for the numbers *begin* to *end* - 1."""
+        """Yield (number, item) for the numbers *begin* to *end* - 1."""
         losses = self._trace.losses
         wanted = losses[bisect_left(losses, begin - 1, key=_group) : bisect_left(losses, end - 1, key=_group)]
         last = min(end - 1, len(self._trace))
         return ((item.number, item) for item in _items_of_part(self._trace, begin - 1, last, wanted))
 
     def number_at(self, offset: int) -> int:
-        """The number of what byte *offset* is part of; one more than there are when it is behind the end."""
+        """Return the number of the item that contains byte *offset*; after the end, the last number plus one."""
         if offset >= len(self.data):
             return len(self) + 1
         losses = self._trace.losses
@@ -177,13 +177,13 @@ _STATES: Mapping[int, str] = {
 
 
 class Wording:
-    """The lines of a trace with these parameters."""
+    """Writes the groups of a trace with these parameters as text."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
 
     def text(self, item: Item, *, raw: bool = False) -> str:
-        """The line for *item*, without its offset. *raw*: with the bytes."""
+        """Return the line for *item*, without its offset. *raw*: with the bytes."""
         group = item.group
         columns = _columns(group) if group is not None else iter([("BYTES", str(item.size))])
         shown: dict[str, str] = {}
@@ -198,7 +198,7 @@ class Wording:
         return f"{line} # {meaning}" if meaning else line
 
     def is_odd(self, item: Item) -> bool:
-        """Whether it is nothing that an encoder sends."""
+        """Return whether it is something that no encoder sends."""
         return item.group is None or any(not problem.is_warning for problem in item.problems)
 
 
@@ -241,7 +241,7 @@ def _transaction(element: MemoryRequest | MemoryResponse) -> tuple[str, str]:
 
 
 def _register(regno: int) -> str:
-    """As gdb calls it."""
+    """Return gdb's name of a register."""
     return register_name(regno).partition(" (")[0].replace(" ", "-")
 
 
@@ -261,7 +261,7 @@ def _meaning(item: Item, xlen: int) -> Iterator[str]:
 
 
 def _trap(group: Group, xlen: int) -> Iterator[str]:
-    """A cause that is told with a privilege mode is that of a trap; alone it was written by an instruction."""
+    """Describe a trap: a cause with a privilege mode belongs to one; alone it was written by an instruction."""
     if group.state(State.PRIVILEGE_MODE) is None:
         return
     registers = group.registers
@@ -272,16 +272,16 @@ def _trap(group: Group, xlen: int) -> Iterator[str]:
 
 
 def parameter_warning(captured: CapturedTandem, *, by_elf: bool) -> list[str]:
-    """A line when it was not, or none. *by_elf*: see `advice`."""
+    """Return a line if the parameters are wrong. *by_elf*: see `advice`."""
     told, name = captured.in_force.parameters, captured.in_force.name
     text = advice(captured.data, told, wrapped=captured.wrapped, by_elf=by_elf)
     return [support_text.warning(f"{name}: {text}")] if text else []
 
 
 def advice(data: bytes, told: Parameters, *, wrapped: bool = False, by_elf: bool = False) -> str:
-    """What is wrong with the parameters, and the options that say others; "" if nothing is.
+    """Return what is wrong with the parameters, and the options for others; "" if they are right.
 
-    *by_elf*: XLEN is that of the program, whatever the options say.
+    *by_elf*: XLEN is the program's, whatever the options say.
     """
     text = plausibility.advice(data, told, wrapped=wrapped)
     other = plausibility.looks_like(data, told, wrapped=wrapped) if text else None

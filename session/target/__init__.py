@@ -1,1 +1,1 @@
-"""The ways to a target: OpenOCD, a USB adapter, or gdb; to its memory and to the CSRs of its harts."""
+"""Access to a target, its memory and the CSRs of its harts: through OpenOCD, a USB adapter, or gdb."""

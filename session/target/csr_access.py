@@ -1,20 +1,20 @@
-"""The ways to a hart's CSRs that a session has: which one a request names, and how it is opened.
+"""Access to a hart's CSRs: the access that a request names is opened here.
 
-A request's parameter *access* says the way; in gdb `gdbext/csrs.py` makes it:
+A request's parameter *access* says how the CSRs are accessed; gdb's is built by `gdbext/csr_access.py`:
 
     {"way": "openocd", "host": "127.0.0.1", "port": 6666}    OpenOCD's Tcl server
     {"way": "monitor"}                                       the same scripts through gdb's `monitor`
-    {"way": "packets", "openocd": false}                     p and P packets, by number; OpenOCD is the stub, or not
+    {"way": "packets", "openocd": false}                     p and P packets, by number; whether OpenOCD is the stub
     {"way": "named"}                                         gdb's registers, by name
     {"way": "usb"}                                           the adapter of the target description's table [usb]
     {"way": "auto"}                                          gdb has no target: "usb" if there is such a table
 
-and besides *version* ("1.0", "0.1.4", or null: any), whose CSRs OpenOCD is to expose, and *connection*, the number
-of gdb's connection, null where it has none or where it does not matter: what was found out of a target is no good
-for another. `resolved` comes before `open_access`: it knows the description.
+It also has *version* ("1.0", "0.1.4", or null: any), whose CSRs OpenOCD must expose, and *connection*, the number of
+gdb's connection, null if it has none or if it does not matter: facts about one target do not apply to another.
+`resolved` is called before `open_access`: it reads the description.
 
-OpenOCD is reached through its Tcl server, or through gdb's `monitor`, which leads to the same interpreter. With the
-USB adapter that the description names, neither gdb nor OpenOCD needs a connection. The ways through gdb are in
+OpenOCD is accessed through its Tcl server, or through gdb's `monitor`, which leads to the same interpreter. With the
+USB adapter of the description, neither gdb nor OpenOCD needs a connection. The kinds of access through gdb are in
 `session.target.gdb_csrs`.
 """
 
@@ -41,9 +41,10 @@ _MARK, _END = "<<rvtrace", "rvtrace>>"
 
 
 class OpenOcdAccess:
-    """A `CsrAccess`. *evaluate*: what a script returns in OpenOCD; *hart*: the number of its target there, if given.
+    """A `CsrAccess`. *evaluate*: returns the result of a script in OpenOCD; *hart*: the number of its target there, if
+    given.
 
-    Raises besides CsrsNotExposed and HartUnreachable, when it is used first.
+    Also raises CsrsNotExposed and HartUnreachable at the first access.
     """
 
     def __init__(self, evaluate: Callable[[str], str], where: str, hart: int | None, version: str | None) -> None:
@@ -81,7 +82,7 @@ class OpenOcdAccess:
         return self._opened
 
     def _target(self) -> str | None:
-        """OpenOCD's name of the hart."""
+        """Return OpenOCD's name of the hart."""
         targets = self._evaluate("target names").split()
         if self._hart is None or len(targets) <= 1:
             return targets[0] if len(targets) == 1 else None
@@ -90,20 +91,20 @@ class OpenOcdAccess:
         return targets[self._hart]
 
     def _width(self, target: str | None) -> int:
-        """misa is 0 where it is not implemented; then the width of pc says it."""
+        """Return XLEN. misa is 0 if it is not implemented; then the width of pc is used."""
         prefix = "" if target is None else f"{target} "
         text = self._evaluate(f"lindex [{prefix}get_reg pc] 1")
         return 32 if len(text.strip()) <= len("0x00000000") else 64
 
 
 class Monitored:
-    """Scripts through gdb's `monitor`: *monitor* gives what a command prints, the log with it."""
+    """Runs scripts through gdb's `monitor`: *monitor* returns the output of a command, including the log."""
 
     def __init__(self, monitor: Callable[[str], str]) -> None:
         self._monitor = monitor
 
     def __call__(self, script: str) -> str:
-        """Raises OpenOcdRefused."""
+        """Return a script's result. Raises OpenOcdRefused."""
         said = self._monitor(
             f"set _rvtrace_code [catch {{{script}}} _rvtrace]; "
             f'return -level 0 "{_MARK} $_rvtrace_code ${{_rvtrace}}{_END}"'
@@ -123,7 +124,7 @@ def _exposing(number: object) -> str:
 def resolved(
     way: Mapping[str, Any] | None, context: Context, environ: Mapping[str, str] = os.environ
 ) -> Mapping[str, Any] | None:
-    """*way* as `session.target.csr_access` has it, with the adapter where it leads over one. None: there is none.
+    """Return *way* with the adapter of the description, if it uses one. None: there is no access.
 
     Raises NoUsbTable, and DescriptionError of a description that cannot be read.
     """
@@ -132,7 +133,7 @@ def resolved(
     try:
         description = context.description(environ)
     except DescriptionError as error:
-        if way["way"] == "auto" and not error.file:  # there is none
+        if way["way"] == "auto" and not error.file:  # no such hart
             return None
         raise
     if description.usb is None:
@@ -143,9 +144,9 @@ def resolved(
 
 
 class UsbAccess:
-    """A `CsrAccess` to hart number *hart*. It is connected when first used, and anew after the cable was pulled.
+    """A `CsrAccess` to hart number *hart*. It connects at the first access, and again after the cable was pulled.
 
-    Raises besides HartUnreachable and UsbError leaves.
+    Also raises HartUnreachable and UsbError leaves.
     """
 
     def __init__(self, usb: Usb, hart: int) -> None:
@@ -162,12 +163,12 @@ class UsbAccess:
         return self._csrs().run(accesses, progress)
 
     def harts(self) -> list[int]:
-        """All of them. Raises as `run`."""
-        self.link.state(0)  # which connects
+        """Return all harts. Raises as `run`."""
+        self.link.state(0)  # connects
         return list(range(len(self.link.targets)))
 
     def let_go(self) -> None:
-        """Others may use the adapter until this is used again."""
+        """Let other programs use the adapter until this is used again."""
         self.link.close()
 
     def _csrs(self) -> CsrAccess:
@@ -184,10 +185,10 @@ _NOWHERE = (
 
 
 def open_access(way: Way | None, session: Session, hart: int | None) -> CsrAccess:
-    """The CSRs of a hart, None: of the one gdb's selected thread is. *way*: the request's *access*.
+    """Return the access to a hart's CSRs, None: the hart of gdb's selected thread. *way*: the request's *access*.
 
-    Nothing is reached yet. Raises NoWay, BadRequest; what is opened, when it is used: HartRuns, NoWay,
-    HartUnreachable, CannotAsk and the transport's errors.
+    Nothing is connected yet. Raises NoWay, BadRequest; accesses raise HartRuns, NoWay, HartUnreachable, CannotAsk and
+    the transport's errors.
     """
     if way is None or way.get("way") == "auto":
         raise NoWay(_NOWHERE)

@@ -1,11 +1,10 @@
 """CSRs through gdb: its registers by name, or packets of its remote protocol by number.
 
-Packets reach also those CSRs that the stub does not name to gdb. A stub numbers its CSRs one after the other (QEMU
-from 66 on, or 98 where there are vector registers, OpenOCD from 65); the description of its target says where they
-begin, whichever of them it has. `P` may be answered OK and do nothing. Source: GDB manual, "Packets" (p, P),
-"RISC-V Features".
+Packets also access CSRs that the stub does not name to gdb. A stub numbers its CSRs consecutively (QEMU from 66 on, or
+98 with vector registers, OpenOCD from 65); its target description shows where they begin, whichever of them it has. `P`
+may be answered OK and have no effect. Source: GDB manual, "Packets" (p, P), "RISC-V Features".
 
-The module has the names of CSRs by number, too, and what OpenOCD's configuration says to expose them.
+The module also has the names of CSRs by number, and the configuration with which OpenOCD exposes them.
 """
 
 from collections.abc import Sequence
@@ -25,50 +24,49 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 NAMES = {csr.number: csr.name for version in VERSIONS.values() for csr in version.csrs}
 _OTHERS = {0x301: "misa", 0x30C: "mstateen0", 0x31C: "mstateen0h"}
-"""What is read besides: debuggers know these by name anyhow."""
+"""Other registers that are read: debuggers always know these by name."""
 _DEFAULT = "1.0"
 
 
 def names(number: int) -> Sequence[str]:
-    """The names a CSR may have for a debugger; none where we do not know the CSR."""
+    """Return the names that a CSR may have in a debugger; none for an unknown CSR."""
     name = NAMES.get(number) or _OTHERS.get(number)
     return [name] if name else []
 
 
 def spellings(number: int) -> list[str]:
-    """As `names`, and as OpenOCD spells them for gdb."""
+    """Return the names, and OpenOCD's spellings of them for gdb."""
     return [*names(number), *(f"csr_{name}" for name in names(number)), f"csr{number}"]
 
 
 def numbers(version: str | None) -> list[int]:
-    """The CSRs of a version, None: of all."""
+    """Return the CSRs of a version, None: of all."""
     chosen = VERSIONS.values() if version is None else (VERSIONS[version],)
     return sorted({csr.number for one in chosen for csr in one.csrs})
 
 
 def expose_csrs(version: str | None) -> str:
-    """The line of OpenOCD's configuration, with decimal numbers, as it wants them."""
+    """Return the line of OpenOCD's configuration, with decimal numbers, which it requires."""
     known = numbers(version or _DEFAULT)
     return "riscv expose_csrs " + ",".join(f"{number}={NAMES[number]}" for number in known)
 
 
 NOWHERE = ("utvt", "uintstatus")
-"""Registers of an extension that was given up: OpenOCD has them for every hart, and no hart does."""
+"""Registers of an abandoned extension: OpenOCD has them for every hart, and no hart does."""
 
 
 class Gdb:
-    """gdb as one that does what it is asked, for the thread that is *hart* (None: the selected one).
+    """gdb, which executes requests for the thread of *hart* (None: the selected one).
 
-    *connection*: the number of gdb's connection it is about, None: of any.
-
-    Where gdb waits for the proxy instead (an IDE that goes back asks nobody first), `asking` is the way to the stub.
+    *connection*: the number of gdb's connection that is meant, None: any. If gdb waits for the proxy (an IDE goes back
+    without rvtrace's commands), `asking` is the connection to the stub.
     """
 
     def __init__(self, session: Session, hart: int | None, connection: int | None = None) -> None:
         self._session, self.hart, self._connection = session, hart, connection
 
     def registers(self, accesses: list[list[Any]]) -> tuple[int, list[Answer]]:
-        """XLEN, and the values of registers by name. Raises as `_do`."""
+        """Return XLEN, and the values of registers by name. Raises as `_do`."""
         found = self._do("registers", accesses=accesses)
         if isinstance(found, dict):
             xlen, answers = found.get("xlen"), found.get("answers")
@@ -77,21 +75,21 @@ class Gdb:
         raise _no_answer("registers", found)
 
     def packets(self, packets: Sequence[str], *, stop: bool) -> list[str]:
-        """The replies to packets; *stop*: up to the first that refuses. Raises as `_do`."""
+        """Return the replies to packets; *stop*: up to the first error. Raises as `_do`."""
         found = self._do("packets", packets=packets, stop=stop)
         if isinstance(found, list) and all(isinstance(one, str) for one in found) and (found or stop):
             return found
         raise _no_answer("packets", found)
 
     def monitor(self, command: str) -> str:
-        """What a command prints. Raises as `_do`."""
+        """Return the output of a command. Raises as `_do`."""
         found = self._do("monitor", command=command)
         if isinstance(found, str):
             return found
         raise _no_answer("monitor", found)
 
     def _do(self, what: str, **params: Any) -> Any:
-        """Raises HartRuns, NoWay, CannotAsk, Cancelled; BadRequest for what is no answer to that."""
+        """Let gdb execute a request. Raises HartRuns, NoWay, CannotAsk, Cancelled; BadRequest for an invalid answer."""
         if self._session.ask is None:
             raise CannotAsk
         try:
@@ -108,7 +106,7 @@ class Gdb:
 
     @property
     def asking(self) -> Asking | None:
-        """The proxy's conversation, if this is its thread. Raises HartRuns if its target runs."""
+        """The proxy's connection, if this is its thread. Raises HartRuns if its target runs."""
         debugger = self._session.debugger
         asking = debugger.asking if isinstance(debugger, Debugger) else None
         if asking is not None and not asking.live():
@@ -117,9 +115,9 @@ class Gdb:
 
 
 class NamedAccess:
-    """A `CsrAccess`. *instead*: what is used where gdb cannot be asked. *openocd*: it is OpenOCD that is behind gdb.
+    """A `CsrAccess`. *instead*: used when gdb cannot be asked. *openocd*: OpenOCD is gdb's stub.
 
-    Raises besides ErrorsHidden.
+    Also raises ErrorsHidden.
     """
 
     name = "gdb's registers"
@@ -149,7 +147,7 @@ class NamedAccess:
         return answers
 
     def _check_honest(self) -> None:
-        """Reads what cannot be there: it must be refused."""
+        """Read a register that cannot exist: this must fail."""
         if not any(isinstance(answer, str) for name in NOWHERE for answer in self._do([[[name], None]])):
             raise ErrorsHidden
         self._unchecked = False
@@ -166,16 +164,16 @@ def _names(register: int | str) -> list[str]:
 # CSRs that stubs name, and their numbers; more than one, because none of them is always there.
 _KNOWN = {"mstatus": 0x300, "misa": 0x301, "mtvec": 0x305, "mepc": 0x341, "mcause": 0x342, "mhartid": 0xF14}
 _SELECTS = (0x150, 0x250, 0x350)
-"""siselect, vsiselect, miselect: writing them does nothing but choose, so that it need not wait for what is before."""
+"""siselect, vsiselect, miselect: writing them only selects, so that it need not wait for earlier accesses."""
 _ABSENT = "the stub has no such register"
 _PIECE = 0xF00  # bytes of a description: less than the smallest PacketSize of OpenOCD and QEMU
 _AT_ONCE = 128  # accesses in one packet of ours
 
 
 class Numbers(NamedTuple):
-    """*base*: that of CSR 0; *sizes*: of registers by number, in bytes; *by_name*: those the stub names.
+    """*base*: the number of CSR 0; *sizes*: of registers by number, in bytes; *by_name*: registers that the stub names.
 
-    *base* is None for OpenOCD, which closes the connection when it is asked for a register it does not name.
+    *base* is None for OpenOCD, which closes the connection when it is asked for a register that it does not name.
     """
 
     base: int | None
@@ -184,7 +182,7 @@ class Numbers(NamedTuple):
     sizes: dict[int, int]
 
     def of(self, register: Register) -> int | None:
-        """A register's number in the protocol."""
+        """Return a register's number in the protocol."""
         if isinstance(register, str):
             return self.by_name.get(register)
         named = next((self.by_name[name] for name in spellings(register) if name in self.by_name), None)
@@ -195,7 +193,7 @@ class Numbers(NamedTuple):
 
 
 class PacketAccess:
-    """A `CsrAccess`. *openocd*: it is OpenOCD that is behind gdb. Raises besides NoNumbers, ErrorsHidden."""
+    """A `CsrAccess`. *openocd*: OpenOCD is gdb's stub. Also raises NoNumbers, ErrorsHidden."""
 
     name = "gdb's register packets"
 
@@ -234,7 +232,7 @@ class PacketAccess:
         return answers
 
     def _exchange(self, accesses: Sequence[Access], packets: Sequence[str]) -> list[str]:
-        """The replies up to and with the first that refuses."""
+        """Return the replies up to the first error."""
         if self._gdb.asking is None and not self._gdb.through_proxy:
             return self._gdb.packets(packets, stop=True)
         parts = [BARRIER * _waits(access) + packet for access, packet in zip(accesses, packets, strict=True)]
@@ -245,7 +243,7 @@ class PacketAccess:
         return replies(reply)
 
     def _send(self, packet: str) -> str:
-        """The reply to one packet, as gdb or the proxy gets it."""
+        """Return the reply to one packet, from gdb or from the proxy."""
         asking = self._gdb.asking
         if asking is None:
             return self._gdb.packets([packet], stop=False)[0]
@@ -264,13 +262,13 @@ class PacketAccess:
         return self._numbers
 
     def _check_honest(self, numbers: Numbers) -> None:
-        """Reads what cannot be there: it must be refused."""
+        """Read a register that cannot exist: this must fail."""
         absent = [numbers.by_name[name] for name in NOWHERE if name in numbers.by_name]
         if absent and not any(refuses(self._send(f"p{number:x}")) for number in absent):
             raise ErrorsHidden
 
     def _document(self, annex: bytes) -> bytes:
-        """A document of the stub."""
+        """Return a document of the stub."""
         parts: list[bytes] = []
         at = 0
         while True:
@@ -285,7 +283,7 @@ class PacketAccess:
 
 
 def _numbers(description: Description) -> Numbers:
-    """Raises NoNumbers where no CSR is named, or they do not follow one another."""
+    """Return the numbers of CSRs. Raises NoNumbers if no CSR is named, or they are not consecutive."""
     by_name = {name: register.number for name, register in description.by_name.items()}
     bases = {by_name[name] - number for name, number in _KNOWN.items() if name in by_name}
     if len(bases) != 1:
@@ -295,7 +293,7 @@ def _numbers(description: Description) -> Numbers:
 
 
 def _waits(access: Access) -> bool:
-    """Whether it must not be done unless all that is before it was."""
+    """Return whether the access must be done only if all earlier ones succeeded."""
     register, value = access
     return value is not None and register not in _SELECTS
 

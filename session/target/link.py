@@ -1,7 +1,6 @@
-"""The way to the target that a session uses, OpenOCD or USB, and which of its harts is meant.
+"""The link to the target that a session uses, OpenOCD or USB, and the selection of its harts.
 
-`csrs_of` gives access to those CSRs of a hart that every debugger knows, through what the trace components are
-reached through.
+`csrs_of` accesses those CSRs of a hart that every debugger knows, through the link to the trace components.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 
 class Tcl(Protocol):
-    """What is needed of a link: `transport.openocd.target.OpenOcd` has it."""
+    """A link with OpenOCD's Tcl interface, such as `transport.openocd.target.OpenOcd`."""
 
     @property
     def targets(self) -> tuple[str, ...]: ...
@@ -29,13 +28,13 @@ class Tcl(Protocol):
 
 @runtime_checkable
 class WithCsrs(Protocol):
-    """A link that has CSRs of its own: `session.target.usb.UsbLink`."""
+    """A link that accesses CSRs without Tcl: `session.target.usb.UsbLink`."""
 
     def csrs_of(self, hart: int) -> CsrAccess: ...
 
 
 def csrs_of(link: Tcl, hart: int, names: Mapping[int, str]) -> CsrAccess:
-    """The CSRs of hart number *hart*. *names*: by number. Raises HartUnreachable and the transport's errors."""
+    """Return the CSRs of hart number *hart*. *names*: by number. Raises HartUnreachable and the transport's errors."""
     return link.csrs_of(hart) if isinstance(link, WithCsrs) else HartCsrs(link, hart, names)
 
 
@@ -51,7 +50,7 @@ class HartCsrs:
 
     @property
     def xlen(self) -> int:
-        """OpenOCD gives registers with all their digits."""
+        """The register width: OpenOCD returns registers with all their digits."""
         if not self._xlen:
             text = self._link.command(f"lindex [{self._target} get_reg pc] 1")
             self._xlen = 32 if len(text.strip()) <= len("0x00000000") else 64
@@ -67,7 +66,7 @@ class HartCsrs:
 
     def _openocd_name(self) -> str:
         if not self._link.targets:
-            self._link.command("target names")  # connecting finds out which there are
+            self._link.command("target names")  # connecting finds out which targets there are
         targets = self._link.targets
         if self._hart >= len(targets):
             known = f"{len(targets)} ({', '.join(targets)})" if targets else "none"
@@ -76,7 +75,7 @@ class HartCsrs:
 
 
 class Link(Target, Protocol):
-    """What a session needs of a transport; `transport.openocd.target.OpenOcd` has it."""
+    """The interface of a transport, as a session uses it; `transport.openocd.target.OpenOcd` implements it."""
 
     target: str | None
 
@@ -91,11 +90,11 @@ class Link(Target, Protocol):
 
 
 Connect = Callable[[str, int], Link]
-"""Makes the link to OpenOCD at a host and port; it may connect only when used."""
+"""Creates the link to OpenOCD at a host and port; it may connect only when used."""
 
 
 def open_link(description: Description, encoder: Encoder, connect: Connect = OpenOcd) -> Link:
-    """A link to the hart that *encoder* traces, tried out. Raises HartUnreachable and the transport's errors."""
+    """Return a tested link to the hart that *encoder* traces. Raises HartUnreachable and the transport's errors."""
     link = link_to(description, connect)
     try:
         link.state()
@@ -110,14 +109,18 @@ def open_link(description: Description, encoder: Encoder, connect: Connect = Ope
 
 
 def link_to(description: Description, connect: Connect) -> Link:
-    """A link as *description* says: through OpenOCD, made by *connect*, or by USB. Nothing is reached yet."""
+    """Return the link of *description*: through OpenOCD, created by *connect*, or over USB. Nothing
+    is connected yet.
+    """
     if description.usb is not None:
         return link_by(description.usb)
     return connect(description.openocd.host, description.openocd.tcl_port)
 
 
 def states(link: Link, harts: Iterable[int]) -> dict[int, str]:
-    """The state of each of *harts*, as the link has it. Raises HartUnreachable and the transport's errors."""
+    """Return the state of each of *harts*, as the link reports it. Raises HartUnreachable and the
+    transport's errors.
+    """
     usual, found = link.target, {}
     with link.unpolled():
         try:

@@ -1,12 +1,12 @@
-"""The way to a target over USB, as its description says, in the place of OpenOCD, and what a user does there by hand.
+"""The link to a target over USB, as its description says, instead of OpenOCD; and the user's commands on it.
 
-A USB device can be claimed once only, so all links of this process to the same device share one connection. Where
-they are to differ (another description, with another speed or TAP), whoever uses the device last has it, and the
-others connect anew when they want it again.
+A USB device can be claimed only once, so all links of this process to the same device share one connection. If they
+differ (another description, with another speed or TAP), the last user has the device, and the others connect again when
+they are used.
 
-`UsbBench` lists adapters and harts, halts and resumes harts, and reads and writes registers and memory. A user
-halts all harts unless told which: a program runs on all of them. General registers are named as x1 or ra, CSRs as
-mepc, 0x341 or csr833. Source: RISC-V Instruction Set Manual I, table "Assembler mnemonics".
+`UsbBench` lists adapters and harts, halts and resumes harts, and reads and writes registers and memory. By default it
+halts all harts: a program runs on all of them. General registers are named as x1 or ra, CSRs as mepc, 0x341 or csr833.
+Source: RISC-V Instruction Set Manual I, table "Assembler mnemonics".
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ NAMED = ("pc", "priv")
 
 
 def gpr(name: str) -> int | None:
-    """The number of a general register."""
+    """Return the number of a general register, None if it is none."""
     if name == "fp":
         return 8
     if name in GPRS:
@@ -51,7 +51,7 @@ def gpr(name: str) -> int | None:
 
 
 def csr(name: str) -> int | None:
-    """The number of a CSR."""
+    """Return the number of a CSR, None if it is none."""
     if name in CSRS:
         return CSRS[name]
     try:
@@ -64,14 +64,14 @@ def csr(name: str) -> int | None:
 _CONNECTIONS: dict[Usb, UsbConnection] = {}
 _LOCK = Lock()
 _ONE_AT_A_TIME = RLock()
-"""Of all connections: one may take the device from another, which must not be using it then."""
+"""One lock for all connections: one may take the device from another, which must not be using it then."""
 
 
 class UsbLink(UsbTarget):
-    """A `session.target.link.Link`, and the CSRs of harts for who does not want Tcl."""
+    """A `session.target.link.Link` that also accesses the CSRs of harts without Tcl."""
 
     def csrs_of(self, hart: int) -> "UsbHartCsrs":
-        """A `CsrAccess`. Raises HartUnreachable and the transport's errors."""
+        """Return a `CsrAccess`. Raises HartUnreachable and the transport's errors."""
         self.state(0)  # which connects
         if hart >= len(self.targets):
             known = f"{len(self.targets)} ({', '.join(self.targets)})"
@@ -80,7 +80,7 @@ class UsbLink(UsbTarget):
 
 
 class HartRunsOverUsb(HartRuns):
-    """A hart's registers are wanted over USB, and nothing else may have a hold on it."""
+    """A hart's registers cannot be accessed over USB because it runs."""
 
     def __init__(self, hart: int) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class HartRunsOverUsb(HartRuns):
 
 
 class UsbHartCsrs:
-    """A `CsrAccess`."""
+    """A `CsrAccess` over USB."""
 
     def __init__(self, csrs: UsbCsrs, hart: int) -> None:
         self.name = csrs.name
@@ -117,14 +117,14 @@ class UsbHartCsrs:
 
 
 def link_by(usb: Usb) -> UsbLink:
-    """A link to the device that *usb* describes. It is opened when first used."""
+    """Return a link to the device that *usb* describes. It is opened at the first access."""
     with _LOCK:
         connection = _CONNECTIONS.setdefault(usb, UsbConnection(lambda: _chain(usb), _ONE_AT_A_TIME))
     return UsbLink(connection)
 
 
 def _chain(usb: Usb) -> Chain:
-    """Raises UsbError leaves."""
+    """Return the scan chain. Raises UsbError leaves."""
     try:
         return Chain(_adapter(usb), usb.ir_lengths, usb.tap)
     except Claimed as error:
@@ -145,7 +145,7 @@ KINDS = {"esp": (esp_jtag.KIND, esp_jtag.IDS), "mpsse": (mpsse.KIND, mpsse.IDS)}
 
 
 class HartState(NamedTuple):
-    """*pc*: None while it is not halted."""
+    """The state of a hart. *pc*: None while it is not halted."""
 
     hart: int
     state: str
@@ -153,7 +153,7 @@ class HartState(NamedTuple):
 
 
 class RegisterValue(NamedTuple):
-    """*value*: or why it cannot be accessed. *bits*: of the register."""
+    """The *value* of a register, or why it cannot be accessed. *bits*: its width."""
 
     name: str
     value: int | str
@@ -161,12 +161,12 @@ class RegisterValue(NamedTuple):
 
 
 def adapters() -> list[tuple[str, AttachedDevice]]:
-    """What is plugged in that could be an adapter: by its name in a description. Raises UsbError leaves."""
+    """Return the devices that may be adapters, by their name in a description. Raises UsbError leaves."""
     return [(name, found) for name, (kind, ids) in KINDS.items() for found in attached_devices(DeviceQuery(kind, ids))]
 
 
 def only_adapter(serial: str | None = None) -> str:
-    """The name of the only adapter that is plugged in. Raises NoSuchDevice, SeveralDevices."""
+    """Return the name of the only adapter that is plugged in. Raises NoSuchDevice, SeveralDevices."""
     there = adapters()
     found = [(name, it) for name, it in there if serial in (None, it.serial)]
     wanted = "of a kind that rvtrace knows" + (f" with serial number {serial}" if serial else "")
@@ -178,48 +178,48 @@ def only_adapter(serial: str | None = None) -> str:
 
 
 def where(it: AttachedDevice) -> str:
-    """E.g. "303a:1001 at bus 1 device 2, serial 60:55:F9:00:00:01"."""
+    """Describe where a device is: "303a:1001 at bus 1 device 2, serial 60:55:F9:00:00:01"."""
     text = f"{it.vendor:04x}:{it.product:04x} at bus {it.bus} device {it.address}"
     return text + (f", serial {it.serial}" if it.serial else "")
 
 
 class UsbBench:
-    """Harts and memory behind the adapter *usb*. It is connected when first used.
+    """The harts and the memory behind the adapter *usb*. It connects at the first access.
 
-    All methods raise UsbError leaves, and those about one hart HartUnreachable.
+    All methods raise UsbError leaves; those for one hart also raise HartUnreachable.
     """
 
     def __init__(self, usb: Usb) -> None:
         self.link: UsbLink = link_by(usb)
 
     def close(self) -> None:
-        """Others may use the adapter. Harts stay as they are."""
+        """Let other programs use the adapter. The harts' states do not change."""
         self.link.close()
 
     def description(self) -> str:
         return self.link.description()
 
     def harts(self) -> list[HartState]:
-        """All there are."""
-        self.link.state(0)  # which connects
+        """Return the states of all harts."""
+        self.link.state(0)  # connects
         return [self._state(hart) for hart in range(len(self.link.targets))]
 
     def halt(self, hart: int | None = None) -> list[HartState]:
-        """Halt *hart*, None: all that are there. How all are afterwards."""
+        """Halt *hart*, None: all harts. Return the states of all harts afterwards."""
         return self._each(hart, self.link.halt)
 
     def resume(self, hart: int | None = None) -> list[HartState]:
-        """As `halt`."""
+        """Resume *hart*, None: all harts. Return the states of all harts afterwards."""
         return self._each(hart, self.link.resume)
 
     def step(self, hart: int) -> list[HartState]:
-        """One instruction. Raises HartNotHalted."""
+        """Step one instruction. Raises HartNotHalted."""
         self._check(hart)
         self.link.step(hart)
         return self.harts()
 
     def registers(self, hart: int, words: Sequence[str]) -> list[RegisterValue]:
-        """Each of *words* is a register, which is read, or `NAME=VALUE`, which is written and read back.
+        """Read each register of *words*; one of the form `NAME=VALUE` is written, then read back.
 
         None: pc and the general registers. Raises BadOption, HartNotHalted.
         """
@@ -233,7 +233,9 @@ class UsbBench:
         return [RegisterValue(name, self._register(hart, name, value), bits) for name, value in wishes]
 
     def read(self, address: int, size: int, progress: Progress = silent) -> bytes:
-        """*size* bytes of physical memory, by accesses to whole words. An error has what came before as `partial`."""
+        """Return *size* bytes of physical memory, read in whole words. An error has the bytes
+        before it as `partial`.
+        """
         first, last = address & ~3, address + size + 3 & ~3
         try:
             data = self.link.read_block(first, last - first, progress)
@@ -243,7 +245,7 @@ class UsbBench:
         return data[address - first : address - first + size]
 
     def write(self, address: int, words: Sequence[int]) -> None:
-        """32-bit words, one after the other."""
+        """Write consecutive 32-bit words."""
         if address % 4:
             raise BadOption(f"the address {address:#x} is no multiple of 4")
         for n, word in enumerate(words):
@@ -256,7 +258,7 @@ class UsbBench:
                 self.link.write_gpr(number, value, hart)
             return self.link.read_gpr(number, hart)
         register = name if name in NAMED else csr(name)
-        assert register is not None  # _wish has seen to it
+        assert register is not None  # _wish has checked it
         accesses: list[tuple[int | str, int | None]] = [] if value is None else [(register, value)]
         return self.link.csrs(hart).run([*accesses, (register, None)])[-1]
 
@@ -289,7 +291,7 @@ class UsbBench:
 
 @contextmanager
 def bench(usb: Usb) -> Iterator[UsbBench]:
-    """One that is let go of at the end."""
+    """Provide a `UsbBench`, which is closed at the end."""
     it = UsbBench(usb)
     try:
         yield it
@@ -298,12 +300,12 @@ def bench(usb: Usb) -> Iterator[UsbBench]:
 
 
 def hart_lines(harts: Sequence[HartState]) -> list[str]:
-    """A line for each, e.g. "hart 0: halted at 0x80000000"."""
+    """Return a line for each hart, e.g. "hart 0: halted at 0x80000000"."""
     return [f"hart {it.hart}: {it.state}" + ("" if it.pc is None else f" at {it.pc:#x}") for it in harts]
 
 
 def register_lines(registers: Sequence[RegisterValue]) -> list[str]:
-    """A line for each."""
+    """Return a line for each register."""
     wide = max((len(it.name) for it in registers), default=0)
     return [
         f"{it.name:{wide}}  " + (it.value if isinstance(it.value, str) else f"{it.value:#0{it.bits // 4 + 2}x}")

@@ -190,7 +190,7 @@ def test_pages_turn_as_those_of_the_history() -> None:
     assert found.select("+", 10) == Selection(5, 15)
     assert found.select("20", 0) == Selection(20, 26)
     assert found.select("", 10) == Selection(26, 26, "At the end of the list.")
-    says = "Range out of bounds: rows of this list go from 1 to 25 (behind @ is the number in the history)."
+    says = "Range out of bounds: rows of this list go from 1 to 25 (the number after @ is that in the history)."
     with pytest.raises(RangeError, match=f"^{re.escape(says)}$"):
         found.select("26", 10)
     assert [(row.number, row.position) for row in found.rows(0, 3)] == [(1, 2), (2, 4)]
