@@ -86,9 +86,6 @@ def _ranges(params: Params) -> tuple[tuple[int, int], ...]:
     return tuple(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-COVERAGE_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"coverage": coverage}
-
-
 SIZE_MOST = 1 << 20
 NO_REGISTERS = "this trace does not say what was written to registers: a tandem trace does (docs/tandem.md)"
 
@@ -218,4 +215,4 @@ def _hex(data: bytes) -> str:
     return f"0x{data[::-1].hex()}" if len(data) <= 8 else data.hex(" ")
 
 
-WRITER_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"who_wrote": who_wrote}
+METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"coverage": coverage, "who_wrote": who_wrote}

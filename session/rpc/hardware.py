@@ -72,7 +72,7 @@ def start_choices(session: Session, params: Params, progress: Progress) -> Any:
     return choices(params.context())
 
 
-COMPONENT_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+_COMPONENT_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "regs": show_registers,
     "info": topology,
     "components": components,
@@ -148,7 +148,7 @@ _CTR_METHODS: Mapping[str, Method] = {
     "ctr_rows": ctr_rows,
     "ctr_stack": ctr_stack,
 }
-CTR_METHODS: Mapping[str, Method] = {name: _letting_go(method) for name, method in _CTR_METHODS.items()}
+_LETTING_GO: Mapping[str, Method] = {name: _letting_go(method) for name, method in _CTR_METHODS.items()}
 
 
 def _usb(params: Params) -> Usb:
@@ -209,7 +209,7 @@ def _states(found: list[HartState]) -> Any:
     return {"lines": hart_lines(found)}
 
 
-USB_METHODS: Mapping[str, Method] = {
+_USB_METHODS: Mapping[str, Method] = {
     "usb": usb_adapter,
     "usb_harts": usb_harts,
     "usb_halt": usb_halt,
@@ -254,4 +254,4 @@ def _whole(answer: Answer, asked: Sequence[tuple[int, int]]) -> Answer:
     return [data if data is not None and len(data) == size else None for (_, size), data in pairs]
 
 
-CHIP_METHODS: Mapping[str, Callable[..., Any]] = {"snapshot": snapshot}
+METHODS: Mapping[str, Callable[..., Any]] = {**_COMPONENT_METHODS, **_LETTING_GO, **_USB_METHODS, "snapshot": snapshot}

@@ -97,13 +97,6 @@ def _nothing() -> Any:
     raise NoTrace("no history was asked for yet")
 
 
-LISTING_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
-    "between": _between,
-    "interleaved": _interleaved,
-    "interleaved_rows": _interleaved_rows,
-}
-
-
 class _List(NamedTuple):
     """The number of rows, and a function that returns the rows from a number (inclusive) to another (exclusive)."""
 
@@ -161,7 +154,6 @@ _LISTS: Mapping[str, Callable[[Session, SelectedHistory, Params, Progress], _Lis
     "functions": _functions_list,
     "calls": _calls_list,
 }
-PAGE_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"page": page}
 
 
 def _glance(session: Session, params: Params, progress: Progress) -> Any:
@@ -211,4 +203,10 @@ def _at_hand(session: Session, context: Context) -> dict[str, Any]:
     }
 
 
-WINDOW_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"glance": _glance}
+METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+    "between": _between,
+    "interleaved": _interleaved,
+    "interleaved_rows": _interleaved_rows,
+    "page": page,
+    "glance": _glance,
+}

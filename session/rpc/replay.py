@@ -212,18 +212,6 @@ def entered_at(session: Session, params: Params, progress: Progress) -> Any:
         session.debugger.places.only_at(hart, number - 1)
 
 
-PAST_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
-    "connect": connect,
-    "past": past,
-    "notes": notes,
-    "enter": enter,
-    "goto": goto,
-    "frames": frames_at,
-    "entered_at": entered_at,
-    "told": told,
-}
-
-
 class RecordsInThePast(RvtraceError):
     """gdb cannot record while it is in rvtrace's past."""
 
@@ -259,4 +247,14 @@ def _btrace(debugger: Debugger) -> Btrace:
     return next(it for it in debugger.extensions if isinstance(it, Btrace))
 
 
-NATIVE_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"native": native}
+METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+    "connect": connect,
+    "past": past,
+    "notes": notes,
+    "enter": enter,
+    "goto": goto,
+    "frames": frames_at,
+    "entered_at": entered_at,
+    "told": told,
+    "native": native,
+}

@@ -36,13 +36,12 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
+from importlib import import_module
 from typing import IO, Any
 
-from rvtrace_gdb.session.replay.debugger import number_elsewhere
-from rvtrace_gdb.session.rpc import analysis, hardware, history, replay
 from rvtrace_gdb.session.rpc.protocol import PROTOCOL, Asking, BadRequest, ClientGone, Params, answer
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.version import tool
@@ -54,19 +53,16 @@ Method = Callable[[Session, Params, Progress], Any]
 """A method that another module defines; it returns plain JSON values."""
 _UNLOCKED = ("connect",)
 """Methods called without the lock: connect waits for the proxy's thread to end, which may want the lock."""
-_MODULES: tuple[Mapping[str, Method], ...] = (
-    hardware.CHIP_METHODS,
-    analysis.COVERAGE_METHODS,
-    hardware.CTR_METHODS,
-    history.LISTING_METHODS,
-    replay.NATIVE_METHODS,
-    history.PAGE_METHODS,
-    replay.PAST_METHODS,
-    hardware.COMPONENT_METHODS,
-    hardware.USB_METHODS,
-    analysis.WRITER_METHODS,
-    history.WINDOW_METHODS,
-)
+MODULES: dict[str, str] = {
+    **dict.fromkeys(("coverage", "who_wrote"), "analysis"),
+    **dict.fromkeys(("regs", "info", "components", "choices", "snapshot"), "hardware"),
+    **dict.fromkeys(("ctr_start", "ctr_stop", "ctr_connected", "ctr_clear", "ctr_status"), "hardware"),
+    **dict.fromkeys(("ctr_show", "ctr_rows", "ctr_stack"), "hardware"),
+    **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
+    **dict.fromkeys(("between", "interleaved", "interleaved_rows", "page", "glance"), "history"),
+    **dict.fromkeys(("connect", "past", "notes", "enter", "goto", "frames", "entered_at", "told", "native"), "replay"),
+}
+"""Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""
 
 
 class Methods:
@@ -94,16 +90,20 @@ class Methods:
             "save": self._save,
             "open": self._open,
         }
-        for module in _MODULES:
-            self._by_name |= {name: partial(method, session) for name, method in module.items()}
 
     def call(self, name: object, params: object, progress: Progress) -> Any:
         """Return the result of a method. Raises `BadRequest` and the session's errors."""
-        method = self._by_name.get(name) if isinstance(name, str) else None
+        method = self._method(name) if isinstance(name, str) else None
         if method is None:
             raise BadRequest(f"there is no method {name!r} in protocol {PROTOCOL}: is this the rvtrace.py of {tool()}?")
         with nullcontext() if name in _UNLOCKED else self._session.lock:
             return method(Params(params, str(name)), progress)
+
+    def _method(self, name: str) -> Callable[[Params, Progress], Any] | None:
+        if name in MODULES and name not in self._by_name:
+            module = import_module(f"rvtrace_gdb.session.rpc.{MODULES[name]}")
+            self._by_name |= {other: partial(method, self._session) for other, method in module.METHODS.items()}
+        return self._by_name.get(name)
 
     def _hello(self, params: "Params", progress: Progress) -> Any:
         return {"tool": tool(), "protocol": PROTOCOL}
@@ -118,6 +118,8 @@ class Methods:
         return answer(self._session.status(params.context(), progress))
 
     def _history(self, params: "Params", progress: Progress) -> Any:
+        from rvtrace_gdb.session.replay.debugger import number_elsewhere  # not before there is a history
+
         context, at = params.context(), params.optional_number("at")
         at = number_elsewhere(self._session, context) if at is None else at
         listing = self._session.history(params.text("args", ""), params.size(), context, progress, at)

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import rvtrace_gdb.session.rpc.server
 from rvtrace_gdb.session.__main__ import main
+from rvtrace_gdb.session.rpc import analysis, server
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import open_access
@@ -40,5 +40,6 @@ def csrs(it: Session, params: Params, progress: Progress) -> Any:
 
 
 if __name__ == "__main__":
-    rvtrace_gdb.session.rpc.server._MODULES += ({"csrs": csrs},)
+    analysis.METHODS = {**analysis.METHODS, "csrs": csrs}
+    server.MODULES["csrs"] = "analysis"
     sys.exit(main())

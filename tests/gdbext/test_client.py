@@ -19,7 +19,7 @@ _SESSION = f"""
 import os
 import sys
 sys.path.insert(0, {str(HOME)!r})
-import rvtrace_gdb.session.rpc.server
+from rvtrace_gdb.session.rpc import analysis, server
 from rvtrace_gdb.session.__main__ import main
 
 def work(it, params, progress):
@@ -28,7 +28,9 @@ def work(it, params, progress):
     finally:
         it.ask({{"do": "restore"}})
 
-rvtrace_gdb.session.rpc.server._MODULES += ({{"work": work, "work_id": lambda it, params, progress: os.getpid()}},)
+added = {{"work": work, "work_id": lambda it, params, progress: os.getpid()}}
+analysis.METHODS = {{**analysis.METHODS, **added}}
+server.MODULES.update(dict.fromkeys(added, "analysis"))
 sys.exit(main())
 """
 Make = Callable[[Answerer | None], Client]

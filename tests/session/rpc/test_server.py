@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.file import save as save_capture
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.rpc import server
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST
 from rvtrace_gdb.session.rpc.server import Methods, Server
 from rvtrace_gdb.session.session import Session
@@ -525,3 +527,8 @@ def test_a_session_that_may_have_little_memory_goes_on(tmp_path: Path) -> None:
     )
     assert "result" in second and errors == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == ["large.rvt"], "there is nothing to report"
+
+
+def test_every_module_has_the_methods_it_is_loaded_for() -> None:
+    tables = {name: import_module(f"rvtrace_gdb.session.rpc.{name}").METHODS for name in set(server.MODULES.values())}
+    assert {(name, module) for module, table in tables.items() for name in table} == set(server.MODULES.items())
