@@ -1,7 +1,7 @@
-"""E-Trace: how to decode what an encoder sends, according to its registers; its history, and its packets by number.
+"""E-Trace: the decoder's settings from an encoder's registers, the history of a trace, and its packets by number.
 
-Where a packet begins depends on the encapsulation, and what it stands for on the packets before it. So one pass over
-the trace keeps a copy of the itemizer every so often, and a page of packets is made from the copy before it.
+Where a packet begins depends on the encapsulation, and its meaning on the packets before it. So one pass over the trace
+saves a copy of the itemizer at intervals, and a page of packets is decoded from the copy before it.
 """
 
 from bisect import bisect_right
@@ -38,7 +38,7 @@ E_TRACE_MAJOR = 0
 
 
 def etrace_of_registers(encoder: EncoderInForce, values: Values) -> ETrace:
-    """How to read what *encoder* sends; *values*, which count more, are what its registers do not tell.
+    """Return the decoder's settings; *values*, which take precedence, are those that registers do not contain.
 
     Raises `BadSetting`, `Unsupported`.
     """
@@ -50,7 +50,7 @@ def etrace_of_registers(encoder: EncoderInForce, values: Values) -> ETrace:
         "src_bits": encoder.src_bits,
         "timestamp_bytes": -(-encoder.timestamp_bits // 8) if encoder.timestamps else 0,
     }
-    if encoder.base:  # registers that were read, not what somebody said
+    if encoder.base:  # registers that were read, not the user's options
         told["resync_disabled"] = encoder.sync[0] == SyncMode.OFF
         told["sync_packets"] = sync_period(encoder) or 0
         told["unfiltered"] = encoder.inst_filters == 0 and not ENCODER_CONTROL.get(
@@ -67,7 +67,7 @@ def etrace_of_registers(encoder: EncoderInForce, values: Values) -> ETrace:
 
 
 def how_of(encoder: CapturedEncoder) -> ETrace:
-    """Return how to decode what *encoder* sends, whoever else sends into the same sink. Raises `Unsupported`."""
+    """Return the decoder's options for an encoder, whoever else feeds the same sink. Raises `Unsupported`."""
     try:
         return etrace_of_registers(encoder.in_force, encoder.unregistered.etrace)
     except BadSetting as error:
@@ -94,12 +94,12 @@ def arriving_decoder(
 
 
 def itemizer(how: ETrace, xlen: int, *, wrapped: bool = False) -> Itemizer:
-    """See `Format`."""
+    """Return an object that splits such a trace into items."""
     return Itemizer(how.options, how.encapsulation, xlen, wrapped=wrapped)
 
 
 def wording(how: ETrace) -> Wording:
-    """See `Format`."""
+    """Return an object that writes such items as text."""
     return Wording(how.options)
 
 
@@ -109,15 +109,15 @@ def has_sources(how: ETrace) -> bool:
 
 
 def source_of(item: Any) -> int | None:
-    """Return the source of a packet, None where the encapsulation carries none."""
+    """Return the source of a message; None for what is no message."""
     return item.source  # type: ignore[no-any-return]
 
 
-_PACKET_SLICE = 1 << 14  # bytes between two copies
+_PACKET_SLICE = 1 << 14  # bytes between two saved states
 
 
 class _PacketNote(NamedTuple):
-    """What takes the trace apart, before byte *at*. Item *number* is the next, and does not begin before *offset*."""
+    """The state of the itemizer before byte *at*. Item *number* is the next, and does not begin before *offset*."""
 
     at: int
     number: int
@@ -128,7 +128,7 @@ class _PacketNote(NamedTuple):
 class Packets:
     """All items of *data* (packets, filling, bytes that are neither), numbered from 1. Raises what *progress* raises.
 
-    *how*: it was made; *wrapped*: it starts anywhere.
+    *how*: its settings; *wrapped*: it may start inside a packet.
     """
 
     def __init__(
@@ -150,14 +150,14 @@ class Packets:
         return self._count
 
     def items(self, begin: int, end: int) -> Iterator[tuple[int, Any]]:
-        """(number, item) for the numbers *begin* to *end* - 1."""
+        """Yield (number, item) for the numbers *begin* to *end* - 1."""
         note = bisect_right(self._notes, begin, key=attrgetter("number")) - 1
         if note >= 0:
             first = self._notes[note].number
             yield from islice(enumerate(self._from(note), first), begin - first, max(end - first, 0))
 
     def number_at(self, offset: int) -> int:
-        """The number of the item that byte *offset* is part of; one more than there are when it is behind the end."""
+        """Return the number of the item that contains byte *offset*; after the end, the number of items plus one."""
         note = bisect_right(self._notes, offset, key=attrgetter("offset")) - 1
         if note >= 0:
             for number, item in enumerate(self._from(note), self._notes[note].number):

@@ -1,8 +1,7 @@
-"""What a session needs of a trace format, and what the formats share.
+"""The interface of a trace format, and what the formats share.
 
 Each module of this package that has the functions of `Format` reads one format; `session.formats.registry` has their
-names. Decoding can be interrupted: what was decoded until then is kept, and asking for the result again continues
-there.
+names. Decoding can be interrupted: what was decoded is kept, and requesting the result again continues there.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,11 +18,11 @@ from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable
 
 _PIECE = 1 << 16
-"""Bytes decoded between two reports of progress: some hundredths of a second where nothing repeats."""
+"""Bytes decoded between two calls of the progress: some hundredths of a second if nothing repeats."""
 
 
 class How(Protocol):
-    """The parameters with which a trace is read: N-Trace's options, E-Trace's settings, a tandem port, a hart's CTR."""
+    """The options of a trace of encoders."""
 
     @property
     def format(self) -> str:
@@ -40,17 +39,14 @@ class Decoding(Protocol):
 
 
 class Itemizer(Protocol):
-    """Takes a trace apart into items (messages, filling, bytes that are neither), fed in pieces.
-
-    Each item has `offset` and `end`, its place in the trace, and `is_idle`: whether it is filling.
-    """
+    """Splits a trace that is fed in pieces into items."""
 
     def feed(self, data: bytes) -> Iterator[Any]: ...
     def finish(self) -> Iterator[Any]: ...
 
 
 class Wording(Protocol):
-    """Puts items into words. `is_odd`: whether an item is nothing that an encoder of this format sends."""
+    """Writes items as text. `is_odd`: whether an item is something that no such encoder sends."""
 
     def text(self, item: Any, *, raw: bool = False) -> str: ...
     def is_odd(self, item: Any) -> bool: ...
@@ -113,7 +109,7 @@ class EncoderFormat(Format, Protocol):
     """A format that encoders with trTe* registers send."""
 
     def how_of(self, encoder: CapturedEncoder) -> Any:
-        """Return how to read what *encoder* sends, whoever else sends into the same sink. Raises `Unsupported`."""
+        """Return the decoder's options for an encoder, whoever else feeds the same sink. Raises `Unsupported`."""
         ...
 
     def without_sync_period(self, how: Any) -> Any:
@@ -122,7 +118,7 @@ class EncoderFormat(Format, Protocol):
 
 
 class StreamDecoder(Protocol):
-    """Decodes a trace that is fed in pieces."""
+    """Decodes a trace in pieces."""
 
     def feed(self, data: bytes) -> None: ...
     def finish(self) -> Streams: ...
@@ -144,7 +140,9 @@ class PiecewiseDecoding:
                 progress("decoding", self._done, len(self._data))
             try:
                 self._found = self._next()
-            except BaseException:  # in the middle: out of memory, Ctrl-C in a program that is not the session's
+            except (
+                BaseException
+            ):  # interrupted in the middle: out of memory, or Ctrl-C in a program that is not the session's
                 self._decoder, self._done = None, 0
                 raise
         return self._found
@@ -161,7 +159,9 @@ class PiecewiseDecoding:
 
 
 def sync_period(encoder: EncoderInForce) -> int | None:
-    """Return after how many messages *encoder* synchronizes, None where it counts something else or does not say."""
+    """Return the number of messages or packets between synchronizations; None if it counts other
+    units or is unknown.
+    """
     mode, exponent = encoder.sync
     return 1 << exponent + SYNC_MAX_LOWEST_UNIT if encoder.version and mode == SyncMode.MESSAGES else None
 

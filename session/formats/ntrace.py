@@ -1,7 +1,7 @@
-"""N-Trace: how to decode what an encoder sends, according to its registers; its history, and its messages by number.
+"""N-Trace: the decoder's options from an encoder's registers, the history of a trace, and its messages by number.
 
-What a message stands for depends on those before it. So one pass over the trace notes every so often what is known
-there, and a page of messages is made from the note before it.
+The meaning of a message depends on those before it. So one pass over the trace saves the state at intervals, and a page
+of messages is decoded from the saved state before it.
 """
 
 from bisect import bisect_right
@@ -26,11 +26,13 @@ N_TRACE_MAJOR = 1
 
 
 def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> Options:
-    """How to decode what *encoder* sends; *alone*: nothing else is in the same buffer. Raises `Unsupported`."""
+    """Return the decoder's options; *alone*: nothing else is in the same buffer. Raises `Unsupported`."""
     if encoder.format != Format.N_TRACE:
         name = "E-Trace" if encoder.format == Format.E_TRACE else f"trTeFormat {encoder.format}"
         raise undecodable(encoder, name)
-    if encoder.version and encoder.protocol_version[0] != N_TRACE_MAJOR:  # a higher minor one adds only what is enabled
+    if (
+        encoder.version and encoder.protocol_version[0] != N_TRACE_MAJOR
+    ):  # a higher minor version adds only what is enabled
         raise undecodable(encoder, f"N-Trace {'.'.join(map(str, encoder.protocol_version))}")
     return Options(
         src_bits=encoder.src_bits,
@@ -48,13 +50,13 @@ def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> Options:
 
 
 def _implicit_return(encoder: EncoderInForce) -> ImplicitReturn:
-    """An encoder that does not say how it follows calls is read like all that do: I-CNT tells what was not reported."""
+    """Return the mode; if registers do not say it, that of most encoders: I-CNT shows what was not reported."""
     mode = encoder.implicit_return
     return ImplicitReturn.OFF if mode is None else ImplicitReturn(mode or ImplicitReturn.FULL_STACK)
 
 
 def _overridden(options: Options, unregistered: Unregistered) -> Options:
-    """*options* with what is known better than from the registers."""
+    """Return *options* with settings that are known better than from the registers."""
     if unregistered.dialect is not None:
         options = replace(options, dialect=DIALECTS[unregistered.dialect])
     if unregistered.address_bits is not None:
@@ -65,7 +67,7 @@ def _overridden(options: Options, unregistered: Unregistered) -> Options:
 
 
 def how_of(encoder: CapturedEncoder) -> Options:
-    """Return how to decode what *encoder* sends, whoever else sends into the same sink. Raises `Unsupported`."""
+    """Return the decoder's options for an encoder, whoever else feeds the same sink. Raises `Unsupported`."""
     return _overridden(ntrace_options(encoder.in_force, alone=True), encoder.unregistered)
 
 
@@ -88,12 +90,12 @@ def arriving_decoder(
 
 
 def itemizer(how: Options, xlen: int, *, wrapped: bool = False) -> Itemizer:
-    """See `Format`."""
+    """Return an object that splits such a trace into items."""
     return Itemizer(how, xlen, wrapped=wrapped)
 
 
 def wording(how: Options) -> Wording:
-    """See `Format`."""
+    """Return an object that writes such items as text."""
     return Wording(how)
 
 
@@ -103,16 +105,16 @@ def has_sources(how: Options) -> bool:
 
 
 def source_of(item: Item) -> int | None:
-    """Return SRC of a message, None for what is none."""
+    """Return the source of a message; None for what is no message."""
     return None if item.message is None else item.message.src
 
 
-_STRIDE = 1024  # items from note to note
-_SLICE = 1 << 16  # bytes looked at between two signs of life
+_STRIDE = 1024  # items between two saved states
+_SLICE = 1 << 16  # bytes between two calls of the progress
 
 
 class _Note(NamedTuple):
-    """How things stand before an item that starts at *offset*."""
+    """The state before an item that starts at *offset*."""
 
     offset: int
     known: dict[int, SourceState]
@@ -121,7 +123,7 @@ class _Note(NamedTuple):
 class Messages:
     """All items of *data* (messages, filling, bytes that are neither), numbered from 1. Raises what *progress* raises.
 
-    *options*: as for the decoder; *wrapped*: the trace starts anywhere.
+    *options*: the decoder's; *wrapped*: the trace may start inside a message.
     """
 
     def __init__(
@@ -141,13 +143,13 @@ class Messages:
         return self._count
 
     def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
-        """(number, item) for the numbers *begin* to *end* - 1."""
+        """Yield (number, item) for the numbers *begin* to *end* - 1."""
         note = (begin - 1) // _STRIDE
         first = note * _STRIDE + 1
         yield from islice(enumerate(self._from(note), first), begin - first, max(end - first, 0))
 
     def number_at(self, offset: int) -> int:
-        """The number of the item that byte *offset* is part of; one more than there are when it is behind the end."""
+        """Return the number of the item that contains byte *offset*; after the end, the number of items plus one."""
         note = bisect_right(self._notes, offset, key=lambda note: note.offset) - 1
         for number, item in enumerate(self._from(note), note * _STRIDE + 1):
             if offset < item.end:

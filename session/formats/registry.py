@@ -1,7 +1,4 @@
-"""What differs between trace formats: how the decoder's options are chosen, and how a trace is decoded.
-
-Decoding can be interrupted: what was decoded is kept, and requesting the result again continues there.
-"""
+"""The trace formats by name: the options of an encoder's trace, its decoding, its items."""
 
 from importlib import import_module
 from typing import Any
@@ -16,11 +13,11 @@ from rvtrace_gdb.support.errors import Progress, silent
 FORMATS = ("ntrace", "etrace", "tandem", "ctr")
 """The names of all formats: `How.format`, and the module of this package that reads it."""
 ENCODER_FORMATS = {int(encoder_registers.Format.E_TRACE): "etrace"}
-"""What encoders send, by trTeFormat. N-Trace refuses what it is not."""
+"""The formats of encoders, by trTeFormat. N-Trace refuses other values."""
 
 
 def format_of(how: How) -> Format:
-    """Return the format of a trace that is read with the parameters *how*."""
+    """Return the format of a trace with the options *how*."""
     module: Format = _module(how.format)
     return module
 

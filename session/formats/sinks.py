@@ -1,9 +1,4 @@
-"""The contents of sinks: the histories of the harts whose encoders feed them, and their messages by number.
-
-The meaning of a message or packet depends on those before it, and where a packet begins depends on the encapsulation.
-So one pass over the trace saves the state at intervals; a page of messages is then decoded from the saved state before
-it. `Messages` does so for N-Trace, `Packets` for E-Trace.
-"""
+"""The contents of sinks: the histories of the harts whose encoders feed them."""
 
 from array import array
 from collections.abc import Mapping, Sequence

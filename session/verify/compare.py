@@ -1,8 +1,8 @@
-"""One group held against one step of the model: what is not the same.
+"""Compares one group of the trace with one step of the model.
 
-`GroupState` is what the group tells, in the form that is compared. Both directions are compared, as chapter 3.1 of
-the Trace Protocol Specification demands: what the group tells is what the model has to have, and what the model
-changed without the group telling it must not have changed, but for what the trace never tells.
+`GroupState` contains what the group reports, in the form that is compared. Both directions are compared, as chapter 3.1
+of the Trace Protocol Specification demands: the model must have what the group reports, and the model must not have
+changed anything that the group does not report, except for what the trace never reports.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,11 +39,11 @@ _STORED = frozenset(STORE_DATA)
 
 
 class GroupState:
-    """Group number *group*.
+    """The state that group number *group* reports.
 
     instr       its instruction
-    registers   what it tells, by number, PRIVILEGE and MTIME among them; None: told as a change of what is not known
-    pc          it tells a pc (where the hart goes on is `Index.pcs`)
+    registers   its registers by number, including PRIVILEGE and MTIME; None: a change of an unknown value
+    pc          it reports a pc (`Index.pcs` has where the hart continues)
     effective, physical   the first address of each kind
     stores      it has store data or memory requests; *requests*: those
     reset, initializes    it has such an element
@@ -99,18 +99,18 @@ class GroupState:
 
 _DIRTY = csrs.FS_DIRTY << csrs.FS_SHIFT
 _CHOSEN = 3 << 13 | 3 << 9 | 3 << 15 | 15 << 32 | 1 << 31 | 1 << 63
-"""Of mstatus what implementations choose after a reset: FS, VS, XS, UXL, SXL, SD."""
+"""The bits of mstatus that implementations choose after a reset: FS, VS, XS, UXL, SXL, SD."""
 
 
 class Result(NamedTuple):
-    """*differences*, and what the model's registers are to be *set* to, so that they are the trace's."""
+    """*differences*, and the values to *set* in the model's registers to make them those of the trace."""
 
     differences: list[Difference]
     set: dict[int, int]
 
 
 class Comparing:
-    """Compares. *held*: bits of mip that were taken from the model for this step, and may differ."""
+    """Compares groups with steps. *held*: bits of mip that were taken from the model for this step, and may differ."""
 
     def __init__(self, tandem: Tandem, mirror: Mirror, masks: Masks, counts: Counts) -> None:
         self._tandem, self._mirror, self._masks, self._counts = tandem, mirror, masks, counts
@@ -121,11 +121,11 @@ class Comparing:
         self._reset = -1
 
     def begin(self, group: int) -> None:
-        """The hart was reset by *group*: CSRs hold what the implementation likes."""
+        """Note that *group* reset the hart: the implementation chooses the values of CSRs."""
         self._reset = group
 
     def registers(self, told: GroupState, step: Step) -> Result:
-        """Registers and the privilege mode."""
+        """Compare registers and the privilege mode."""
         changes = self._mirror.wholes(step.registers)
         wanted = self._wanted(told)
         result = Result([], {})
@@ -135,7 +135,9 @@ class Comparing:
         return result
 
     def _wanted(self, told: GroupState) -> dict[int, tuple[int, int] | None]:
-        """By number without views: the value and the bits of it that are told; None: changed, not told to what."""
+        """Return the reported (value, bits) by number, with views merged into their whole; None: changed to an unknown
+        value.
+        """
         wanted: dict[int, tuple[int, int] | None] = {}
         for regno, value in told.registers.items():
             part = self._mirror.part(regno)
@@ -154,7 +156,7 @@ class Comparing:
         return wanted
 
     def mode_written(self, group: int) -> Written | None:
-        """The privilege mode a trap or return leads to, told or not; its value None: nobody knows."""
+        """Return the privilege mode after a trap or return, reported or not; its value is None if it is unknown."""
         written = self._columns[PRIVILEGE].last(group) if PRIVILEGE in self._columns else None
         return None if written is None or written.group != group else written
 
@@ -194,7 +196,7 @@ class Comparing:
             self._tolerated(told, regno, value, result)
 
     def _is_first(self, told: GroupState, regno: int) -> bool:
-        """Whether this is the first time since a reset a CSR is told, by what changes some of its bits alone."""
+        """Return whether a CSR is reported for the first time since a reset, as a change of some of its bits."""
         if regno >= GPR:
             return False
         word = 0 if told.instr is None else told.instr.word
@@ -206,7 +208,7 @@ class Comparing:
         return first and not writes_all and (regno == csrs.MSTATUS or word >> 20 == regno)
 
     def _tolerated(self, told: GroupState, regno: int, value: int, result: Result) -> None:
-        """A difference that is none: masked, or non-deterministic."""
+        """Handle a difference that is tolerated: masked, or non-deterministic."""
         if GPR <= regno < FPR_END and not self._masks.soft(regno):
             result.set[regno] = value
             self._counts.copied["what CSR instructions read"] += 1
@@ -219,12 +221,12 @@ class Comparing:
             result.differences.append(Difference(Kind.CSR, regno, None, value, None, ALL, note=note))
 
     def count(self, numbers: Iterable[int]) -> None:
-        """So many registers were compared, and were the same."""
+        """Count registers that were compared, and were the same."""
         for regno in numbers:
             self._count(regno)
 
     def agreed(self, told: GroupState, *, stored: bool) -> None:
-        """A group was compared, and everything was the same; *stored*: it has one store."""
+        """Count a group that was compared and had no difference; *stored*: it has one store."""
         self.count(told.registers)
         self._counts.stores += stored and STORES not in self._masks.absent
         self.held = 0
@@ -236,7 +238,7 @@ class Comparing:
             self._counts.csrs += 1
 
     def _is_untold(self, told: GroupState, regno: int, was: int | None, new: int | None) -> bool:
-        """Whether the model may change a register without the group telling it."""
+        """Return whether the model may change a register that the group does not report."""
         if regno == PRIVILEGE:
             accepted = PRIVILEGE not in self._columns or self.mode_written(told.group) is not None
         elif regno == csrs.MSTATUS and self._is_status_untold(told, was, new):
@@ -249,7 +251,9 @@ class Comparing:
         return accepted or self._was_incremented(told, regno)
 
     def _is_status_untold(self, told: GroupState, was: int | None, new: int | None) -> bool:
-        """mstatus after a trap or return, where the trace never tells it; or its FS, Dirty after something floating."""
+        """Return whether it is mstatus after a trap or return, if the trace never reports it; or its FS, Dirty after a
+        floating-point instruction.
+        """
         if self._changes_mode(told) and TRAP_STATUS in self._masks.absent:
             return True
         if was is None or new is None:
@@ -266,7 +270,7 @@ class Comparing:
         return any(regno in csrs.TRAP_OF_CAUSE for regno in told.registers) or told.instr is None
 
     def _was_incremented(self, told: GroupState, regno: int) -> bool:
-        """Told as a change from something that is not known."""
+        """Return whether it is reported as a change of an unknown value."""
         return regno in told.registers and told.registers[regno] is None
 
     def _ever_told(self, regno: int) -> bool:
@@ -274,7 +278,7 @@ class Comparing:
         return any(len(self._columns[other].groups) for other in family)
 
     def _soft_read(self, told: GroupState, regno: int) -> int:
-        """Of the destination of a CSR instruction: the bits in which what it reads need not be the same."""
+        """Return the bits of a CSR instruction's destination in which the value that it reads may differ."""
         if not GPR <= regno < FPR or told.instr is None or told.instr.word & 0x7F != 0x73:
             return 0
         found = reach(told.instr.word, self._xlen)
@@ -287,7 +291,7 @@ class Comparing:
         return soft if part is None else (soft & self._mirror.bits(part)) >> part.shift | own
 
     def stores(self, told: GroupState, step: Step) -> list[Difference]:
-        """What was stored, and where."""
+        """Compare the stores and their addresses."""
         if STORES in self._masks.absent:
             return []
         entries = self._tandem.stored(told.group) if told.stores or step.stores else []
@@ -312,7 +316,7 @@ class Comparing:
         return list(_byte_differences(wanted, made, bus=told.requests))
 
     def _one(self, store: Store, done: Stored, *, physical: bool) -> Iterable[Difference]:
-        """The usual: one store on either side."""
+        """Compare the usual case: one store on either side."""
         place = _place(done, physical=physical)
         made = int.from_bytes(done.data, "little")
         if place != store.address:
@@ -327,7 +331,7 @@ _VIEWS = {
 
 
 def is_load(word: int, xlen: int) -> bool:
-    """Whether an instruction reads memory."""
+    """Return whether an instruction reads memory."""
     found = reach(word, xlen)
     return found is not None and (found.kind == LOAD or word & 0x7F == 0x2F)
 
@@ -347,7 +351,7 @@ def _bytes_of(store: Store) -> list[tuple[int, int | None]]:
 
 
 def _byte_differences(wanted: Mapping[int, int | None], made: Mapping[int, int], *, bus: bool) -> Iterable[Difference]:
-    """*bus*: what is wanted are transactions on the bus, which may write more than the instruction does."""
+    """Compare bytes. *bus*: the trace has transactions on the bus, which may write more than the instruction does."""
     for address in sorted(wanted.keys() | made.keys()):
         want, has = wanted.get(address), made.get(address)
         if address in wanted and address in made:

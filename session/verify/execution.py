@@ -1,9 +1,9 @@
-"""Groups executed by the model, and what is not the same after them (chapter 3.1, steps 2 to 5).
+"""Executes groups in the model, and compares afterwards (chapter 3.1, steps 2 to 5).
 
-`Executing` does so for one group. `Ahead` lets the model do many steps at once: it is told ahead what a trace says,
-and stops where it does anything else. That is only for groups before which the verifier has nothing to do, and
-whose step, if it is exactly the one that is expected, is no divergence: all that a group tells is held against that
-before the model is asked.
+`Executing` does so for one group. `Ahead` lets the model execute many steps at once: it gets the expected steps in
+advance, and stops at the first other one. That is only for groups before which the verifier has nothing to do, and
+whose expected step is no divergence: everything that such a group reports is compared with the expected step before the
+model executes it.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,16 @@ _CSR_READ = 0x73
 
 
 class Bridge(NamedTuple):
-    """Over a gap: what is to be said of it; *step*: the group's own, that was executed to find that out."""
+    """The result of a gap: notes about it; *step*: the group's own, which was executed to find out."""
 
     differences: Sequence[Difference] = ()
     step: Step | None = None
 
 
 class Outcome(NamedTuple):
-    """What the model did; *result*: of comparing it. *executed*: it did so, and was not only told."""
+    """The model's step; *result*: of the comparison. *executed*: the model executed it, instead of
+    getting its results.
+    """
 
     step: Step
     result: Result
@@ -39,7 +41,7 @@ class Outcome(NamedTuple):
 
 
 class Executing:
-    """Lets the model attempt what groups tell (`attempt`), and brings it in line with the trace (`resume`)."""
+    """Lets the model execute groups (`attempt`), and makes its state that of the trace (`resume`)."""
 
     def __init__(
         self, tandem: Tandem, model: Model, mirror: Mirror, comparing: Comparing, inputs: Inputs, doubts: Doubts
@@ -47,10 +49,10 @@ class Executing:
         self._tandem, self._index, self._model, self._mirror = tandem, tandem.index, model, mirror
         self._comparing, self._inputs, self._doubts = comparing, inputs, doubts
         self.made: Step | None = None
-        """A step of the model that has been made already: that of the next group."""
+        """A step of the model that has already been executed, for the next group."""
 
     def attempt(self, told: GroupState, trap: Trapped | None, gap: Break | None) -> Outcome:
-        """An instruction, or a trap. *gap*: it does not go on where the group before it did."""
+        """Execute an instruction, or a trap. *gap*: the group does not continue the previous one."""
         bridge = Bridge() if gap is None else self._bridged(told, trap, gap)
         origin = self._index.origin(told.group)
         if origin != NOWHERE and bridge.step is None:
@@ -64,7 +66,7 @@ class Executing:
         return Outcome(step, result, not why)
 
     def _stepped(self, told: GroupState, trap: Trapped | None) -> tuple[Step, str]:
-        """What the model does; where it cannot, what it would have, and why it cannot."""
+        """Return the model's step; if it cannot execute it, the step it would have made, and why it cannot."""
         pc = self._mirror.pc
         why = self._inputs.why_not(told, pc)
         if not why:
@@ -76,10 +78,10 @@ class Executing:
         return self._inputs.instead(told, why, pc), why
 
     def _bridged(self, told: GroupState, trap: Trapped | None, gap: Break) -> Bridge:
-        """Where a group does not go on from the one before: let the model go on there, which tells what is wrong.
+        """Let the model execute a group that does not continue the previous one, to find out what is wrong.
 
-        It does what the group says, but for where the hart goes on: that is wrong. It comes to where the group is: one
-        group is missing. Else nobody knows what is missing, or there twice.
+        If the model does what the group reports, only the pc was wrong. If it comes to the group's pc, one group is
+        missing. Else it is unknown what is missing, or duplicated.
         """
         missing = Difference(Kind.ORDER, note=gap.why)
         instr = told.instr
@@ -116,7 +118,7 @@ class Executing:
         return step
 
     def _put_back(self, step: Step, mip: int, *, held: bool) -> None:
-        """mip as it was, where it was changed for one step."""
+        """Restore mip if it was changed for one step."""
         self._comparing.held = mip if held else 0
         changed = step.registers.get(csrs.MIP)
         self._mirror.pend(mip if changed is None else changed | mip)
@@ -124,7 +126,7 @@ class Executing:
     def _compare(
         self, told: GroupState, step: Step, trap: Trapped | None, differences: list[Difference], place: int | None
     ) -> Result:
-        """Everything about one group; *place*: the address its load or store has in the model."""
+        """Compare everything about one group; *place*: the address of its load or store in the model."""
         if told.instr is not None and step.instr is not None and not same(told.instr, step.instr):
             differences.append(Difference(Kind.INSTRUCTION, step.pc, None, told.instr.word, step.instr))
         taken = None if trap is None else Trap(trap.cause, trap.interrupt)
@@ -144,7 +146,7 @@ class Executing:
         return Result(differences + result.differences, result.set)
 
     def _put(self, told: GroupState, step: Step, why: str) -> None:
-        """What was not executed, into the model."""
+        """Write the results of a step that was not executed to the model."""
         for regno, value in step.registers.items():
             self._mirror.set(regno, value)
         self._mirror.go(step.next_pc)
@@ -152,7 +154,7 @@ class Executing:
             self.copy_stores(told)
 
     def _undo(self, step: Step) -> None:
-        """The model as it was before a step that only trapped."""
+        """Restore the model after a step that only trapped."""
         for regno in self._mirror.wholes(step.registers):
             value = self._mirror.values.get(regno)
             if value is not None:
@@ -161,7 +163,7 @@ class Executing:
         self._mirror.go(step.pc)
 
     def resume(self, told: GroupState, outcome: Outcome) -> None:
-        """The model as the trace has it, as far as it is known to be another one."""
+        """Make the model's state that of the trace, as far as it is known to differ."""
         mirror, step, result = self._mirror, outcome.step, outcome.result
         mirror.values.update(mirror.wholes(step.registers))
         mirror.pc = step.next_pc
@@ -175,7 +177,7 @@ class Executing:
         self._doubts.told(told)
 
     def _restore(self, told: GroupState, step: Step) -> None:
-        """Memory after a divergence: what the model stored is undone as far as it is known, what is told is done."""
+        """Correct memory after a divergence: undo the model's stores as far as possible, and do the reported ones."""
         before = self._tandem.after(told.group - 1)
         for stored in step.stores:
             place = stored.physical if stored.physical is not None else stored.address
@@ -194,7 +196,7 @@ class Executing:
                 self._model.write_memory(place_of_code, code)
 
     def copy_stores(self, told: GroupState) -> None:
-        """What a group stored, into the model's memory."""
+        """Copy the stores of a group to the model's memory."""
         state = self._tandem.after(told.group) if told.stores else None
         for space, store in self._tandem.stored(told.group) if state is not None else ():
             place = store.address if space == PHYSICAL else self._inputs.physical(told.group, store.address)
@@ -203,7 +205,7 @@ class Executing:
 
 
 def same(instr: Instr, word: int) -> bool:
-    """Whether two instructions are the same, of which one may have the bytes behind it, too."""
+    """Return whether two instructions are the same; one of them may include the bytes after it."""
     bits = 0xFFFF if instr.length == 2 or instr.word & 3 != 3 else 0xFFFF_FFFF
     return (instr.word ^ word) & bits == 0
 
@@ -214,16 +216,16 @@ _REMEMBERED = 1 << 14
 
 
 class _Access(NamedTuple):
-    """What the word of an instruction says of memory; *place* None: it does not load or store."""
+    """The memory access of an instruction; *place* None: it does not load or store."""
 
     place: Addressed | None
     loads: bool
 
 
 class Ahead:
-    """Does so where the *model* can (`Running`).
+    """Executes many steps at once, if the *model* supports it (`Running`).
 
-    step   what the model did in the group behind those `run` returned, where that is another thing than was expected
+    step   the model's step in the group after those that `run` returned, if it differs from the expected one
     """
 
     def __init__(self, tandem: Tandem, model: Model, mirror: Mirror, comparing: Comparing, inputs: Inputs) -> None:
@@ -241,12 +243,12 @@ class Ahead:
         self.step: Step | None = None
 
     def told(self, group: int) -> GroupState:
-        """What a group tells; made once."""
+        """Return what a group reports; computed once."""
         found = self._told.pop(group, None)
         return found or GroupState(group, self._tandem.trace.elements(group), self._tandem, self._pc_register)
 
     def run(self, group: int, limit: int) -> list[GroupState]:
-        """From *group* on, *limit* at most: the groups that the model did exactly as they are told."""
+        """Execute at most *limit* groups from *group* on; return those that the model executed exactly as reported."""
         if self._model is None or self.step is not None:
             return []
         told, expected = self._batch(group, min(limit, self._most))
@@ -262,7 +264,7 @@ class Ahead:
         return told[:agreed]
 
     def _batch(self, group: int, limit: int) -> tuple[list[GroupState], list[Expected]]:
-        """The next groups, and what is expected in each but the last one if that is not to be foretold."""
+        """Return the next groups, and the expected step of each, except for the last one if it cannot be predicted."""
         self._written.clear()
         told, expected, pc = [self.told(group)], list[Expected](), self._mirror.pc
         first = self._expected(told[0], pc)
@@ -280,13 +282,13 @@ class Ahead:
         return told, expected
 
     def _is_asked(self) -> bool:
-        """Whether an interrupt is pending, so that mip has to be another one in each step."""
+        """Return whether an interrupt is pending, so that mip must be changed for each step."""
         self._mirror.settle()
         mip = self._mirror.get(csrs.MIP)
         return bool(mip and mip & (self._mirror.get(csrs.MIE) or 0))
 
     def _expected(self, told: GroupState, pc: int) -> Expected | None:
-        """What the model does in a group if that is what is told; None: that cannot be foretold, or has to be fed."""
+        """Return the model's step if it does what the group reports; None: it cannot be predicted, or needs input."""
         instr, next_pc = told.instr, self._index.pcs[told.group]
         if instr is None or next_pc == NOWHERE or told.reset or told.initializes or told.group in self._apart:
             return None
@@ -308,13 +310,15 @@ class Ahead:
         return self._at(told, place, Expected(pc, word, next_pc, registers), loads=loads)
 
     def _is_kept(self, told: GroupState, regno: int, value: int | None) -> bool:
-        """Whether a CSR is told with what the model has in it: mstatus, with each load of a floating-point register."""
+        """Return whether a CSR is reported with the value it has in the model, e.g. mstatus with each floating-point
+        load.
+        """
         if regno >= GPR or value is None or inputs(regno) or self._mirror.part(regno) is not None:
             return False
         return self._mirror.values.get(regno) == value and self._comparing.mode_written(told.group) is None
 
     def _at(self, told: GroupState, place: Addressed, step: Expected, *, loads: bool) -> Expected | None:
-        """*step* with its load or store."""
+        """Return *step* with its load or store."""
         base = 0 if place.base == GPR else self._written.get(place.base, self._mirror.values.get(place.base))
         if base is None or loads != (place.data < 0) or self._inputs.why_not(told, step.pc):
             return None

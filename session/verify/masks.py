@@ -1,8 +1,8 @@
-"""What a tandem verifier does not compare: what a trace and a model cannot agree on, and what a trace never tells.
+"""What a tandem verifier does not compare: what a trace and a model cannot agree on, and what a trace never reports.
 
-Source: Trace Protocol Specification, version 2018-11-20, 3.1 (non-deterministic state "should be the minimum
-necessary ... such as single registers or individual bits within registers") and 3.2 (elements absent from a partial
-trace). The user may name more. `absent_of` finds out what a trace never tells.
+Source: Trace Protocol Specification, version 2018-11-20, 3.1 (non-deterministic state "should be the minimum necessary
+... such as single registers or individual bits within registers") and 3.2 (elements absent from a partial trace). The
+user may add masks. `absent_of` finds out what a trace never reports.
 """
 
 import re
@@ -28,10 +28,12 @@ ABSENT = {
     ADDRESSES: "where it was stored",
     TRAP_STATUS: "what a trap or a return does to mstatus",
 }
-"""Elements a partial trace may be without, besides registers, by the name a user gives."""
+"""Elements that a partial trace may lack, besides registers, by the user's names."""
 
 MIP_INPUTS = 1 << 3 | 1 << 7 | 1 << 9 | 1 << 11 | 1 << 12 | 1 << 13 | 1 << 10 | 1 << 6 | 1 << 2
-"""Of mip what comes from outside the hart, or may: MSIP, MTIP, SEIP, MEIP, SGEIP, LCOFIP, and those of VS-mode."""
+"""The bits of mip that come from outside the hart, or may: MSIP, MTIP, SEIP, MEIP, SGEIP, LCOFIP,
+and those of VS-mode.
+"""
 
 _IDENTITY = {0xF11: "mvendorid", 0xF12: "marchid", 0xF13: "mimpid"}
 _SEED = 0x015
@@ -39,7 +41,7 @@ _NUMBER = re.compile(r"(?i)0x[0-9a-f]{1,16}|[0-9]{1,20}")
 
 
 class BadMask(RvtraceError):
-    """A mask that cannot be read. *text*: as it was given; *where*: in a file, if it was."""
+    """A mask that cannot be parsed. *text*: the mask; *where*: its place in a file, if it is in one."""
 
     def __init__(self, text: str, why: str, where: str = "") -> None:
         self.text, self.why = text, why
@@ -54,7 +56,7 @@ class Masks:
     absent: set[str] = field(default_factory=set)
 
     def add(self, text: str) -> None:
-        """A mask as users write it: `tdata1`, `mstatus:0x600`, `x5`, `stores`. Raises BadMask."""
+        """Add a mask in the user's notation: `tdata1`, `mstatus:0x600`, `x5`, `stores`. Raises BadMask."""
         name, colon, bits = text.strip().partition(":")
         if name in ABSENT and not colon:
             self.absent.add(name)
@@ -65,7 +67,7 @@ class Masks:
         self.ignored[regno] = self.ignored.get(regno, 0) | (number_in(bits) if colon else ALL)
 
     def add_file(self, path: str | Path) -> None:
-        """A mask a line, # begins a comment. Raises BadMask, OSError, UnicodeDecodeError."""
+        """Add a mask for each line; # begins a comment. Raises BadMask, OSError, UnicodeDecodeError."""
         for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
             text = line.partition("#")[0].strip()
             if text:
@@ -75,18 +77,18 @@ class Masks:
                     raise BadMask(error.text, error.why, f"{path}:{number}: ") from None
 
     def soft(self, regno: int) -> int:
-        """The bits of a register that need not be the same."""
+        """Return the bits of a register that may differ."""
         return self.ignored.get(regno, 0) | inputs(regno)
 
     def described(self) -> Iterator[str]:
-        """What is not compared because the user said so, a few words each."""
+        """Yield what the user excluded from comparison, a few words each."""
         for regno, bits in sorted(self.ignored.items()):
             yield register_name(regno) + ("" if bits == ALL else f" bits 0x{bits:x}")
         yield from (ABSENT[name] for name in sorted(self.absent))
 
 
 def inputs(regno: int) -> int:
-    """The bits of a register that are no function of what the hart did before: copied from the trace."""
+    """Return the bits of a register that do not depend on what the hart did before: copied from the trace."""
     if regno == csrs.MIP:
         return MIP_INPUTS
     if regno >= GPR:
@@ -111,7 +113,7 @@ def _number_of(name: str, text: str) -> int:
 
 
 def masks_of(texts: Iterable[str], files: Iterable[str] = ()) -> Masks:
-    """Those of a command line. Raises BadMask, OSError, UnicodeDecodeError."""
+    """Return the masks of a command line. Raises BadMask, OSError, UnicodeDecodeError."""
     masks = Masks()
     for path in files:
         masks.add_file(path)
@@ -127,7 +129,7 @@ _PAGE = 0x1000
 
 
 def absent_of(tandem: Tandem) -> set[str]:
-    """Which of `masks.ABSENT` no group of a trace tells, though something happened there is to tell of."""
+    """Return which of `masks.ABSENT` no group of a trace reports, though there was something to report."""
     found = _memory(tandem)
     status = tandem.index.registers.columns.get(csrs.MSTATUS)
     is_untold = status is not None and bool(status.unknown)
@@ -137,13 +139,13 @@ def absent_of(tandem: Tandem) -> set[str]:
 
 
 def _stores_untold(tandem: Tandem) -> bool:
-    """Whether something was stored without being told."""
+    """Return whether a store is not reported."""
     index = tandem.index
     return any(writes.unknown for writes in index.memory.values()) or len(index.memory_forgotten) > len(index.breaks)
 
 
 def _memory(tandem: Tandem) -> set[str]:
-    """Of the elements about memory."""
+    """Return the absent elements about memory."""
     shapes = {number: tandem.trace.automaton.shapes[number] for number in set(tandem.trace.shapes)}
     if not all(shape.known for shape in shapes.values()):
         return set()
@@ -166,7 +168,7 @@ def _is_data(form: Form) -> bool:
 
 
 def _tells_status(tandem: Tandem) -> bool:
-    """Whether a trap tells mstatus, or sstatus."""
+    """Return whether a trap reports mstatus, or sstatus."""
     columns = tandem.index.registers.columns
     for trapped in islice(tandem.index.traps, _LOOKED_AT):
         for regno in csrs.STATUS & columns.keys():
@@ -177,7 +179,7 @@ def _tells_status(tandem: Tandem) -> bool:
 
 
 def foreign_code(tandem: Tandem, program: Image | None) -> list[tuple[int, bytes]]:
-    """Instructions that ran outside of the program, by address: a boot ROM, most often."""
+    """Return instructions that ran outside the program, by address: most often those of a boot ROM."""
     index, trace = tandem.index, tandem.trace
     found: dict[int, bytes] = {}
     inside: dict[int, bool] = {}
@@ -197,17 +199,17 @@ def foreign_code(tandem: Tandem, program: Image | None) -> list[tuple[int, bytes
 
 
 _PHYSICAL = 1 << 56
-"""No address is physical from here on (RISC-V Privileged Architecture, "Sv39": 56 bits)."""
+"""Addresses from here on are not physical (RISC-V Privileged Architecture, "Sv39": 56 bits)."""
 
 
 def _is_physical(tandem: Tandem, group: int) -> bool:
-    """Whether instructions are fetched at physical addresses."""
+    """Return whether instructions are fetched at physical addresses."""
     state = tandem.after(group - 1)
     return state.privilege in (3, None) or state.space == PHYSICAL
 
 
 def pages(code: Sequence[tuple[int, bytes]]) -> list[tuple[int, int]]:
-    """The pages that have some code, (address, bytes), as few pieces as possible."""
+    """Return the pages that have some code, (address, bytes), in as few pieces as possible."""
     numbers = sorted({at // _PAGE for address, data in code for at in (address, address + len(data) - 1)})
     found: list[tuple[int, int]] = []
     for number in numbers:

@@ -1,15 +1,15 @@
-"""What a tandem verifier asks of the model it runs in step with a trace, and what it finds and remembers of both.
+"""The interface of the model that a tandem verifier runs in step with a trace, and the verifier's results.
 
 `Model` is the interface. Source: Trace Protocol Specification, version 2018-11-20, Appendix A (Tandem Verifier
-Interface): "1. Read tandem verifier state, including registers and memory, 2. Write tandem verifier state,
-including registers and memory, 3. Attempt to execute one instruction, and 4. Reset the tandem verifier." What that
-leaves open is decided here.
+Interface): "1. Read tandem verifier state, including registers and memory, 2. Write tandem verifier state, including
+registers and memory, 3. Attempt to execute one instruction, and 4. Reset the tandem verifier." What that leaves open is
+decided here.
 
-`Mirror` has the model's registers as the verifier knows them: what it read, wrote, and was told of every step. So
-comparing costs no questions: the model is asked for a register once. Registers that share bits with others (sstatus
-and mstatus, sie and mie, sip and mip, fflags, frm and fcsr) are kept as the one that has all of them.
+`Mirror` is a cache of the model's registers: values read, written, and reported by steps. So comparing needs no
+requests: each register is read from the model once. Registers that share bits with others (sstatus and mstatus, sie and
+mie, sip and mip, fflags, frm and fcsr) are kept as the one that has all of them.
 
-`Divergence` and `Counts` are what a verification finds, and how much was compared.
+`Divergence` and `Counts` are the results of a verification, and how much was compared.
 """
 
 from collections import Counter
@@ -28,11 +28,13 @@ PC = 0x1_0003
 
 
 class ModelFailed(RvtraceError):
-    """The model is gone, or cannot go on: its process died, it does not have what it was asked to begin with."""
+    """The model has ended, or cannot continue: its process died, or it lacks what it needs."""
 
 
 class Stored(NamedTuple):
-    """Bytes that an instruction stored. *address*: the effective one; *physical*: None where the model cannot say."""
+    """Bytes that an instruction stored. *address*: the effective one; *physical*: None if the model
+    does not know it.
+    """
 
     address: int
     data: bytes
@@ -40,22 +42,22 @@ class Stored(NamedTuple):
 
 
 class Trap(NamedTuple):
-    """*cause*: as in xcause, without the bit that says it is an interrupt."""
+    """A trap. *cause*: as in xcause, without the interrupt bit."""
 
     cause: int
     interrupt: bool = False
 
 
 class Step(NamedTuple):
-    """What an attempt to execute one instruction did: it retired, or a trap was taken instead.
+    """The result of an attempt to execute one instruction: it retired, or a trap was taken instead.
 
     pc         where the hart was
-    instr      what is there, 16 or 32 bits; None: it could not be fetched, or was not (an interrupt)
-    next_pc    where it goes on: after a trap, the handler; its first instruction is not executed in the same step
-    registers  by number, what they hold after it: all x, f and CSR that it changed, of a trap too (xepc, xcause,
-               xtval, xstatus), and PRIVILEGE if the mode changed. Registers that were written with what they held
-               may be there, too. Without counters, and without views: of sstatus, sie, sip, fflags, frm those need
-               not be there where mstatus, mie, mip, fcsr are
+    instr      the instruction there, 16 or 32 bits; None: it could not be fetched, or was not (an interrupt)
+    next_pc    where the hart continues: after a trap, the handler, whose first instruction is not part of the step
+    registers  by number, the new values: all x, f and CSR that it changed, also by a trap (xepc, xcause,
+               xtval, xstatus), and PRIVILEGE if the mode changed. Registers that were written with their old value
+               may be included. Without counters. Views (sstatus, sie, sip, fflags, frm) may be omitted if
+               mstatus, mie, mip, fcsr are included
     stores     in order; an sc that failed has none
     """
 
@@ -68,10 +70,10 @@ class Step(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """A step in which nothing happens but this: no trap, and the privilege mode stays.
+    """A step with no other effects than these: no trap, and no change of the privilege mode.
 
     instr      16 bits, or 32
-    registers  x and f, by number: all it writes, though they may have held that before
+    registers  x and f, by number: all it writes, even with their old values
     load       the address of the one load it makes; None: it makes none
     store      the one store it makes: address, size in bytes, value
     """
@@ -85,60 +87,63 @@ class Expected(NamedTuple):
 
 
 class Model(Protocol):
-    """A hart, its registers and its memory; a program is loaded into it. All values are unsigned, pcs XLEN bits wide.
+    """A hart with registers and memory, into which a program is loaded. All values are unsigned, pcs XLEN bits wide.
 
-    Registers have the numbers of the Debug Specification (x: 0x1000, f: 0x1020, FLEN bits, a CSR its own), PRIVILEGE
-    (0 U, 1 S, 3 M), PC, MTIME. Addresses of memory are physical. Each may raise ModelFailed. A model may put writes off
-    until the next step or read, so that they cost no round trip of their own.
+    Registers have the numbers of the Debug Specification (x: 0x1000, f: 0x1020, FLEN bits, a CSR its own), PRIVILEGE (0
+    U, 1 S, 3 M), PC, MTIME. Addresses of memory are physical. Each method may raise ModelFailed. A model may delay
+    writes until the next step or read, so that they cost no round trip of their own.
     """
 
     def read_register(self, regno: int) -> int | None:
-        """A register; None: the model does not have it."""
+        """Return a register; None: the model does not have it."""
 
     def write_register(self, regno: int, value: int) -> None:
-        """Set a register to exactly this, as far as its bits exist: also those of mip that no instruction can write.
+        """Set a register to exactly this, as far as its bits exist: also bits of mip that no instruction can write.
 
-        Without the side effects of an instruction that writes it. A register the model does not have is left out.
+        There are no side effects as with an instruction. A register that the model does not have is ignored.
         """
 
     def read_memory(self, address: int, size: int) -> bytes | None:
-        """Bytes of memory (RAM, ROM); None: not all of them are, there is nothing or a device."""
+        """Return bytes of memory (RAM, ROM); None: some of them are a device, or do not exist."""
 
     def write_memory(self, address: int, data: bytes) -> bool:
-        """Set bytes of memory, code too; False: not all of them are memory, and none was written."""
+        """Set bytes of memory, also of code; False: some of them are not memory, and none was written."""
 
     def step(self) -> Step:
-        """Attempt to execute the instruction at the pc, or take the interrupt that mip, mie and mstatus ask for.
+        """Attempt to execute the instruction at the pc, or take the interrupt that mip, mie and mstatus demand.
 
-        Interrupts come from mip as it was written last and from nowhere else: the model's timer and devices do not
-        change it. wfi does not wait: the trace says when the hart went on.
+        Interrupts come only from mip as it was written last: the model's timer and devices do not change it. wfi does
+        not wait: the trace says when the hart continued.
         """
 
     def reset(self) -> None:
-        """As after power-on, with the program loaded again."""
+        """Reset as after power-on, with the program loaded again."""
 
     def configuration(self) -> list[str]:
-        """What it is, a line each, "name: value": name and version, ISA, privilege modes, PMP regions, memory."""
+        """Return a description, a line each, "name: value": name and version, ISA, privilege modes, PMP regions,
+        memory.
+        """
 
     def close(self) -> None:
-        """It is not needed any more. Raises nothing; may be called twice."""
+        """End the model. Raises nothing; may be called twice."""
 
 
 @runtime_checkable
 class Running(Model, Protocol):
-    """A model that may be told ahead what steps will do, so that many cost one round trip."""
+    """A model that accepts expected steps in advance, so that many steps cost one round trip."""
 
     def run(self, expected: Sequence[Expected]) -> tuple[int, Step | None]:
-        """Attempt one instruction after the other, up to the first that does anything else than is expected.
+        """Attempt one instruction after the other, up to the first that does anything other than expected.
 
-        How many did as expected, and what the one behind them did; None: nothing was attempted behind them. It is never
-        ahead of that. Where there may be doubt, a step is another one. May be fewer than were given, without a step:
-        the next operation says why. Does not raise ModelFailed, so that what was done is known.
+        Returns how many did as expected, and the step after them; None: no other was attempted. The model has never
+        executed more than that. In doubt, a step counts as different. There may be fewer than were given, without a
+        step: the next operation raises the reason. This does not raise ModelFailed, so that it is known what was
+        executed.
         """
 
 
 class Kind(Enum):
-    """What is not the same; the value says it in words."""
+    """The kinds of differences; the value is the text."""
 
     ORDER = "groups missing, repeated or out of order"
     INSTRUCTION = "instruction"
@@ -153,15 +158,15 @@ class Kind(Enum):
 
 
 class Difference(NamedTuple):
-    """One thing that is not the same.
+    """One difference.
 
     place  a register's number, or an address
-    was    before the group, None: not known
-    trace  None: the trace does not tell it (a register keeps what it was), or has no such thing
+    was    the value before the group, None: unknown
+    trace  None: the trace does not report it (a register keeps its value), or has no such thing
     model  None: the model has or did no such thing
-    bits   of a register: which are not the same
+    bits   of a register: those that differ
     size   bytes, of a store
-    note   what else there is to say
+    note   additional text
     """
 
     kind: Kind
@@ -175,15 +180,15 @@ class Difference(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """A group after which the trace and the model are not in the same state.
+    """A group after which the trace and the model have different states.
 
     number    of all divergences, counted from 1
     group, offset, position   counted from 0: group, byte of the trace, place in the history (None: nothing retired)
-    pc        of the instruction; None: not known
-    instr     the trace's; *other*: what the model fetched there, if that is not the same
+    pc        of the instruction; None: unknown
+    instr     the trace's; *other*: what the model fetched there, if that differs
     trap, model_trap   that each of them took
-    differences        what is not the same, in the order of importance
-    registers          (number, trace, model) of all registers, where that was asked for
+    differences        the most important first
+    registers          (number, trace, model) of all registers, if that was requested
     """
 
     number: int
@@ -204,12 +209,12 @@ class Counts:
     """How much was compared, copied, and found.
 
     groups        read; *instructions*, *traps*, *interrupts*, *resets*, *initializations*, *loose* are kinds of them
-    executed      groups the model was stepped for
+    executed      groups for which the model made a step
     registers, csrs, stores   compared
     masked        differences in bits the user does not compare
-    untold        changes that this trace never tells, taken from the model
-    copied        non-deterministic state copied to the model, by what it was
-    uncomparable  groups whose result depends on what is not known since a loss, or since reset
+    untold        changes that this trace never reports, taken from the model
+    copied        non-deterministic state copied to the model, by kind
+    uncomparable  groups whose result depends on unknown values since a loss, or since reset
     losses, lost_bytes   stretches of the trace that cannot be read; *holes*: those with groups on both sides
     by_kind       differences
     full          how often everything was compared
@@ -239,7 +244,9 @@ class Counts:
 
 
 class Mirror:
-    """*pc*: the model's. *refused*: by register the bits of CSRs that it did not take as they were written."""
+    """A cache of the model's registers. *pc*: the model's. *refused*: by register the bits of CSRs that kept another
+    value than written.
+    """
 
     def __init__(self, model: Model, xlen: int) -> None:
         self._model = model
@@ -258,7 +265,7 @@ class Mirror:
             self.get(regno)
 
     def settle(self) -> None:
-        """Read what was written, before the model goes on: it may have made something else of it."""
+        """Read back what was written, before the model continues: its values may differ."""
         while self._again:
             regno, value = self._again.popitem()
             found = self.get(regno)
@@ -267,7 +274,7 @@ class Mirror:
                 self.refused[regno] = self.refused.get(regno, 0) | bits
 
     def get(self, regno: int) -> int | None:
-        """A register; of a view its whole's bits. None: the model does not have it."""
+        """Return a register; a view as bits of its whole. None: the model does not have it."""
         part = self._parts.get(regno)
         if part is not None and part.whole != regno:
             whole = self.get(part.whole)
@@ -277,7 +284,7 @@ class Mirror:
         return self.values[regno]
 
     def set(self, regno: int, value: int) -> None:
-        """Write a register of the model; a view as its bits of the whole."""
+        """Write a register of the model; a view as bits of its whole."""
         part = self._parts.get(regno)
         if part is not None and part.whole != regno:
             whole, mask = self.get(part.whole), self.bits(part)
@@ -285,14 +292,14 @@ class Mirror:
                 self.set(part.whole, whole & ~mask | value << part.shift & mask)
             return
         self._model.write_register(regno, value)
-        if regno < GPR:  # the model may have other bits than these: what it made of it is read when it is needed
+        if regno < GPR:  # the model may not implement all bits: the value is read back when it is needed
             self.values.pop(regno, None)
             self._again[regno] = value
         else:
             self.values[regno] = value
 
     def pend(self, value: int) -> None:
-        """Write mip of the model, all bits as they are."""
+        """Write mip of the model, all bits unchanged."""
         self._model.write_register(MIP, value)
         self.values[MIP] = value
 
@@ -303,22 +310,22 @@ class Mirror:
             self.pc = pc
 
     def bits(self, part: Part) -> int:
-        """The bits of its whole a register has."""
+        """Return the bits of the whole register that a view has."""
         if not part.delegated:
             return part.mask
         return self.get(MIDELEG) or 0
 
     def part(self, regno: int) -> Part | None:
-        """What a register is a part of, if it is not everything itself."""
+        """Return the register that contains a view; None: it is no view."""
         found = self._parts.get(regno)
         return None if found is None or found.whole == regno else found
 
     def is_shared(self, regno: int) -> bool:
-        """Whether it shares bits with others."""
+        """Return whether a register shares bits with others."""
         return regno in self._parts
 
     def wholes(self, changed: Mapping[int, int]) -> dict[int, int]:
-        """What a step changed, without views: a view whose whole is not there is put into it."""
+        """Return a step's changes without views: a view whose whole is not included is merged into it."""
         found: dict[int, int] = {}
         views: list[tuple[int, int]] = []
         for regno, value in changed.items():

@@ -1,17 +1,16 @@
-"""What the model cannot know: it is told such things before a group (chapter 3.1, step 2), or instead of executing it.
+"""What the model cannot know: it gets such values before a group (chapter 3.1, step 2), or instead of executing it.
 
-Devices, code the model does not have, an sc that failed for reasons of the memory system: the group's results are
-taken over, and everything that does not depend on these is compared all the same: the address, the data, the
+Examples are devices, code that the model does not have, an sc that failed because of the memory system: the group's
+results are copied, and everything that does not depend on these is still compared: the address, the data, the
 destination.
 
-`Doubts` is what a verifier cannot hold against the model: results of what is not known since a loss, or since the
-reset. After a reset registers hold anything; after a loss, and where a trace does not begin with a reset, so do
-CSRs and memory. An instruction that reads such a thing has a result nobody can foretell: it is copied, and is no
-divergence. CSRs that decide whether there is a trap, and where it leads, are presumed to be so that the model does
-what the hart did.
+`Doubts` are unknown values, which a verifier cannot report as divergences: after a reset registers have any value;
+after a loss, and if a trace does not begin with a reset, so do CSRs and memory. An instruction that reads an unknown
+value has an unpredictable result: it is copied. CSRs that decide whether there is a trap, and where it leads, are
+assumed to have values with which the model does what the hart did.
 
-What an instruction reads, its source registers and the address of a load or store, is decoded here, too. Source:
-RISC-V Instruction Set Manual, volume I: "Base Instruction Formats", "C Extension" (formats CI, CSS, CL, CS).
+The registers that an instruction reads, and the address of a load or store, are decoded here, too. Source: RISC-V
+Instruction Set Manual, volume I: "Base Instruction Formats", "C Extension" (formats CI, CSS, CL, CS).
 """
 
 from collections.abc import Sequence
@@ -41,7 +40,7 @@ _OF_ONE = {0b01011, 0b01000, *_FROM_INTEGER, 0b11000, 0b11100}  # fsqrt, fcvt.s.
 
 
 class Addressed(NamedTuple):
-    """A load or store at what register *base* holds plus *offset*. *data*: the register that is stored, -1: none."""
+    """A load or store at the value of register *base* plus *offset*. *data*: the register that is stored, -1: none."""
 
     base: int
     offset: int
@@ -50,7 +49,7 @@ class Addressed(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def sources(word: int, xlen: int) -> frozenset[int]:
-    """The registers an instruction reads, x and f; those of extensions that are not known here: rs1 and rs2. No x0."""
+    """Return the registers an instruction reads, x and f, without x0; for unknown extensions: rs1 and rs2."""
     found = _sources16(word & 0xFFFF, xlen) if word & 3 != 3 else _sources32(word)
     return frozenset(found) - {GPR}
 
@@ -75,7 +74,7 @@ def _sources32(word: int) -> set[int]:
 
 
 def _sources16(half: int, xlen: int) -> set[int]:
-    """By quadrant and funct3."""
+    """Return the registers of a compressed instruction, by quadrant and funct3."""
     quadrant, funct3 = half & 3, half >> 13
     rd, rs2, rs1_, rs2_ = (GPR + number for number in (half >> 7 & 31, half >> 2 & 31, *_primes(half)))
     if quadrant == 0:
@@ -107,7 +106,7 @@ def _sources_of_quadrant_0(funct3: int, rs1: int, rs2: int, xlen: int) -> set[in
 
 
 def _primes(half: int) -> tuple[int, int]:
-    """rs1' and rs2': the eight popular registers."""
+    """Return rs1' and rs2', which are three bits wide."""
     return (half >> 7 & 7) + 8, (half >> 2 & 7) + 8
 
 
@@ -116,7 +115,7 @@ def _stores_floating(funct3: int, xlen: int) -> bool:
 
 
 def addressed(word: int, xlen: int) -> Addressed | None:
-    """Where an instruction loads or stores; None: it does not, or is one of those that are not known here."""
+    """Return the address of a load or store; None: the instruction is none, or unknown here."""
     if word & 3 != 3:
         return _addressed16(word & 0xFFFF, xlen)
     opcode, base, rs2 = word & 0x7F, GPR + (word >> 15 & 31), word >> 20 & 31
@@ -162,7 +161,7 @@ _FLOATING_LOADS = 0x07
 
 
 class Inputs:
-    """Feeds the model. *devices*: (address, bytes) that are devices, whatever the model has there."""
+    """Gives the model its inputs. *devices*: (address, bytes) that are devices, whatever the model has there."""
 
     def __init__(
         self,
@@ -181,7 +180,7 @@ class Inputs:
         self._no_code: set[int] = set()
 
     def why_not(self, told: GroupState, pc: int) -> str:
-        """Why the model is not to execute the instruction of a group; "" if it is."""
+        """Return why the model must not execute the instruction of a group; "" if it may."""
         if told.instr is None:
             return ""
         if pc >> _PAGE in self._no_code:
@@ -195,14 +194,14 @@ class Inputs:
         return "" if self._is_memory(address) else DEVICE
 
     def _is_untranslated(self, group: int) -> bool:
-        """Whether addresses are physical ones; where the trace does not know that, as the model has it: in M-mode."""
+        """Return whether addresses are physical; if the trace does not know, whether the model is in M-mode."""
         space = self._tandem.after(group - 1).space
         if space != UNKNOWN:
             return space == PHYSICAL
         return self._mirror.get(PRIVILEGE) == _MACHINE_MODE and not (self._mirror.get(csrs.MSTATUS) or 0) & csrs.MPRV
 
     def physical(self, group: int, address: int) -> int | None:
-        """Where an address of a load or store of a group is in physical memory."""
+        """Return the physical address of a load or store of a group."""
         if self._is_untranslated(group):
             return address
         return self._tandem.after(group - 1).physical_address(address)
@@ -218,7 +217,9 @@ class Inputs:
         return found and not any(address in device for device in self._devices)
 
     def was_refused(self, told: GroupState, step: Step) -> str:
-        """Why the model could not execute what the hart did, where that is no fault: a trap for want of memory."""
+        """Return why the model could not execute what the hart did, if that is no divergence: a trap because it lacks
+        memory.
+        """
         if step.trap is None or step.trap.interrupt or told.instr is None:
             return ""
         state = self._tandem.after(told.group - 1)
@@ -236,7 +237,7 @@ class Inputs:
         return ""
 
     def initial(self, address: int, size: int) -> bytes | None:
-        """What the program has at a physical address before it runs."""
+        """Return the program's bytes at a physical address before it runs."""
         for start, data in self._segments:
             if start <= address and address + size <= start + len(data):
                 return data[address - start : address - start + size]
@@ -247,13 +248,13 @@ class Inputs:
         return [] if self._program is None else self._program.segments
 
     def fill(self, told: GroupState) -> None:
-        """Memory that was never stored to, and is not the program's: it holds what a load reads from it."""
+        """Write memory that a load reads, and that neither a store nor the program has written."""
         found = self.filling(told)
         if found is not None:
             self._counts.copied[MEMORY] += self._model.write_memory(*found)
 
     def filling(self, told: GroupState) -> tuple[int, bytes] | None:
-        """What `fill` writes, and where; None: nothing."""
+        """Return what `fill` writes, and where; None: nothing."""
         assert told.effective is not None
         if self.initial(told.effective, 1) is not None:
             return None
@@ -266,7 +267,9 @@ class Inputs:
         return None if None not in before.memory(where, len(data), space=space) else found
 
     def loaded(self, told: GroupState) -> tuple[int, bytes] | None:
-        """What a load has read, and where in physical memory that is; None: no load, or not known."""
+        """Return the bytes that a load has read, and their physical address; None: it is no load,
+        or this is unknown.
+        """
         if told.effective is None or told.instr is None or not is_load(told.instr.word, self._xlen):
             return None
         found, values = reach(told.instr.word, self._xlen), list(self._loaded(told, told.instr.word).values())
@@ -276,7 +279,9 @@ class Inputs:
         return place, (values[0] & (1 << 8 * found.size) - 1).to_bytes(found.size, "little")
 
     def prepare(self, told: GroupState, trap: Trapped | None) -> int | None:
-        """Make the model take the interrupt that was taken, or none: bits of mip for the step. Returns mip before."""
+        """Make the model take the interrupt that was taken, or none, with bits of mip for one step.
+        Return mip before.
+        """
         mip = self._mirror.get(csrs.MIP)
         if trap is not None and trap.interrupt:
             asked = (self._mirror.get(csrs.MIE) or 0) if trap.cause == UNTOLD_CAUSE else 1 << trap.cause
@@ -289,7 +294,7 @@ class Inputs:
         return None
 
     def instead(self, told: GroupState, why: str, pc: int) -> Step:
-        """What the model would have done, as far as that does not depend on what it does not have."""
+        """Return the model's step as far as it does not depend on what the model lacks."""
         assert told.instr is not None
         self._counts.copied[why] += 1
         word = told.instr.word
@@ -313,7 +318,7 @@ class Inputs:
         return Step(pc, told.instr.word, pc if next_pc == NOWHERE else next_pc, registers, done)
 
     def _loaded(self, told: GroupState, word: int) -> dict[int, int]:
-        """The destination, with the value that is told."""
+        """Return the destination, with the reported value."""
         if not is_load(word, self._xlen):
             is_sc = word & 0x7F == _ATOMIC
             candidates = {GPR + (word >> 7 & 31)} if is_sc else set()
@@ -326,13 +331,13 @@ class Inputs:
         return {regno: value for regno, value in found.items() if value is not None}
 
     def _stored(self, told: GroupState, why: str) -> tuple[Stored, ...]:
-        """What a store writes: the model's register, at the model's address."""
+        """Return the bytes that a store writes: the model's register, at the model's address."""
         assert told.instr is not None
         place = addressed(told.instr.word, self._xlen)
         if why == FAILED or place is None:
             return ()
         stores = [store for _, store in self._tandem.stored(told.group)]
-        if place.data < 0:  # an AMO: what the device answered decides
+        if place.data < 0:  # an AMO: the device's answer decides
             return tuple(Stored(s.address, s.value.to_bytes(s.size, "little")) for s in stores if s.value is not None)
         base, value = self._mirror.get(place.base) if place.base != GPR else 0, self._value(place.data)
         if base is None or value is None or not stores:
@@ -345,7 +350,7 @@ class Inputs:
         return 0 if regno == GPR else self._mirror.get(regno)
 
     def address(self, told: GroupState) -> int | None:
-        """The effective address a load or store of the model would have; None: not known."""
+        """Return the effective address of the model's load or store; None: unknown."""
         place = None if told.instr is None else addressed(told.instr.word, self._xlen)
         if place is None:
             return None
@@ -363,7 +368,7 @@ _FS = 0x6000
 
 
 class Doubts:
-    """*lost*: CSRs and memory need not be what they were, either."""
+    """The unknown values. *lost*: CSRs and memory are unknown, too."""
 
     def __init__(self, tandem: Tandem, mirror: Mirror) -> None:
         self._tandem, self._mirror = tandem, mirror
@@ -373,24 +378,26 @@ class Doubts:
         self.lost = False
 
     def begin(self, *, lost: bool) -> None:
-        """No register is known. *lost*: and nothing else, either."""
+        """Note that no register is known. *lost*: nor is anything else."""
         self._registers = set(range(GPR + 1, FPR_END))
         self.lost = lost
-        if lost:  # floating point may be on, and an instruction that needs it says nothing of that
+        if lost:  # floating point may be enabled, and an instruction that needs it does not report that
             self._presume(csrs.MSTATUS, _FS, _FS)
 
     def known(self, group: int) -> None:
-        """The model got what is known after a group."""
+        """Note that the model got what is known after a group."""
         state = self._tandem.after(group)
         self._registers = {regno for regno in self._registers if state.register(regno) is None}
 
     def told(self, told: GroupState) -> None:
-        """What a group tells is known after it."""
+        """Note what is known after a group because it reports it."""
         if self._registers:
             self._registers.difference_update(told.registers)
 
     def presume(self, told: GroupState, trap: Trapped) -> None:
-        """Before a trap since a loss: the model gets what it must have for it, where the trace does not tell that."""
+        """Before a trap after a loss, give the model the state that leads to the trap, if the trace
+        does not report it.
+        """
         before, after = self._tandem.after(told.group - 1), self._tandem.after(told.group)
         mode = _MACHINE if after.privilege is None else after.privilege
         handler, status = self._tandem.index.pcs[told.group], after.register(csrs.MSTATUS)
@@ -407,13 +414,13 @@ class Doubts:
             self._mirror.set(PRIVILEGE, status >> 8 & 1 if delegated else status >> 11 & 3)
 
     def _presume(self, regno: int, bits: int, value: int) -> None:
-        """These bits of a CSR of the model."""
+        """Set these bits of a CSR of the model."""
         found = self._mirror.get(regno)
         if found is not None and found & bits != value:
             self._mirror.set(regno, found & ~bits | value)
 
     def about(self, told: GroupState, trap: Trapped | None) -> bool:
-        """Whether what a group does depends on something that is not known."""
+        """Return whether the effects of a group depend on an unknown value."""
         word = 0 if told.instr is None else told.instr.word
         if self._registers and word and not self._registers.isdisjoint(sources(word, self._xlen)):
             return True
@@ -431,7 +438,9 @@ class Doubts:
         return None in state.memory(address, size, loads=True)
 
     def _needed(self, word: int, trap: Trapped | None) -> list[int]:
-        """The CSRs that decide what an instruction, or a trap, does; of those the trace tells at all, most."""
+        """Return the CSRs that decide what an instruction, or a trap, does, mostly those that the
+        trace reports at all.
+        """
         if trap is not None:
             return [regno for regno in _TRAPPING if regno in self._columns]
         if word in csrs.XRETS:

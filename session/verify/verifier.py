@@ -1,8 +1,8 @@
 """The tandem verifier: a model runs in step with a trace, and after each group both must be in the same state.
 
-Source: Trace Protocol Specification, version 2018-11-20, 3.1 (Tandem Verification) and 3.2 (Partial Trace). The
-shadow state is `decode.tandem`'s; what is compared are the changes on both sides, which 3.1 allows, and everything
-at the end: what steps of a model did not tell comes to light there (`Everything`).
+Source: Trace Protocol Specification, version 2018-11-20, 3.1 (Tandem Verification) and 3.2 (Partial Trace). The shadow
+state is `decode.tandem`'s. After each group the changes on both sides are compared, as 3.1 allows, and at the end
+everything is: this reveals changes that a model's steps did not report (`Everything`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,10 +27,10 @@ _LINE, _MOST = 64, 1 << 14  # bytes of memory compared at a time, and how many o
 
 
 class Everything:
-    """Compares what the shadow state and the model have, all of it.
+    """Compares the whole shadow state with that of the model.
 
-    reported  by register the bits a divergence was told of. They are not told of again, and neither are those that the
-              model did not take when they were copied: who reads them will differ
+    reported  by register the bits of reported divergences. They are not reported again, nor are those that the model did
+              not accept when they were copied: an instruction that reads them will differ
     """
 
     def __init__(self, tandem: Tandem, model: Model, mirror: Mirror, masks: Masks, counts: Counts) -> None:
@@ -39,7 +39,9 @@ class Everything:
         self.reported: dict[int, int] = {}
 
     def both(self, group: int) -> tuple[tuple[int, int | None, int | None], ...]:
-        """(number, trace, model) of all registers one of them has; the shadow state is that after *group*."""
+        """Return (number, trace, model) of all registers that one of them has; the shadow state is
+        that after *group*.
+        """
         state = self._tandem.after(group)
         columns = self._tandem.index.registers.columns
         told = sorted(regno for regno in columns if regno < GPR)
@@ -51,7 +53,7 @@ class Everything:
         return tuple(rows)
 
     def differences(self, group: int) -> list[Difference]:
-        """Of everything that is known after a group."""
+        """Yield the differences in everything that is known after a group."""
         self._counts.full += 1
         self._mirror.settle()
         return [*self._registers(group), *self._memory(group)]
@@ -72,7 +74,7 @@ class Everything:
                 yield Difference(Kind.LATER, regno, None, trace, model, bits)
 
     def _read(self, regno: int) -> int | None:
-        """A register of the model; of a view it does not have, the bits of its whole."""
+        """Return a register of the model; for a view that it does not have, the bits of its whole."""
         found = self._model.read_register(regno)
         part = parts(self._tandem.trace.parameters.xlen).get(regno)
         if found is not None or part is None or part.delegated:
@@ -81,12 +83,12 @@ class Everything:
         return None if whole is None else (whole & part.mask) >> part.shift
 
     def _soft(self, regno: int) -> int:
-        """Bits that need not be the same; those of a view are its whole's."""
+        """Return the bits that may differ; those of a view are its whole's."""
         views = {csrs.SSTATUS: csrs.MSTATUS, csrs.SIP: csrs.MIP, csrs.SIE: csrs.MIE}
         return self._masks.soft(regno) | self._masks.soft(views.get(regno, regno))
 
     def _memory(self, group: int) -> Iterator[Difference]:
-        """Bytes that were stored, as far as they are at known physical addresses."""
+        """Yield differences in bytes that were stored at known physical addresses."""
         if STORES in self._masks.absent:
             return
         state = self._tandem.after(group)
@@ -99,7 +101,7 @@ class Everything:
                     yield Difference(Kind.LATER, line + at, None, byte, model[at], size=1)
 
     def _lines(self) -> list[int]:
-        """The last pieces of memory that were stored to."""
+        """Return the last stretches of memory that were stored to."""
         found: dict[int, None] = {}
         writes = self._tandem.index.physical.writes
         for number in range(len(writes) - 1, -1, -1):
@@ -109,7 +111,7 @@ class Everything:
         return sorted(found)
 
     def copy(self, group: int) -> None:
-        """All that is known after a group, into the model."""
+        """Copy everything that is known after a group to the model."""
         state = self._tandem.after(group)
         for regno in (*range(GPR + 1, FPR_END), *state.csrs(), PRIVILEGE):
             value = state.register(regno)
@@ -130,7 +132,7 @@ _REPORTED = 0x100  # groups between two reports of progress
 
 @dataclass(frozen=True)
 class Choices:
-    """How to verify.
+    """The options of a verification.
 
     masks    what is not compared
     every    groups between two comparisons of everything; 0: only at the end
@@ -148,11 +150,11 @@ class Choices:
 
 
 class Verifier:
-    """Holds a trace against a model. *program*: what is loaded in it; *code*: what ran besides (address, bytes).
+    """Compares a trace with a model. *program*: is loaded in it; *code*: other code that ran (address, bytes).
 
     counts   of all groups up to now
-    missing  what the trace never tells, of `masks.ABSENT`: it is not compared
-    masked   what is not compared because the user said so, in words
+    missing  what the trace never reports, of `masks.ABSENT`: it is not compared
+    masked   what the user excluded from comparison, in words
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class Verifier:
         self._breaks = {gap.group: gap for gap in sorted(self._index.breaks, key=lambda gap: gap.loss)}
 
     def run(self, progress: Progress = silent) -> Iterator[Divergence]:
-        """The divergences, one after the other. Raises ModelFailed, and what *progress* raises."""
+        """Yield the divergences in order. Raises ModelFailed, and what *progress* raises."""
         start, every = self._choices.start, self._choices.every
         stop = len(self._trace) if self._choices.stop is None else min(self._choices.stop, len(self._trace))
         self._begin(start)
@@ -204,18 +206,18 @@ class Verifier:
 
     @property
     def refused(self) -> dict[int, int]:
-        """By register the bits a model did not take as the trace has them: it cannot be like the hart there."""
+        """Return by register the bits that the model did not accept as in the trace: it cannot equal the hart there."""
         reported = self._everything.reported
         found = {regno: bits & reported.get(regno, 0) for regno, bits in self._mirror.refused.items()}
         return {regno: bits for regno, bits in sorted(found.items()) if bits}
 
     def _until(self, done: int, size: int) -> int:
-        """How many groups there are up to where something else is to be done than to go on."""
+        """Return how many groups there are before something else than executing must be done."""
         steps = [size - done, _REPORTED - done % _REPORTED]
         return min([*steps, self._choices.every - done % self._choices.every] if self._choices.every else steps)
 
     def _agreed(self, group: int, limit: int) -> int:
-        """How many of the next groups, *limit* at most, the model did at once, each exactly as it is told."""
+        """Return how many of the next groups, at most *limit*, the model executed at once exactly as reported."""
         agreed = self._ahead.run(group, limit)
         self.counts.groups += len(agreed)
         self.counts.instructions += len(agreed)
@@ -258,7 +260,7 @@ class Verifier:
             self._mirror.set(found.place, found.trace)
 
     def _group(self, group: int) -> Divergence | None:
-        """One group; the divergence behind it."""
+        """Verify one group; return the divergence after it."""
         told = self._ahead.told(group)
         self._executing.made, self._ahead.step = self._ahead.step, None
         self.counts.groups += 1
@@ -281,7 +283,7 @@ class Verifier:
         return found
 
     def _is_unexplained(self, gap: Break) -> bool:
-        """Whether nothing was lost and yet something is missing."""
+        """Return whether something is missing although nothing was lost."""
         return not gap.loss and not self._trace.parameters.dialect.untraced_below
 
     def _reset(self, told: GroupState) -> None:
@@ -293,7 +295,7 @@ class Verifier:
         self._copy(told)
 
     def _outside(self, told: GroupState) -> None:
-        """What comes from outside of the hart is copied to the model."""
+        """Copy what comes from outside the hart to the model."""
         if told.initializes:
             self.counts.initializations += 1
         else:
@@ -302,7 +304,7 @@ class Verifier:
         self._doubts.told(told)
 
     def _copy(self, told: GroupState) -> None:
-        """Everything a group tells, into the model."""
+        """Copy everything that a group reports to the model."""
         for regno, value in told.registers.items():
             if value is not None and (inputs(regno) != ALL or regno == MTIME):
                 self._mirror.set(regno, value & ~inputs(regno) if regno == csrs.MIP else value)
