@@ -29,7 +29,7 @@ _LINE, _MOST = 64, 1 << 14  # bytes of memory compared at a time, and how many o
 class Everything:
     """Compares the whole shadow state with that of the model.
 
-    reported  by register the bits of reported divergences. They are not reported again, nor are those that the model did
+    reported  by register the bits of reported divergences. These are not reported again, nor those that the model did
               not accept when they were copied: an instruction that reads them will differ
     """
 
@@ -53,7 +53,7 @@ class Everything:
         return tuple(rows)
 
     def differences(self, group: int) -> list[Difference]:
-        """Yield the differences in everything that is known after a group."""
+        """Return the differences in everything that is known after a group."""
         self._counts.full += 1
         self._mirror.settle()
         return [*self._registers(group), *self._memory(group)]
