@@ -1,7 +1,7 @@
 """Reading the trace out of a RAM sink that was stopped.
 
-`drain` reads a sink of interface 1.0. The other functions are the same for sinks of all versions: they say which pieces
-of a buffer hold trace, oldest first, and read them.
+`drain` reads a sink of interface 1.0. The other functions serve sinks of all versions: they compute which pieces of a
+buffer hold trace, oldest first, and read them.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, section on the RAM sink (trRam*).
 """
@@ -21,19 +21,21 @@ from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
 PROGRESS_STEP = 256  # bytes read word by word between two calls of the progress watcher
 PieceReader = Callable[[int, int, Progress], bytes]
-"""Of a piece: its first address, how many bytes, and who watches."""
+"""Reads a piece, given its first address, its size in bytes, and the progress callback."""
 
 
 @dataclass(frozen=True)
 class DrainedBuffer:
-    """The bytes of a buffer, oldest first; *wrapped*: older ones were overwritten, so the first message may be cut."""
+    """The bytes of a buffer, oldest first. *wrapped*: older bytes were overwritten, so the first message may be
+    incomplete.
+    """
 
     data: bytes
     wrapped: bool
 
 
 class SramUnreadable(RvtraceError):
-    """The registers of a sink say that what was read of its SRAM, but for *partial*, is none of it."""
+    """The registers of a sink show that what was read is not the content of its SRAM, except for *partial*."""
 
     def __init__(self, text: str, partial: bytes = b"") -> None:
         self.partial = partial
@@ -41,7 +43,7 @@ class SramUnreadable(RvtraceError):
 
 
 def check_buffer(sink: Component, in_force: SinkInForce | None, mode: RamMode, found: tuple[int, int, int]) -> None:
-    """*found*: where the buffer starts, the write pointer, and the end of the buffer. Raises SinkNotReadable."""
+    """Raise SinkNotReadable unless the buffer is as configured. *found*: its start, the write pointer, and its end."""
     start, pointer, end = found
     if in_force and (in_force.mode, in_force.start, in_force.end) != (mode, start, end):
         its = f"its buffer is {start:#x} to {end:#x} of {mode.name}"
@@ -55,7 +57,9 @@ def check_buffer(sink: Component, in_force: SinkInForce | None, mode: RamMode, f
 def pieces_oldest_first(
     mode: RamMode, buffer: tuple[int, int], pointer: int, *, wrapped: bool
 ) -> list[tuple[int, int]]:
-    """The pieces of *buffer*, (first address, end), that hold trace; *pointer*: where the next word would be stored."""
+    """Return the pieces of *buffer*, (first address, end), that hold trace. *pointer*: the address of the next word to
+    be stored.
+    """
     start, end = buffer
     pieces = [(pointer, end), (start, pointer)] if wrapped else [(start, pointer)]
     if mode is RamMode.SRAM and buffer in pieces:
@@ -67,7 +71,9 @@ def pieces_oldest_first(
 def read_pieces(
     sink: Component, read: PieceReader, pieces: Sequence[tuple[int, int]], *, wrapped: bool, progress: Progress
 ) -> bytes:
-    """All of them, one after the other. Raises DrainFailed with what was read, SinkNotReadable, Cancelled."""
+    """Read all pieces and return them joined. Raises DrainFailed with the bytes read so far, SinkNotReadable,
+    Cancelled.
+    """
     total = sum(end - start for start, end in pieces)
     data = bytearray()
     for start, end in pieces:
@@ -82,7 +88,7 @@ def read_pieces(
 
 
 def _shifted(progress: Progress, before: int, whole: int) -> Progress:
-    """The progress of one piece as progress of the whole."""
+    """Return a progress callback for one piece that reports the progress of the whole."""
 
     def watch(label: str, done: int, total: int | None = None) -> None:
         progress("reading trace", before + done, whole)
@@ -91,7 +97,7 @@ def _shifted(progress: Progress, before: int, whole: int) -> Progress:
 
 
 def read_port(sink: Component, address: int, nbytes: int, progress: Progress) -> bytes:
-    """*nbytes* by as many reads of the word at *address* as it takes. Raises Unread, and what the transport raises."""
+    """Read *nbytes* by repeated reads of the word at *address*. Raises SramUnreadable and the transport's errors."""
     if isinstance(sink.target, DataPort):
         return sink.target.read_data_port(address, nbytes // 4, progress)
     data = bytearray()
@@ -110,10 +116,11 @@ def _read_word(sink: Component, address: int, before: bytes) -> bytes:
 
 
 def drain(sink: Component, in_force: SinkInForce | None = None, progress: Progress = silent) -> DrainedBuffer:
-    """All trace in the buffer, oldest first. The sink must have been stopped (`procedures.stop`); it is not changed.
+    """Return all trace in the buffer, oldest first. The sink must have been stopped (`procedures.stop`); it is not
+    changed.
 
-    *in_force* is what configuring the sink returned; without it the access width is probed anew. May be repeated.
-    Raises SinkNotReadable, DrainFailed (with the bytes read so far), ComponentAccess, Cancelled.
+    *in_force* is the result of configuring the sink; without it the access width is probed again. The call may be
+    repeated. Raises SinkNotReadable, DrainFailed (with the bytes read so far), ComponentAccess, Cancelled.
     """
     control = _check_stopped(sink, in_force)
     mode = RamMode(component_registers.RAM_CONTROL.get(control, "trRamMode"))
@@ -143,7 +150,7 @@ def _check_stopped(sink: Component, in_force: SinkInForce | None) -> int:
 
 
 def _read_sram(sink: Component, buffer: tuple[int, int], start: int, nbytes: int, progress: Progress) -> bytes:
-    """By the read pointer, which goes on by itself, and at the end of the buffer to its start."""
+    """Read through the read pointer, which advances by itself and wraps at the end of the buffer."""
     end = start + nbytes
     pointer = write_address(sink, component_registers.RAM_RP_LOW, component_registers.RAM_RP_HIGH, start, RamMode.SRAM)
     if pointer != start:
@@ -157,7 +164,7 @@ def _read_sram(sink: Component, buffer: tuple[int, int], start: int, nbytes: int
 
 
 def _without_repeats(data: bytes) -> bytes:
-    """What came before something that no longer answers: it reads the same over and over."""
+    """Drop the repeated words at the end: a component that no longer answers reads as the same word every time."""
     last = data[-4:]
     while data and data.endswith(last):
         data = data[:-4]

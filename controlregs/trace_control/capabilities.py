@@ -1,7 +1,7 @@
-"""What a trace component can do, found out by writing its fields and reading them back, in the user's words.
+"""The capabilities of a trace component, found by writing its fields and reading them back, in the user's words.
 
-`Probe` writes a field, reads it back, and in the end leaves its register as it was; the component must not be
-enabled. A function for each kind of component says what there is to find out, and how that is called.
+`Probe` writes a field, reads it back, and at the end restores the register; the component must not be enabled. One
+function for each kind of component names what it has and lacks.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery" (set WARL fields and read them back,
 with the component not enabled), "Accessing and Detecting RAM Sink Registers", trFunnelDisInput, trPibMode; which fields
@@ -33,7 +33,7 @@ _WRITTEN = (Access.RW, Access.WARL, Access.R_OR_RW, Access.RW0C)  # 1 to RW0C le
 
 
 class Probe:
-    """Tries fields of a component that is active and not enabled; leaving the context puts its registers back."""
+    """Tries fields of a component that is active and not enabled; leaving the context restores its registers."""
 
     def __init__(self, component: Component) -> None:
         self.component = component
@@ -46,10 +46,11 @@ class Probe:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Registers come back in the order in which they were tried: what others depend on is tried first.
+        """Restore the registers in the order in which they were tried, since those on which others depend are tried
+        first.
 
-        One that cannot be written any more keeps no other from coming back; it is told of if nothing else is wrong.
-        A component that was reset meanwhile stays in reset.
+        A register that can no longer be written does not keep the others from being restored; its error is raised if
+        there is no other. A component that was reset in between stays in reset.
         """
         try:
             check_active(self.component)
@@ -68,11 +69,11 @@ class Probe:
             raise failure
 
     def read(self, register: Register, field: str) -> int:
-        """A field that says itself what there is."""
+        """Read a field that itself reports a capability."""
         return self.component.get(register, field)
 
     def held(self, register: Register, field: str, value: int) -> int:
-        """What the field holds after *value* was written to it. Raises WasReset, ComponentAccess."""
+        """Write *value* to the field and return what it then holds. Raises WasReset, ComponentAccess."""
         tried = register.put(self._others(register), field, value)
         value = self.component.write(register, tried)
         control = self.component.block.control
@@ -81,26 +82,26 @@ class Probe:
         return register.get(value, field)
 
     def settle(self, register: Register, field: str, value: int = 1) -> int:
-        """As `held`, and while other fields of the register are tried the field holds it, too."""
+        """Do the same as `held`, and keep *value* in the field while other fields of the register are tried."""
         self._beside[register] = register.put(self._others(register), field, value)
         return self.held(register, field, value)
 
     def can(self, register: Register, field: str, value: int = 1) -> bool:
-        """The field can hold *value*."""
+        """Return whether the field can hold *value*."""
         return self.held(register, field, value) == value
 
     def fixed(self, register: Register, field: str) -> bool:
-        """The field holds the same whatever is written."""
+        """Return whether the field is hard-wired: it holds the same value whatever is written."""
         ones = (1 << register.by_name[field].width) - 1
         return self.held(register, field, ones) == self.held(register, field, 0)
 
     def values(self, register: Register, field: str, candidates: Sequence[int] | None = None) -> tuple[int, ...]:
-        """Those of *candidates*, of all values if there are none, that the field can hold."""
+        """Return those of *candidates* that the field can hold; None: of all values."""
         tried = range(1 << register.by_name[field].width) if candidates is None else candidates
         return tuple(value for value in tried if self.can(register, field, value))
 
     def ones(self, register: Register, field: str) -> int:
-        """What the field holds after ones were written to all of it."""
+        """Return what the field holds after ones were written to all its bits."""
         return self.held(register, field, (1 << register.by_name[field].width) - 1)
 
     def _others(self, register: Register) -> int:
@@ -119,12 +120,12 @@ _NOT_OF: Mapping[int, tuple[str, ...]] = {
     ),
     Format.E_TRACE: ("trTeInstEnRepeatedHistory", "trTeInstEnAllJumps", "trTeInstExtendAddrMSB"),
 }
-"""Features that are hard-wired to 0 in one protocol, which is no lack."""
+"""Features that are hard-wired to 0 in one protocol, so that their absence is not reported."""
 
 
 @dataclass
 class Findings:
-    """Words, one thing each."""
+    """What a component has and lacks, in words, one item each."""
 
     has: list[str] = field(default_factory=list)
     lacks: list[str] = field(default_factory=list)
@@ -244,7 +245,7 @@ def _ram_sink(probe: Probe) -> Findings:
 
 
 def _reach(probe: Probe) -> str:
-    """How far its addresses reach, and what they are aligned to."""
+    """Return the range and the alignment of the sink's addresses, in words."""
     high = probe.ones(component_registers.RAM_START_HIGH, "trRamStartHigh")
     low = probe.ones(component_registers.RAM_START_LOW, "trRamStartLow")
     if probe.fixed(component_registers.RAM_START_LOW, "trRamStartLow"):
@@ -305,12 +306,14 @@ PROBES: Mapping[int, Callable[[Probe], Findings]] = {
     component_registers.PIB_SINK.comp_type: _pib_sink,
     component_registers.ATB_BRIDGE.comp_type: _atb_bridge,
 }
-"""By tr??CompType."""
+"""The functions that probe a component, by tr??CompType."""
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """*has*: what it can do, *lacks*: options of the document that it is without; in words, one thing each."""
+    """What a component can do (*has*), and the options of the document that it does not have (*lacks*), in words, one
+    item each.
+    """
 
     name: str
     base: int
@@ -320,9 +323,10 @@ class Capabilities:
 
 
 def capabilities(component: Component, progress: Progress = silent) -> Capabilities:
-    """What *component* can do. It must not be enabled; its settings are put back, and it is left in reset if it was.
+    """Return what *component* can do. It must not be enabled; its settings are restored, and it is left in reset if it
+    was.
 
-    Raises SettingRefused while it is enabled, and what `reset` and `identify` raise.
+    Raises SettingRefused while it is enabled, and the errors of `reset` and `identify`.
     """
     return probe_disabled(component, lambda: identify(component), lambda: reset(component, progress), _found)
 
@@ -333,8 +337,10 @@ def probe_disabled(
     woken: Callable[[], Identity],
     found_of: Callable[[Component, Identity], Capabilities],
 ) -> Capabilities:
-    """What *found_of* finds of a component that is off, whatever its version: who it is says *awake* if it is not in
-    reset, else *woken*, after which it is put back. Raises as `capabilities`.
+    """Return what *found_of* finds in a component that is disabled, whatever its version.
+
+    *awake* identifies a component that is not in reset, *woken* wakes and identifies one that is; that one is put back
+    into reset afterwards. Raises the errors of `capabilities`.
     """
     control, prefix = component.block.control, component.block.prefix
     now = read_stable(component, control)

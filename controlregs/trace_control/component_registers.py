@@ -1,10 +1,11 @@
 """Registers of all trace components except the encoder.
 
-First what every component has: the first bits of tr??Control, the layout of tr??Impl, and the component types. Then the
-timestamp unit (trTs*), which is the same block inside an encoder and inside a funnel; the funnel (trFunnel*), which
-makes one stream of the messages of up to 16 inputs; the RAM sink (trRam*), which stores trace in its own SRAM, read
-through a window, or in system memory (SMEM); the PIB sink (trPib*, Pin Interface Block), through which trace leaves the
-chip by pins, for a trace probe; and the ATB bridge (trAtbBridge*) into Arm CoreSight infrastructure.
+The tables begin with what every component has: the first bits of tr??Control, the layout of tr??Impl, and the component
+types. Then follow the timestamp unit (trTs*), which is the same block inside an encoder and inside a funnel; the funnel
+(trFunnel*), which merges the messages of up to 16 inputs into one stream; the RAM sink (trRam*), which stores trace in
+its own SRAM, read through a window, or in system memory (SMEM); the PIB sink (trPib*, Pin Interface Block), through
+which trace leaves the chip by pins, for a trace probe; and the ATB bridge (trAtbBridge*) into Arm CoreSight
+infrastructure.
 
 Address fields of the RAM sink hold bits 31:2, as the document draws them: the byte address is the field's value times
 4.
@@ -55,7 +56,7 @@ def empty(prefix: str) -> Field:
 
 
 def version_and_type(prefix: str, comp_type: CompType) -> tuple[Field, ...]:
-    """Bits 11:0 of tr??Impl."""
+    """Return the fields of bits 11:0 of tr??Impl."""
     return (
         Field(prefix + "VerMajor", 4, Access.RO, VERSION[0], "interface major version; 0: a layout of before 1.0"),
         Field(prefix + "VerMinor", 4, Access.RO, VERSION[1], "interface minor version; 15: experimental"),
@@ -64,7 +65,9 @@ def version_and_type(prefix: str, comp_type: CompType) -> tuple[Field, ...]:
 
 
 def async_freq(prefix: str) -> Field:
-    """How often alignment synchronisation packets are sent; what the levels mean is up to the protocol."""
+    """Return the field that sets how often alignment synchronisation packets are sent; its levels are defined by the
+    protocol.
+    """
     return Field(
         prefix + "AsyncFreq",
         3,
@@ -74,7 +77,7 @@ def async_freq(prefix: str) -> Field:
 
 
 def vendor(prefix: str) -> Field:
-    """Bits 31:24 of tr??Impl, which the document leaves unnamed."""
+    """Return the field of bits 31:24 of tr??Impl, which the document leaves unnamed."""
     return Field(prefix + "Vendor", 8, Access.RO, Reset.CONSTANT, "vendor-specific identification")
 
 
@@ -235,7 +238,7 @@ RAM_SINK = RegisterBlock("RAM sink", "trRam", CompType.RAM_SINK, (
 
 
 class PibMode(IntEnum):
-    """What the pins do. Parallel modes have TRC_CLK besides as many TRC_DATA as the name says."""
+    """What the pins do. Parallel modes have TRC_CLK and as many TRC_DATA as the name tells."""
 
     OFF = 0
     SWT_MANCHESTER = 4
@@ -270,7 +273,7 @@ PIB_SINK = RegisterBlock("PIB sink", "trPib", CompType.PIB_SINK, (PIB_CONTROL, P
 
 
 USABLE_ATB_IDS = range(0x01, 0x70)
-"""Values for trAtbBridgeID; ATB reserves the others."""
+"""The values for trAtbBridgeID that ATB does not reserve."""
 
 
 def _atb_id(value: int) -> str:

@@ -36,9 +36,9 @@ FILTER_COUNT = 16
 FILTER_FIRST, FILTER_STRIDE = 0x400, 0x20
 
 PRIVILEGES = {0: "U", 1: "S", 3: "M", 4: "debug", 5: "VU", 6: "VS"}
-"""Values of priv (E-Trace 2.0, table "Privilege level encoding"); 1 is also HS."""
+"""The values of priv (E-Trace 2.0, table "Privilege level encoding"); 1 is also HS."""
 SIZES = {n: str(1 << n) for n in range(8)}
-"""Values of dsize: an access of 2**dsize bytes."""
+"""The values of dsize: an access of 2**dsize bytes."""
 
 
 class TrapKind(IntEnum):
@@ -128,7 +128,7 @@ FILTERS = tuple(
         _MATCH_DATA,
     ))
 )
-"""Filter n; its bit in trTeInstFilters and trTeDataFilters is bit n."""
+"""The registers of filter n; its bit in trTeInstFilters and trTeDataFilters is bit n."""
 FILTER_REGISTERS = tuple(register for unit in FILTERS for register in unit)
 
 
@@ -137,7 +137,7 @@ COMPARATOR_FIRST, COMPARATOR_STRIDE = 0x600, 0x20
 
 
 class CompInput(IntEnum):
-    """Signals of the ingress port."""
+    """The signals of the ingress port that a comparator can use."""
 
     IADDR = 0
     CONTEXT = 1
@@ -146,7 +146,7 @@ class CompInput(IntEnum):
 
 
 class PFunction(IntEnum):
-    """Relation of the input to PMatch; the last two ignore the input."""
+    """The relation of the input to PMatch; the last two ignore the input."""
 
     EQ = 0
     NE = 1
@@ -159,7 +159,7 @@ class PFunction(IntEnum):
 
 
 class SFunction(IntEnum):
-    """Relation of the input to SMatch; the last two ignore the input."""
+    """The relation of the input to SMatch; the last two ignore the input."""
 
     EQ = 0
     NE = 1
@@ -172,7 +172,7 @@ class SFunction(IntEnum):
 
 
 class MatchMode(IntEnum):
-    """What the unit makes of the two results."""
+    """How the unit combines the two results."""
 
     P = 0
     P_AND_S = 1
@@ -206,7 +206,9 @@ _COMPARATOR_CONTROL = Register(
 
 
 def _match(letter: str, half: str, offset: int) -> Register:
-    """A match value's half. The document's summary spells the registers Pmatch and Smatch, its details as here."""
+    """Return one half of a match value. The document's summary spells the registers Pmatch and Smatch; its details
+    spell them as here.
+    """
     which = "primary" if letter == "P" else "secondary"
     bits = "31:0" if half == "Low" else "63:32"
     return Register(
@@ -228,7 +230,7 @@ COMPARATORS = tuple(
         _match("S", "High", 0x1C),
     ))
 )
-"""Comparator unit n, as trTeFilterComp1 to 3 number them."""
+"""The registers of comparator unit n, as trTeFilterComp1 to 3 number them."""
 COMPARATOR_REGISTERS = tuple(register for unit in COMPARATORS for register in unit)
 
 
@@ -252,7 +254,7 @@ class StallEna(IntEnum):
 
 
 class SyncMode(IntEnum):
-    """Unit of the periodic synchronisation."""
+    """The unit of the period of synchronisation."""
 
     OFF = 0
     MESSAGES = 1

@@ -1,7 +1,7 @@
-"""Configuration of a trace encoder, and in the user's terms what of it was not granted.
+"""Configuration of a trace encoder, and notes on the settings that were not granted.
 
-Here is also what is traced of loads and stores, and where encoders and funnels have their time from: in a system with
-funnels the top one is the source of time (Internal System or External), and all encoders and other funnels share it.
+This includes the data trace, and the source of time of encoders and funnels: in a system with funnels the top one is
+the source of time (Internal System or External), and all encoders and other funnels share it.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on reset and discovery (initial values),
 trTeControl, trTeInstFeatures, trTeDataControl, "Timestamp Unit"; N-Trace 1.0 chapter 4 and E-Trace 2.0 chapter "Encoder
@@ -28,13 +28,17 @@ from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import configure
 from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, TraceRequest
 
 FROM_THE_TOP = (TsMode.INTERNAL_SYSTEM, TsMode.EXTERNAL)
-"""Modes in which a funnel can be the source of time. In others encoders count themselves, or time is from elsewhere."""
+"""Modes in which a funnel can be the source of time. In others encoders count themselves, or time comes from another
+unit.
+"""
 INTERNAL = (TsMode.INTERNAL_SYSTEM, TsMode.INTERNAL_CORE)
-"""Modes in which the unit counts itself, a clock that can be divided."""
+"""Modes in which the unit itself counts a clock, which can be divided."""
 
 
 def set_encoder_time(component: Component, request: TraceRequest, clock: str = "") -> list[str]:
-    """Let messages have timestamps. *clock*: the funnel that has the time. Returns what was not granted."""
+    """Enable timestamps in messages. *clock*: the funnel that is the source of time. Return notes on what was not
+    granted.
+    """
     if not _wake_clock(component):
         return [f"{component.name} has no timestamps: its timestamp unit does not leave reset (trTsActive stays 0)"]
     wanted, value = int(request.ts_mode), 0
@@ -56,8 +60,8 @@ def set_encoder_time(component: Component, request: TraceRequest, clock: str = "
 
 
 def set_funnel_time(component: Component, mode: int, top: str, prescale: int = 0) -> tuple[bool, list[str]]:
-    """Let a funnel count time, or pass on that of the funnel *top*, as *mode* says. *prescale*: trTsPrescale. Returns
-    whether it has time to give, and what was not granted.
+    """Let a funnel count time, or pass on that of the funnel *top*, according to *mode*. *prescale*: trTsPrescale.
+    Return whether the funnel has time to share, and notes on what was not granted.
     """
     if not _wake_clock(component):
         return False, [f"{component.name} has no time to give: its timestamp unit stays in reset (trTsActive reads 0)"]
@@ -83,7 +87,7 @@ def _run_clock(component: Component, mode: int, prescale: int, **more: int) -> i
 
 
 def _wake_clock(component: Component) -> bool:
-    """Release the unit from reset, which may take time. One that is not there at all reads 0, and is awake for us."""
+    """Release the unit from reset, which may take time. An absent unit reads 0 and is treated as awake."""
     value = component.set(TS_CONTROL, trTsActive=1)
     if TS_CONTROL.get(value, "trTsActive") or not TS_CONTROL.get(value, "trTsWidth"):
         return True
@@ -117,7 +121,8 @@ _COMPRESSIONS: dict[int, str] = {
 
 
 def configure_data(component: Component, request: TraceRequest) -> list[str]:
-    """Write what data trace is to hold; it begins with `begin_data`. Returns a line per thing not granted."""
+    """Configure what data trace contains; `begin_data` starts it. Return a note for each setting that was not granted.
+    """
     if not request.data:
         return []
     value = component.set(
@@ -133,7 +138,7 @@ def configure_data(component: Component, request: TraceRequest) -> list[str]:
 
 
 def begin_data(component: Component, wanted: bool) -> list[str]:
-    """Let data be traced as soon as instructions are, if *wanted* and there is data trace. Returns notes."""
+    """Let data be traced whenever instructions are, if *wanted* and if the encoder has data trace. Return notes."""
     if not wanted or not component.get(DATA_CONTROL, "trTeDataImplemented"):
         return []
     value = component.set(DATA_CONTROL, trTeDataTracing=1)
@@ -190,8 +195,9 @@ RETURN_MODE_NAMES: dict[int, str] = {
 
 
 def choose_format(component: Component, request: TraceRequest) -> int:
-    """Select the protocol, if one is asked for, or else one that can be decoded; returns the one that is then in force.
-    The encoder was just reset, which need not leave one in trTeFormat that there is.
+    """Select the requested protocol, or else one that can be decoded; return the one that is then in force.
+
+    After a reset trTeFormat need not hold a protocol that the encoder has.
     """
     control = encoder_registers.ENCODER_CONTROL
     got = component.get(control, "trTeFormat")
@@ -207,10 +213,11 @@ def choose_format(component: Component, request: TraceRequest) -> int:
 def configure_encoder(
     component: Component, request: TraceRequest, src_id: int, buffer_size: int, clock: str = ""
 ) -> list[str]:
-    """Write all settings of an encoder that was just reset, Enable excepted; returns a line per thing not granted.
+    """Write all settings except Enable of an encoder that was just reset; return a note for each setting that was not
+    granted.
 
-    *clock*: the funnel that has the time for it.
-    Raises SettingRefused, UnsupportedProtocol, ComponentAccess, FieldRange.
+    *clock*: the funnel that is the source of time. Raises SettingRefused, UnsupportedProtocol, ComponentAccess,
+    FieldRange.
     """
     zeroed = {register: component.write(register, 0) for register in ZEROED}
     of_control = _set_control(component, request)
@@ -228,7 +235,7 @@ def configure_encoder(
 
 
 def _always_on(name: str, request: TraceRequest, zeroed: Mapping[Register, int]) -> Iterable[str]:
-    """What would make the trace another one than was asked for, although it was written 0."""
+    """Return notes on features that stay on although 0 was written, and that change what is traced."""
     filters = zeroed[encoder_registers.INST_FILTERS]
     if filters and request.filter is None:
         yield f"{name} always filters (trTeInstFilters reads {filters:#x}): not all that runs may be traced"
@@ -240,7 +247,7 @@ def _always_on(name: str, request: TraceRequest, zeroed: Mapping[Register, int])
 
 
 def in_force(component: Component) -> EncoderInForce:
-    """What the encoder is set to, read now."""
+    """Read the encoder's registers and return its settings."""
     return EncoderInForce(
         component.name,
         component.base,
@@ -254,9 +261,10 @@ def in_force(component: Component) -> EncoderInForce:
 
 
 def default_sync_max(buffer_size: int) -> int:
-    """trTeInstSyncMax with which a buffer of this many bytes holds several synchronisations, however long messages are.
+    """Return the trTeInstSyncMax with which a buffer of this many bytes holds several synchronisations, however long
+    messages are.
 
-    The same for all units: a clock cycle or a retired halfword makes at most one message.
+    It is the same for all units: a clock cycle or a retired halfword makes at most one message.
     """
     period = max(buffer_size // (SYNCS_PER_BUFFER * MESSAGE_BYTES), 1)
     return min(max(period.bit_length() - 1 - SYNC_MAX_LOWEST_UNIT, 0), SYNC_MAX_DEFAULT_LIMIT)
@@ -315,9 +323,10 @@ def _set_control(component: Component, request: TraceRequest) -> list[str]:
 
 
 def _settle_mode(component: Component, value: int, request: TraceRequest) -> int:
-    """A mode that is not there becomes any other one: take one that can be decoded. Returns trTeControl then.
+    """Select a mode that can be decoded, since an unsupported mode becomes any other one. Return the resulting
+    trTeControl.
 
-    Raises SettingRefused when there is none.
+    Raises SettingRefused when the encoder has no such mode.
     """
     register = encoder_registers.ENCODER_CONTROL
     for mode in (InstMode.HTM, InstMode.BTM):
@@ -334,7 +343,9 @@ def _settle_mode(component: Component, value: int, request: TraceRequest) -> int
 
 
 def _decodable(control: int, request: TraceRequest) -> bool:
-    """E-Trace has one mode, whatever its number; those of other protocols are refused for their protocol."""
+    """Return whether the selected mode can be decoded. E-Trace has one mode, whatever its number; other protocols are
+    refused elsewhere.
+    """
     mode = encoder_registers.ENCODER_CONTROL.get(control, "trTeInstMode")
     if encoder_registers.ENCODER_CONTROL.get(control, "trTeFormat") != Format.N_TRACE:
         return bool(mode)
@@ -378,7 +389,9 @@ def _protocol_name(code: int) -> str:
 
 
 def _set_sync(component: Component, request: TraceRequest, buffer_size: int) -> list[str]:
-    """Periodic synchronisation: as asked, else in the first unit there is; the period read back decides."""
+    """Set periodic synchronisation as requested, else in the first unit that the encoder has, and return notes on the
+    period read back.
+    """
     register = encoder_registers.ENCODER_CONTROL
     preferred = (SyncMode.MESSAGES, SyncMode.HALFWORDS, SyncMode.CLOCK_CYCLES)
     wanted_max = default_sync_max(buffer_size) if request.sync_max is None else request.sync_max
@@ -406,7 +419,9 @@ def _sync_notes(name: str, request: TraceRequest, wanted_max: int, got: tuple[in
 
 
 def _check_protocol(component: Component) -> None:
-    """The major version of N-Trace or E-Trace that decoders know; a higher minor one only adds what is not enabled."""
+    """Check that decoders know the major version of N-Trace or E-Trace; a higher minor version adds only what is not
+    enabled.
+    """
     control, impl = component.read(encoder_registers.ENCODER_CONTROL), component.read(encoder_registers.ENCODER_IMPL)
     now = EncoderInForce(component.name, component.base, control, impl, 0, 0, 0)
     if now.format not in PROTOCOLS or PROTOCOLS[now.format][1] != now.protocol_version[0]:

@@ -1,9 +1,9 @@
 """Setting up the filters and the triggers of an encoder: what is traced, and what switches tracing on and off.
 
-Filters choose instructions by address and by privilege mode. A filter that lets through less or more than was asked for
-would make a history that misleads, so what the encoder cannot do is refused. Enabled filters are OR-ed, the conditions
-of one are AND-ed, and values to match are written before the bit that makes them a condition. Triggers switch tracing
-while the program runs: either tracing is set on by hand, or triggers start it.
+Filters choose instructions by address and by privilege mode. A filter that passes less or more than was requested would
+make the history misleading, so what the encoder cannot do is refused. Enabled filters are OR-ed, the conditions of one
+are AND-ed, and values to match are written before the bit that makes them a condition. Triggers switch tracing while
+the program runs: tracing is either switched on at the start, or by triggers.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Trace Encoder Filter Registers", "Trace Encoder
 Triggers", trTeInstTrigEnable, trTeDataTrigEnable, "Enabling and Disabling".
@@ -40,7 +40,7 @@ _ALL = (1 << FILTER_COUNT) - 1
 
 @dataclass(frozen=True)
 class Filter:
-    """What is to be traced: instructions in one of *ranges* and in one of *privileges*; empty: in any.
+    """What is to be traced: instructions in one of *ranges* and in one of *privileges*; an empty tuple stands for any.
 
     *ranges*: (first address, end). *privileges*: values of priv, see `encoder_registers.PRIVILEGES`.
     """
@@ -50,16 +50,16 @@ class Filter:
 
 
 class _Bound(NamedTuple):
-    """A comparison of the instruction's address. SFunction has the same numbers as PFunction."""
+    """A comparison with the instruction's address. SFunction has the same numbers as PFunction."""
 
     function: PFunction
     value: int
 
 
 def configure_filters(component: Component, wanted: Filter | None, *, data: bool = False) -> list[str]:
-    """Let the encoder, active and not enabled, trace only what is *wanted*; returns a line that says what that is.
+    """Let the encoder, active and not enabled, trace only what *wanted* selects; return a line that describes it.
 
-    *data*: loads and stores are traced, too: then only those of instructions that are. Raises SettingRefused, and
+    *data*: loads and stores are traced, too, but only those of the selected instructions. Raises SettingRefused, and
     ComponentAccess.
     """
     if wanted is None:
@@ -77,7 +77,7 @@ def configure_filters(component: Component, wanted: Filter | None, *, data: bool
 
 
 def merge_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same addresses of instructions, which are even, in as few ranges as possible, ascending."""
+    """Return the same instruction addresses, which are even, in as few ranges as possible, ascending."""
     found: list[tuple[int, int]] = []
     for start, end in sorted((start + start % 2, end + end % 2) for start, end in ranges):
         if found and start <= found[-1][1]:
@@ -88,7 +88,7 @@ def merge_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def describe_filter(ranges: Iterable[tuple[int, int]], privileges: Iterable[int]) -> str:
-    """A filter in words."""
+    """Return the filter in words."""
     where = ", ".join(f"{start:#x} to {end - 1:#x}" for start, end in ranges)
     modes = ", ".join(PRIVILEGES[number] for number in privileges)
     return " in ".join(filter(None, (where, modes and f"mode {modes}"))) or "everything"
@@ -101,7 +101,7 @@ def _too_few(there: int, ranges: int) -> str:
 
 
 def _selectable(component: Component) -> list[int]:
-    """The filters that trTeInstFilters can select. Leaves none selected."""
+    """Return the filters that trTeInstFilters can select. None is selected afterwards."""
     value = component.write(INST_FILTERS, INST_FILTERS.pack(trTeInstFilters=_ALL))
     component.write(INST_FILTERS, 0)
     return [number for number in range(FILTER_COUNT) if value >> number & 1]
@@ -117,7 +117,7 @@ def _select(component: Component, register: Register, numbers: Iterable[int], pr
 
 
 def _set_comparators(component: Component, ranges: list[tuple[int, int]]) -> list[tuple[int, ...]]:
-    """The comparator units that are true together in each range."""
+    """Configure comparators, and return for each range the units that are true together in it."""
     free = list(range(len(COMPARATORS)))
     units: list[tuple[int, ...]] = []
     for start, end in ranges:
@@ -133,7 +133,7 @@ def _set_comparators(component: Component, ranges: list[tuple[int, int]]) -> lis
 
 
 def _in_one(component: Component, free: list[int], lower: list[_Bound], upper: list[_Bound]) -> tuple[int] | None:
-    """A unit for both ends of a range: primary and secondary."""
+    """Compare both ends of a range in one unit, with its primary and its secondary comparator; None if it cannot."""
     pairs = [(primary, secondary) for primary in lower for secondary in upper]
     for number in free:
         if any(_compare(component, number, *pair) for pair in pairs):
@@ -142,7 +142,9 @@ def _in_one(component: Component, free: list[int], lower: list[_Bound], upper: l
 
 
 def _in_two(component: Component, free: list[int], lower: list[_Bound], upper: list[_Bound]) -> tuple[int, int] | None:
-    """A unit for each end: the secondary comparators are optional."""
+    """Compare each end of a range in a unit of its own, as secondary comparators are optional; None if that cannot be
+    done.
+    """
     able = (number for number in free if any(_compare(component, number, bound) for bound in lower))
     first = next(able, None)
     rest = (number for number in free if first is not None and number > first)
@@ -151,7 +153,7 @@ def _in_two(component: Component, free: list[int], lower: list[_Bound], upper: l
 
 
 def _compare(component: Component, number: int, primary: _Bound, secondary: _Bound | None = None) -> bool:
-    """Whether the unit compares like that now, and reports nothing."""
+    """Configure a comparison in the unit and return whether it is in force and notifies nothing."""
     unit = COMPARATORS[number]
     asked = {"trTeCompPInput": int(CompInput.IADDR), "trTeCompPFunction": int(primary.function)}
     asked |= {"trTeCompMatchMode": int(MatchMode.P), "trTeCompPNotify": 0, "trTeCompSNotify": 0}
@@ -165,14 +167,16 @@ def _compare(component: Component, number: int, primary: _Bound, secondary: _Bou
 
 
 def _hold(component: Component, registers: tuple[Register, Register], value: int) -> bool:
-    """Whether a match value is in force; what an address of fewer bits has not, may be missing."""
+    """Write a match value and return whether it is in force. Bits that addresses of this hart do not have may be
+    missing.
+    """
     low, high = registers
     got = component.write(low, value & LOW_WORD) | component.write(high, value >> 32) << 32
     return got == value or any(got == value & (1 << bits) - 1 and _extended(value, bits) for bits in range(33, 64))
 
 
 def _extended(value: int, bits: int) -> bool:
-    """An address whose bits from *bits* - 1 on are all 1."""
+    """Return whether all bits of the address from *bits* - 1 upwards are 1."""
     return value >> bits - 1 == (1 << 65 - bits) - 1
 
 
@@ -192,7 +196,7 @@ def _cannot_compare(component: Component, possible: int, asked: int) -> str:
 def _set_filters(
     component: Component, there: list[int], units: list[tuple[int, ...]], privileges: tuple[int, ...]
 ) -> list[int]:
-    """Set up a filter for each range, one that can; returns their numbers."""
+    """Set up a filter for each range; return the numbers of the filters."""
     left = iter(there)
     numbers: list[int] = []
     problem = ""
@@ -210,7 +214,7 @@ def _set_filters(
 
 
 def _set_filter(component: Component, number: int, comparators: tuple[int, ...], privileges: tuple[int, ...]) -> bool:
-    """Whether the filter is on now, with these conditions and no others."""
+    """Set up the filter and return whether it is on with these conditions and no others."""
     unit = FILTERS[number]
     kept = not privileges or _choose(component, unit.match_inst, privileges) == sum(1 << priv for priv in privileges)
     asked = {"trTeFilterEnable": 1, "trTeFilterMatchPrivilege": int(bool(privileges))}
@@ -225,7 +229,7 @@ def _set_filter(component: Component, number: int, comparators: tuple[int, ...],
 
 
 def _privileges_problem(component: Component, number: int, privileges: tuple[int, ...]) -> str:
-    """What the filter cannot select."""
+    """Return a text about the privilege modes that the filter cannot select."""
     register = FILTERS[number].match_inst
     got = _choose(component, register, privileges)
     missing = [PRIVILEGES[priv] for priv in privileges if not got >> priv & 1]
@@ -233,7 +237,7 @@ def _privileges_problem(component: Component, number: int, privileges: tuple[int
 
 
 def _choose(component: Component, register: Register, privileges: tuple[int, ...]) -> int:
-    """The privileges that are then in force, a bit each."""
+    """Select privileges and return those that are then in force, one bit each."""
     name = "trTeFilterMatchChoicePrivilege"
     return register.get(component.write(register, register.pack(**{name: sum(1 << it for it in privileges)})), name)
 
@@ -243,17 +247,17 @@ def _refused(component: Component, text: str) -> SettingRefused:
 
 
 EXTERNAL = 8
-"""Inputs, and outputs, that an encoder can have."""
+"""The number of trigger inputs, and of outputs, that an encoder can have."""
 STARTS, STOPS = 1, 2
-"""What an output can tell: bits of trTeTrigExtOutEvent."""
+"""Events that an output can signal: bits of trTeTrigExtOutEvent."""
 
 
 @dataclass(frozen=True)
 class Triggers:
-    """Addresses at which tracing goes on, goes off, or the place is marked: before the instruction there.
+    """Addresses at which tracing is switched on, switched off, or marked, before the instruction there is executed.
 
-    *control*: what trTeTrigDbgControl, which is the vendor's, must hold; None: 0, as the document wants it.
-    *inputs*: (number, what happens when that external trigger fires). *outputs*: (number, STARTS, STOPS or both).
+    *control*: the value for trTeTrigDbgControl, which is vendor-defined; None: 0, as the document requires. *inputs*:
+    (number, action when that external trigger fires). *outputs*: (number, STARTS, STOPS or both).
     """
 
     on: tuple[int, ...] = ()
@@ -265,17 +269,17 @@ class Triggers:
 
     @property
     def waits(self) -> bool:
-        """Whether tracing is off until one of them switches it on."""
+        """Whether tracing is off until a trigger switches it on."""
         return bool(self.on or any(action == TrigAction.TRACE_ON for _, action in self.inputs))
 
     @property
     def switches(self) -> bool:
-        """Whether any of them switches the trace."""
+        """Whether any trigger switches the trace."""
         return bool(self.waits or self.off or any(action == TrigAction.TRACE_OFF for _, action in self.inputs))
 
 
 def configure_triggers(component: Component, wanted: Triggers | None, *, data: bool = False) -> list[str]:
-    """Let the encoder, active and not enabled, follow triggers; returns lines that say what they do.
+    """Let the encoder, active and not enabled, follow triggers; return lines that describe what they do.
 
     *data*: loads and stores are traced, too. Raises SettingRefused, and ComponentAccess.
     """
@@ -328,11 +332,13 @@ def _described(name: str, wanted: Triggers) -> list[str]:
 
 
 def is_switched_off(component: Component) -> bool:
-    """Whether it is a trigger, or none yet, that keeps an enabled encoder from tracing."""
+    """Return whether an enabled encoder does not trace because of triggers: one has stopped it, or none has started it
+    yet.
+    """
     now = ENCODER_CONTROL.unpack(component.read_control())
     return bool(now["trTeActive"] and now["trTeInstTrigEnable"] and not now["trTeInstTracing"])
 
 
 def data_follows(component: Component) -> bool:
-    """Whether triggers switch data trace, too."""
+    """Return whether triggers switch data trace, too."""
     return bool(component.get(DATA_CONTROL, "trTeDataTrigEnable"))

@@ -1,6 +1,6 @@
-"""Configuration of funnels, RAM sinks, PIB sinks and ATB bridges, and in the user's terms what was not granted.
+"""Configuration of funnels, RAM sinks, PIB sinks and ATB bridges, and notes on the settings that were not granted.
 
-For the RAM sink this includes finding out what its buffer can be.
+For the RAM sink this includes probing the limits of its buffer.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on the funnel, the RAM sink (trRam*), the PIB
 sink (with its programming sequence) and the ATB bridge; "Reset and Discovery" (initial values).
@@ -26,10 +26,11 @@ from rvtrace_gdb.controlregs.trace_control.request import (
 def configure_funnel(
     component: Component, used: Mapping[int, str], cut: Mapping[int, str], quiet: Collection[str] = ()
 ) -> list[str]:
-    """Let only the inputs *used* through; *cut*: others that are connected. Both with the name of what is connected.
+    """Let only the inputs *used* through; *cut*: other inputs that are connected. Both map to the name of the connected
+    component.
 
-    *quiet*: names of those that send nothing, so that it does not matter if they cannot be cut.
-    Returns what was not granted. Raises SettingRefused, ComponentAccess.
+    *quiet*: names of components that send nothing, so that it does not matter if their inputs cannot be disabled.
+    Return notes on what was not granted. Raises SettingRefused, ComponentAccess.
     """
     component.write(component_registers.TS_CONTROL, 0)
     component.write(component_registers.FUNNEL_DIS_INPUT, 0)
@@ -58,8 +59,8 @@ def funnel_in_force(component: Component) -> FunnelInForce:
 
 
 def configure_pib(component: Component, pins: Pins, async_freq: int = 0, *, calibrate: bool = False) -> list[str]:
-    """Set a PIB sink that was just reset. Returns what was not granted. Raises SettingRefused, FieldRange,
-    ComponentAccess.
+    """Configure a PIB sink that was just reset. Return notes on what was not granted. Raises SettingRefused,
+    FieldRange, ComponentAccess.
     """
     _set_pib_mode(component, pins)  # first: trPibClkCenter can be set in parallel modes only
     wanted = {"trPibCalibrate": int(calibrate), "trPibAsyncFreq": async_freq}
@@ -90,7 +91,7 @@ def _set_pib_mode(component: Component, pins: Pins) -> None:
 
 
 def pib_modes(component: Component) -> list[PibMode]:
-    """The modes a PIB sink has, Off excepted; leaves it in some of them."""
+    """Return the modes a PIB sink has, except Off. It is left in an arbitrary one of them."""
     modes = [mode for mode in PibMode if mode]
     return [
         m
@@ -127,7 +128,8 @@ def pib_in_force(component: Component) -> PibInForce:
 
 
 def configure_bridge(component: Component, atb_id: int | None, async_freq: int = 0) -> list[str]:
-    """Set an ATB bridge that was just reset. *atb_id* None: as reset leaves it. Returns what was not granted.
+    """Configure an ATB bridge that was just reset. *atb_id* None: keep the reset value. Return notes on what was not
+    granted.
 
     Raises SettingRefused, FieldRange, ComponentAccess.
     """
@@ -156,14 +158,16 @@ ASYNC_RAREST = 4
 
 
 def read_address(sink: Component, low: Register, high: Register, mode: RamMode = RamMode.SMEM) -> int:
-    """Its own memory has no addresses of more than 32 bits, whatever is in the high word."""
+    """Return an address. The sink's own memory has addresses of at most 32 bits, whatever the high word holds."""
     if mode is RamMode.SRAM:
         return sink.read(low) & WORD_MASK
     return sink.read(high) << 32 | sink.read(low) & WORD_MASK
 
 
 def write_address(sink: Component, low: Register, high: Register, address: int, mode: RamMode = RamMode.SMEM) -> int:
-    """High word first: writing trRamWPLow last makes the new pointer complete when the wrap flag is cleared."""
+    """Write an address, the high word first: writing trRamWPLow last makes the new pointer complete when the wrap flag
+    is cleared.
+    """
     upper = sink.write(high, address >> 32)
     if mode is RamMode.SRAM:
         upper = 0
@@ -175,10 +179,11 @@ def _lowest_bit(value: int) -> int:
 
 
 def default_async_freq(buffer_size: int | None, *, stop_on_wrap: bool) -> int:
-    """trRamAsyncFreq for a trace in which packets are found by alignment sequences only (E-Trace encapsulation 1.0).
+    """Return trRamAsyncFreq for a trace in which packets are found by alignment sequences only (E-Trace encapsulation
+    1.0).
 
-    No document says how often they come; larger values mean rarer. A buffer that stops when full needs none but to
-    go on behind damage.
+    No document defines how often they come; larger values mean rarer. A buffer that stops when full needs them only to
+    continue after damage.
     """
     if stop_on_wrap:
         return ASYNC_RAREST
@@ -189,9 +194,9 @@ def default_async_freq(buffer_size: int | None, *, stop_on_wrap: bool) -> int:
 def configure_sink(sink: Component, request: TraceRequest, *, aligned: bool = False) -> tuple[SinkInForce, list[str]]:
     """Set storage mode and buffer of a sink that was just reset, and empty it: pointers at Start, wrap flag clear.
 
-    The sink is never let loose on memory outside [buffer_start, buffer_start + buffer_size).
-    *aligned*: the trace needs alignment sequences to be read from the middle.
-    Raises SettingRefused, BufferRefused, ComponentAccess, FieldRange.
+    The sink is never allowed to write memory outside [buffer_start, buffer_start + buffer_size). *aligned*: the trace
+    needs alignment sequences to be read from the middle. Raises SettingRefused, BufferRefused, ComponentAccess,
+    FieldRange.
     """
     mode = _set_mode(sink, request)
     frequency = request.async_freq
@@ -216,7 +221,9 @@ def configure_sink(sink: Component, request: TraceRequest, *, aligned: bool = Fa
 
 
 def _set_mode(sink: Component, request: TraceRequest) -> RamMode:
-    """First of all, because the other registers depend on it. What the mode bit reads back counts, not trRamHasS*."""
+    """Set the storage mode, first of all, because the other registers depend on it. The mode bit as read back counts,
+    not trRamHasS*.
+    """
     wanted = RamMode.SRAM if request.buffer_start is None else RamMode.SMEM
     control = sink.set(component_registers.RAM_CONTROL, trRamMode=wanted)
     mode = RamMode(component_registers.RAM_CONTROL.get(control, "trRamMode"))
@@ -242,7 +249,7 @@ def _sink_notes(sink: SinkInForce, request: TraceRequest) -> list[str]:
 
 
 def _set_sram(sink: Component, request: TraceRequest) -> tuple[int, int, int]:
-    """Start is usually fixed at 0, Limit fixed or trimmable; trRam*High need not exist."""
+    """Set the buffer in SRAM. Start is usually fixed at 0, Limit fixed or trimmable; trRam*High need not exist."""
     start = write_address(sink, component_registers.RAM_START_LOW, component_registers.RAM_START_HIGH, 0, RamMode.SRAM)
     sink.write(component_registers.RAM_LIMIT_HIGH, 0)  # reset leaves anything in it, if it is there
     limit = sink.write(component_registers.RAM_LIMIT_LOW, 0xFFFF_FFFF) & WORD_MASK
@@ -257,7 +264,7 @@ def _set_sram(sink: Component, request: TraceRequest) -> tuple[int, int, int]:
 
 
 def _check_read_pointer(sink: Component, limit: int) -> None:
-    """SRAM whose read pointer cannot be set is of no use."""
+    """Check that the read pointer can be set, since the SRAM could not be read otherwise."""
     pointer = write_address(sink, component_registers.RAM_RP_LOW, component_registers.RAM_RP_HIGH, limit, RamMode.SRAM)
     if pointer != limit:
         text = f"its SRAM cannot be read: trRamRP reads {pointer:#x} after {limit:#x} was written"
@@ -286,9 +293,10 @@ def _set_smem(sink: Component, request: TraceRequest) -> tuple[int, int, int]:
 
 
 def _probe_address(sink: Component, register: Register) -> tuple[int, int]:
-    """(lowest settable bit, lowest bit that can be 1) of an address register, as values; restores nothing.
+    """Return the lowest settable bit, and the lowest bit that can be 1, of an address register, as values. The register
+    is not restored.
 
-    The second is the width of the sink's memory accesses, which nothing reports: it stores at multiples of it.
+    The second is the width of the sink's memory accesses, which no field reports: it stores at multiples of it.
     """
     zeros = sink.write(register, 0) & WORD_MASK
     ones = sink.write(register, 0xFFFF_FFFF) & WORD_MASK
@@ -296,7 +304,9 @@ def _probe_address(sink: Component, register: Register) -> tuple[int, int]:
 
 
 def access_bytes(sink: Component) -> int:
-    """Width in bytes of a disabled, empty sink's memory accesses; 4 in SRAM mode. Start and Limit keep their values."""
+    """Return the width in bytes of a disabled, empty sink's memory accesses; 4 in SRAM mode. Start and Limit keep their
+    values.
+    """
     if not sink.get(component_registers.RAM_CONTROL, "trRamMode"):
         return SRAM_ACCESS_BYTES
     widths = []
@@ -308,7 +318,9 @@ def access_bytes(sink: Component) -> int:
 
 
 def _rewind(sink: Component, mode: RamMode, start: int) -> None:
-    """Pointers to Start. Only this clears the wrap flag; a stale one would make the next read-out return old trace."""
+    """Set the pointers to Start. Only this clears the wrap flag; a stale flag would make the next read-out return old
+    trace.
+    """
     if mode is RamMode.SRAM:
         write_address(sink, component_registers.RAM_RP_LOW, component_registers.RAM_RP_HIGH, start, mode)
     for register, asked in (

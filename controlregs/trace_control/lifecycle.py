@@ -1,8 +1,9 @@
 """One component from its reset until it is disabled: reset, identification, enabling, disabling.
 
-`reset` and `identify` check that it is what the target description says. A component is disabled only when its
-registers say that it is done. `check_settings`, `changed` and `moved` say whether components are still set up as they
-were when tracing began: a component that was reset forgets, and what is then read from it is not about our trace.
+`reset` and `identify` check that it is what the target description says. A component is left disabled only when its
+registers report that it is done. `check_settings`, `changed_encoder` and `moved_buffer` find out whether components are
+still set up as they were when tracing began: a component that was reset loses its settings, and what is then read from
+it does not concern this trace.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery", "Enabling and Disabling", and the
 section on versioning.
@@ -50,7 +51,7 @@ READS_UNTIL_STABLE = 32
 
 @dataclass(frozen=True)
 class Identity:
-    """What tr??Impl says. *notes*: what the user should know though it does not stop anything."""
+    """The content of tr??Impl. *notes*: facts that the user should know although they stop nothing."""
 
     impl: int
     version: tuple[int, int]
@@ -58,10 +59,10 @@ class Identity:
 
 
 def reset(component: Component, progress: Progress = silent) -> Identity:
-    """Reset the component, wake it, and check what it is. All its settings are lost, Enable is 0 afterwards.
+    """Reset the component, wake it, and check its identity. All its settings are lost, Enable is 0 afterwards.
 
-    Raises ComponentTimeout, WrongComponent, UnsupportedVersion, SettingRefused, ComponentAccess. Something that is not
-    this component then holds what it held: a wrong base address may be the program's memory.
+    Raises ComponentTimeout, WrongComponent, UnsupportedVersion, SettingRefused, ComponentAccess. Anything that is not
+    this component keeps its content: a wrong base address may lie in the program's memory.
     """
     control, active = component.block.control, component.block.prefix + "Active"
     before = read_stable(component, control)
@@ -84,7 +85,7 @@ def reset(component: Component, progress: Progress = silent) -> Identity:
 
 
 def identify(component: Component) -> Identity:
-    """Version and kind of an active component. Raises WrongComponent, UnsupportedVersion, ComponentAccess."""
+    """Return version and kind of an active component. Raises WrongComponent, UnsupportedVersion, ComponentAccess."""
     register, prefix = component.block.impl, component.block.prefix
     impl = read_stable(component, register)
     version = register.get(impl, prefix + "VerMajor"), register.get(impl, prefix + "VerMinor")
@@ -99,9 +100,9 @@ def identify(component: Component) -> Identity:
 
 
 def read_stable(component: Component, register: Register) -> int:
-    """The register, read until two reads agree.
+    """Read the register until two reads agree, and return its value.
 
-    OpenOCD 0.12 answers first reads over a slow system bus with the word read before, until it has learned the delay.
+    OpenOCD 0.12 answers the first reads over a slow system bus with the previous word, until it has learned the delay.
     """
     value = component.read(register)
     for _ in range(READS_UNTIL_STABLE):
@@ -127,8 +128,8 @@ def _version_notes(component: Component, version: tuple[int, int], impl: int) ->
 
 
 def start_tracing(component: Component, *, data: bool, on: bool = True) -> list[str]:
-    """Let an enabled encoder trace, *data* too; not *on*: as soon as a trigger says so. Returns a line for what does
-    not begin. Raises WasReset, NoAnswer, ComponentAccess.
+    """Let an enabled encoder trace, *data* too; if not *on*, a trigger will switch it on. Return a line for what does
+    not start. Raises WasReset, NoAnswer, ComponentAccess.
     """
     check_active(component)
     notes = begin_data(component, data) if on or not data_follows(component) else []
@@ -141,8 +142,10 @@ def start_tracing(component: Component, *, data: bool, on: bool = True) -> list[
 
 
 def check_active(component: Component) -> int:
-    """tr??Control of a component that was set up: one that was reset meanwhile must not be woken with its old value,
-    as all its other registers are undefined. Raises WasReset, NoAnswer, ComponentAccess.
+    """Return tr??Control of a component that was set up.
+
+    A component that was reset in between must not be woken with its old value, as all its other registers are
+    undefined. Raises WasReset, NoAnswer, ComponentAccess.
     """
     control = component.block.control
     value = component.read_control()
@@ -166,7 +169,9 @@ def enable(component: Component, progress: Progress = silent) -> None:
 
 
 def disable(component: Component, progress: Progress = silent) -> bool:
-    """Clear Enable and wait until the component has passed on all trace. False: it was found in reset, and left so."""
+    """Clear Enable and wait until the component has passed on all trace. Return False if it was in reset; it is left
+    there.
+    """
     control, prefix = component.block.control, component.block.prefix
     if not control.get(component.read_control(), prefix + "Active"):
         return False
@@ -179,8 +184,8 @@ def disable(component: Component, progress: Progress = silent) -> bool:
 
 
 def disable_all(enabled: Sequence[Component]) -> None:
-    """Switch off again what was switched on, the last one first, after something failed. What cannot be reached any
-    more cannot be helped.
+    """Disable these components, the last one first, after something failed. Components that cannot be reached are
+    skipped.
     """
     for component in enabled[::-1]:
         try:
@@ -203,7 +208,9 @@ _SENT: Mapping[Register, tuple[str, ...]] = {
 
 
 def moved_buffer(sink: Component, before: SinkInForce) -> str | None:
-    """The register that shows that a RAM sink's buffer is not where it was. Raises ComponentAccess."""
+    """Return the name of the register that shows that a RAM sink's buffer is not where it was, or None. Raises
+    ComponentAccess.
+    """
     if before.mode is not RamMode.SMEM or not sink.get(component_registers.RAM_CONTROL, "trRamActive"):
         return None
     if sink.read(component_registers.RAM_START_LOW) == before.start & 0xFFFF_FFFF:
@@ -212,7 +219,9 @@ def moved_buffer(sink: Component, before: SinkInForce) -> str | None:
 
 
 def changed_encoder(graph: Graph, before: GraphInForce) -> tuple[str, str] | None:
-    """An encoder that would send something else than it did, and the register that shows it. Raises ComponentAccess."""
+    """Return an encoder that no longer sends what it did, and the register that shows it, or None. Raises
+    ComponentAccess.
+    """
     was = {encoder.name: encoder for encoder in before.encoders}
     for component in graph.encoders:
         values = _values(was[component.name])
@@ -223,7 +232,7 @@ def changed_encoder(graph: Graph, before: GraphInForce) -> tuple[str, str] | Non
 
 
 def _values(encoder: EncoderInForce) -> tuple[int, ...]:
-    """Of the registers of `_SENT`."""
+    """Return the values of the registers of `_SENT`."""
     return encoder.control, encoder.features, encoder.ts_control, encoder.data_control
 
 
@@ -231,7 +240,7 @@ _InForce = EncoderInForce | SinkInForce | PibInForce | BridgeInForce | FunnelInF
 
 
 class _Setting(NamedTuple):
-    """*value*: as the register was read when it was set; *mask*: the bits that only software changes."""
+    """A register, its *value* as read when it was set, and a *mask* of the bits that only software changes."""
 
     register: Register
     value: int
@@ -239,8 +248,9 @@ class _Setting(NamedTuple):
 
 
 def check_settings(components: Iterable[Component], before: GraphInForce) -> None:
-    """Raises SettingsChanged for a component that is not set up as it was, and ComponentAccess. Those that *before*
-    does not tell of are not looked at.
+    """Raise SettingsChanged for a component that is not set up as it was, or ComponentAccess.
+
+    Components that *before* does not contain are not checked.
     """
     known: dict[str, _InForce] = {}
     for of_kind in (before.encoders, before.ram_sinks, before.pib_sinks, before.bridges, before.funnels):
@@ -284,7 +294,7 @@ def _set(register: Register, value: int, *but: str) -> _Setting:
 
 
 def _buffer(sink: SinkInForce) -> Iterable[_Setting]:
-    """Its own memory needs no high words."""
+    """Return the settings of a sink's buffer. SRAM needs no high words."""
     word = 0xFFFF_FFFF
     for low, high, address in (
         (component_registers.RAM_START_LOW, component_registers.RAM_START_HIGH, sink.start),

@@ -1,9 +1,9 @@
-"""Starting, watching, stopping and reading out a trace, for any graph of components of interface 1.0.
+"""Starting, observing, stopping and reading out a trace, for any graph of components of interface 1.0.
 
-The order is the document's: sinks before funnels before encoders on the way up, encoders before funnels before sinks on
-the way down, and a component is left only when its registers say that it is done. `look` asks components that trace, or
-have traced, for their state and changes nothing. All procedures raise leaves of
-`controlregs.errors.ComponentError` and the transport's own errors.
+The order is the document's: sinks, funnels, encoders when starting; encoders, funnels, sinks when stopping, and a
+component is left only when its registers report that it is done. `read_status` reads the state of components that
+trace, or have traced, and changes nothing. All procedures raise leaves of `controlregs.errors.ComponentError` and the
+transport's own errors.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery", "Enabling and Disabling",
 tr??Control of all components, trRamWP.
@@ -35,6 +35,8 @@ from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
 @dataclass(frozen=True)
 class EncoderStatus:
+    """The state of an encoder. *lost*: it has lost trace or stalled its hart."""
+
     name: str
     active: bool
     enabled: bool
@@ -44,7 +46,9 @@ class EncoderStatus:
 
 @dataclass(frozen=True)
 class SinkStatus:
-    """*enabled* False after a start: stop-on-wrap has filled the buffer. *pointer*: where the next trace word goes."""
+    """The state of a RAM sink. *enabled* False after a start: stop-on-wrap has filled the buffer. *pointer*: the
+    address of the next trace word.
+    """
 
     name: str
     active: bool
@@ -55,7 +59,7 @@ class SinkStatus:
 
 @dataclass(frozen=True)
 class PassingStatus:
-    """Of a component that trace only passes through: a funnel, a PIB sink, an ATB bridge."""
+    """The state of a component that trace only passes through: a funnel, a PIB sink, an ATB bridge."""
 
     name: str
     active: bool
@@ -65,7 +69,9 @@ class PassingStatus:
 
 @dataclass(frozen=True)
 class GraphStatus:
-    """*problems*: of the components that cannot be asked, by name; they are nowhere else."""
+    """The state of all components. *problems*: the errors of components that cannot be read, by name; they are in no
+    other attribute.
+    """
 
     encoders: tuple[EncoderStatus, ...]
     ram_sinks: tuple[SinkStatus, ...]
@@ -74,7 +80,7 @@ class GraphStatus:
 
 
 def read_status(graph: Graph) -> GraphStatus:
-    """The state of all components now, as far as they can be asked. Raises transport errors."""
+    """Return the present state of all components, as far as they can be read. Raises transport errors."""
     found: list[EncoderStatus | SinkStatus | PassingStatus] = []
     problems: dict[str, ComponentError] = {}
     for component in graph.start_order:
@@ -101,7 +107,7 @@ def _status(component: Component) -> EncoderStatus | SinkStatus | PassingStatus:
 
 
 def encoder_status(component: Component) -> EncoderStatus:
-    """Raises NoAnswer, ComponentAccess."""
+    """Return the state of an encoder. Raises NoAnswer, ComponentAccess."""
     control, lost = component.read_control(), False
     if encoder_registers.ENCODER_CONTROL.get(control, "trTeActive"):
         control, lost = _look_for_loss(component)
@@ -111,7 +117,7 @@ def encoder_status(component: Component) -> EncoderStatus:
 
 
 def has_lost(component: Component) -> bool:
-    """Whether an active encoder has lost trace of instructions or of data, or has stalled its hart.
+    """Return whether an active encoder has lost trace of instructions or of data, or has stalled its hart.
 
     Raises NoAnswer, ComponentAccess.
     """
@@ -119,7 +125,9 @@ def has_lost(component: Component) -> bool:
 
 
 def _look_for_loss(component: Component) -> tuple[int, bool]:
-    """trTeControl, read last, as only then it is known that the encoder still answers; and whether trace was lost."""
+    """Return trTeControl and whether trace was lost. trTeControl is read last, which shows that the encoder still
+    answers.
+    """
     data = encoder_registers.DATA_CONTROL.unpack(component.read(encoder_registers.DATA_CONTROL))
     value = component.read_control()
     control = encoder_registers.ENCODER_CONTROL.unpack(value)
@@ -128,7 +136,7 @@ def _look_for_loss(component: Component) -> tuple[int, bool]:
 
 
 def sink_status(sink: Component) -> SinkStatus:
-    """Raises NoAnswer, ComponentAccess."""
+    """Return the state of a RAM sink. Raises NoAnswer, ComponentAccess."""
     low = pointer = 0
     control = sink.read_control()
     if component_registers.RAM_CONTROL.get(control, "trRamActive"):
@@ -144,14 +152,14 @@ def sink_status(sink: Component) -> SinkStatus:
 
 
 def no_receiver(pins: PibInForce) -> None:
-    """Receives nothing: the probe is somebody else's."""
+    """Do nothing: the trace probe at these pins is not rvtrace's."""
 
 
 @dataclass(frozen=True)
 class StopResult:
-    """How a run ended. *lost*: names of encoders that lost trace or stalled their hart meanwhile.
+    """The end of a run. *lost*: names of encoders that lost trace or stalled their hart.
 
-    *failures*: of the components that did not come to an end. *off*: names of encoders that triggers had switched off.
+    *failures*: errors of the components that did not stop. *off*: names of encoders that triggers had switched off.
     """
 
     lost: tuple[str, ...]
@@ -162,7 +170,7 @@ class StopResult:
 
 @dataclass(frozen=True)
 class DrainResults:
-    """What was read out of each RAM sink, by its name, and why it could not be, all of it."""
+    """The trace read out of each RAM sink, by its name, and the errors of those that were not read completely."""
 
     drained: Mapping[str, DrainedBuffer]
     failures: Mapping[str, RvtraceError]
@@ -176,7 +184,8 @@ def start(
 ) -> GraphInForce:
     """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
 
-    *receive* is called for each PIB sink when its clock runs, before it sends: the receiver is to be ready on return.
+    *receive* is called for each PIB sink when its clock runs, before it sends: the receiver has to be ready when it
+    returns.
     """
     return StartSequence(graph, request, progress).run(receive)
 
@@ -190,9 +199,9 @@ def calibrate(component: Component, pins: Pins, progress: Progress = silent) -> 
 
 
 def stop(graph: Graph, progress: Progress = silent) -> StopResult:
-    """Disable and flush, encoders first: halting a hart does not empty its encoder. `drain_all` after that.
+    """Disable and flush, encoders first: halting a hart does not empty its encoder. Call `drain_all` after that.
 
-    A component that fails does not keep the others from being stopped: see *failures*, and `check`.
+    A component that fails does not keep the others from being stopped: see *failures*, and `raise_failures`.
     """
     off: list[str] = []
 
@@ -208,9 +217,9 @@ def stop(graph: Graph, progress: Progress = silent) -> StopResult:
 def stop_each(
     graph: Graph, order: Iterable[Component], switch_off: Callable[[Component], bool], full: set[str]
 ) -> tuple[list[str], list[ComponentError]]:
-    """Stop components, whatever their version: a line for what the user should know, and what kept one from it.
+    """Stop components of any version. Return notes for the user, and the errors of components that did not stop.
 
-    *switch_off*: False if one was found in reset. *full*: names of sinks that have stopped by themselves.
+    *switch_off*: returns False for a component in reset. *full*: names of sinks that have stopped by themselves.
     """
     notes: list[str] = []
     failures: list[ComponentError] = []
@@ -230,7 +239,7 @@ def stop_each(
 
 
 def raise_failures(stopped: StopResult) -> None:
-    """Raises what kept components from being stopped."""
+    """Raise the errors that kept components from being stopped."""
     if len(stopped.failures) > 1:
         raise StopFailed(stopped.failures)
     for failure in stopped.failures:
@@ -238,7 +247,7 @@ def raise_failures(stopped: StopResult) -> None:
 
 
 def _full(graph: Graph) -> set[str]:
-    """The sinks that have stopped by themselves: what feeds them cannot be rid of its trace."""
+    """Return the sinks that have stopped by themselves: what feeds them cannot pass on its trace."""
     return {sink.name for sink in graph.ram_sinks if _has_stopped(sink)}
 
 
@@ -267,7 +276,8 @@ def _lost(graph: Graph) -> tuple[str, ...]:
 
 
 def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> DrainResults:
-    """All trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being read.
+    """Return all trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being
+    read.
 
     Raises Cancelled only.
     """
@@ -277,7 +287,7 @@ def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Prog
 def drain_each(
     graph: Graph, in_force: GraphInForce | None, read: Callable[[Component, SinkInForce | None], DrainedBuffer]
 ) -> DrainResults:
-    """What *read* gets out of each RAM sink, given how it was set up, whatever its version. Raises Cancelled only."""
+    """Return what *read* returns for each RAM sink, given its settings, whatever its version. Raises Cancelled only."""
     set_up = {sink.name: sink for sink in in_force.ram_sinks} if in_force else {}
     drained: dict[str, DrainedBuffer] = {}
     failures: dict[str, RvtraceError] = {}
@@ -292,10 +302,10 @@ def drain_each(
 
 
 def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, off: Collection[str] = ()) -> None:
-    """Go on with a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
+    """Continue a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
 
-    *off*: as `stop` has found; these encoders go on waiting for a trigger.
-    Raises WasReset or SettingsChanged for a component that is not as it was left. When anything fails all is off again.
+    *off*: as in `StopResult`; these encoders still wait for a trigger. Raises WasReset or SettingsChanged for a
+    component that is not as it was left. When anything fails, everything is disabled again.
     """
     for component in graph.start_order:
         check_active(component)

@@ -1,7 +1,7 @@
-"""What a user asks of the trace components, and what they then really do.
+"""The user's request to the trace components, and their resulting settings.
 
-`TraceRequest` is what each encoder is asked for, `GraphRequest` what all components of a target are. The `...InForce`
-classes hold register values as read back. A decoder is given those, never what was asked for.
+`TraceRequest` is the request to each encoder, `GraphRequest` that to all components of a target. The `...InForce`
+classes hold register values as read back. A decoder is given those, never the request.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Filter, T
 
 @dataclass(frozen=True)
 class TraceRequest:
-    """What to trace and how. None: what suits the hardware and the buffer best."""
+    """What to trace and how. None stands for what suits the hardware and the buffer best."""
 
     inst_mode: int = InstMode.HTM
     context: bool = False
@@ -46,8 +46,8 @@ class TraceRequest:
 class EncoderInForce:
     """One encoder's registers as read back when tracing had started.
 
-    Of an encoder of before ratification it is a `controlregs.sifive_v0.settings.EncoderInForce`, which has the same
-    properties: who wants to know what an encoder does asks these, not the registers.
+    For a pre-ratification encoder it is a `controlregs.sifive_v0.settings.EncoderInForce`, which has the same
+    properties: code that needs a setting of an encoder uses these properties, not the registers.
     """
 
     name: str
@@ -58,16 +58,16 @@ class EncoderInForce:
     ts_control: int
     data_control: int = 0
     inst_filters: int | None = None
-    """trTeInstFilters; None: not known, as in captures that were made before it was kept."""
+    """trTeInstFilters; None: not known, as in captures from before it was stored."""
 
     @property
     def version(self) -> int:
-        """Which tables the registers are of: 1 the ratified ones, 0 those of before."""
+        """The version of the register tables: 1 for the ratified ones, 0 for the pre-ratification ones."""
         return 1
 
     @property
     def dialect(self) -> str:
-        """The generation of N-Trace encoders that one of this interface belongs to, as `decode` calls it."""
+        """The generation of N-Trace encoders that this interface belongs to, as `decode` names it."""
         return "1.0"
 
     @property
@@ -97,7 +97,7 @@ class EncoderInForce:
 
     @property
     def src_bits(self) -> int:
-        """Width of the source field in messages: 0 also where trTeInhibitSrc suppresses it."""
+        """The width of the source field in messages; 0 also where trTeInhibitSrc suppresses it."""
         inhibited = encoder_registers.ENCODER_CONTROL.get(self.control, "trTeInhibitSrc")
         return 0 if inhibited else encoder_registers.INST_FEATURES.get(self.features, "trTeSrcBits")
 
@@ -111,7 +111,7 @@ class EncoderInForce:
 
     @property
     def implicit_return(self) -> ImplicitReturnMode | None:
-        """How calls are followed; None: all returns are reported."""
+        """How calls are tracked; None: all returns are reported."""
         if not self.feature("trTeInstEnImplicitReturn"):
             return None
         return ImplicitReturnMode(self.feature("trTeInstImplicitReturnMode"))
@@ -122,28 +122,28 @@ class EncoderInForce:
 
     @property
     def ts_mode(self) -> int:
-        """trTsMode: where time comes from."""
+        """trTsMode: the source of time."""
         return component_registers.TS_CONTROL.get(self.ts_control, "trTsMode")
 
     @property
     def timestamp_bits(self) -> int:
-        """Width of the timestamp counter, 0 where the encoder does not say."""
+        """The width of the timestamp counter, 0 where the encoder does not report it."""
         return component_registers.TS_CONTROL.get(self.ts_control, "trTsWidth")
 
     def feature(self, field: str) -> int:
-        """A field of trTeInstFeatures."""
+        """Return a field of trTeInstFeatures."""
         return encoder_registers.INST_FEATURES.get(self.features, field)
 
     def data(self, field: str) -> int:
-        """A field of trTeDataControl."""
+        """Return a field of trTeDataControl."""
         return encoder_registers.DATA_CONTROL.get(self.data_control, field)
 
 
 @dataclass(frozen=True)
 class SinkInForce:
-    """A RAM sink's set-up as read back. The buffer is [start, end); *access_bytes* is the width of its writes.
+    """A RAM sink's settings as read back. The buffer is [start, end); *access_bytes* is the width of its writes.
 
-    Of before ratification it is a `controlregs.sifive_v0.settings.SinkInForce`.
+    For a pre-ratification sink it is a `controlregs.sifive_v0.settings.SinkInForce`.
     """
 
     name: str
@@ -156,7 +156,7 @@ class SinkInForce:
 
     @property
     def version(self) -> int:
-        """Which tables the registers are of: 1 the ratified ones, 0 those of before."""
+        """The version of the register tables: 1 for the ratified ones, 0 for the pre-ratification ones."""
         return 1
 
     @property
@@ -184,7 +184,9 @@ class SinkInForce:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Where a RAM sink is to store. *start*: byte address, None: its own SRAM. *size*: bytes, None: all of it."""
+    """The memory in which a RAM sink is to store. *start*: byte address, None: its own SRAM. *size*: bytes, None: all
+    of it.
+    """
 
     start: int | None = None
     size: int | None = None
@@ -192,9 +194,9 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Pins:
-    """How a PIB sink is to send. What is None stays as reset leaves it.
+    """How a PIB sink is to send. What is None keeps its reset value.
 
-    *divider*: by how much its input clock is divided, one more than trPibDivider.
+    *divider*: the divisor of its input clock, one more than trPibDivider.
     """
 
     mode: PibMode | None = None
@@ -204,8 +206,9 @@ class Pins:
 
 @dataclass(frozen=True)
 class GraphRequest:
-    """*trace*: what each encoder is to do; its source ID is that of the first one, its buffer that of RAM sinks which
-    *buffers* does not name. *pins* and *atb_ids*: of PIB sinks and ATB bridges. All by the component's name.
+    """The request to all components of a target. *trace*: the settings of each encoder; its source ID is that of the
+    first encoder, its buffer that of RAM sinks which *buffers* does not name. *pins* and *atb_ids*: the settings of PIB
+    sinks and ATB bridges. All are keyed by the component's name.
     """
 
     trace: TraceRequest = field(default_factory=TraceRequest)
@@ -227,7 +230,7 @@ class FunnelInForce:
 
     @property
     def cut(self) -> int:
-        """trFunnelDisInput: bit n is set if nothing of input n comes through."""
+        """trFunnelDisInput: bit n is set if input n is disabled."""
         return component_registers.FUNNEL_DIS_INPUT.get(self.dis_input, "trFunnelDisInput")
 
     @property
@@ -236,7 +239,7 @@ class FunnelInForce:
 
     @property
     def timestamp_bits(self) -> int:
-        """Width of the time it counts or passes on, 0 where it does not say."""
+        """The width of the time it counts or passes on, 0 where it does not report it."""
         return component_registers.TS_CONTROL.get(self.ts_control, "trTsWidth")
 
 
@@ -255,7 +258,7 @@ class PibInForce:
 
     @property
     def divider(self) -> int:
-        """By how much the input clock is divided."""
+        """The divisor of the input clock."""
         return component_registers.PIB_CONTROL.get(self.control, "trPibDivider") + 1
 
     @property
@@ -264,7 +267,7 @@ class PibInForce:
 
     @property
     def calibrating(self) -> bool:
-        """It sends the calibration pattern and takes no trace."""
+        """Whether it sends the calibration pattern and takes no trace."""
         return bool(component_registers.PIB_CONTROL.get(self.control, "trPibCalibrate"))
 
     @property
@@ -292,10 +295,11 @@ class BridgeInForce:
 
 @dataclass(frozen=True)
 class GraphInForce:
-    """What the hardware does since `procedures.start`. *streams*: of each sink, the encoders whose trace it gets.
+    """The settings of the hardware since `procedures.start`. *streams*: for each sink, the encoders whose trace it
+    receives.
 
-    *clocks*: of the encoders that do not count time themselves, the funnel that has it.
-    *notes*: a line per thing that was asked for and not granted.
+    *clocks*: for each encoder that does not count time itself, the funnel that is its source of time. *notes*: one line
+    for each request that was not granted.
     """
 
     encoders: tuple[EncoderInForce, ...]

@@ -1,7 +1,7 @@
 """Starting a trace with all components it goes through, in the order of the document.
 
-Before that the encoders are given source IDs. By these the messages of several encoders that go into one stream are
-told apart; all encoders of a stream use the same number of bits for them.
+First the encoders are given source IDs. These separate the messages of several encoders that go into one stream; all
+encoders of a stream use the same number of bits for them.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery", "Enabling and Disabling",
 "Timestamp Unit", trTeInstFeatures (trTeSrcID, trTeSrcBits), trTeInhibitSrc; N-Trace 1.0, field SRC.
@@ -62,17 +62,18 @@ _ADVICE = "trace one of them, or let each feed a sink of its own"
 
 @dataclass(frozen=True)
 class Source:
-    """What is to be written to trTeSrcID and trTeSrcBits."""
+    """The values to be written to trTeSrcID and trTeSrcBits."""
 
     id: int
     bits: int
 
 
 def choose_sources(graph: Graph, request: TraceRequest) -> dict[str, Source]:
-    """IDs that count up, if the encoders can have them, and for those that share a sink as many bits as it takes.
+    """Return ascending source IDs, as far as the encoders allow, and for encoders that share a sink the number of bits
+    that they need.
 
-    The encoders were just reset, and their protocol is chosen. What one really does is checked by `check_streams`.
-    Raises FieldRange, ComponentAccess.
+    The encoders were just reset, and their protocol is chosen. `check_streams` checks the result. Raises FieldRange,
+    ComponentAccess.
     """
     asked = [request.src_id + n for n in range(len(graph.encoders))]
     INST_FEATURES.pack(trTeSrcID=asked[-1], trTeSrcBits=request.src_bits)
@@ -91,7 +92,7 @@ def choose_sources(graph: Graph, request: TraceRequest) -> dict[str, Source]:
 
 
 def _ids(encoder: Component) -> list[int]:
-    """The source IDs it can have, the lowest first, as far as all ones and all zeros tell."""
+    """Return the source IDs an encoder can have, the lowest first, as far as writing all ones and all zeros shows."""
     ones, zeros = (
         INST_FEATURES.get(encoder.set(INST_FEATURES, trTeSrcID=value, trTeSrcBits=_BITS_MAX), "trTeSrcID")
         for value in (0xFFF, 0)
@@ -101,7 +102,8 @@ def _ids(encoder: Component) -> list[int]:
 
 
 def _give_ids(able: Mapping[str, Sequence[int]], wishes: Sequence[int]) -> dict[str, int]:
-    """A different ID for each encoder, its wish if it can; who has the least choice comes first."""
+    """Return a different ID for each encoder, the desired one if possible; encoders with the least choice come first.
+    """
     given: dict[str, int] = {}
     wish = dict(zip(able, wishes, strict=True))
     for name in sorted(able, key=lambda name: len(able[name])):
@@ -117,7 +119,9 @@ def _needed(ids: Iterable[int]) -> int:
 
 
 def _width(mixed: Sequence[Component], ids: Mapping[str, int], asked: int) -> int | None:
-    """The fewest bits that all of these encoders can use and that their IDs need. None: there is no such width."""
+    """Return the fewest bits that all of these encoders can use and that their IDs need; None if there is no such
+    width.
+    """
     needed = max(asked, _needed([ids[encoder.name] for encoder in mixed]))
     for bits in range(needed, _BITS_MAX + 1):
         if all(_has(encoder, ids[encoder.name], bits) for encoder in mixed):
@@ -131,7 +135,7 @@ def _has(encoder: Component, number: int, bits: int) -> bool:
 
 
 def check_streams(graph: Graph, in_force: Sequence[EncoderInForce]) -> None:
-    """Raises SettingRefused when a sink would get trace that cannot be taken apart."""
+    """Raise SettingRefused when the trace of several encoders in a sink could not be separated."""
     by_name = {encoder.name: encoder for encoder in in_force}
     for sink in graph.sinks:
         seen: dict[int, EncoderInForce] = {}
@@ -146,7 +150,7 @@ def check_streams(graph: Graph, in_force: Sequence[EncoderInForce]) -> None:
 
 
 def _no_id(encoder: EncoderInForce) -> str:
-    """Why its messages do not say whose they are."""
+    """Return why the encoder's messages do not identify it, or an empty string."""
     if not encoder.src_bits:
         kept = "trTeSrcBits reads 0" if not encoder.feature("trTeSrcBits") else "trTeInhibitSrc stays 1"
         return f"it puts no source ID into its messages ({kept})"
@@ -156,7 +160,8 @@ def _no_id(encoder: EncoderInForce) -> str:
 
 
 def _conflict(encoder: EncoderInForce, other: EncoderInForce, same: EncoderInForce | None) -> str:
-    """Why the trace of *encoder* cannot be told from that of another. *same*: who has its ID already."""
+    """Return why the traces of *encoder* and another cannot be separated. *same*: an encoder that already has its ID.
+    """
     if encoder.format != other.format:
         return f"it produces {_protocol(encoder)}, {other.name} {_protocol(other)}"
     if encoder.src_bits != other.src_bits:
@@ -171,11 +176,13 @@ def _protocol(encoder: EncoderInForce) -> str:
 
 
 STREAM_BYTES = 1 << 20
-"""Trace that leaves through pins or ATB is synchronised as for a buffer of this size; its receiver's is not known."""
+"""The buffer size (bytes) assumed for synchronisation of trace that leaves through pins or ATB, where the receiver's is
+not known.
+"""
 
 
 class StartSequence:
-    """One start: what is known on the way. *enabled*: components, in the order in which they were enabled."""
+    """One start of a trace, and its state. *enabled*: components, in the order in which they were enabled."""
 
     def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
         self._graph, self._request, self._progress = graph, request, progress
@@ -191,7 +198,9 @@ class StartSequence:
         self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
 
     def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
-        """Raises ComponentError and transport errors; then what was enabled is disabled again, if it can be."""
+        """Start everything. Raises ComponentError and transport errors; components that were enabled are then disabled
+        again, if possible.
+        """
         try:
             self._reset()
             self._start_sinks(receive)
@@ -245,7 +254,7 @@ class StartSequence:
         return replace(trace, buffer_start=buffer.start, buffer_size=buffer.size)
 
     def _apart(self, sink: SinkInForce) -> None:
-        """Two sinks that store into the same memory would destroy each other's trace."""
+        """Refuse two sinks that store into the same memory, as they would destroy each other's trace."""
         for other in self._sinks:
             in_memory = sink.mode is other.mode is RamMode.SMEM
             if in_memory and sink.start < other.end and other.start < sink.end:
@@ -253,7 +262,7 @@ class StartSequence:
                 raise SettingRefused(sink.name, sink.base, text)
 
     def _aligned(self, sink: Component) -> bool:
-        """Its trace needs alignment sequences to be read from the middle."""
+        """Return whether the sink's trace needs alignment sequences to be read from the middle."""
         return any(self._formats[e.name] == Format.E_TRACE for e in self._graph.encoders_of(sink))
 
     def _async_freq(self, sink: Component) -> int:
@@ -271,7 +280,7 @@ class StartSequence:
         self._note_clocks()
 
     def _set_time(self, funnel: Component) -> None:
-        """The top one has the time, as is asked for, and all below it share that."""
+        """Let the top funnel count the time as requested, and all funnels below share that."""
         asked = self._request.trace.ts_mode
         if asked not in (*FROM_THE_TOP, TsMode.SHARED):
             return
@@ -286,7 +295,7 @@ class StartSequence:
             self._clock[funnel.name] = clock
 
     def _clock_of(self, component: Component) -> str:
-        """The top funnel that *component* can share the time of; empty: none."""
+        """Return the top funnel whose time *component* can share; empty if there is none."""
         receivers = self._graph.receivers_of(component)
         return next((self._clock[fed.name] for fed in receivers if fed.name in self._clock), "")
 
@@ -324,7 +333,9 @@ class StartSequence:
             self._notes += start_tracing(encoder, data=trace.data, on=at_once)
 
     def _room_for(self, encoder: Component) -> int:
-        """Bytes of the smallest buffer its trace goes into, divided fairly."""
+        """Return the bytes of the smallest buffer that the encoder's trace goes into, divided among the encoders that
+        share it.
+        """
         sizes = {sink.name: sink.size for sink in self._sinks}
         sinks = self._graph.sinks_of(encoder)
         return min(sizes.get(sink.name, STREAM_BYTES) // len(self._graph.encoders_of(sink)) for sink in sinks)
@@ -334,13 +345,13 @@ class StartSequence:
         enable(component, self._progress)
 
     def _check(self) -> None:
-        """What was read is what was set, and everything is at work: it was not reset meanwhile."""
+        """Check that settings are still as read back, and that all components are active: none was reset in between."""
         check_settings(self._graph.start_order, self._set_up)
         for component in self._graph.start_order:
             check_active(component)
 
     def _cause(self, error: RvtraceError) -> RvtraceError:
-        """Of what goes wrong with a component that was reset, or is gone, that is the reason."""
+        """Return the underlying cause of an error, if the component was reset or no longer answers; else the error."""
         if not isinstance(error, ComponentError) or isinstance(error, ComponentTimeout) or not self._awake:
             return error
         try:
@@ -354,7 +365,7 @@ class StartSequence:
         return error
 
     def _begun(self, encoder: Component, before: EncoderInForce) -> EncoderInForce:
-        """As it was set up, and what has changed since: `_check` has the rest."""
+        """Return the settings as configured with the registers that have changed since: `_check` covers the rest."""
         begun = replace(before, control=encoder.read(ENCODER_CONTROL))
         return replace(begun, data_control=encoder.read(DATA_CONTROL)) if self._request.trace.data else begun
 
