@@ -1,9 +1,8 @@
-"""Bytes that arrive: files that grow, pipes, sockets, serial lines.
+"""Streams of bytes: files that grow, pipes, sockets, serial lines.
 
-`open_stream` makes a `Stream` of what a user calls one. Pipes, sockets and terminals are whatever can be waited for
-as a file descriptor. A file that grows is read from its beginning on, as `tail -F` follows one, also when it is cut
-short or replaced. Serial lines deliver bytes as they are: 8 data bits, no parity, no flow control, nothing
-translated.
+`open_stream` opens a `Stream`, given the user's name for it. Pipes, sockets and terminals are file descriptors that can
+be waited for. A file that grows is read from its beginning, as `tail -F` follows one, also when it is truncated or
+replaced. Serial lines deliver bytes unchanged: 8 data bits, no parity, no flow control, no translation.
 """
 
 import contextlib
@@ -26,11 +25,11 @@ from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import why_not
 
 PIECE = 1 << 16
-"""Bytes read at once at most."""
+"""The most bytes that are read at once."""
 
 
 class NoStream(RvtraceError):
-    """A stream that cannot be opened. *name*: what the user calls it; *problem*: why."""
+    """A stream that cannot be opened. *name*: the user's name for it; *problem*: the reason."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"{name}: {problem}")
@@ -38,13 +37,13 @@ class NoStream(RvtraceError):
 
 
 class StreamLost(NoStream):
-    """A stream that broke off, after bytes that are sound."""
+    """A stream that broke off; the bytes before that are good."""
 
 
 class Stream(Protocol):
-    """Bytes that arrive. *name*: what the user calls it; *kind*: what it is, for messages.
+    """A stream of bytes. *name*: the user's name for it; *kind*: what it is, for messages.
 
-    *endless*: it has no end of its own. *lasting*: its bytes stay there, however late they are read.
+    *endless*: it has no end of its own. *lasting*: its bytes stay available, however late they are read.
     """
 
     name: str
@@ -53,15 +52,17 @@ class Stream(Protocol):
     lasting: bool
 
     def read(self, wait: float) -> bytes | None:
-        """What has come; b"" if nothing has within *wait* seconds, None at the end. Raises StreamLost."""
+        """Return the bytes that have arrived; b"" if there are none within *wait* seconds, None at the end. Raises
+        StreamLost.
+        """
         ...
 
     def notices(self) -> list[str]:
-        """What the user must know and was not told yet, a line each."""
+        """Return the notices for the user that were not returned yet, a line each."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the stream."""
         ...
 
 
@@ -75,7 +76,7 @@ _GONE = {
 
 
 class DescriptorStream:
-    """Bytes from *fd*, which *close* closes. Without an end when *ends* is False: a line that hangs up is lost."""
+    """Bytes from *fd*, which *close* closes. If *ends* is False it has no end: a line that hangs up is lost."""
 
     endless = False
 
@@ -87,7 +88,7 @@ class DescriptorStream:
         self._poll.register(fd, select.POLLIN)
 
     def read(self, wait: float) -> bytes | None:
-        """See `Stream`."""
+        """Implement `Stream.read`."""
         ready = self._poll.poll(wait * 1000)
         if not ready:
             return b""
@@ -104,11 +105,11 @@ class DescriptorStream:
         return None
 
     def notices(self) -> list[str]:
-        """See `Stream`."""
+        """Implement `Stream.notices`."""
         return []
 
     def close(self) -> None:
-        """See `Stream`."""
+        """Implement `Stream.close`."""
         self._close()
 
 
@@ -116,7 +117,7 @@ _PAUSE = 0.02  # seconds between two looks
 
 
 class GrowingFile:
-    """The bytes of *path* and those that are added; it may appear later. Raises NoStream."""
+    """The bytes of *path* and those that are appended; the file may be created later. Raises NoStream."""
 
     kind = "file"
     endless = True
@@ -130,7 +131,7 @@ class GrowingFile:
             self._notices.append(f"{path}: is not there yet: waiting for it")
 
     def read(self, wait: float) -> bytes | None:
-        """See `Stream`."""
+        """Implement `Stream.read`."""
         end = time.monotonic() + wait
         while not (data := self._now()):
             left = end - time.monotonic()
@@ -140,12 +141,12 @@ class GrowingFile:
         return data
 
     def notices(self) -> list[str]:
-        """See `Stream`."""
+        """Implement `Stream.notices`."""
         found, self._notices = self._notices, []
         return found
 
     def close(self) -> None:
-        """See `Stream`."""
+        """Implement `Stream.close`."""
         if self._file is not None:
             self._file.close()
 
@@ -159,7 +160,9 @@ class GrowingFile:
         return True
 
     def _now(self) -> bytes:
-        """What there is. At the end of the file: is it still the same, and as long as it was?"""
+        """Return the bytes that are there. At the end of the file, check that it is still the same file, and no
+        shorter.
+        """
         try:
             if self._file is None:
                 return self._now() if self._open() else b""
@@ -196,9 +199,9 @@ _STANDARD = {getattr(termios, name): int(name[1:]) for name in dir(termios) if n
 
 
 def open_serial(name: str, fd: int, baud: int | None) -> DescriptorStream:
-    """The serial line behind *fd*, at *baud* bits per second; None: as it is set. Raises NoStream.
+    """Return the serial line *fd* at *baud* bits per second; None: at its present speed. Raises NoStream.
 
-    It is set back when it is closed; no other program can open it until then.
+    Its settings are restored when it is closed; no other program can open it until then.
     """
     try:
         before = termios.tcgetattr(fd)
@@ -229,7 +232,7 @@ def open_serial(name: str, fd: int, baud: int | None) -> DescriptorStream:
 
 
 def _make_raw(fd: int) -> None:
-    """As cfmakeraw(3) has it; bytes that came before are not of interest to anybody but the one who asks now."""
+    """Set the line as cfmakeraw(3) does, and discard the bytes that arrived before."""
     made = termios.tcgetattr(fd)
     made[0] = termios.IGNBRK
     made[1] = 0
@@ -280,8 +283,8 @@ _PROBLEMS = {
 
 
 def open_stream(where: str, *, baud: int | None = None) -> Stream:
-    """*where*: `-` (standard input), `tcp:HOST:PORT`, `HOST:PORT`, `unix:PATH`, or the path of a file, a named pipe, a
-    socket or a serial device, which then has *baud* bits per second. Raises NoStream.
+    """Open *where*: `-` (standard input), `tcp:HOST:PORT`, `HOST:PORT`, `unix:PATH`, or the path of a file, a named
+    pipe, a socket or a serial device, which is then set to *baud* bits per second. Raises NoStream.
     """
     if baud is not None and (where == "-" or where.startswith((_TCP, _UNIX))):
         raise NoStream(where, f"is no serial line: it has no speed to set (--baud {baud})")
@@ -330,7 +333,7 @@ def _is_terminal(path: str) -> bool:
 
 
 def _opened(path: str) -> int:
-    """Without waiting for a pipe's other end, or for a line's carrier."""
+    """Open the path without waiting for a pipe's other end, or for a line's carrier."""
     try:
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What an encoder or a funnel of version 0 can do, found out by writing its fields and reading them back.
+"""The capabilities of an encoder or a funnel of version 0, found by writing its fields and reading them back.
 
 Ref: see the package; proposal: "A debugger can determine if an optional feature is present by writing to the register
 field and reading back the result".
@@ -39,10 +39,10 @@ _SINKS = {
 
 
 def capabilities(component: Component, progress: Progress = silent) -> Capabilities:
-    """What *component* can do, the sinks inside of it, too. It must not be enabled; its settings are put back, and it
-    is left in reset if it was.
+    """Return what *component* can do, including the sinks inside it. It must not be enabled; its settings are restored,
+    and it is left in reset if it was.
 
-    Raises SettingRefused while it is enabled, and what `reset` and `identify` raise.
+    Raises SettingRefused while it is enabled, and the errors of `reset` and `identify`.
     """
     return probe_disabled(component, lambda: identify(component), lambda: reset(component, progress), _found)
 
@@ -115,7 +115,7 @@ def _note_sinks(probe: Probe, found: Findings, impl: int) -> None:
 
 
 def _reach(probe: Probe) -> str:
-    """How far the addresses of its buffers reach, and what they are aligned to."""
+    """Return the range and the alignment of its buffers' addresses, in words."""
     high = probe.ones(component_registers.SINK_BASE_HIGH, "teSinkBaseH")
     low = probe.ones(component_registers.SINK_LIMIT, "teSinkLimit")
     if not low or probe.fixed(component_registers.SINK_BASE, "teSinkBase"):

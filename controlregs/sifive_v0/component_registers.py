@@ -30,11 +30,11 @@ from rvtrace_gdb.controlregs.fields import (
 
 REQUIRED, OPTIONAL = Compliance.REQUIRED, Compliance.OPTIONAL
 NO_COMP_TYPE = 0
-"""teImpl and tfImpl do not say what kind of component it is."""
+"""The component type of version 0: teImpl and tfImpl do not report the kind of component."""
 
 
 class SinkType(IntEnum):
-    """Codes of teSink and tfSink. Where there is one sink only, 0 may stand for it (P550)."""
+    """Codes of teSink and tfSink. A component with only one sink may have 0 for it (P550)."""
 
     DEFAULT = 0
     SRAM = 4
@@ -45,7 +45,7 @@ class SinkType(IntEnum):
 
 
 class SinkBytes(IntEnum):
-    """Width of the sink (P550): how its addresses are aligned."""
+    """Codes for the width of the sink (P550), which is the alignment of its addresses."""
 
     BITS_32 = 0
     BITS_64 = 1
@@ -62,7 +62,7 @@ def empty(prefix: str) -> Field:
 
 
 def sink_choice(prefix: str) -> tuple[Field, Field]:
-    """Bits 31:27 of teControl and tfControl. The flag is the P550's."""
+    """Return the fields of bits 31:27 of teControl and tfControl. The flag is the P550's."""
     return (
         Field(prefix + "SinkError", 1, Access.RW1C, 0, "the sink refused trace: bad address, or what it feeds is off"),
         Field(prefix + "Sink", 4, reset=Reset.CONSTANT, doc="where trace goes", values=SinkType),
@@ -70,7 +70,7 @@ def sink_choice(prefix: str) -> tuple[Field, Field]:
 
 
 def version_and_sinks(version: int | Reset) -> tuple[Field, ...]:
-    """Bits 17:0 of teImpl and tfImpl. The width is the P550's."""
+    """Return the fields of bits 17:0 of teImpl and tfImpl. The width is the P550's."""
     return (
         Field("version", 4, Access.RO, version, "version of the interface; 0 is this one"),
         _has("SRAM", "SRAM; all ones written to teSinkWP read back as its size"),
@@ -88,7 +88,7 @@ def _has(kind: str, doc: str) -> Field:
 
 
 class TsType(IntEnum):
-    """Where time comes from; not always a choice. 3 is the P550's, 5 to 7 are reserved or the vendor's."""
+    """The source of time, which is not always selectable. 3 is the P550's, 5 to 7 are reserved or vendor-defined."""
 
     NONE = 0
     EXTERNAL = 1
@@ -105,7 +105,7 @@ class TsPrescale(IntEnum):
 
 
 class TsBranch(IntEnum):
-    """Which branch messages carry a timestamp (P550)."""
+    """The branch messages that carry a timestamp (P550)."""
 
     NONE = 0
     INDIRECT_AND_EXCEPTION = 1
@@ -198,11 +198,11 @@ OUTSIDE_REGISTERS = (ATB_CONTROL, PIB_CONTROL)
 
 
 SYNC_OFF = 15
-"""Code of teSyncMaxBTM and teSyncMaxInst for no synchronisation (P550)."""
+"""The code of teSyncMaxBTM and teSyncMaxInst for no synchronisation (P550)."""
 
 
 class Instruction(IntEnum):
-    """Instruction trace modes. The others are reserved, or the vendor's."""
+    """Instruction trace modes. The others are reserved or vendor-defined."""
 
     NONE = 0
     EVENT = 1  # messages of the events in evControl only
@@ -212,7 +212,7 @@ class Instruction(IntEnum):
 
 
 class Instrumentation(IntEnum):
-    """What writes to itcStimulus become. Ownership messages come of 15 and 31 only."""
+    """The messages made from writes to itcStimulus. Only 15 and 31 make Ownership messages."""
 
     NONE = 0
     ITC = 1
@@ -350,7 +350,7 @@ _HOSTS = {"encoder": ENCODER, "funnel": FUNNEL}
 
 
 def _inside(name: str, registers: tuple[Register, ...]) -> Mapping[str, RegisterBlock]:
-    """By the kind of the host."""
+    """Return the sink's block for each kind of host."""
     blocks = {}
     for kind, host in _HOSTS.items():
         of_both = (host.control, host.impl, *registers)
@@ -365,5 +365,5 @@ _KINDS = {"ram_sink": MEMORY, "pib_sink": PINS, "atb_bridge": ATB}
 
 
 def sink_block(host: str, sink: str) -> RegisterBlock:
-    """The registers of a *sink* ("ram_sink", "pib_sink", "atb_bridge") inside of a *host* ("encoder", "funnel")."""
+    """Return the registers of a *sink* ("ram_sink", "pib_sink", "atb_bridge") inside a *host* ("encoder", "funnel")."""
     return _KINDS[sink][host]

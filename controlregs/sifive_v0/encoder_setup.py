@@ -1,10 +1,10 @@
-"""Configuration of an encoder of version 0, and in the user's terms what of it was not granted.
+"""Configuration of an encoder of version 0, and notes on the settings that were not granted.
 
-What the P550 sets after a reset, and how often SiFive's scripts synchronise, is in the P550's tables. Debug triggers
-act on teTracing whatever its registers say. The codes of xtiAction and xtoEvent are those of trTeTrigExtInAction and
-trTeTrigExtOutEvent. The timestamp units of encoders and funnels are set here, too: "tsActive must be set to 1 before
-any other fields in tsControl are programmed". On the P550 the funnel counts and encoders are its slaves; tsType is
-fixed.
+The P550's tables have its settings after a reset, and how often SiFive's scripts synchronise. Debug triggers act on
+teTracing whatever its registers hold. The codes of xtiAction and xtoEvent are those of trTeTrigExtInAction and
+trTeTrigExtOutEvent. The timestamp units of encoders and funnels are configured here, too: "tsActive must be set to 1
+before any other fields in tsControl are programmed". On the P550 the funnel counts and encoders are its slaves; tsType
+is fixed.
 
 Ref: see the package; proposal, teControl, tsControl, "External Triggers", "Core Watchpoints".
 """
@@ -39,13 +39,15 @@ from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Triggers
 from rvtrace_gdb.controlregs.trace_control.request import TraceRequest
 
 INTERNAL = (TsType.INTERNAL, TsType.INTERNAL_CORE)
-"""Types that count a clock themselves, which can be divided."""
+"""Types in which the unit itself counts a clock, which can be divided."""
 COUNTING = (*INTERNAL, TsType.EXTERNAL)
 """Types that have time without another unit."""
 
 
 def set_encoder_time(component: Component, request: TraceRequest, clock: str = "") -> list[str]:
-    """Let messages have timestamps. *clock*: the funnel that has the time. Returns what was not granted."""
+    """Enable timestamps in messages. *clock*: the funnel that is the source of time. Return notes on what was not
+    granted.
+    """
     name = component.name
     if not _wake_clock(component):
         return [f"{name} has no timestamps (tsActive stays 0)"]
@@ -67,8 +69,8 @@ def set_encoder_time(component: Component, request: TraceRequest, clock: str = "
 
 
 def set_funnel_time(component: Component, request: TraceRequest, top: str) -> tuple[bool, list[str]]:
-    """Let a funnel count time, or pass on that of the funnel *top*. Returns whether it has time to give, and what was
-    not granted.
+    """Let a funnel count time, or pass on that of the funnel *top*. Return whether it has time to share, and notes on
+    what was not granted.
     """
     if not _wake_clock(component):
         return False, []
@@ -89,7 +91,7 @@ def set_funnel_time(component: Component, request: TraceRequest, top: str) -> tu
 
 
 def _wake_clock(component: Component) -> bool:
-    """Reset the unit, and release it from that. False: there is none, or it does not wake."""
+    """Reset the timestamp unit and release it. Return False if there is none, or if it does not wake."""
     component.write(TS_CONTROL, 0)
     if TS_CONTROL.get(component.set(TS_CONTROL, tsActive=1), "tsActive"):
         return True
@@ -107,7 +109,7 @@ def _run_clock(component: Component, kind: int, prescale: int, **more: int) -> i
 
 
 def _branch_notes(component: Component) -> list[str]:
-    """All messages are to have a timestamp, as they have in 1.0."""
+    """Require timestamps in all messages, as in 1.0; return notes if that is not granted."""
     value = component.set(TS_CONTROL, tsBranch=TsBranch.ALL)
     got = TS_CONTROL.get(value, "tsBranch")
     if got == TsBranch.ALL:
@@ -131,7 +133,7 @@ def _type_name(kind: int) -> str:
 
 
 def configure_triggers(component: Component, wanted: Triggers | None) -> list[str]:
-    """Let the encoder, active and not enabled, follow triggers; returns a line that says what they do.
+    """Let the encoder, active and not enabled, follow triggers; return a line that describes what they do.
 
     Raises SettingRefused, FieldRange, ComponentAccess.
     """
@@ -161,9 +163,9 @@ def _set_external(
 
 
 SYNC_INST_USUAL = 10
-"""teSyncMaxInst beside periodic synchronisation by messages: the P550's after a reset, and riscv-trace-umd's."""
+"""teSyncMaxInst used besides periodic synchronisation by messages: the P550's reset value, and riscv-trace-umd's."""
 OPTIMIZATIONS = ("trTeInstEnRepeatedHistory", "trTeInstEnImplicitReturn")
-"""What teInstruction 7 switches on together, by the fields of 1.0."""
+"""The features that teInstruction 7 enables together, by the fields of 1.0."""
 _BTM_STEP = SYNC_BTM_LOWEST_UNIT - SYNC_MAX_LOWEST_UNIT  # between teSyncMaxBTM and trTeInstSyncMax
 _ZEROED = (
     component_registers.EV_CONTROL,
@@ -179,10 +181,10 @@ _TOGETHER = "repeated history and implicit return"
 
 
 def configure_encoder(component: Component, request: TraceRequest, buffer_size: int, clock: str = "") -> list[str]:
-    """Write all settings of an encoder that was just reset, sink, source ID and Enable excepted; returns a line per
-    thing not granted.
+    """Write all settings of an encoder that was just reset, except sink, source ID and Enable; return a note for each
+    setting that was not granted.
 
-    *clock*: the funnel that has the time for it. Raises SettingRefused, ComponentAccess, FieldRange.
+    *clock*: the funnel that is the source of time. Raises SettingRefused, ComponentAccess, FieldRange.
     """
     if request.filter is not None:
         text = "has no filters (its interface is of before 1.0): trace everything, or switch the trace with triggers"
@@ -200,7 +202,7 @@ def configure_encoder(component: Component, request: TraceRequest, buffer_size: 
 
 
 def in_force(component: Component) -> EncoderInForce:
-    """What the encoder is set to, read now."""
+    """Read the encoder's registers and return its settings."""
     registers = (component_registers.ENCODER_CONTROL, component_registers.ENCODER_IMPL)
     control, impl = map(component.read, registers)
     return EncoderInForce(
@@ -221,7 +223,7 @@ def _set_format(component: Component, request: TraceRequest) -> list[str]:
 
 
 def _set_mode(component: Component, request: TraceRequest) -> list[str]:
-    """teInstruction: as asked, or what comes nearest to it."""
+    """Set teInstruction as requested, or to the nearest mode."""
     asked = dict.fromkeys(request.features, True)
     if request.implicit_return:
         asked["trTeInstEnImplicitReturn"] = True
@@ -259,7 +261,7 @@ def _mode_notes(name: str, request: TraceRequest, asked: tuple[str, ...], got: I
 
 
 def _set_rest(component: Component, request: TraceRequest) -> list[str]:
-    """Everything else in teControl, and what there is no field for."""
+    """Set the other fields of teControl, and note requests for which there is no field."""
     value = update(component, teTracing=0, teStallOrOverflow=0, teInstrumentation=0, teStallEnable=int(request.stall))
     return list(_rest_notes(component.name, value, request))
 
@@ -278,8 +280,8 @@ def _rest_notes(name: str, value: int, request: TraceRequest) -> Iterator[str]:
 
 
 def _set_sync(component: Component, request: TraceRequest, buffer_size: int) -> list[str]:
-    """Periodic synchronisation: one field counts messages, another halfwords; either can be off. What is read back
-    decides.
+    """Set periodic synchronisation: one field counts messages, another halfwords; either can be off. Return notes on
+    what was read back.
     """
     wanted = default_sync_max(buffer_size) if request.sync_max is None else request.sync_max
     by_halfwords = request.sync_mode == SyncMode.HALFWORDS

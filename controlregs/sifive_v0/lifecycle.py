@@ -1,10 +1,10 @@
-"""One encoder or funnel of version 0 from its reset until it is disabled. As `controlregs.trace_control.lifecycle`.
+"""One encoder or funnel of version 0 from its reset until it is disabled, like `controlregs.trace_control.lifecycle`.
 
-teActive "will indicate completion when the read value of this bit matches what was written". teImpl does not say
-which kind of component it is; what an encoder has and a funnel has not does. A component is left only when its
-registers say that it is done: the scripts clear teTracing before teEnable, and wait for teEmpty after that.
-`check_settings`, `changed` and `moved` say whether components are still set up as they were when tracing began: a
-component that was reset forgets.
+teActive "will indicate completion when the read value of this bit matches what was written". teImpl does not report the
+kind of component; it is recognized by bits that encoders have and funnels lack. A component is left disabled only when
+its registers report that it is done: the scripts clear teTracing before teEnable, and wait for teEmpty after that.
+`check_settings`, `changed_encoder` and `moved_buffer` find out whether components are still set up as they were when
+tracing began: a component that was reset loses its settings.
 
 Ref: see the package.
 """
@@ -25,11 +25,11 @@ from rvtrace_gdb.support.errors import Progress, silent
 _OF_ENCODERS = component_registers.ENCODER_CONTROL.mask(
     "teInstruction", "teSliceFormat", "teSyncMaxBTM", "teSyncMaxInst"
 )
-"""Bits of teControl of which some cannot be 0 after a reset, and that tfControl does not have."""
+"""Bits of teControl of which some cannot be 0 after a reset, and which tfControl does not have."""
 
 
 def reset(component: Component, progress: Progress = silent) -> Identity:
-    """Reset the component, wake it, and check what it is. All its settings are lost, Enable is 0 afterwards.
+    """Reset the component, wake it, and check its identity. All its settings are lost, Enable is 0 afterwards.
 
     Raises ComponentTimeout, WrongComponent, SettingRefused, ComponentAccess.
     """
@@ -44,7 +44,7 @@ def reset(component: Component, progress: Progress = silent) -> Identity:
 
 
 def identify(component: Component) -> Identity:
-    """Version of an active component. Raises WrongComponent, SettingRefused, ComponentAccess."""
+    """Return the version of an active component. Raises WrongComponent, SettingRefused, ComponentAccess."""
     name = component.block.impl.name
     impl = read_stable(component, component.block.impl)
     if impl in UNANSWERED_READS:
@@ -60,7 +60,7 @@ def identify(component: Component) -> Identity:
 
 
 def update(component: Component, **fields: int) -> int:
-    """Write these fields of teControl or tfControl, the others as last configured; returns the value then in force.
+    """Write these fields of teControl or tfControl, the others as last configured; return the value then in force.
 
     Unless it is named, teStallOrOverflow is written as it reads: 0 would clear it, and where the field is an ordinary
     one (P550: "RW") 1 would set it. teSinkError is written 0, which changes nothing.
@@ -74,9 +74,9 @@ def update(component: Component, **fields: int) -> int:
 
 
 def enable(component: Component, progress: Progress = silent) -> None:
-    """Set Enable, which forgets what was lost and refused before, and wait until it is in force.
+    """Clear earlier losses and refusals, set Enable, and wait until it is in force.
 
-    Raises WasReset, and what `Component.wait` raises.
+    Raises WasReset, and the errors of `Component.wait`.
     """
     control, prefix = component.block.control, component.block.prefix
     check_active(component)
@@ -88,7 +88,7 @@ def enable(component: Component, progress: Progress = silent) -> None:
 
 
 def start_tracing(component: Component) -> list[str]:
-    """Let an enabled encoder trace. Returns a line if that does not begin. Raises WasReset."""
+    """Let an enabled encoder trace. Return a line if that does not start. Raises WasReset."""
     check_active(component)
     if ENCODER_CONTROL.get(update(component, teTracing=1), "teTracing"):
         return []
@@ -96,7 +96,7 @@ def start_tracing(component: Component) -> list[str]:
 
 
 def disable(component: Component, progress: Progress = silent) -> bool:
-    """Clear Enable and wait until all trace was passed on. False: it was found in reset, and left so."""
+    """Clear Enable and wait until all trace was passed on. Return False if it was in reset; it is left there."""
     control, prefix = component.block.control, component.block.prefix
     if not control.get(component.read_control(), prefix + "Active"):
         return False
@@ -120,13 +120,15 @@ _PASSED: Mapping[Register, tuple[str, ...]] = {
     component_registers.FUNNEL_CONTROL: ("tfSink", "tfStopOnWrap"),
     component_registers.TS_CONTROL: ("tsType", "tsPrescale"),
 }
-"""Those that decide what a funnel does with it."""
+"""The fields that decide where a funnel sends the trace."""
 _PINS = ("pibMode", "pibRefCenter", "pibCalibrate", "pibDivider")
 _LOW = 0xFFFF_FFFF
 
 
 def moved_buffer(sink: Component, before: SinkInForce) -> str | None:
-    """The register that shows that a RAM sink's buffer is not where it was. Raises ComponentAccess."""
+    """Return the name of the register that shows that a RAM sink's buffer is not where it was, or None. Raises
+    ComponentAccess.
+    """
     if not sink.get(sink.block.control, sink.block.prefix + "Active"):
         return None
     places = _places(before)
@@ -134,7 +136,7 @@ def moved_buffer(sink: Component, before: SinkInForce) -> str | None:
 
 
 def _places(before: SinkInForce) -> Mapping[Register, int]:
-    """The ends of its buffer, if it is in system memory: SRAM has none that could move."""
+    """Return the limits of the buffer if it is in system memory; SRAM has none that could change."""
     if before.mode is not RamMode.SMEM:
         return {}
     low, high = before.start & _LOW, before.start >> 32
@@ -146,7 +148,9 @@ def _places(before: SinkInForce) -> Mapping[Register, int]:
 
 
 def changed_encoder(graph: Graph, before: GraphInForce) -> tuple[str, str] | None:
-    """An encoder that would send something else than it did, and the register that shows it. Raises ComponentAccess."""
+    """Return an encoder that no longer sends what it did, and the register that shows it, or None. Raises
+    ComponentAccess.
+    """
     was = {encoder.name: encoder for encoder in before.encoders}
     for component in graph.encoders:
         now = was[component.name]
@@ -157,8 +161,9 @@ def changed_encoder(graph: Graph, before: GraphInForce) -> tuple[str, str] | Non
 
 
 def check_settings(graph: Graph, before: GraphInForce) -> None:
-    """Raises SettingsChanged, or WasReset, for a component that is not set up as it was, NoAnswer, and ComponentAccess.
-    Those that *before* does not tell of are not looked at.
+    """Raise SettingsChanged or WasReset for a component that is not set up as it was, NoAnswer, or ComponentAccess.
+
+    Components that *before* does not contain are not checked.
     """
     for component, register, value, mask in _settings(graph, before):
         now = component.read(register)
@@ -168,7 +173,7 @@ def check_settings(graph: Graph, before: GraphInForce) -> None:
 
 
 def _settings(graph: Graph, before: GraphInForce) -> Iterator[tuple[Component, Register, int, int]]:
-    """What each register held when it was set, and the bits that only software changes."""
+    """Yield what each register held when it was set, and the bits that only software changes."""
     there = {component.name: component for component in graph.order}
     for encoder_ in before.encoders:
         values = encoder_.control, encoder_.impl, encoder_.ts_control

@@ -1,11 +1,12 @@
-"""Starting, watching, stopping and reading out a trace, for any graph of components of version 0.
+"""Starting, observing, stopping and reading out a trace, for any graph of components of version 0.
 
-As `controlregs.trace_control.procedures` for 1.0. Funnels are started before encoders and stopped after them, those
-next to a sink first and last; a component is left only when its registers say that it is done. `look` changes
-nothing. All raise leaves of `controlregs.errors.ComponentError` and the transport's own errors.
+This module corresponds to `controlregs.trace_control.procedures` for 1.0. Funnels are started before encoders and
+stopped after them, those next to a sink first and last; a component is left only when its registers report that it is
+done. `read_status` changes nothing. All procedures raise leaves of `controlregs.errors.ComponentError` and the
+transport's own errors.
 
-A RAM sink is read from Base to the write pointer, and if it has wrapped, first what is after the write pointer.
-teSinkRP is set anew for each stretch, for no source says where it goes from Limit.
+A RAM sink is read from Base to the write pointer; if it has wrapped, the part after the write pointer is read first.
+teSinkRP is set again for each piece, since no source says where it continues after Limit.
 
 Ref: see the package; scripts (writeSRAM, writeSBA).
 """
@@ -52,7 +53,9 @@ _HIGH = 32
 
 
 def read_buffer_pointers(sink: Component) -> tuple[int, int, int, bool]:
-    """First address of its buffer, address of the last word, write pointer, and whether that has wrapped; read now."""
+    """Read the address of the buffer's first byte, that of its last word, the write pointer, and whether that has
+    wrapped.
+    """
     high = sink.read(component_registers.SINK_BASE_HIGH) << _HIGH
     start, limit = (
         high | sink.read(register) & WORD_MASK
@@ -65,12 +68,12 @@ def read_buffer_pointers(sink: Component) -> tuple[int, int, int, bool]:
 def drain(
     sink: Component, kind: str, in_force: SinkInForce | None = None, progress: Progress = silent
 ) -> DrainedBuffer:
-    """All trace in the buffer, oldest first. What the sink is inside of (*kind*: "encoder", "funnel") must have been
-    stopped; the sink is not changed.
+    """Return all trace in the buffer, oldest first. The component that the sink is inside (*kind*: "encoder", "funnel")
+    must have been stopped; the sink is not changed.
 
-    *in_force* is what configuring the sink returned; without it the width of its words, and the size of SRAM, are found
-    out anew. May be repeated.
-    Raises SinkNotReadable, DrainFailed (with the bytes read so far), ComponentAccess, Cancelled.
+    *in_force* is the result of configuring the sink; without it the width of its words, and the size of SRAM, are
+    probed again. The call may be repeated. Raises SinkNotReadable, DrainFailed (with the bytes read so far),
+    ComponentAccess, Cancelled.
     """
     control = _check_stopped(sink)
     mode = InForce(sink.name, sink.base, control, sink.read(sink.block.impl), 0, 0, 0, host=kind).mode
@@ -112,7 +115,7 @@ def _read_sram(sink: Component, start: int, nbytes: int, progress: Progress) -> 
 
 
 def read_status(graph: Graph) -> GraphStatus:
-    """The state of all components now, as far as they can be asked. Raises transport errors."""
+    """Return the present state of all components, as far as they can be read. Raises transport errors."""
     found: list[EncoderStatus | SinkStatus | PassingStatus] = []
     problems: dict[str, ComponentError] = {}
     refused: set[str] = set()  # encoders whose trace a sink, their own or a funnel's, did not take
@@ -152,7 +155,7 @@ def _sink_status(sink: Component) -> SinkStatus:
 
 
 def _control_bits(component: Component, *names: str) -> tuple[bool, ...]:
-    """Of teControl or tfControl, called without their prefix."""
+    """Return these bits of teControl or tfControl, named without their prefix."""
     control, prefix = component.block.control, component.block.prefix
     value = component.read_control()
     return tuple(bool(control.get(value, prefix + name)) for name in names)
@@ -166,15 +169,15 @@ def start(
 ) -> GraphInForce:
     """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
 
-    *receive* is called for each PIB sink before it sends: the receiver is to be ready on return.
+    *receive* is called for each PIB sink before it sends: the receiver has to be ready when it returns.
     """
     return StartSequence(graph, request, progress).run(receive)
 
 
 def stop(graph: Graph, progress: Progress = silent) -> StopResult:
-    """Disable and flush, encoders first. `drain_all` after that.
+    """Disable and flush, encoders first. Call `drain_all` after that.
 
-    A component that fails does not keep the others from being stopped: see *failures*, and `check`.
+    A component that fails does not keep the others from being stopped: see *failures*, and `raise_failures`.
     """
     full = _full(graph)
     off = tuple(encoder.name for encoder in graph.encoders if _is_switched_off(encoder))
@@ -185,7 +188,7 @@ def stop(graph: Graph, progress: Progress = silent) -> StopResult:
 
 
 def _full(graph: Graph) -> set[str]:
-    """The sinks that have stopped by themselves: what feeds them may not be rid of its trace."""
+    """Return the sinks that have stopped by themselves: what feeds them may be unable to pass on its trace."""
     full = set()
     for sink in graph.ram_sinks:
         now = _flags(sink)
@@ -195,7 +198,7 @@ def _full(graph: Graph) -> set[str]:
 
 
 def _flags(component: Component) -> int:
-    """teControl or tfControl, 0 where it cannot be read: stopping it will meet that, and say so."""
+    """Return teControl or tfControl, 0 where it cannot be read: stopping the component reports that error."""
     try:
         return component.read(component.block.control)
     except ComponentError:
@@ -203,18 +206,20 @@ def _flags(component: Component) -> int:
 
 
 def _bit(component: Component, value: int, name: str) -> bool:
-    """A bit of teControl or tfControl, called without its prefix."""
+    """Return a bit of teControl or tfControl, named without its prefix."""
     return bool(component.block.control.get(value, component.block.prefix + name))
 
 
 def _is_switched_off(encoder: Component) -> bool:
-    """A trigger, or none yet, keeps it from tracing."""
+    """Return whether the encoder does not trace because of triggers: one has stopped it, or none has started it yet."""
     value = _flags(encoder)
     return all(_bit(encoder, value, name) for name in ("Active", "Enable")) and not _bit(encoder, value, "Tracing")
 
 
 def _lost(graph: Graph, full: set[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Names of encoders that lost trace or stalled their hart, and a line for each sink that has refused trace."""
+    """Return the names of encoders that lost trace or stalled their hart, and a line for each sink that has refused
+    trace.
+    """
     lost, refusals = set(), []
     for component in register_hosts(graph):
         value = _flags(component)
@@ -234,7 +239,8 @@ def _refusal(graph: Graph, host: Component) -> str:
 
 
 def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> DrainResults:
-    """All trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being read.
+    """Return all trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being
+    read.
 
     Raises Cancelled only.
     """
@@ -247,10 +253,10 @@ def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Prog
 
 
 def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, off: Collection[str] = ()) -> None:
-    """Go on with a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
+    """Continue a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
 
-    *off*: as `stop` has found; these encoders go on waiting for a trigger. Raises WasReset, SettingsChanged when
-    somebody else used a component meanwhile, and what `enable` raises; then nothing is enabled any more.
+    *off*: as in `StopResult`; these encoders still wait for a trigger. Raises WasReset or SettingsChanged when other
+    software has used a component, and the errors of `enable`; then everything is disabled again.
     """
     for component in register_hosts(graph):
         check_active(component)

@@ -1,7 +1,7 @@
-"""What components of version 0 really do: their registers as read back, in the terms of the ratified interface.
+"""The settings of components of version 0: their registers as read back, in the terms of the ratified interface.
 
-Ref: see the package. What teInstruction 7 ("full optimizations") stands for is not in the documents. SiFive's own
-captures show it: runs of branches are counted, and returns to where a counted call came from are not reported.
+Ref: see the package. The documents do not define teInstruction 7 ("full optimizations"). SiFive's own captures show it:
+runs of branches are counted, and returns to where a counted call came from are not reported.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from rvtrace_gdb.controlregs.trace_control.request import FunnelInForce as Funne
 from rvtrace_gdb.controlregs.trace_control.request import PibInForce as Pib
 
 SYNC_BTM_LOWEST_UNIT = 5
-"""The period is 2**(teSyncMaxBTM + 5) messages."""
+"""The exponent of the shortest period: it is 2**(teSyncMaxBTM + 5) messages."""
 _FORMATS = {int(SliceFormat.NEXUS): int(Format.N_TRACE), int(SliceFormat.E_TRACE): int(Format.E_TRACE)}
 _MODES = {int(Instruction.BTM): InstMode.BTM, int(Instruction.HTM): InstMode.HTM}
 _OPTIMIZED = {
@@ -24,12 +24,14 @@ _OPTIMIZED = {
     "trTeInstImplicitReturnMode": int(ImplicitReturnMode.DEPTH_COUNTER),
     "trTeInstEnRepeatedHistory": 1,
 }
-"""What teInstruction 7 switches on, in the terms of 1.0."""
+"""The features that teInstruction 7 enables, in the terms of 1.0."""
 
 
 @dataclass(frozen=True)
 class EncoderInForce(request.EncoderInForce):
-    """*control*: teControl, *impl*: teImpl, *ts_control*: tsControl. There is nothing like the other registers, 0."""
+    """*control* is teControl, *impl* is teImpl, *ts_control* is tsControl. The other registers have no counterpart and
+    are 0.
+    """
 
     @property
     def version(self) -> int:
@@ -51,7 +53,7 @@ class EncoderInForce(request.EncoderInForce):
 
     @property
     def protocol_version(self) -> tuple[int, int]:
-        """No register has it: N-Trace had no versions yet."""
+        """A fixed version: no register has it, as N-Trace had no versions yet."""
         return 0, 0
 
     @property
@@ -62,7 +64,8 @@ class EncoderInForce(request.EncoderInForce):
 
     @property
     def sync(self) -> tuple[int, int]:
-        """Unit and exponent of the period, as those of 1.0: by messages, if that is not off, else by halfwords."""
+        """The unit and the exponent of the period, coded as in 1.0: in messages if that is not off, else in halfwords.
+        """
         messages, halfwords = (
             component_registers.ENCODER_CONTROL.get(self.control, f"teSyncMax{unit}") for unit in ("BTM", "Inst")
         )
@@ -85,7 +88,7 @@ class EncoderInForce(request.EncoderInForce):
 
     @property
     def context(self) -> bool:
-        """Only software makes Ownership messages, and we leave that off."""
+        """False: only software makes Ownership messages, and rvtrace leaves them disabled."""
         return (
             component_registers.ENCODER_CONTROL.get(self.control, "teInstrumentation")
             >= component_registers.Instrumentation.OWNERSHIP
@@ -97,7 +100,7 @@ class EncoderInForce(request.EncoderInForce):
 
     @property
     def ts_mode(self) -> int:
-        """tsType: the codes are those of trTsMode."""
+        """tsType, whose codes are those of trTsMode."""
         return component_registers.TS_CONTROL.get(self.ts_control, "tsType")
 
     @property
@@ -105,7 +108,7 @@ class EncoderInForce(request.EncoderInForce):
         return component_registers.TS_CONTROL.get(self.ts_control, "tsWidth")
 
     def feature(self, field: str) -> int:
-        """What the field of trTeInstFeatures would say of it."""
+        """Return what this field of trTeInstFeatures would hold."""
         if field == "trTeSrcID":
             return self.src_id
         if field == "trTeSrcBits":
@@ -113,13 +116,15 @@ class EncoderInForce(request.EncoderInForce):
         return _OPTIMIZED.get(field, 0) if self.instruction == Instruction.HTM_OPTIMIZED else 0
 
     def data(self, field: str) -> int:
-        """There is no data trace."""
+        """Return 0: there is no data trace."""
         return 0
 
 
 @dataclass(frozen=True)
 class SinkInForce(request.SinkInForce):
-    """A sink inside of a *host*, "encoder" or "funnel", whose te- or tfControl, te- or tfImpl these are."""
+    """A sink inside a *host*, "encoder" or "funnel". *control* and *impl* are the host's teControl or tfControl, teImpl
+    or tfImpl.
+    """
 
     host: str = "funnel"
 
@@ -129,7 +134,7 @@ class SinkInForce(request.SinkInForce):
 
     @property
     def control_name(self) -> str:
-        """Of the register in *control*."""
+        """The name of the register in *control*."""
         return _HOSTS[self.host].name
 
     @property
@@ -138,7 +143,7 @@ class SinkInForce(request.SinkInForce):
 
     @property
     def mode(self) -> RamMode:
-        """A host that has one sink only may say 0 for it."""
+        """The storage mode. A host with only one sink may have 0 for it."""
         host = _HOSTS[self.host]
         chosen = host.get(self.control, f"{host.name[:2]}Sink")
         if chosen == SinkType.DEFAULT:
@@ -147,7 +152,7 @@ class SinkInForce(request.SinkInForce):
 
     @property
     def async_freq(self) -> int:
-        """There are no alignment sequences."""
+        """0: there are no alignment sequences."""
         return 0
 
     @property
@@ -161,7 +166,7 @@ _HOSTS = {"encoder": component_registers.ENCODER_CONTROL, "funnel": component_re
 
 @dataclass(frozen=True)
 class FunnelInForce(Funnel):
-    """*control*: tfControl, *impl*: tfImpl, *ts_control*: tsControl. All inputs are always open."""
+    """*control* is tfControl, *impl* is tfImpl, *ts_control* is tsControl. All inputs are always open."""
 
     @property
     def cut(self) -> int:
@@ -178,7 +183,7 @@ class FunnelInForce(Funnel):
 
 @dataclass(frozen=True)
 class PibInForce(Pib):
-    """*control*: pibControl, *impl*: that of its host."""
+    """*control* is pibControl, *impl* is that of its host."""
 
     @property
     def mode(self) -> int:
@@ -198,13 +203,13 @@ class PibInForce(Pib):
 
     @property
     def async_freq(self) -> int:
-        """There are no alignment sequences."""
+        """0: there are no alignment sequences."""
         return 0
 
 
 @dataclass(frozen=True)
 class BridgeInForce(Bridge):
-    """*control*: atbControl, *impl*: that of its host."""
+    """*control* is atbControl, *impl* is that of its host."""
 
     @property
     def atb_id(self) -> int:
@@ -212,5 +217,5 @@ class BridgeInForce(Bridge):
 
     @property
     def async_freq(self) -> int:
-        """There are no alignment sequences."""
+        """0: there are no alignment sequences."""
         return 0

@@ -1,11 +1,11 @@
-"""The sinks inside of encoders and funnels of version 0: choosing one, and setting it up.
+"""The sinks inside encoders and funnels of version 0: selecting one, and configuring it.
 
-A RAM sink's buffer is set to what that can be. Its words are as wide as the lowest bit of its addresses that can be 1
-says (P550: 8 bytes, as sinkBytes says), Limit is the address of the last one, and all addresses have the upper bits of
-teSinkBaseHigh. Through the other sinks, pins and ATB, trace leaves the chip.
+A RAM sink's buffer is set as far as the hardware allows. The width of its words is the lowest bit of its addresses that
+can be 1 (P550: 8 bytes, in agreement with sinkBytes), Limit is the address of the last word, and all addresses have the
+upper bits of teSinkBaseHigh. Through the other sinks, pins and ATB, trace leaves the chip.
 
-Ref: see the package; proposal, teSink*, hasSRAMSink, "PIB Trace Sink" and "ATB Trace Sink"; scripts and
-riscv-trace-umd for the width of words.
+Ref: see the package; proposal, teSink*, hasSRAMSink, "PIB Trace Sink" and "ATB Trace Sink"; scripts and riscv-trace-umd
+for the width of words.
 """
 
 from collections.abc import Iterator
@@ -44,19 +44,21 @@ class Space(NamedTuple):
 
 
 def sinks_of(impl: int) -> list[SinkType]:
-    """Where a component can send its trace, by its teImpl or tfImpl, whose bits are at the same places."""
+    """Return the sinks that a component has, given its teImpl or tfImpl, which have these bits at the same places."""
     return [kind for kind, flag in _FLAGS.items() if component_registers.ENCODER_IMPL.get(impl, flag)]
 
 
 def select_sink(host: Component, wanted: SinkType) -> bool:
-    """Let *host* send its trace there. False: it cannot. Its teSink may stay 0 if it is the only one there is."""
+    """Let *host* send its trace to this sink. Return False if it cannot. Its teSink may stay 0 if there is only one
+    sink.
+    """
     field = host.block.prefix + "Sink"
     got = host.block.control.get(update(host, **{field: wanted}), field)
     return got == wanted or (got == SinkType.DEFAULT and sinks_of(host.read(host.block.impl)) == [wanted])
 
 
 def cannot_send(host: Component, where: str) -> SettingRefused:
-    """The error for a host that cannot send its trace to *where*."""
+    """Return the error for a host that cannot send its trace to *where*."""
     field, control = host.block.prefix + "Sink", host.read(host.block.control)
     can = ", ".join(kind.name.lower() for kind in sinks_of(host.read(host.block.impl))) or "nothing"
     text = f"cannot send trace to {where} ({field} reads {host.block.control.get(control, field)}; it has {can})"
@@ -66,10 +68,11 @@ def cannot_send(host: Component, where: str) -> SettingRefused:
 def configure_memory(
     sink: Component, host: Component, kind: str, buffer: Buffer, *, stop_on_wrap: bool
 ) -> tuple[SinkInForce, list[str]]:
-    """Set the sink inside of *host*, which was just reset, and empty it: pointers at Base, wrap flag clear.
+    """Configure the sink inside *host*, which was just reset, and empty it: pointers at Base, wrap flag clear.
 
-    *kind*: of the host, "encoder" or "funnel". The sink is never let loose on memory outside of the buffer.
-    Returns what is in force and what was not granted. Raises SettingRefused, BufferRefused, ComponentAccess.
+    *kind*: that of the host, "encoder" or "funnel". The sink is never allowed to write memory outside the buffer.
+    Return the settings in force and notes on what was not granted. Raises SettingRefused, BufferRefused,
+    ComponentAccess.
     """
     notes = []
     in_memory = buffer.start is not None
@@ -100,7 +103,7 @@ def _notes(sink: SinkInForce, buffer: Buffer, *, stop_on_wrap: bool) -> list[str
 
 
 def _set_system(sink: Component, buffer: Buffer) -> Space:
-    """A buffer in system memory."""
+    """Set a buffer in system memory."""
     if buffer.start is None or buffer.size is None:
         text = "stores trace in system memory: give a buffer (start, size) in the target description"
         raise SettingRefused(sink.name, sink.base, text)
@@ -123,7 +126,7 @@ def _set_system(sink: Component, buffer: Buffer) -> Space:
 
 
 def _set_sram(sink: Component) -> Space:
-    """All of its own memory: the write pointer says how large it is, and Limit need not exist or mean anything."""
+    """Use all of its own memory: the write pointer shows how large it is, and Limit may be absent or meaningless."""
     start = sink.write(component_registers.SINK_BASE, 0) & WORD_MASK
     highest = sink.write(component_registers.SINK_WP, WORD_MASK) & WORD_MASK
     width = max(_lowest(highest), _declared(sink))
@@ -135,22 +138,24 @@ def _set_sram(sink: Component) -> Space:
 
 
 def _words(sink: Component) -> tuple[int, int]:
-    """What the ends of the buffer have to be multiples of, and the width of the words that are stored, in bytes."""
+    """Return the alignment of the buffer's limits, and the width of the words that are stored, both in bytes."""
     probed = [_probe(sink, register) for register in (component_registers.SINK_BASE, component_registers.SINK_LIMIT)]
     width = max(min(possible for _, possible in probed), _declared(sink))
     return max(width, *(settable for settable, _ in probed)), width
 
 
 def _probe(sink: Component, register: Register) -> tuple[int, int]:
-    """(lowest settable bit, lowest bit that can be 1) of an address register, as values; restores nothing."""
+    """Return the lowest settable bit, and the lowest bit that can be 1, of an address register, as values. The register
+    is not restored.
+    """
     zeros = sink.write(register, 0) & WORD_MASK
     ones = sink.write(register, ONES) & WORD_MASK
     return _lowest(zeros ^ ones) or 1, _lowest(ones) or 1
 
 
 def probe_limit(sink: Component, *, in_memory: bool) -> tuple[int, int]:
-    """Address of the last word of a disabled sink's buffer, and the width of its words; its registers keep their
-    values.
+    """Return the address of the last word of a disabled sink's buffer, and the width of its words. The registers keep
+    their values.
     """
     register = component_registers.SINK_LIMIT if in_memory else component_registers.SINK_WP
     before = sink.read(register)
@@ -167,12 +172,14 @@ def _lowest(value: int) -> int:
 
 
 def _declared(sink: Component) -> int:
-    """The width of its words as sinkBytes has it."""
+    """Return the width of its words according to sinkBytes."""
     return 4 << component_registers.ENCODER_IMPL.get(sink.read(sink.block.impl), "sinkBytes")
 
 
 def _rewind(sink: Component, space: Space, *, in_memory: bool) -> None:
-    """Pointers to Base, which also clears the wrap flag: a stale one would make the next read-out return old trace."""
+    """Set the pointers to Base, which also clears the wrap flag: a stale flag would make the next read-out return old
+    trace.
+    """
     low = space.start & ONES
     if not in_memory:
         sink.write(component_registers.SINK_RP, low)
@@ -183,11 +190,11 @@ def _rewind(sink: Component, space: Space, *, in_memory: bool) -> None:
 
 
 _IDS = range(0x01, 0x70)
-"""Those that ATB does not reserve."""
+"""The IDs that ATB does not reserve."""
 
 
 def configure_pins(sink: Component, host: Component, pins: Pins, *, calibrate: bool = False) -> list[str]:
-    """Let *host* send its trace to pins, and set these. Returns what was not granted.
+    """Let *host* send its trace to pins, and configure these. Return notes on what was not granted.
 
     Raises SettingRefused, FieldRange, ComponentAccess.
     """
@@ -217,13 +224,14 @@ def _pins_notes(name: str, pins: Pins, divider: int, *, center: bool) -> Iterato
 
 
 def pin_modes(sink: Component) -> list[Mode]:
-    """The modes of the pins that there are, Off excepted; leaves it in some of them. Active it has to be."""
+    """Return the modes of the pins, except Off; they are left in an arbitrary one of them. The sink has to be active.
+    """
     there = [mode for mode in PibMode if mode]
     return [Mode(m) for m in there if PIB_CONTROL.get(sink.set(PIB_CONTROL, pibMode=m), "pibMode") == m]
 
 
 def configure_atb(sink: Component, host: Component, atb_id: int | None) -> list[str]:
-    """Let *host* send its trace to ATB. *atb_id* None: as reset leaves it. Returns what was not granted.
+    """Let *host* send its trace to ATB. *atb_id* None: keep the reset value. Return notes on what was not granted.
 
     Raises SettingRefused, FieldRange, ComponentAccess.
     """
@@ -239,7 +247,7 @@ def configure_atb(sink: Component, host: Component, atb_id: int | None) -> list[
 
 
 def _wake(sink: Component, register: str, active: str) -> None:
-    """Reset it and release it from that."""
+    """Reset the sink and release it."""
     control = sink.block.by_name[register]
     sink.write(control, 0)
     sink.forget()
@@ -248,7 +256,7 @@ def _wake(sink: Component, register: str, active: str) -> None:
 
 
 def set_enabled(sink: Component, *, on: bool) -> None:
-    """Let it send, or not. What it has is only what its host has passed on."""
+    """Enable or disable the sink. It holds only what its host has passed on."""
     register, prefix = (PIB_CONTROL, "pib") if PIB_CONTROL.name in sink.block.by_name else (ATB_CONTROL, "atb")
     if on or register.get(sink.read(register), prefix + "Active"):
         sink.set(register, **{prefix + "Enable": int(on)})

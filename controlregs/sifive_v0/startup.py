@@ -1,6 +1,6 @@
-"""Starting a trace with components of version 0: funnels first, from the sinks up, then encoders.
+"""Starting a trace with components of version 0: funnels first, beginning at the sinks, then encoders.
 
-What receives is on before what sends, and a sink is set up with the encoder or funnel it is inside of. Before that the
+Receivers are enabled before senders, and a sink is configured with the encoder or funnel it is inside. Before that the
 encoders are given source IDs: srcID and nSrcBits in teImpl, which "may be fixed or variable", and teInhibitSrc. On the
 P550 both are fixed.
 
@@ -50,10 +50,11 @@ _ADVICE = "trace one of them, or let each feed a sink of its own"
 
 
 def set_sources(graph: Graph, request: TraceRequest) -> list[str]:
-    """IDs that count up, if the encoders can have them, and for those that share a sink as many bits as it takes.
+    """Set ascending source IDs, as far as the encoders allow, and for encoders that share a sink the number of bits
+    that they need.
 
-    The encoders were just reset. Returns what was not granted; `check_streams` says whether it is enough. Raises
-    FieldRange, ComponentAccess.
+    The encoders were just reset. Return notes on what was not granted; `check_streams` checks whether it is enough.
+    Raises FieldRange, ComponentAccess.
     """
     ids = [request.src_id + n for n in range(len(graph.encoders))]
     mixed = [encoder for encoder in graph.encoders if any(map(graph.is_shared, graph.sinks_of(encoder)))]
@@ -67,7 +68,8 @@ def set_sources(graph: Graph, request: TraceRequest) -> list[str]:
 
 
 def _give_ids(encoders: Sequence[Component], wishes: Sequence[int]) -> Mapping[str, int]:
-    """What to ask each encoder to be: its wish, unless that is another one's fixed ID. Raises FieldRange."""
+    """Return the ID to set in each encoder: the desired one, unless that is the fixed ID of another. Raises FieldRange.
+    """
     ENCODER_IMPL.pack(srcID=max(wishes))
     taken: dict[str, int] = {}
     for encoder in encoders:
@@ -97,7 +99,7 @@ def _set_id(encoder: Component, number: int, bits: int, *, mixed: bool) -> list[
 
 
 def check_streams(graph: Graph, in_force: Sequence[EncoderInForce]) -> None:
-    """Raises SettingRefused when a sink would get trace that cannot be taken apart."""
+    """Raise SettingRefused when the trace of several encoders in a sink could not be separated."""
     by_name = {encoder.name: encoder for encoder in in_force}
     for sink in graph.sinks:
         seen: dict[int, EncoderInForce] = {}
@@ -112,7 +114,7 @@ def check_streams(graph: Graph, in_force: Sequence[EncoderInForce]) -> None:
 
 
 def _conflict(encoder: EncoderInForce, first: EncoderInForce, seen: Mapping[int, EncoderInForce]) -> str:
-    """Why the trace of *encoder* cannot be told from that of others."""
+    """Return why the trace of *encoder* cannot be separated from that of others, or an empty string."""
     if not encoder.src_bits:
         return "it puts no source ID into its messages (nSrcBits reads 0, or teInhibitSrc stays 1)"
     if encoder.src_id.bit_length() > encoder.src_bits:
@@ -125,12 +127,12 @@ def _conflict(encoder: EncoderInForce, first: EncoderInForce, seen: Mapping[int,
 
 
 def register_hosts(graph: Graph) -> tuple[Component, ...]:
-    """What has registers of its own: funnels from the sinks up, encoders."""
+    """Return the components that have registers of their own: funnels beginning at the sinks, then encoders."""
     return (*graph.funnels, *graph.encoders)
 
 
 def host_of(graph: Graph, sink: Component) -> Component:
-    """What the sink is inside of. Raises SettingRefused."""
+    """Return the component that the sink is inside. Raises SettingRefused."""
     feeders = graph.senders_to(sink)
     if len(feeders) != 1 or feeders[0].base != sink.base:
         text = "a sink of before 1.0 is inside of the one encoder or funnel that feeds it: correct the description"
@@ -139,7 +141,7 @@ def host_of(graph: Graph, sink: Component) -> Component:
 
 
 class StartSequence:
-    """One start: what is known on the way."""
+    """One start of a trace, and its state."""
 
     def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
         self._graph, self._request, self._progress = graph, request, progress
@@ -151,7 +153,9 @@ class StartSequence:
         self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
 
     def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
-        """Raises ComponentError and transport errors; then what was enabled is disabled again, if it can be."""
+        """Start everything. Raises ComponentError and transport errors; components that were enabled are then disabled
+        again, if possible.
+        """
         self._check()
         try:
             self._reset()
@@ -167,7 +171,7 @@ class StartSequence:
             raise
 
     def _check(self) -> None:
-        """What no such graph can be."""
+        """Refuse graphs that components of version 0 cannot form."""
         for sink in self._graph.sinks:
             host_of(self._graph, sink)
         for host in register_hosts(self._graph):
@@ -198,7 +202,7 @@ class StartSequence:
         self._note_clocks()
 
     def _set_time(self, funnel: Component) -> None:
-        """The top one has the time, unless encoders are to count their own, and all below it share that."""
+        """Let the top funnel count time, unless encoders are to count their own, and all funnels below share that."""
         if self._request.trace.ts_mode in (TsType.NONE, TsType.INTERNAL_CORE):
             return
         top = funnel.name if funnel in self._graph.top_funnels else self._clock_of(funnel)
@@ -210,7 +214,7 @@ class StartSequence:
             self._clock[funnel.name] = top
 
     def _clock_of(self, component: Component) -> str:
-        """The top funnel that *component* can share the time of; empty: none."""
+        """Return the top funnel whose time *component* can share; empty if there is none."""
         receivers = self._graph.receivers_of(component)
         return next((self._clock[fed.name] for fed in receivers if fed.name in self._clock), "")
 
@@ -223,7 +227,7 @@ class StartSequence:
                 self._notes.append(f"{top.name} {text}")
 
     def _set_sink(self, host: Component, receive: Callable[[PibInForce], None]) -> None:
-        """Let *host* send to what it feeds; a sink inside of it is set up, too."""
+        """Let *host* send to its receiver, and configure a sink that is inside it."""
         (fed,) = self._graph.receivers_of(host)
         if fed in self._graph.funnels:
             if not select_sink(host, SinkType.FUNNEL):
@@ -277,7 +281,8 @@ class StartSequence:
             self._notes += start_tracing(component)
 
     def _room_for(self, encoder: Component) -> int:
-        """Bytes of the buffer its trace goes into, divided fairly."""
+        """Return the bytes of the buffer that the encoder's trace goes into, divided among the encoders that share it.
+        """
         sizes = {name: sink.size for name, sink in self._sinks.items()}
         sinks = self._graph.sinks_of(encoder)
         return min(sizes.get(sink.name, STREAM_BYTES) // len(self._graph.encoders_of(sink)) for sink in sinks)
@@ -306,7 +311,7 @@ class StartSequence:
 
 
 def switch_off(graph: Graph, component: Component, progress: Progress = silent) -> bool:
-    """Let it pass on all it has, and send no more. False: it was found in reset, and left so."""
+    """Let a component pass on all its trace, and disable it. Return False if it was in reset; it is left there."""
     if component in (*graph.pib_sinks, *graph.bridges):
         set_enabled(component, on=False)
         return True
@@ -314,7 +319,7 @@ def switch_off(graph: Graph, component: Component, progress: Progress = silent) 
 
 
 def disable_all(graph: Graph, enabled: Sequence[Component]) -> None:
-    """Nothing is to go on tracing after a start that failed. What cannot be reached any more cannot be helped."""
+    """Disable these components after a start that failed. Components that cannot be reached are skipped."""
     for component in enabled[::-1]:
         try:
             switch_off(graph, component)

@@ -1,8 +1,8 @@
-"""CSRs of a hart behind OpenOCD, which runs a whole list of accesses as one Tcl script.
+"""The CSRs of a hart behind OpenOCD, which executes a whole list of accesses as one Tcl script.
 
-OpenOCD names a CSR it does not know `csr_NAME` or `csrNUMBER`, as `riscv expose_csrs` in its configuration says;
-without that line it has none. `get_reg` without -force returns what is cached, even of a register that was never
-read.
+OpenOCD names a CSR it does not know `csr_NAME` or `csrNUMBER`, as `riscv expose_csrs` in its configuration declares;
+without that line it has no such register. `get_reg` without -force returns the cached value, even of a register that
+was never read.
 
 Ref: OpenOCD User's Guide 0.12.0, sections "CPU Configuration" (get_reg, set_reg), "RISC-V" (expose_csrs); JTAG and
 `monitor` lead to the same interpreter.
@@ -17,14 +17,14 @@ Register = int | str
 Access = tuple[Register, int | None]
 Answer = int | str
 Evaluate = Callable[[str], str]
-"""What a Tcl script returns in OpenOCD. Raises OpenOcdError leaves."""
+"""Returns the result of a Tcl script in OpenOCD. Raises OpenOcdError leaves."""
 NOT_EXPOSED = "OpenOCD does not expose it"
 _UNKNOWN = re.compile(r"unknown register|register .* not found|no such register", re.IGNORECASE)
 _SCRIPT_CHARACTERS = 6000  # characters of a script: `monitor` sends two digits for each, in a packet of 16 KB
 
 
 class HartNotHalted(OpenOcdError):
-    """OpenOCD reaches registers of halted harts only. *state*: what this one is."""
+    """OpenOCD can access registers of halted harts only. *state*: the state of this hart."""
 
     def __init__(self, state: str) -> None:
         super().__init__(f"the hart is {state or 'not known'}, not halted: its registers cannot be reached")
@@ -32,9 +32,9 @@ class HartNotHalted(OpenOcdError):
 
 
 class OpenOcdCsrs:
-    """The CSRs of *target* ("riscv.cpu0"), None: OpenOCD's current target.
+    """The CSRs of *target* ("riscv.cpu0"); None: OpenOCD's current target.
 
-    *names*: what a CSR may be called, by number, the likeliest first; OpenOCD's own forms are added here.
+    *names*: the possible names of a CSR, by number, the likeliest first; OpenOCD's own forms are added here.
     """
 
     def __init__(self, evaluate: Evaluate, target: str | None, names: Callable[[int], Sequence[str]]) -> None:
@@ -43,14 +43,15 @@ class OpenOcdCsrs:
         self._found: dict[int, str | None] = {}
 
     def exposed(self, numbers: Sequence[int]) -> dict[int, str | None]:
-        """What OpenOCD calls each of some CSRs, None where it has no register for it."""
+        """Return OpenOCD's name of each of some CSRs; None where it has no register for it."""
         unknown = [number for number in dict.fromkeys(numbers) if number not in self._found]
         if unknown:
             self._find(unknown)
         return {number: self._found[number] for number in numbers}
 
     def run(self, accesses: Sequence[Access]) -> list[Answer]:
-        """The answers up to and with the first that was refused; what comes behind that is not done.
+        """Do the accesses and return the answers up to and including the first refusal; the accesses after it are not
+        done.
 
         Raises HartNotHalted.
         """
@@ -68,14 +69,16 @@ class OpenOcdCsrs:
         return answers
 
     def _flush(self, pieces: list[str], answers: list[Answer]) -> bool:
-        """Does what is in *pieces*. Whether something of it was refused."""
+        """Execute *pieces* and return whether one of them was refused."""
         done = self._script(pieces) if pieces else []
         pieces.clear()
         answers += done
         return bool(done) and isinstance(done[-1], str)
 
     def _script(self, pieces: Sequence[str]) -> list[Answer]:
-        """Each value on a line of its own, the refusal of the last one with a "!" in front."""
+        """Execute *pieces*, which print each value on a line of its own, and the refusal of the last one with a "!" in
+        front.
+        """
         target = self._target
         said = self._evaluate(
             f"set _rvtrace_target {target}; set _rvtrace_state [$_rvtrace_target curstate]; "
@@ -94,7 +97,7 @@ class OpenOcdCsrs:
         return [_answer(line) for line in said.split("\n")]
 
     def _find(self, numbers: Sequence[int]) -> None:
-        """Which of the names there may be OpenOCD has: reading its cache touches no hart."""
+        """Find which of the possible names OpenOCD has. This reads its cache and accesses no hart."""
         spelt = {number: self._spellings(number) for number in numbers}
         every = [name for names in spelt.values() for name in names]
         said = self._evaluate(

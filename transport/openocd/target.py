@@ -1,9 +1,8 @@
 """A target behind OpenOCD: registers and memory, accessible also while harts run and gdb waits.
 
-One request is Tcl text and a byte 0x1a, and so is the answer. There is no status, so every command is wrapped in
-`catch`. Memory is read with `read_memory ... phys`, which works through the system bus without halting a hart and
-without address translation (`mdw` and its relatives print to the log, and translate). The errors are lines the user
-can act on.
+A request is Tcl text and a byte 0x1a, and so is the answer. There is no status, so every command is wrapped in `catch`.
+Memory is read with `read_memory ... phys`, which works through the system bus without halting a hart and without
+address translation (`mdw` and its relatives print to the log, and translate). The errors are lines the user can act on.
 
 Ref: OpenOCD User's Guide 0.12.0, sections "Tcl RPC server", "Memory access" (read_memory, write_memory), "RISC-V".
 """
@@ -24,7 +23,7 @@ from rvtrace_gdb.support.text import why_not
 
 
 class OpenOcdError(RvtraceError):
-    """Root of the OpenOCD transport's errors. A long read that failed leaves what it had in *partial*."""
+    """Root of the OpenOCD transport's errors. A long read that failed leaves the bytes it had read in *partial*."""
 
     partial: bytes = b""
     wanted: int = 0
@@ -35,6 +34,8 @@ class OpenOcdError(RvtraceError):
 
 
 class OpenOcdAbsent(OpenOcdError):
+    """Nothing listens at this host and port."""
+
     def __init__(self, host: str, port: int, reason: str) -> None:
         self.host, self.port, self.reason = host, port, reason
         super().__init__(
@@ -44,7 +45,7 @@ class OpenOcdAbsent(OpenOcdError):
 
 
 class NotOpenOcd(OpenOcdError):
-    """Something else listens there; *answer* is the beginning of what it said."""
+    """Another program listens there; *answer* is the beginning of its answer."""
 
     def __init__(self, host: str, port: int, answer: bytes) -> None:
         self.host, self.port, self.answer = host, port, answer
@@ -56,6 +57,8 @@ class NotOpenOcd(OpenOcdError):
 
 
 class NoSuchTarget(OpenOcdError):
+    """OpenOCD has no target of this name; *targets* are those it has."""
+
     def __init__(self, target: str, targets: tuple[str, ...]) -> None:
         self.target, self.targets = target, targets
         super().__init__(
@@ -64,7 +67,7 @@ class NoSuchTarget(OpenOcdError):
 
 
 class OpenOcdRefused(OpenOcdError):
-    """OpenOCD answered with an error, *answer*. *address*: of the memory access, None for other commands."""
+    """OpenOCD answered with an error, *answer*. *address*: that of the memory access, None for other commands."""
 
     def __init__(self, command: str, answer: str, address: int | None = None) -> None:
         self.command, self.answer, self.address = command, answer, address
@@ -73,6 +76,8 @@ class OpenOcdRefused(OpenOcdError):
 
 
 class OpenOcdLost(OpenOcdError):
+    """OpenOCD has closed the connection."""
+
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
         super().__init__(
@@ -81,6 +86,8 @@ class OpenOcdLost(OpenOcdError):
 
 
 class OpenOcdTimeout(OpenOcdError):
+    """OpenOCD did not answer in time."""
+
     def __init__(self, host: str, port: int, seconds: float) -> None:
         self.host, self.port, self.seconds = host, port, seconds
         super().__init__(
@@ -99,14 +106,14 @@ RETURN_UNLOGGED, RETURN = "return -level 0 -code exit", "return"
 CHUNK_SECONDS = 0.1  # how long one round trip of a long read should take, so that it can be watched and cancelled
 CHUNK_WORDS = range(16, 4096)
 UNPOLLED_MS = 10_000
-"""After so long without a word from us OpenOCD polls again."""
+"""After so many milliseconds without a request OpenOCD polls again."""
 
 
 class OpenOcd:
-    """OpenOCD's Tcl server at *host*:*port*. Connects when first used, and anew after any error.
+    """OpenOCD's Tcl server at *host*:*port*. It is connected at the first use, and again after any error.
 
-    *target*: the OpenOCD name of the hart to use ("riscv.cpu0"); None: OpenOCD's current target.
-    *timeout*: seconds to wait for one answer.
+    *target*: the OpenOCD name of the hart to use ("riscv.cpu0"); None: OpenOCD's current target. *timeout*: seconds to
+    wait for one answer.
     """
 
     def __init__(
@@ -133,7 +140,7 @@ class OpenOcd:
         self.close()
 
     def close(self) -> None:
-        """End the connection, if there is one."""
+        """Close the connection, if there is one."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -141,17 +148,17 @@ class OpenOcd:
     # What a Target of controlregs has.
 
     def read32(self, address: int) -> int:
-        """The word at the physical *address*. Raises OpenOcdError leaves; OpenOcdRefused carries the address."""
+        """Return the word at the physical *address*. Raises OpenOcdError leaves; OpenOcdRefused carries the address."""
         return self._read_words(address, 1)[0]
 
     def write32(self, address: int, value: int) -> None:
-        """Store *value* at the physical *address*. Raises as read32."""
+        """Store *value* at the physical *address*. Raises the errors of `read32`."""
         self._on_target(f"write_memory {address:#x} 32 {{{value:#x}}} phys", address)
 
     def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
-        """*nbytes* of physical memory (whole words), in pieces of about a tenth of a second.
+        """Return *nbytes* of physical memory (whole words), read in pieces that take about a tenth of a second.
 
-        An error carries the bytes read before it as `partial`. After Cancelled the connection is good as before.
+        An error carries the bytes read before it as `partial`. After Cancelled the connection can still be used.
         """
         if (address | nbytes) % 4:
             raise ValueError(f"not whole words: {nbytes} bytes at {address:#x}")
@@ -160,7 +167,9 @@ class OpenOcd:
         )
 
     def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes:
-        """*words* single reads of the same *address*, by a loop inside OpenOCD. Errors as read_block."""
+        """Return *words* single reads of the same *address*, done by a loop inside OpenOCD. Raises the errors of
+        `read_block`.
+        """
         return self._read_in_chunks(
             lambda _done, part: self._read_repeatedly(address, part), words, progress, "reading data port"
         )
@@ -168,14 +177,16 @@ class OpenOcd:
     # What else can be asked.
 
     def state(self) -> str:
-        """The hart's state as OpenOCD last polled it: "running", "halted", "reset", "unknown"."""
+        """Return the hart's state as OpenOCD last polled it: "running", "halted", "reset", "unknown"."""
         return self.command(f"{self.target or '[target current]'} curstate")
 
     def halted(self) -> bool:
         return self.state() == "halted"
 
     def xlen(self) -> int | None:
-        """Register width of the hart in bits, as OpenOCD found it; None when this OpenOCD does not say."""
+        """Return the register width of the hart in bits, as OpenOCD found it; None when this OpenOCD does not report
+        it.
+        """
         try:
             found = re.search(r"hart\.xlen\s+(\d+)", self._on_target("riscv info"))
         except OpenOcdRefused:
@@ -183,16 +194,18 @@ class OpenOcd:
         return int(found[1]) if found else None
 
     def command(self, tcl: str) -> str:
-        """The result of a Tcl command in OpenOCD. Raises OpenOcdError leaves; OpenOcdRefused for a Tcl error."""
+        """Return the result of a Tcl command in OpenOCD. Raises OpenOcdError leaves; OpenOcdRefused for a Tcl error."""
         return self._evaluate(tcl, None)
 
     @contextmanager
     def unpolled(self) -> Iterator[None]:
-        """OpenOCD (0.12) polls all harts before each command, and in an SMP group each of them as often as there are
+        """Keep OpenOCD from polling harts inside the context.
+
+        OpenOCD (0.12) polls all harts before each command, and in an SMP group each of them as often as there are
         harts: with eight, a read takes 25 times as long as with one. Here it polls once, and then not until the end.
 
-        Should this process be killed meanwhile, OpenOCD polls again by itself after UNPOLLED_MS, as gdb relies on it.
-        Raises nothing by itself: what is wrong is met by the commands in between.
+        If this process is killed in the context, OpenOCD polls again by itself after UNPOLLED_MS, which gdb relies on.
+        The context itself raises nothing: the commands inside it report what is wrong.
         """
         if self._unpolled or not self._leave_unpolled():
             yield
@@ -206,7 +219,9 @@ class OpenOcd:
                 self.command("catch {after cancel $_rvtrace_after}; poll on")
 
     def _leave_unpolled(self) -> bool:
-        """Switches polling off, if there are several harts that it polls. One that was told not to is left so."""
+        """Switch polling off, if there are several harts that OpenOCD polls. Return whether it was switched off;
+        polling that is off already stays off.
+        """
         self._kept = time.monotonic()
         try:
             self._connected()
@@ -217,7 +232,7 @@ class OpenOcd:
             return False
 
     def _keep_unpolled(self) -> None:
-        """Put off the end that OpenOCD has been told. Raises as `command`."""
+        """Postpone the time at which OpenOCD polls again. Raises the errors of `command`."""
         if self._unpolled and time.monotonic() - self._kept > UNPOLLED_MS / 4000:
             self._kept = time.monotonic()
             self.command(_keep())
@@ -232,7 +247,7 @@ class OpenOcd:
         return _words(answer, count, address)
 
     def _read_repeatedly(self, address: int, count: int) -> list[int]:
-        """Each read advances the port, so words read before an error are not dropped with it."""
+        """Read the same word repeatedly. Each read advances the port, so words read before an error are kept in it."""
         read = f"{f'{self.target} ' if self.target else ''}read_memory {address:#x} 32 1 phys"
         answer = self.command(
             "set _rvtrace_words {}; set _rvtrace_error {}; "
@@ -294,7 +309,9 @@ class OpenOcd:
         return answer
 
     def _receive(self, connection: socket.socket, expected: bytes = b"") -> str:
-        """Everything up to the end mark. *expected*: how an answer must begin, else NotOpenOcd. Raises OSError."""
+        """Return everything up to the end mark. *expected*: how an answer must begin, else NotOpenOcd is raised. Raises
+        OSError.
+        """
         deadline = time.monotonic() + self.timeout
         answer = bytearray()
         while not answer.endswith(END):
@@ -317,7 +334,8 @@ class OpenOcd:
 
     @staticmethod
     def _is_stale(connection: socket.socket) -> bool:
-        """OpenOCD has ended the connection: nothing else makes it readable while no request is under way."""
+        """Return whether OpenOCD has closed the connection: nothing else makes it readable while no request is pending.
+        """
         return bool(select.select([connection], [], [], 0)[0])
 
     def _connect(self) -> socket.socket:
@@ -360,7 +378,7 @@ class OpenOcd:
 
 
 def _keep() -> str:
-    """Tcl that tells OpenOCD when to poll again, if nothing else is said; one without `after` will not."""
+    """Return Tcl that makes OpenOCD poll again after UNPOLLED_MS. An OpenOCD without `after` ignores it."""
     again = f"set _rvtrace_after [after {UNPOLLED_MS} {{poll on}}]"
     return f"catch {{after cancel $_rvtrace_after}}; catch {{{again}}}"
 

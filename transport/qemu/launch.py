@@ -1,7 +1,7 @@
 """Starting QEMU: its command line, and the plugin it loads.
 
-The command line consists of the user's words, and of what a recorder needs besides. The plugin is compiled once, by
-whatever C compiler there is, and kept in the user's cache.
+The command line consists of the user's words, and of the options that a recorder needs. The plugin is compiled once, by
+any C compiler that is installed, and kept in the user's cache.
 """
 
 import ctypes
@@ -28,11 +28,11 @@ _COMPILE_PATIENCE = 120  # seconds
 
 
 class NoPlugin(QemuError):
-    """Why there is none."""
+    """The plugin cannot be compiled."""
 
 
 def compiled_plugin(environ: Mapping[str, str] = os.environ) -> Path:
-    """The compiled plugin. Raises NoPlugin."""
+    """Return the path of the compiled plugin. Raises NoPlugin."""
     parts = [part for path in SOURCES for part in (path.name.encode(), path.read_bytes())]
     parts += map(str.encode, (*_OPTIONS, platform.machine()))
     key = hashlib.sha256(b"\0".join(parts)).hexdigest()
@@ -93,7 +93,7 @@ _ELF_MAGIC, _ELF_CLASS, _ELF32 = b"\x7fELF", 4, 1
 
 @dataclass(frozen=True)
 class Qemu:
-    """A program to start. *version*: (major, minor). *plugins*: whether it takes any."""
+    """A QEMU program. *version*: (major, minor). *plugins*: whether it supports plugins."""
 
     path: str
     version: tuple[int, int]
@@ -105,7 +105,9 @@ class Qemu:
 
 
 def split_arguments(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The program, if the words begin with one, and its options. Raises QemuError for those that cannot be."""
+    """Return the program, if the words begin with one, and its options. Raises QemuError for options that cannot be
+    used.
+    """
     program = words[0] if words and "qemu-system" in Path(words[0]).name else None
     options = list(words if program is None else words[1:])
     for word in options:
@@ -116,7 +118,7 @@ def split_arguments(words: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def find_qemu(named: str | None, options: Sequence[str]) -> Qemu:
-    """The program *named*, or the one for what -kernel or -bios is for. Raises QemuError."""
+    """Return the program *named*, or the one for the machine code in -kernel or -bios. Raises QemuError."""
     name = named or f"qemu-system-riscv{_xlen(options)}"
     path = shutil.which(name)
     if path is None:
@@ -128,7 +130,7 @@ def find_qemu(named: str | None, options: Sequence[str]) -> Qemu:
 
 
 def hart_count(options: Sequence[str]) -> int:
-    """How many there are, as -smp has it."""
+    """Return the number of harts that -smp sets."""
     said = _value(options, "-smp") or "1"
     named = dict(part.split("=", 1) for part in said.split(",") if "=" in part)
     if is_number(named.get("cpus", "")):
@@ -140,7 +142,7 @@ def hart_count(options: Sequence[str]) -> int:
 
 
 def start_qemu(command: Sequence[str]) -> "subprocess.Popen[bytes]":
-    """Starts QEMU so that it ends when this process does, even if that is killed. Raises QemuError."""
+    """Start QEMU so that it ends when this process does, even if that is killed. Raises QemuError."""
     control = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
 
@@ -158,9 +160,9 @@ def start_qemu(command: Sequence[str]) -> "subprocess.Popen[bytes]":
 def plugin_command(
     qemu: Qemu, options: Sequence[str], plugin: Path, folder: Path, *, words: int, stalling: bool
 ) -> list[str]:
-    """The command line where *plugin* records into *folder*, into rings of so many *words*.
+    """Return the command line with which *plugin* records into *folder*, into rings of *words* words.
 
-    *stalling*: from the start, and harts wait for the reader.
+    *stalling*: it records from the start, and harts wait for the reader.
     """
     switches = ",stall=on,record=on" if stalling else ""
     own = ["-plugin", f"{plugin},dir={folder},words={words}{switches}", "-d", "int", "-D", str(folder / LOG)]
@@ -168,7 +170,7 @@ def plugin_command(
 
 
 def log_command(qemu: Qemu, options: Sequence[str], folder: Path) -> list[str]:
-    """The command line where QEMU logs what it runs into the pipe *folder*/log."""
+    """Return the command line with which QEMU logs the executed code into the pipe *folder*/log."""
     own = ["-d", "exec,nochain,int,in_asm", "-D", str(folder / LOG)]
     return [qemu.path, *options, *own, *_qmp(folder)]
 
@@ -178,7 +180,7 @@ def _qmp(folder: Path) -> list[str]:
 
 
 def _xlen(options: Sequence[str]) -> int:
-    """Of the program that is loaded; 64 where that cannot be told."""
+    """Return the XLEN of the program that is loaded; 64 where that cannot be determined."""
     for option in ("-kernel", "-bios"):
         file = _value(options, option)
         try:
@@ -192,7 +194,7 @@ def _xlen(options: Sequence[str]) -> int:
 
 
 def _value(options: Sequence[str], option: str) -> str | None:
-    """What stands behind an option, the last time it is there."""
+    """Return the word after the last occurrence of an option; None if there is none."""
     at = [i for i, word in enumerate(options) if word in (option, f"-{option}")]
     return options[at[-1] + 1] if at and at[-1] + 1 < len(options) else None
 

@@ -1,10 +1,10 @@
-"""A recorder of what QEMU runs: the shared memory it writes to, and the sockets in its folder.
+"""The recorder of the instructions that QEMU executes: the shared memory it writes to, and the sockets in its folder.
 
-A recorder (plugin/, or what reads QEMU's log) writes what each hart ran into shared memory; see plugin/plugin.c. While
-QEMU runs, the recorder and QEMU are spoken to over sockets.
+A recorder (plugin/, or the reader of QEMU's log) writes what each hart executed into shared memory; see
+plugin/plugin.c. While QEMU runs, requests are sent to the recorder and to QEMU over sockets.
 
-    ring = Ring.open(folder)
-    words = ring.words(hart, ring.oldest(hart), ring.written(hart))
+ring = Ring.open(folder)
+words = ring.words(hart, ring.oldest(hart), ring.written(hart))
 """
 
 import json
@@ -21,11 +21,12 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 
 class QemuError(RvtraceError):
-    """QEMU cannot be started as asked, or does not do what was asked of it."""
+    """QEMU cannot be started as requested, or does not do what was requested."""
 
 
 class QemuGone(QemuError):
-    """QEMU has ended, or what `rvtrace qemu` wrote about it is of an earlier run. *folder*: where its recorder was."""
+    """QEMU has ended, or what `rvtrace qemu` wrote about it is from an earlier run. *folder*: where its recorder was.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -34,14 +35,14 @@ class QemuGone(QemuError):
 
 MAGIC = b"RVTRACE1"
 TAG, FIELD = 3 << 30, (1 << 30) - 1
-"""The top two bits of a word say what it is, the others are its value."""
+"""The top two bits of a word are its kind, the others its value."""
 BLOCK, DATA, TRAP, PARTIAL = 0 << 30, 1 << 30, 2 << 30, 3 << 30
 RECORDING_BEGAN = 1 << 29
-"""Of a word TRAP: recording began here."""
+"""The value of a word TRAP with which recording began."""
 TRAP_WORDS = 9
-"""Words DATA behind a word TRAP."""
+"""The number of words DATA after a word TRAP."""
 NAMES = RING, CODE, LOG, CONTROL, QMP = "ring", "code", "log", "control", "qmp"
-"""The files in a recorder's folder."""
+"""The names of the files in a recorder's folder."""
 
 _HEADER, _PLACE, _PAGE, _WORD = 4096, 64, 4096, 4  # bytes
 _WORDS, _HARTS, _FLAGS, _RECORDING, _ENDED, _READER, _CODE_BYTES, _FAILED = range(8, 72, 8)
@@ -51,7 +52,7 @@ _U64 = struct.Struct("<Q")
 
 
 class Ring:
-    """What was recorded. Numbers of words count from the first one ever written to a hart's ring."""
+    """The recorded words of all harts. Words are numbered from the first one ever written to a hart's ring."""
 
     def __init__(self, memory: mmap.mmap, folder: Path) -> None:
         self._memory, self.folder = memory, folder
@@ -61,7 +62,7 @@ class Ring:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """That of the recorder in *folder*. Raises QemuGone, QemuError."""
+        """Open the memory of the recorder in *folder*. Raises QemuGone, QemuError."""
         try:
             with open(folder / RING, "r+b") as file:
                 memory = mmap.mmap(file.fileno(), 0)
@@ -75,7 +76,7 @@ class Ring:
 
     @classmethod
     def create(cls, folder: Path, words: int, harts: int, *, stalling: bool, recording: bool) -> Self:
-        """A new one, as plugin.c makes it. *words*: a power of two."""
+        """Create the memory as plugin.c does. *words*: a power of two."""
         size = _HEADER + -(-harts * _PLACE // _PAGE) * _PAGE + harts * words * _WORD
         file = os.open(folder / RING, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -101,38 +102,39 @@ class Ring:
 
     @property
     def ended(self) -> bool:
-        """QEMU has ended in an orderly way: all it ran is here."""
+        """Whether QEMU has ended in an orderly way, so that everything it executed is recorded."""
         return bool(self._get(_ENDED))
 
     @property
     def failed(self) -> int:
-        """The errno for which the recorder cannot write down the code that runs; 0: it can."""
+        """The errno for which the recorder cannot store the executed code; 0: it can."""
         return self._get(_FAILED)
 
     @property
     def stalling(self) -> bool:
-        """A hart waits for the reader; else the oldest words are overwritten."""
+        """Whether a hart waits for the reader; else the oldest words are overwritten."""
         return bool(self._get(_FLAGS) & _STALLING)
 
     @property
     def code_bytes(self) -> int:
-        """How much of the file CODE is complete."""
+        """How many bytes of the file CODE are complete."""
         return self._get(_CODE_BYTES)
 
     def written(self, hart: int) -> int:
-        """How many words were ever written."""
+        """Return how many words were ever written."""
         return self._get(self._place(hart, _WRITTEN))
 
     def oldest(self, hart: int) -> int:
-        """The number of the oldest word that is still there."""
+        """Return the number of the oldest word that is still in the ring."""
         return max(self.written(hart) - self.size, 0)
 
     def began(self, hart: int) -> int:
-        """How many instructions of the last block had begun at the last synchronization (`transport.qemu.recorder`)."""
+        """Return how many instructions of the last block had begun at the last synchronization."""
         return self._get(self._place(hart, _BEGAN))
 
     def words(self, hart: int, begin: int, end: int) -> "array[int]":
-        """The words numbered *begin* to *end* - 1, of which the first may have been overwritten: see `oldest`."""
+        """Return the words numbered *begin* to *end* - 1, the first of which may have been overwritten: see `oldest`.
+        """
         found = array("I")
         base = self._first + hart * self.size * _WORD
         while begin < end:
@@ -143,13 +145,13 @@ class Ring:
         return found
 
     def release(self, hart: int, number: int) -> None:
-        """The words before this number were read: a hart that waits goes on."""
+        """Report that the words before this number were read: a hart that waits continues."""
         _U64.pack_into(self._memory, self._place(hart, _READ), number)
 
     # What the writer does
 
     def write(self, hart: int, words: "array[int]") -> None:
-        """Appends; of more than a ring holds, the newest stay."""
+        """Append words; if they are more than a ring holds, the newest are kept."""
         written = self.written(hart)
         kept = words[-self.size :]
         at, base = (written + len(words) - len(kept)) % self.size, self._first + hart * self.size * _WORD
@@ -159,7 +161,7 @@ class Ring:
         _U64.pack_into(self._memory, self._place(hart, _WRITTEN), written + len(words))
 
     def room(self, hart: int) -> int:
-        """How many words may be written before the reader has to be waited for."""
+        """Return how many words can be written before the writer has to wait for the reader."""
         return self.size - (self.written(hart) - self._get(self._place(hart, _READ)))
 
     def record(self, on: bool) -> None:
@@ -190,21 +192,21 @@ _ANSWER_LIMIT = 1 << 20  # bytes
 
 
 def synchronize(folder: Path) -> None:
-    """All that ran is in the ring afterwards, with how far each hart is in its last block. To be called only while the
-    program is stopped. Raises QemuError.
+    """Bring everything that was executed into the ring, with each hart's position in its last block. Call it only while
+    the program is stopped. Raises QemuError.
     """
     _command(folder, "settle")
 
 
 def set_recording(folder: Path, on: bool) -> None:
-    """Begin to record what runs from now on, or end it. Raises QemuError."""
+    """Begin or end recording. Raises QemuError."""
     _command(folder, "on" if on else "off")
 
 
 def is_running(folder: Path) -> bool:
-    """Whether QEMU runs the program now; a debugger stops it. Raises QemuError.
+    """Return whether QEMU runs the program now; a debugger stops it. Raises QemuError.
 
-    Source: QEMU's documentation of QMP: a greeting, `qmp_capabilities`, then commands; events come in between.
+    Source: QEMU's documentation of QMP: a greeting, `qmp_capabilities`, then commands; events may come in between.
     """
     with closing(_connected(folder, QMP)) as link, link.makefile("r", encoding="utf-8") as lines:
         try:

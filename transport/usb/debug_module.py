@@ -1,11 +1,11 @@
-"""The Debug Module: its harts found, halted, resumed, stepped, and asked for their state; and abstract commands.
+"""The Debug Module: finding, halting, resuming and stepping its harts, reading their state, and abstract commands.
 
-A debug module that is active already is left as it is: breakpoints and halted harts of whoever used it stay.
+A debug module that is active already is left as it is: breakpoints and halted harts of its earlier user stay.
 
-Many abstract commands are given in one go: what a step needs is written, the command given, its result read. The debug
-module ignores commands once one has failed, until that is cleared, so a burst of them may go out before the first has
-answered: what comes after a failure is not done. From a command on that was not over when its result was read, a burst
-is done again, and more slowly.
+Many abstract commands are sent in one burst: the data of a step is written, the command given, its result read. The
+debug module ignores commands once one has failed, until that is cleared, so a burst may be sent before the first
+command has answered: the steps after a failure are not done. If a command was not over when its result was read, the
+burst is repeated from that command on, more slowly.
 
 Ref: RISC-V Debug Specification 1.0, chapter 3 (section 3.7 "Abstract Commands"), dmcontrol, dmstatus, abstractcs and
 command in 3.14, dcsr in 4.9.1; 0.13.2 likewise.
@@ -45,12 +45,12 @@ class CmdErr(IntEnum):
 
 
 def access_register(regno: int, bits: int, *, write: bool = False, postexec: bool = False) -> int:
-    """The command that moves a register of 32 or 64 bits from or to data0 (and data1)."""
+    """Return the command that moves a register of 32 or 64 bits from or to data0 (and data1)."""
     return _size(bits) | TRANSFER | (WRITE if write else 0) | (POSTEXEC if postexec else 0) | regno
 
 
 def access_memory(bits: int, *, write: bool = False) -> int:
-    """The command that moves *bits* of memory from or to arg0; the address, physical, is arg1."""
+    """Return the command that moves *bits* of memory from or to arg0; the physical address is in arg1."""
     return ACCESS_MEMORY | _size(bits) | (WRITE if write else 0)
 
 
@@ -60,7 +60,8 @@ def _size(bits: int) -> int:
 
 @dataclass(frozen=True)
 class Step:
-    """A command; what is written before it; and how many words of data are read behind it, from data0 on."""
+    """A command, the registers to write before it, and the number of data words to read after it, beginning with data0.
+    """
 
     command: int
     before: tuple[Access, ...] = ()
@@ -69,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True)
 class StepFailure:
-    """Why a step failed; those behind it were not done."""
+    """Why a step failed; the steps after it were not done."""
 
     cmderr: CmdErr
 
@@ -78,16 +79,17 @@ Result = int | StepFailure
 
 
 class AbstractCommands:
-    """Those of the harts behind one debug module; which hart is selected before."""
+    """The abstract commands of the harts behind one debug module. The hart must be selected before."""
 
     def __init__(self, dtm: Dtm) -> None:
         self._dtm = dtm
         self._pause = 0
 
     def run(self, steps: Sequence[Step], *, once: bool = False) -> list[Result]:
-        """The results in order, up to the first failure, which is cleared. A step without words has the result 0.
+        """Do the steps and return the results in order, up to the first failure, which is cleared. A step without words
+        has the result 0.
 
-        *once*: a command must not be given a second time even if its result was asked for too early; slower.
+        *once*: a command must not be repeated even if its result was read too early; this is slower.
         """
         results: list[Result] = []
         while len(results) < len(steps):
@@ -100,7 +102,7 @@ class AbstractCommands:
         return results
 
     def idle(self) -> CmdErr:
-        """Wait until no command is being done. What the last one came to, which is cleared."""
+        """Wait until no command is in progress. Return the error of the last one, which is cleared."""
         deadline = time.monotonic() + COMMAND_PATIENCE
         while (status := self._dtm.read(ABSTRACTCS)) & BUSY:
             if time.monotonic() > deadline:
@@ -133,10 +135,11 @@ class AbstractCommands:
         return results
 
     def _late(self, step: Step) -> Result:
-        """*step* was not over when its result was read, so nobody knows what was read, or done behind it.
+        """Repeat *step*, which was not over when its result was read, so that the result and what was done after it are
+        unknown.
 
-        It is done again, and what is behind it after it: in their order, so the end is the same. If it failed, nothing
-        behind it was done.
+        The steps after it are repeated after it: in their order, so the end is the same. If it failed, no step after it
+        was done.
         """
         self._pause = min(2 * self._pause + 1, MAX_PAUSE)
         self.idle()
@@ -191,13 +194,13 @@ class DebugModule:
         self.harts = self._counted()
 
     def select(self, hart: int) -> None:
-        """What comes next is about *hart*."""
+        """Select *hart* for the next operations."""
         if hart != self._selected:
             self.dtm.write(DMCONTROL, DMACTIVE | _hartsel(hart))
             self._selected = hart
 
     def state(self, hart: int) -> str:
-        """ "halted", "running", "unavailable", "nonexistent" or "unknown" (between two of them)."""
+        """Return "halted", "running", "unavailable", "nonexistent" or "unknown" (between two of them)."""
         if hart >= self.harts:
             return "nonexistent"
         self.select(hart)
@@ -206,16 +209,16 @@ class DebugModule:
         return next((name for bit, name in names.items() if status & bit), "unknown")
 
     def halt(self, hart: int) -> None:
-        """Halt *hart*; nothing if it is."""
+        """Halt *hart*; do nothing if it is halted."""
         self._control(hart, HALTREQ, lambda status: bool(status & ALLHALTED), "did not halt")
 
     def resume(self, hart: int) -> None:
-        """Let *hart* run; nothing if it does."""
+        """Resume *hart*; do nothing if it runs."""
         if self.state(hart) != "running":
             self._control(hart, RESUMEREQ, lambda status: bool(status & ALLRESUMEACK), "did not resume")
 
     def wait_halted(self, hart: int, what: str) -> None:
-        """Until *hart* is halted, which it was made to be."""
+        """Wait until *hart* is halted, after something that halts it."""
         self.select(hart)
         self._wait(hart, lambda status: bool(status & ALLHALTED), what)
 
@@ -248,7 +251,7 @@ class DebugModule:
                 raise DebugModuleProblem(self.name, "the debug module does not become active: is its clock running?")
 
     def _counted(self) -> int:
-        """How many harts there are: numbered from 0 on without a hole."""
+        """Return how many harts there are; they are numbered from 0 without a gap."""
         self.dtm.write(DMCONTROL, DMACTIVE | HARTSEL)
         written = self.dtm.read(DMCONTROL)
         most = min(_hart(written) + 1, MAX_HARTS)
@@ -265,7 +268,7 @@ class DebugModule:
 
 
 def _hartsel(hart: int) -> int:
-    """The fields hartsello (bits 25:16) and hartselhi (15:6)."""
+    """Return the fields hartsello (bits 25:16) and hartselhi (15:6)."""
     return (hart & 0x3FF) << 16 | (hart >> 10 & 0x3FF) << 6
 
 

@@ -1,4 +1,4 @@
-"""USB devices through pyusb: found, claimed, and spoken to, with everything that can go wrong in words.
+"""USB devices through pyusb: finding, claiming and using them, with every possible failure described in words.
 
 pyusb is imported when a device is looked for, so rvtrace runs without it.
 
@@ -35,7 +35,8 @@ _TIMED_OUT = (errno.ETIMEDOUT, errno.ETIME)
 
 @dataclass(frozen=True)
 class DeviceQuery:
-    """Which device: its kind, in words, the pairs (idVendor, idProduct) that are of it, and its serial number."""
+    """The device to look for: its kind, in words, the pairs (idVendor, idProduct) of that kind, and its serial number.
+    """
 
     kind: str
     ids: Sequence[tuple[int, int]]
@@ -47,14 +48,14 @@ class DeviceQuery:
 
 
 def udev_rule(vendor: int, product: int) -> str:
-    """The line that lets whoever is logged in use such a device."""
+    """Return the udev rule that lets the logged-in user use such a device."""
     return f'SUBSYSTEM=="usb", ATTR{{idVendor}}=="{vendor:04x}", ATTR{{idProduct}}=="{product:04x}", TAG+="uaccess"'
 
 
 class UsbInterface:
     """One claimed interface of a USB device, with a bulk endpoint in each direction.
 
-    All methods raise `UsbLost` leaves. *name*: of the device, for messages.
+    All methods raise `UsbLost` leaves. *name*: the device, for messages.
     """
 
     def __init__(self, device: Any, name: str, number: int, endpoints: tuple[Any, Any], core: Any) -> None:
@@ -65,7 +66,7 @@ class UsbInterface:
         self._detached = False
 
     def write(self, data: bytes, doing: str) -> None:
-        """All of *data* to the bulk OUT endpoint."""
+        """Send all of *data* to the bulk OUT endpoint."""
         sent = 0
         while sent < len(data):
             with self._in_words(doing), self._stalling(self._out):
@@ -75,12 +76,12 @@ class UsbInterface:
             sent += taken
 
     def read(self, size: int, doing: str, seconds: float = TIMEOUT) -> bytes:
-        """What one transfer from the bulk IN endpoint brings: up to *size* bytes, which are whole packets."""
+        """Return the data of one transfer from the bulk IN endpoint: up to *size* bytes, which are whole packets."""
         with self._in_words(doing, seconds), self._stalling(self._in):
             return bytes(self._in.read(size, timeout=_milliseconds(seconds)))
 
     def discard(self, seconds: float = 0.05) -> None:
-        """Read what is left of a program that did not read it, until nothing comes for so long."""
+        """Read and discard data left from another program, until nothing arrives for *seconds*."""
         for _ in range(1000):
             try:
                 if not self.read(self.packet, "emptying its buffer", seconds):
@@ -89,14 +90,14 @@ class UsbInterface:
                 return
 
     def control(self, request_type: int, request: int, value: int, index: int, data: bytes | int = b"") -> bytes:
-        """A control transfer: *data* to the device, or as many bytes from it."""
+        """Do a control transfer: *data* to the device, or as many bytes from it."""
         with self._in_words(f"it was set up (request {request})"):
             length = _milliseconds(TIMEOUT)
             answer = self._device.ctrl_transfer(request_type, request, value, index, data or None, timeout=length)
             return bytes(answer) if isinstance(data, int) else b""
 
     def claim(self) -> None:
-        """Raises Claimed, NotPermitted and UsbLost leaves."""
+        """Claim the interface. Raises Claimed, NotPermitted and UsbLost leaves."""
         util = _pyusb_util()
         with self._in_words("it was claimed"):
             with suppress(NotImplementedError):
@@ -106,7 +107,7 @@ class UsbInterface:
             util.claim_interface(self._device, self.number)
 
     def close(self) -> None:
-        """Let others use it. Raises nothing: a device that is gone is let go of, too."""
+        """Release the interface for others. Raises nothing: a device that is gone is released, too."""
         util = _pyusb_util()
         errors = (self._core.USBError, NotImplementedError)
         with suppress(*errors):
@@ -119,7 +120,7 @@ class UsbInterface:
 
     @contextmanager
     def _stalling(self, endpoint: Any) -> Iterator[None]:
-        """An endpoint that the device has stalled is set going again, for whoever opens the device next."""
+        """Clear a stall of the endpoint, so that the next program can use the device."""
         try:
             yield
         except self._core.USBError as error:
@@ -137,7 +138,8 @@ class UsbInterface:
 def open_interface(
     wanted: DeviceQuery, choose: Callable[[Any], bool], interface: int | None = None, backend: Any = None
 ) -> UsbInterface:
-    """The interface that *choose* picks (or number *interface*) of the only device that is *wanted*, claimed.
+    """Return the interface that *choose* picks (or number *interface*) of the only device that matches *wanted*,
+    claimed.
 
     *backend*: pyusb's, None: libusb. Raises UsbError leaves.
     """
@@ -159,8 +161,9 @@ def open_interface(
 
 @dataclass(frozen=True)
 class AttachedDevice:
-    """A device that is plugged in. *serial*: None: it has none, or may not be asked. *problem*: why it cannot be used
-    now, as far as that is seen without taking it."""
+    """A device that is plugged in. *serial* None: it has none, or it may not be read. *problem*: why it cannot be used
+    now, as far as that is visible without claiming it.
+    """
 
     kind: str
     vendor: int
@@ -172,7 +175,7 @@ class AttachedDevice:
 
 
 def attached_devices(wanted: DeviceQuery, backend: Any = None) -> list[AttachedDevice]:
-    """All devices of that kind. Nothing is claimed. Raises UsbError leaves."""
+    """Return all devices of that kind. Nothing is claimed. Raises UsbError leaves."""
     core = _pyusb_core()
     return [_present(device, wanted.kind, core) for device in _all(wanted, core, backend)]
 
@@ -217,14 +220,14 @@ def _only(wanted: DeviceQuery, core: Any, backend: Any) -> tuple[Any, str]:
 
 
 def _name(device: Any, core: Any) -> str:
-    """E.g. `303a:1001 at bus 1 device 2, serial 60:55:F9:01:02:03`."""
+    """Return the device's name, such as `303a:1001 at bus 1 device 2, serial 60:55:F9:01:02:03`."""
     serial = _serial(device, core)
     where = f"{device.idVendor:04x}:{device.idProduct:04x} at bus {device.bus} device {device.address}"
     return where + (f", serial {serial}" if serial else "")
 
 
 def _serial(device: Any, core: Any) -> str | None:
-    """None: it has none, or it may not be read."""
+    """Return the serial number; None if the device has none, or if it may not be read."""
     try:
         serial: str | None = device.serial_number
     except (ValueError, core.USBError):  # ValueError: pyusb knows no language, as its strings cannot be read
@@ -233,7 +236,7 @@ def _serial(device: Any, core: Any) -> str | None:
 
 
 def _bulk_endpoints(interface: Any, name: str) -> tuple[Any, Any]:
-    """OUT and IN."""
+    """Return the OUT and the IN endpoint."""
     bulk = [endpoint for endpoint in interface if endpoint.bmAttributes & 3 == 2]
     out = next((endpoint for endpoint in bulk if not endpoint.bEndpointAddress & 0x80), None)
     into = next((endpoint for endpoint in bulk if endpoint.bEndpointAddress & 0x80), None)
@@ -244,7 +247,7 @@ def _bulk_endpoints(interface: Any, name: str) -> tuple[Any, Any]:
 
 @contextmanager
 def _words(device: Any, name: str, core: Any, doing: str, seconds: float) -> Iterator[None]:
-    """pyusb's errors as ours."""
+    """Translate pyusb's errors to `UsbError` leaves."""
     try:
         yield
     except core.USBError as error:
@@ -272,7 +275,7 @@ def _node(device: Any) -> str:
 
 
 def _holders(node: str, processes: Path = Path("/proc")) -> list[str]:
-    """Programs that have the file *node* open, but for this one: "openocd (process 123)"."""
+    """Return the other programs that have the file *node* open: "openocd (process 123)"."""
     holders = []
     for process in processes.glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""What can go wrong on the way to a target over USB, each a line the user can act on."""
+"""The errors on the way to a target over USB, each a line the user can act on."""
 
 import shlex
 import sys
@@ -8,7 +8,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 
 class UsbError(RvtraceError):
-    """Root of the USB transport's errors. A long read that failed leaves what it had in *partial*."""
+    """Root of the USB transport's errors. A long read that failed leaves the bytes it had read in *partial*."""
 
     partial: bytes = b""
     wanted: int = 0
@@ -19,7 +19,7 @@ class UsbError(RvtraceError):
 
 
 class UsbLost(UsbError):
-    """The adapter, or what is behind it, cannot be reached any more; the next use connects anew."""
+    """The adapter, or the target behind it, can no longer be reached; the next use connects again."""
 
 
 class PyusbMissing(UsbError):
@@ -34,7 +34,8 @@ class LibusbMissing(UsbError):
 
 
 class NoSuchDevice(UsbError):
-    """*wanted_device*: what was looked for; *others*: what of that kind there is."""
+    """No such device is plugged in. *wanted_device*: what was looked for; *others*: the devices of that kind that are.
+    """
 
     def __init__(self, wanted_device: str, others: Sequence[str]) -> None:
         self.wanted_device, self.others = wanted_device, tuple(others)
@@ -52,7 +53,7 @@ class SeveralDevices(UsbError):
 
 
 class NotPermitted(UsbError):
-    """*rule*: the line for udev that permits it."""
+    """The user may not open the device. *rule*: the udev rule that permits it."""
 
     def __init__(self, device: str, node: str, rule: str) -> None:
         self.device, self.node, self.rule = device, node, rule
@@ -63,7 +64,7 @@ class NotPermitted(UsbError):
 
 
 class Claimed(UsbError):
-    """*holders*: programs that have it open, as far as this user may see."""
+    """Another program uses the device. *holders*: programs that have it open, as far as this user may see."""
 
     def __init__(self, device: str, holders: Sequence[str]) -> None:
         self.device, self.holders = device, tuple(holders)
@@ -80,7 +81,7 @@ class Unplugged(UsbLost):
 
 
 class NoAnswer(UsbLost):
-    """*doing*: what was waited for."""
+    """A transfer timed out. *doing*: the operation in progress."""
 
     def __init__(self, device: str, doing: str, seconds: float) -> None:
         self.device, self.doing, self.seconds = device, doing, seconds
@@ -91,7 +92,7 @@ class NoAnswer(UsbLost):
 
 
 class TransferFailed(UsbLost):
-    """Anything else that libusb reports."""
+    """Any other error that libusb reports."""
 
     def __init__(self, device: str, doing: str, reason: str) -> None:
         self.device, self.doing, self.reason = device, doing, reason
@@ -99,7 +100,7 @@ class TransferFailed(UsbLost):
 
 
 class NotAnAdapter(UsbError):
-    """The device does not have what its protocol needs."""
+    """The device lacks what its protocol needs."""
 
     def __init__(self, device: str, problem: str) -> None:
         self.device, self.problem = device, problem
@@ -107,7 +108,7 @@ class NotAnAdapter(UsbError):
 
 
 class JtagProblem(UsbLost):
-    """The wires behind the adapter do not lead to what they should. *problem* says what to look at."""
+    """The wires behind the adapter do not lead to a usable TAP. *problem* says what to check."""
 
     def __init__(self, adapter: str, problem: str) -> None:
         self.adapter, self.problem = adapter, problem
@@ -123,7 +124,7 @@ class DmiFailed(UsbLost):
 
 
 class DebugModuleLost(UsbLost):
-    """The debug module is not active any more: nobody but a reset does that."""
+    """The debug module is no longer active, which only a reset can cause."""
 
     def __init__(self, adapter: str) -> None:
         self.adapter = adapter
@@ -134,7 +135,7 @@ class DebugModuleLost(UsbLost):
 
 
 class DebugModuleProblem(UsbError):
-    """There is a debug module, and it does not do what was asked."""
+    """The debug module does not do what was requested."""
 
     def __init__(self, adapter: str, problem: str) -> None:
         self.adapter, self.problem = adapter, problem
@@ -142,7 +143,7 @@ class DebugModuleProblem(UsbError):
 
 
 class HartNotHalted(UsbError):
-    """*state*: what hart number *hart* is instead."""
+    """Hart number *hart* is in *state* instead of halted."""
 
     def __init__(self, adapter: str, hart: int, state: str, what: str = "") -> None:
         do = "halt it first" if state == "running" else "is it powered, and out of reset?"
@@ -160,7 +161,7 @@ class AccessRefused(UsbError):
 
 
 class RegisterRefused(UsbError):
-    """*regno*: the register's number for abstract commands."""
+    """The hart refused an access to a register. *regno*: its number in abstract commands."""
 
     def __init__(self, adapter: str, hart: int, regno: int, reason: str) -> None:
         self.adapter, self.hart, self.regno, self.reason = adapter, hart, regno, reason

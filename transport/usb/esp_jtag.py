@@ -1,7 +1,7 @@
 """The USB-JTAG protocol of Espressif's chips (ESP32-C3, C5, C6, H2, P4, S3), which have the adapter built in.
 
 Commands are nibbles, the high one of a byte first: a clock with TMS, TDI and whether TDO is captured; a repetition of
-it; a flush of what was captured. Captured bits come back packed, the earliest in the lowest bit.
+it; a flush of what was captured. Captured bits are returned packed, the earliest in the lowest bit.
 
 Ref: ESP32-C6 Technical Reference Manual, section 32.3 "USB Serial/JTAG Controller: Functional Description", tables
 32.3-3 to 32.3-5.
@@ -32,7 +32,9 @@ _SPEED = 1  # type of a capability
 
 
 class EspJtag:
-    """A `Jtag`. *serial*: of the device, if several are there; *khz*: of TCK, None: as the device is set."""
+    """A `Jtag`. *serial*: that of the device, if there are several; *khz*: the frequency of TCK, None: the device's
+    present one.
+    """
 
     def __init__(self, serial: str | None = None, khz: int | None = None, backend: Any = None) -> None:
         self._usb = open_interface(DeviceQuery(KIND, IDS, serial), _is_jtag, backend=backend)
@@ -76,7 +78,7 @@ class EspJtag:
         self._usb.close()
 
     def _exchange(self, commands: Sequence[tuple[int, int]], wanted: int) -> bytes:
-        """*commands*: nibbles, each with the bits it captures. *wanted*: bytes that come back."""
+        """Send *commands*, nibbles with the number of bits that each captures; return *wanted* bytes."""
         received, pending = bytearray(), 0
         for data, bits in _transfers(commands):
             self._usb.write(data, "commands were sent")
@@ -90,14 +92,14 @@ class EspJtag:
         return bytes(received)
 
     def _captured(self, size: int) -> bytes:
-        """At least *size* bytes, as whole packets."""
+        """Return at least *size* bytes, as whole packets."""
         received = b""
         while len(received) < size:
             received += self._some(size - len(received))
         return received
 
     def _some(self, size: int) -> bytes:
-        """Some of *size* bytes that were captured. Empty packets may come, and mean nothing."""
+        """Return some of *size* bytes that were captured. Empty packets may come, and are ignored."""
         for _ in range(8):
             data = self._usb.read(-(-size // PACKET) * PACKET, "captured bits were read")
             if data:
@@ -105,7 +107,7 @@ class EspJtag:
         raise JtagProblem(self.name, "only empty packets come back: plug it out and in")
 
     def _set_speed(self, khz: int) -> None:
-        """The next one that is not faster."""
+        """Set the fastest speed that does not exceed *khz*."""
         try:
             base, slowest, fastest = self._capabilities()
         except UsbError as error:
@@ -114,7 +116,7 @@ class EspJtag:
         self._usb.control(_VENDOR_OUT, SETDIV, divider, self._usb.number)
 
     def _capabilities(self) -> tuple[int, int, int]:
-        """kHz of TCK undivided, and the largest and smallest divider."""
+        """Return the kHz of TCK undivided, and the largest and smallest divider."""
         said = self._usb.control(_STANDARD_IN, GET_DESCRIPTOR, CAPABILITIES, 0, 256)
         at, end = 2, said[1] if len(said) > 1 else 0
         while at + 2 <= min(end, len(said)) and said[at + 1]:
@@ -134,7 +136,9 @@ def _is_jtag(interface: Any) -> bool:
 
 
 def _compressed(commands: bytearray) -> list[tuple[int, int]]:
-    """The nibbles that do it, and how many bits each captures. A flush at the end, and an even number of nibbles."""
+    """Return equivalent nibbles with repetitions, and how many bits each captures. There is a flush at the end, and an
+    even number of nibbles.
+    """
     nibbles: list[tuple[int, int]] = []
     at, end = 0, len(commands)
     while at < end:
@@ -149,7 +153,7 @@ def _compressed(commands: bytearray) -> list[tuple[int, int]]:
 
 
 def _run(command: int, times: int) -> list[tuple[int, int]]:
-    """One command, *times* times: CMD_REP number n behind it repeats it up to 3 * 4**n times more."""
+    """Return nibbles for one command, *times* times: CMD_REP number n after it repeats it up to 3 * 4**n times more."""
     captures = command >> 2 & 1
     digits, rest, weight = [], times - 1, 1
     while rest:
@@ -159,7 +163,7 @@ def _run(command: int, times: int) -> list[tuple[int, int]]:
 
 
 def _transfers(commands: Sequence[tuple[int, int]]) -> Iterator[tuple[bytes, int]]:
-    """Bytes to send, and how many bits they capture: cut where a buffer of the device is full."""
+    """Yield bytes to send, and how many bits they capture: cut where a buffer of the device is full."""
     data, bits, filled = bytearray(), 0, 0
     for high, low in zip(commands[::2], commands[1::2], strict=True):
         data.append(high[0] << 4 | low[0])
@@ -174,7 +178,7 @@ def _transfers(commands: Sequence[tuple[int, int]]) -> Iterator[tuple[bytes, int
 
 
 def _split(value: int, lengths: Sequence[int]) -> list[int]:
-    """An int for each of *lengths*, which are bits."""
+    """Split *value* into an int for each of *lengths*, which are bits."""
     answers = []
     text = value.to_bytes((sum(lengths) + 7) // 8, "little")
     at = 0

@@ -1,8 +1,8 @@
-"""The registers of a halted hart, and memory as it sees it.
+"""The registers of a halted hart, and memory as the hart accesses it.
 
-General registers and CSRs are accessed by abstract commands; where there are none for CSRs, by programs: a program
-for the program buffer moves the CSR from or to s0, which is put back after it. Memory is accessed through the hart
-only where the debug module has no system bus access, by abstract commands or by programs, too.
+General registers and CSRs are accessed by abstract commands; where these do not reach CSRs, a program in the program
+buffer moves the CSR from or to s0, which is restored after it. Memory is accessed through the hart only where the debug
+module has no system bus access, by abstract commands or by programs, too.
 
 Ref: RISC-V Debug Specification 1.0, 3.7.1.1 "Access Register", 3.7.1.3 "Access Memory", 3.8 "Program Buffer", dcsr and
 dpc in 4.9; RISC-V Instruction Set Manual I for lw and sw, and chapter "Zicsr" for the CSR instructions.
@@ -43,7 +43,7 @@ _WHY = {
 
 
 class HartRegisters:
-    """Those of hart number *hart*. All methods raise HartNotHalted while it runs, and UsbError leaves."""
+    """The registers of hart number *hart*. All methods raise HartNotHalted while it runs, and UsbError leaves."""
 
     def __init__(self, module: DebugModule, hart: int) -> None:
         self._module, self._hart, self.name = module, hart, module.name
@@ -52,7 +52,7 @@ class HartRegisters:
 
     @property
     def xlen(self) -> int:
-        """In bits."""
+        """The register width in bits."""
         if not self._xlen:
             self._select()
             if self._module.datacount >= 2 and isinstance(self._run([_read(GPR | S0_REGISTER, 64)])[0], int):
@@ -68,7 +68,7 @@ class HartRegisters:
         self._accepted(GPR | number, self._run([_write(GPR | number, self.xlen, value)])[0])
 
     def step(self) -> None:
-        """One instruction."""
+        """Execute one instruction."""
         dcsr = self._csr(DCSR)
         self._csr(DCSR, dcsr | STEP)
         try:
@@ -78,7 +78,7 @@ class HartRegisters:
             self._csr(DCSR, self._csr(DCSR) & ~STEP | dcsr & STEP)
 
     def run(self, accesses: Sequence[tuple[Register, int | None]]) -> list[Answer]:
-        """As `controlregs.target.CsrAccess.run`: the answers up to and with the first that was refused."""
+        """Implement `controlregs.target.CsrAccess.run`: return the answers up to and including the first refusal."""
         self._select()
         xlen, answers = self.xlen, list[Answer]()
         while len(answers) < len(accesses) and not (answers and isinstance(answers[-1], str)):
@@ -105,7 +105,7 @@ class HartRegisters:
         return self._accepted(regno, self._csrs([(regno, value)], self.xlen)[0])
 
     def _csrs(self, accesses: Sequence[tuple[int, int | None]], xlen: int) -> list[Result]:
-        """Their results, up to the first failure."""
+        """Return the results of these accesses, up to the first failure."""
         if self._by_program:
             return self._programmed(accesses, xlen)
         results = self._run([_access(*access, xlen) for access in accesses])
@@ -132,7 +132,7 @@ class HartRegisters:
         return results
 
     def _program(self, regno: int, value: int | None, xlen: int) -> Result:
-        """csrrs s0, regno, zero; or csrrw zero, regno, s0."""
+        """Access a CSR by a program: csrrs s0, regno, zero; or csrrw zero, regno, s0."""
         instruction = (
             regno << 20 | (2 << 12 | S0_REGISTER << 7 if value is None else S0_REGISTER << 15 | 1 << 12) | 0x73
         )
@@ -146,7 +146,7 @@ class HartRegisters:
         return self._run([Step(write, (*program, *_data(value, xlen)))], once=True)[0]
 
     def _has_room(self, instructions: int) -> bool:
-        """For a program of so many, the last of which is an ebreak."""
+        """Return whether the program buffer holds so many instructions, the last of which is an ebreak."""
         return self._module.progbufsize + self._module.impebreak >= instructions
 
     def _run(self, steps: Sequence[Step], once: bool = False) -> list[Result]:
@@ -168,7 +168,7 @@ class HartRegisters:
 
 
 def _leading(accesses: Sequence[tuple[Register, int | None]]) -> list[tuple[int, int | None]]:
-    """Those before the first register that has a name."""
+    """Return the accesses before the first one to a register that has a name."""
     numbered: list[tuple[int, int | None]] = []
     for register, value in accesses:
         if isinstance(register, str):
@@ -212,7 +212,7 @@ _WHY_NO_MEMORY = {
 
 
 class HartMemory:
-    """Through hart number *hart*, which must be halted. The methods are those of `SystemBus`."""
+    """Memory through hart number *hart*, which must be halted. The methods are those of `SystemBus`."""
 
     def __init__(self, module: DebugModule, hart: int, registers: HartRegisters) -> None:
         self._module, self._hart, self._registers, self.name = module, hart, registers, module.name
@@ -250,7 +250,7 @@ class HartMemory:
         return struct.pack(f"<{len(words)}I", *words)
 
     def _read_by_command(self, addresses: Sequence[int], once: bool) -> list[Result] | None:
-        """None: there is no such command, so nothing was done."""
+        """Read by abstract commands. Return None if the hart does not support them; nothing was done then."""
         if self._module.datacount < 2 * self._arg1:
             self._without_commands()
             return None
@@ -280,18 +280,18 @@ class HartMemory:
 
     @property
     def _arg1(self) -> int:
-        """The number of the data register where the address of Access Memory begins."""
+        """Return the number of the data register where the address of Access Memory begins."""
         return self._xlen // 32
 
     def _write_by_program(self, address: int, value: int) -> Result:
-        """sw s1, 0(s0)."""
+        """Write by the program sw s1, 0(s0)."""
         with self._borrowed(S0, S1):
             before = self._program(SW_S1_S0) + self._data(address)
             run = Step(access_register(GPR | S0, self._xlen, write=True, postexec=True), before)
             return self._run([self._load(S1, value), run], once=True)[-1]
 
     def _read_by_program(self, addresses: Sequence[int], once: bool) -> list[Result]:
-        """lw s0, 0(s0): two steps for each word."""
+        """Read by the program lw s0, 0(s0): two steps for each word."""
         with self._borrowed(S0):
             self._module.dtm.run(self._program(LW_S0_S0))
             run = access_register(GPR | S0, self._xlen, write=True, postexec=True)
@@ -320,7 +320,7 @@ class HartMemory:
         return Step(access_register(GPR | register, self._xlen, write=True), self._data(value))
 
     def _data(self, value: int, at: int = 0) -> tuple[Access, ...]:
-        """XLEN bits in the data registers from number *at* on."""
+        """Return accesses that write XLEN bits to the data registers from number *at* on."""
         return tuple((DATA0 + at + n, value >> 32 * n & 0xFFFFFFFF) for n in range(self._xlen // 32))
 
     def _run(self, steps: Sequence[Step], once: bool = False) -> list[Result]:
@@ -342,7 +342,7 @@ def _unsupported(result: Result) -> bool:
 
 
 class _Borrowed:
-    """Registers that are put back at the end."""
+    """Registers that are restored at the end of the context."""
 
     def __init__(self, registers: HartRegisters, numbers: Sequence[int]) -> None:
         self._registers = registers

@@ -1,10 +1,10 @@
-"""What a JTAG adapter does, whatever its protocol, and the Debug Transport Module behind it.
+"""The interface of JTAG adapters, whatever their protocol, and the Debug Transport Module behind them.
 
-An adapter (`Jtag`) puts clocks in a queue, and one flush does them all. `Dtm` does many accesses to the Debug Module
-Interface in one go, each exactly once. A scan of `dmi` starts an access and brings the result of the one before it,
-so a burst of n accesses takes n + 1 scans, which go out without waiting for any of them. If an access is not over
-when the next scan comes, the DTM says so (busy), ignores all that follow until it is told to go on, and finishes the
-one it was at: its result is fetched then, the scans are spaced out, and the burst goes on after it.
+An adapter (`Jtag`) queues clocks, and a flush does them all. `Dtm` does many accesses to the Debug Module Interface in
+one burst, each exactly once. A scan of `dmi` starts an access and returns the result of the previous one, so a burst of
+n accesses takes n + 1 scans, which are sent without waiting for any of them. If an access is not over when the next
+scan comes, the DTM reports busy, ignores all scans until that is cleared, and finishes the access in progress: its
+result is then fetched, the scans are spaced out, and the burst continues after it.
 
 Ref: IEEE Std 1149.1: TMS and TDI are sampled at the rising edge of TCK, TDO changes at the falling one; RISC-V Debug
 Specification 1.0, section 6.1 "JTAG Debug Transport Module" (6.1.4 dtmcs, 6.1.5 dmi); 0.13.2.
@@ -26,30 +26,33 @@ _MOST_TAPS, _MOST_IR = 32, 256  # bits
 
 
 class Jtag(Protocol):
-    """An adapter. *name*: for messages. All methods raise `UsbLost` leaves; after one, make another adapter."""
+    """An adapter. *name*: for messages. All methods raise `UsbLost` leaves; after one, create another adapter."""
 
     name: str
 
     def move(self, tms: int, count: int) -> None:
-        """*count* clocks with the bits of *tms*, first the lowest, and TDI 0."""
+        """Queue *count* clocks with the bits of *tms*, the lowest first, and TDI 0."""
         ...
 
     def shift(self, tdi: int, count: int, captured: range = NOTHING) -> None:
-        """*count* clocks in a Shift state, the last leaving it. TDO of those *captured* is an answer of `flush`."""
+        """Queue *count* clocks in a Shift state, the last leaving it. TDO of the *captured* clocks is an answer of
+        `flush`.
+        """
         ...
 
     def flush(self) -> list[int]:
-        """Do all that is in the queue. The answers of shifts that captured something, in order, first bit lowest."""
+        """Do everything in the queue. Return the answers of shifts that captured something, in order, first bit lowest.
+        """
         ...
 
     def close(self) -> None: ...
 
 
 class Chain:
-    """One TAP of a scan chain, the others in BYPASS. Between calls the chain is in Run-Test/Idle.
+    """One TAP of a scan chain, with the others in BYPASS. Between calls the chain is in Run-Test/Idle.
 
-    *ir_lengths*: of all TAPs, from TDO on, None: found out, if there is one, or all are 5 as RISC-V has it;
-    *position*: which of them is meant. Closes the adapter if there is none.
+    *ir_lengths*: those of all TAPs, beginning at TDO. None: they are measured if there is one TAP, or else taken to be
+    5 as RISC-V has it. *position*: the number of the TAP. Closes the adapter if there is no such TAP.
     """
 
     def __init__(self, jtag: Jtag, ir_lengths: Sequence[int] | None = None, position: int = 0) -> None:
@@ -102,7 +105,8 @@ class Chain:
         self.jtag.move(*EXIT_TO_IDLE)
 
     def _measured(self) -> tuple[int, int]:
-        """How many TAPs there are, and the bits of all their instruction registers: a 0 behind ones takes so long."""
+        """Return how many TAPs there are, and the bits of all their instruction registers: the delay of a 0 after ones.
+        """
         total = self._delay(IDLE_TO_SHIFT_IR, _MOST_IR)
         taps = self._delay(IDLE_TO_SHIFT_DR, _MOST_TAPS)  # the ones that were shifted in: all are in BYPASS
         if not total or not taps:
@@ -112,7 +116,7 @@ class Chain:
         return taps, total
 
     def _delay(self, way: tuple[int, int], most: int) -> int:
-        """Clocks from TDI to TDO, 0 if no 0 comes through at all. It leaves ones in the registers."""
+        """Return the clocks from TDI to TDO, 0 if no 0 comes through at all. This leaves ones in the registers."""
         ones = (1 << most) - 1
         self._scan(way, ones << most + 1 | ones, 2 * most + 1, range(most, 2 * most + 1))
         missing = ~self.flush()[0] & (1 << most + 1) - 1
@@ -131,7 +135,7 @@ class Chain:
 
 
 Access = tuple[int, int | None]
-"""(register of the debug module, value to write), or (register, None) to read it."""
+"""A register of the debug module and the value to write, or None to read it."""
 
 IR_DTMCS, IR_DMI = 0x10, 0x11
 DMCONTROL, DMACTIVE = 0x10, 1
@@ -162,9 +166,9 @@ class Dtm:
         self._go_on()
 
     def run(self, accesses: Sequence[Access]) -> list[int]:
-        """Do them in order. What was read, 0 for a write.
+        """Do the accesses in order. Return what was read, 0 for a write.
 
-        DmiFailed carries nothing of the ones before it: they have been done all the same.
+        If DmiFailed is raised, the accesses before it have been done, but their results are lost.
         """
         results: list[int] = []
         while len(results) < len(accesses):
@@ -182,7 +186,8 @@ class Dtm:
         return results
 
     def run_checked(self, accesses: Sequence[Access]) -> list[int]:
-        """As `run`, of a debug module that is active, and still is behind them: what came meanwhile is good.
+        """Do the same as `run` and check that the debug module is active after the accesses: then their results are
+        good.
 
         A target that is reset, or without power, answers zeros. Raises DebugModuleLost.
         """
@@ -201,7 +206,7 @@ class Dtm:
         self._chain.close()
 
     def _burst(self, accesses: Sequence[Access]) -> list[int]:
-        """For each access its status (two bits) and, of a read, the 32 bits behind it."""
+        """Return for each access its status (two bits) and, for a read, the 32 bits after it."""
         bits = 0
         for address, value in accesses:
             if value is None:
@@ -217,7 +222,7 @@ class Dtm:
         self._chain.idle(self.idle)
 
     def _finished(self, address: int) -> int:
-        """The result of the access that was busy, when it is there. From now on scans are farther apart."""
+        """Return the result of the access that was busy, when it is over. Later scans are farther apart."""
         deadline = time.monotonic() + PATIENCE
         while True:
             self.idle = min(2 * self.idle + 1, MAX_IDLE)

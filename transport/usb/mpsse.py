@@ -1,8 +1,8 @@
 """FTDI's MPSSE as JTAG adapter: FT232H, FT2232H and FT4232H, which most boards and probes have.
 
-Commands are bytes: bits or bytes out on TDI and in from TDO, bits out on TMS. What is read comes in packets, each with
-two bytes of modem status before it. The chip stops when nobody reads, so a transfer asks for no more than its buffer
-holds.
+Commands are bytes: bits or bytes out on TDI and in from TDO, bits out on TMS. Data comes back in packets, each with two
+bytes of modem status before it. The chip stops when nothing is read from it, so a transfer requests no more than its
+buffer holds.
 
 Ref: FTDI AN_108 "Command Processor for MPSSE and MCU Host Bus Emulation Modes", AN_135 "MPSSE Basics"; the control
 requests as in Linux, drivers/usb/serial/ftdi_sio.h.
@@ -47,8 +47,9 @@ class _Command:
 
 
 class Mpsse:
-    """A `Jtag`. *interface*: 0 is channel A. *layout*: levels and directions (1: output) of the pins at the beginning,
-    16 bits each, high ones are ACBUS or BCBUS. *khz*: of TCK."""
+    """A `Jtag`. *interface*: 0 is channel A. *layout*: initial levels and directions (1: output) of the pins, 16 bits
+    each, the high ones are ACBUS or BCBUS. *khz*: the frequency of TCK.
+    """
 
     def __init__(
         self,
@@ -120,7 +121,9 @@ class Mpsse:
         return bytes(received)
 
     def _some(self, size: int) -> bytes:
-        """Without the status that every packet begins with; packets with nothing else come all the time."""
+        """Read one transfer and remove the status at the start of each packet; packets with nothing else come all the
+        time.
+        """
         packet = self._usb.packet
         data = self._usb.read(-(-size // (packet - STATUS_BYTES)) * packet, "TDO was read")
         return b"".join(data[start + STATUS_BYTES : start + packet] for start in range(0, len(data), packet))
@@ -146,7 +149,7 @@ class Mpsse:
         )
 
     def _synchronize(self) -> None:
-        """Up to the answer to a command that there is not: what came before it is somebody else's."""
+        """Send an invalid command and read up to its answer: what comes before it is left from another program."""
         self._usb.write(bytes((BAD_COMMAND, SEND_NOW)), "it was set up")
         seen, deadline = b"", time.monotonic() + TIMEOUT
         while not seen.endswith(bytes((UNKNOWN, BAD_COMMAND))):
@@ -156,7 +159,7 @@ class Mpsse:
 
 
 def _transfers(commands: Sequence[_Command]) -> Iterator[tuple[bytes, int]]:
-    """Bytes to send, and how many come back."""
+    """Yield bytes to send, and how many come back."""
     data, size = bytearray(), 0
     for command in commands:
         if data and (size + command.answer > READ_BYTES or len(data) + len(command.data) > WRITE_BYTES):
@@ -169,7 +172,9 @@ def _transfers(commands: Sequence[_Command]) -> Iterator[tuple[bytes, int]]:
 
 
 def _values(received: bytes, answers: Sequence[tuple[int, range]]) -> Iterator[int]:
-    """Bits are shifted into a byte from its top, so those of a byte that is not full are its highest ones."""
+    """Yield the captured values. Bits are shifted into a byte from its top, so those of an incomplete byte are its
+    highest ones.
+    """
     at = 0
     for count, captured in answers:
         whole, bits = divmod(count - 1, 8)

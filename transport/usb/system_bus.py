@@ -1,7 +1,7 @@
 """Memory and devices through the debug module's system bus access, whether harts run or not. 32-bit accesses only.
 
-A block is streamed: reading sbdata0 brings a word and starts the read of the next. Where each read counts (a data port)
-sbcs is read between them, so that what came is known to be good, and no read is done that is not wanted.
+A block is streamed: reading sbdata0 returns a word and starts the read of the next. Where each read has an effect (a
+data port), sbcs is read between them, so that every word is known to be good, and no read is done that is not wanted.
 
 Ref: RISC-V Debug Specification 1.0, section 3.10 "System Bus Access", sbcs, sbaddress and sbdata in 3.14; 0.13.2.
 """
@@ -32,7 +32,7 @@ _WHY = {
 
 
 class SystemBus:
-    """All methods raise AccessRefused, with the words before it as `partial`, and UsbError leaves."""
+    """The system bus. All methods raise AccessRefused, with the words before it as `partial`, and UsbError leaves."""
 
     def __init__(self, dtm: Dtm, sbcs: int) -> None:
         self._dtm, self.name = dtm, dtm.name
@@ -40,7 +40,7 @@ class SystemBus:
         self._streams = True
 
     def read32(self, address: int) -> int:
-        """By exactly one access."""
+        """Read a word by exactly one access."""
         at = self._at(address)
         *_, before, value, after = self._dtm.run_checked(
             [(SBCS, SBREADONADDR | SBACCESS32 | CLEAR), *at, (SBCS, None), (SBDATA0, None), (SBCS, None)]
@@ -53,7 +53,7 @@ class SystemBus:
         return value
 
     def write32(self, address: int, value: int) -> None:
-        """By exactly one access."""
+        """Write a word by exactly one access."""
         at = self._at(address)
         *_, after = self._dtm.run_checked([(SBCS, SBACCESS32 | CLEAR), *at, (SBDATA0, value), (SBCS, None)])
         if after & SBBUSY:
@@ -62,7 +62,7 @@ class SystemBus:
             raise self._refused(address, after)
 
     def read_words(self, address: int, count: int) -> bytes:
-        """*count* words of memory, which may be read again if that helps."""
+        """Return *count* words of memory, which may be read repeatedly."""
         idle = self._dtm.idle
         for _ in range(ATTEMPTS if self._streams else 0):
             words, last = self._stream(address, count)
@@ -76,11 +76,11 @@ class SystemBus:
         return self._checked(address, count, SBAUTOINCREMENT)
 
     def read_port(self, address: int, count: int) -> bytes:
-        """The same word *count* times, by exactly as many accesses."""
+        """Return the same word *count* times, by exactly as many accesses."""
         return self._checked(address, count, 0)
 
     def _checked(self, address: int, count: int, increment: int) -> bytes:
-        """With a look at sbcs after each word, so that none is asked for twice, or lost."""
+        """Read words and check sbcs after each of them, so that none is read twice, or lost."""
         mode = SBREADONADDR | SBACCESS32 | SBREADONDATA | increment
         accesses: list[Access] = [(SBCS, mode | CLEAR), *self._at(address), (SBCS, None)]
         answers = self._dtm.run_checked([*accesses, *[(SBDATA0, None), (SBCS, None)] * (count - 1)])
@@ -105,7 +105,7 @@ class SystemBus:
         raise error
 
     def _stream(self, address: int, count: int) -> tuple[list[int], int]:
-        """The words, and sbcs: good if it shows no error."""
+        """Return the words, and sbcs: they are good if it shows no error."""
         mode = SBREADONADDR | SBACCESS32 | SBAUTOINCREMENT | SBREADONDATA
         begin: list[Access] = [(SBCS, mode | CLEAR), *self._at(address)]
         answers = self._dtm.run_checked([*begin, *[(SBDATA0, None)] * (count - 1), (SBCS, None)])
@@ -117,13 +117,13 @@ class SystemBus:
         return words, status
 
     def _last(self) -> int:
-        """The word that was read already, without reading another. The bus is not busy."""
+        """Return the word that was read already, without reading another. The bus is not busy."""
         return self._dtm.run_checked([(SBCS, SBACCESS32), (SBDATA0, None)])[1]
 
     def _good(self, answers: Sequence[int]) -> tuple[list[int], int]:
-        """From sbcs, word, sbcs, word, ... sbcs: the words that are sure to be good, and sbcs behind them.
+        """Return the words that are sure to be good, and the sbcs after them, given sbcs, word, sbcs, word, ... sbcs.
 
-        A word that was there before it was asked for is good, and one that was not but brought no error.
+        A word that had arrived before it was read is good, and so is a late one that caused no error.
         """
         words: list[int] = []
         status = answers[0]
@@ -135,7 +135,7 @@ class SystemBus:
         return words, status
 
     def _one_by_one(self, address: int, count: int) -> bytes:
-        """Which of them is refused."""
+        """Read word by word, to find the one that is refused."""
         words: list[int] = []
         for n in range(count):
             try:
@@ -146,14 +146,14 @@ class SystemBus:
         return _packed(words)
 
     def _at(self, address: int) -> list[Access]:
-        """Address registers there are; the lowest word last, which may start a read."""
+        """Return accesses that set the address registers; the lowest word comes last, which may start a read."""
         high: list[Access] = [(SBADDRESS1, address >> 32)] if self.address_bits > 32 else []
         if not high and address >> 32:
             raise AccessRefused(self.name, address, f"the system bus has {self.address_bits} address bits")
         return [*high, (SBADDRESS0, address & 0xFFFFFFFF)]
 
     def _waited(self) -> int:
-        """sbcs when the bus is not busy any more."""
+        """Wait until the bus is no longer busy, and return sbcs."""
         deadline = time.monotonic() + PATIENCE
         while (status := self._dtm.read(SBCS)) & SBBUSY:
             if time.monotonic() > deadline:
@@ -163,7 +163,7 @@ class SystemBus:
         return status
 
     def _finished(self, address: int, *, refuse: bool = True, partial: Sequence[int] = ()) -> None:
-        """Wait for the access that is under way, and forget that it was disturbed: its result stays."""
+        """Wait for the access in progress, and clear the error for having disturbed it: its result stays."""
         status = self._waited()
         if status & SBBUSYERROR:
             self._dtm.write(SBCS, status & (SBACCESS32 | SBREADONDATA | SBAUTOINCREMENT | SBREADONADDR) | SBBUSYERROR)
@@ -179,7 +179,7 @@ class SystemBus:
 
 
 def system_bus(dtm: Dtm) -> SystemBus | None:
-    """What the debug module has of it; None if that is not enough."""
+    """Return the system bus access of the debug module; None if it cannot be used."""
     sbcs = dtm.read(SBCS)
     fits = sbcs >> VERSION_SHIFT == VERSION_1 and sbcs & HAS_32 and sbcs >> 5 & 0x7F
     return SystemBus(dtm, sbcs) if fits else None

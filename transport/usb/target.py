@@ -1,6 +1,6 @@
 """A target reached over USB: registers and memory on its system bus, its harts, and their registers.
 
-It has what a session needs of a transport (`session.target.link.Link`), so it takes the place of OpenOCD.
+It has what a session needs of a transport (`session.target.link.Link`), so it can replace OpenOCD.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +21,8 @@ PORT_WORDS = 64  # of a data port, which gives each word once: as many are lost 
 
 
 class Memory(Protocol):
+    """Memory by physical address: `SystemBus` or `HartMemory`."""
+
     def read32(self, address: int) -> int: ...
 
     def write32(self, address: int, value: int) -> None: ...
@@ -33,8 +35,8 @@ class Memory(Protocol):
 class UsbConnection:
     """The debug module behind an adapter, which several `UsbTarget` may share, also from several threads.
 
-    It is opened by *open_chain* when first used, and anew after anything on the way to it went wrong; it is let go of
-    when nobody holds it any more. Connections that may lead to the same adapter need the same *lock*. All methods raise
+    It is opened by *open_chain* when first used, and again after any failure on the way to it; it is closed when the
+    last holder has released it. Connections that may lead to the same adapter need the same *lock*. All methods raise
     UsbError leaves.
     """
 
@@ -50,12 +52,12 @@ class UsbConnection:
 
     @property
     def harts(self) -> int:
-        """How many there were when it was connected last, 0: it never was."""
+        """The number of harts at the last connection; 0 if it was never connected."""
         return self._harts
 
     @contextmanager
     def use(self, holder: object) -> Iterator[DebugModule]:
-        """The debug module, for one thread at a time. *holder* holds it until `release`."""
+        """Give the debug module to one thread at a time. *holder* holds it until `release`."""
         with self._lock:
             kept = False
             self._holders.add(id(holder))
@@ -70,7 +72,7 @@ class UsbConnection:
                     self._disconnect()
 
     def release(self, holder: object) -> None:
-        """Others may use the adapter, if nobody else holds it. Harts stay as they are."""
+        """Let others use the adapter, if there is no other holder. Harts stay as they are."""
         with self._lock:
             self._holders.discard(id(holder))
             if not self._holders:
@@ -78,12 +80,13 @@ class UsbConnection:
 
     @property
     def bus_address_bits(self) -> int:
-        """While `used`: 0: there is no system bus access that can be used."""
+        """The address width of the system bus; 0 if there is no usable system bus access. Only inside `use`."""
         return self._bus.address_bits if self._bus is not None else 0
 
     def yield_device(self, device: str) -> bool:
         """Let another connection with the same lock have the adapter, if it is at *device*; the next use takes it back.
-        Whether it was."""
+        Return whether it was at *device*.
+        """
         with self._lock:
             module = self._module
             if module is None or not module.name.endswith(device):
@@ -92,7 +95,7 @@ class UsbConnection:
             return True
 
     def memory(self, hart: int) -> Memory:
-        """While `used`: through the system bus, or *hart*."""
+        """Return the memory through the system bus, or through *hart*. Only inside `use`."""
         if self._bus is not None:
             return self._bus
         if hart not in self._memories:
@@ -100,7 +103,7 @@ class UsbConnection:
         return self._memories[hart]
 
     def registers(self, hart: int) -> HartRegisters:
-        """While `used`."""
+        """Return the registers of a hart. Only inside `use`."""
         if hart not in self._registers:
             self._registers[hart] = HartRegisters(self._connected(), hart)
         return self._registers[hart]
@@ -129,7 +132,7 @@ class UsbConnection:
 class UsbTarget:
     """The harts behind an adapter. It is connected when first used.
 
-    *target*: the name of the hart that is meant, "hart0" and so on; None: hart 0. All methods raise UsbError leaves.
+    *target*: the name of the hart to use, "hart0" and so on; None: hart 0. All methods raise UsbError leaves.
     """
 
     def __init__(self, connection: UsbConnection) -> None:
@@ -151,7 +154,7 @@ class UsbTarget:
     # What a Target of controlregs has.
 
     def read32(self, address: int) -> int:
-        """The word at the physical *address*. AccessRefused carries the address."""
+        """Return the word at the physical *address*. AccessRefused carries the address."""
         with self._used():
             return self._memory().read32(address)
 
@@ -161,9 +164,9 @@ class UsbTarget:
             self._memory().write32(address, value)
 
     def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
-        """*nbytes* of physical memory (whole words).
+        """Return *nbytes* of physical memory (whole words).
 
-        An error carries the bytes read before it as `partial`. After Cancelled the connection is good as before.
+        An error carries the bytes read before it as `partial`. After Cancelled the connection can still be used.
         """
         if (address | nbytes) % 4:
             raise ValueError(f"not whole words: {nbytes} bytes at {address:#x}")
@@ -176,7 +179,7 @@ class UsbTarget:
         )
 
     def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes:
-        """*words* single reads of the same *address*. Errors as read_block."""
+        """Return *words* single reads of the same *address*. Raises the errors of `read_block`."""
         return self._in_chunks(
             lambda _done, part: self._memory().read_port(address, part),
             words,
@@ -189,16 +192,16 @@ class UsbTarget:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The names of the harts, once they are known."""
+        """Return the names of the harts, once they are known."""
         return tuple(f"hart{n}" for n in range(self._connection.harts))
 
     def state(self, hart: int | None = None) -> str:
-        """ "running", "halted", "unavailable", "nonexistent" or "unknown"."""
+        """Return "running", "halted", "unavailable", "nonexistent" or "unknown"."""
         with self._used() as module:
             return module.state(self._hart(hart))
 
     def description(self) -> str:
-        """The adapter and the debug module in words."""
+        """Return a description of the adapter and the debug module."""
         with self._used() as module:
             words = [f"debug module {module.version}", f"{module.harts} hart{'s' if module.harts > 1 else ''}"]
             bits = self._connection.bus_address_bits
@@ -210,7 +213,7 @@ class UsbTarget:
         return self.state() == "halted"
 
     def xlen(self) -> int | None:
-        """Register width of the hart in bits; None while it runs."""
+        """Return the register width of the hart in bits; None while it runs."""
         with self._used():
             try:
                 return self._of(self._hart()).xlen if self.state() == "halted" else None
@@ -218,33 +221,33 @@ class UsbTarget:
                 return None
 
     def command(self, tcl: str) -> str:
-        """Raises NoTcl: there is no OpenOCD."""
+        """Raise NoTcl, since there is no OpenOCD."""
         raise NoTcl(tcl)
 
     @contextmanager
     def unpolled(self) -> Iterator[None]:
-        """Nothing is polled here."""
+        """Do nothing: nothing polls the harts here."""
         yield
 
     # Harts.
 
     def halt(self, hart: int | None = None) -> None:
-        """Nothing if it is halted."""
+        """Halt the hart; do nothing if it is halted."""
         with self._used() as module:
             module.halt(self._hart(hart))
 
     def resume(self, hart: int | None = None) -> None:
-        """Nothing if it runs."""
+        """Resume the hart; do nothing if it runs."""
         with self._used() as module:
             module.resume(self._hart(hart))
 
     def step(self, hart: int | None = None) -> None:
-        """One instruction. Raises HartNotHalted."""
+        """Execute one instruction. Raises HartNotHalted."""
         with self._used():
             self._of(self._hart(hart)).step()
 
     def read_gpr(self, number: int, hart: int | None = None) -> int:
-        """x0 to x31. Raises HartNotHalted."""
+        """Return x0 to x31. Raises HartNotHalted."""
         with self._used():
             return self._of(self._hart(hart)).read_gpr(number)
 
@@ -253,12 +256,12 @@ class UsbTarget:
             self._of(self._hart(hart)).write_gpr(number, value)
 
     def csrs(self, hart: int | None = None) -> "UsbCsrs":
-        """The CSRs of a hart; nothing is reached yet."""
+        """Return the CSRs of a hart, without accessing it yet."""
         return UsbCsrs(self, self._hart(hart))
 
     @contextmanager
     def registers(self, hart: int) -> Iterator[HartRegisters]:
-        """Those of a hart, while nobody else uses the adapter."""
+        """Return the registers of a hart inside the context, in which no other user has the adapter."""
         with self._used() as module:
             if hart >= module.harts:
                 raise DebugModuleProblem(module.name, f"there is no hart {hart}, there are {module.harts}")
@@ -295,7 +298,7 @@ class UsbTarget:
 
 
 class UsbCsrs:
-    """The CSRs of one hart: has what `controlregs.target.CsrAccess` asks for, but raises HartNotHalted."""
+    """The CSRs of one hart, with the methods of `controlregs.target.CsrAccess`, but raising HartNotHalted."""
 
     def __init__(self, target: UsbTarget, hart: int) -> None:
         self._target, self._hart = target, hart
