@@ -30,11 +30,11 @@ COMMANDS = (
     Command("tandem", "show, convert and verify tandem-verification traces", "tandem"),
     Command("gdb-script", "print the path of the file to `source` in gdb", "gdb_script"),
 )
-"""In the order of the help."""
+"""The sub-commands, in the order of the help."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """Return the parser of the whole command line."""
     root = argparse.ArgumentParser(prog="rvtrace", description="The past of a RISC-V program, inside gdb.")
     root.add_argument("--version", action="version", version=tool())
     add_commands(root, COMMANDS)
@@ -42,13 +42,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status. What goes wrong is one line on standard error, never a traceback."""
+    """Run one command and return its exit status. An error is one line on standard error, never a traceback."""
     if argv is None:
         standard_streams.prepare()
     try:
         try:
             return _run(argv)
-        finally:  # not when Python ends, which would not say what is wrong
+        finally:  # not when Python exits, which would not report the error
             standard_streams.flush()
     except standard_streams.NotRead:  # `rvtrace decode ... | head`
         standard_streams.drop_output()
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    """The exit status. Raises OSError, of that `standard.NotWritten` and `NotRead` for standard output."""
+    """Return the exit status. Raises OSError, for standard output `standard_streams.NotWritten` and `NotRead`."""
     words = sys.argv[1:] if argv is None else argv
     try:
         with starting() if argv is None else nullcontext():

@@ -1,4 +1,4 @@
-"""What a command shows, and how much of it: `--quiet` and `--json`, the same for all commands (docs/json.md)."""
+"""The output of a command: rows, notes and progress, with `--quiet` and `--json` for all commands (docs/json.md)."""
 
 import argparse
 import os
@@ -13,25 +13,25 @@ from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.support.text import Problem, columns, rows
 from rvtrace_gdb.views import json_rows
 
-_EVERY = 1024  # lines written at once, and between two signs of life
+_EVERY = 1024  # lines written at once, and between two updates of the progress
 
 
 def add_arguments(parser: argparse.ArgumentParser, of_json: str) -> None:
-    """`--quiet` and `--json`. *of_json*: what an object stands for, as in "each message"."""
-    parser.add_argument("--quiet", action="store_true", help="no progress, and beside the output only what goes wrong")
+    """Add `--quiet` and `--json`. *of_json*: what an object stands for, as in "each message"."""
+    parser.add_argument("--quiet", action="store_true", help="no progress, and beside the output only problems")
     parser.add_argument("--json", action="store_true", help=f"on standard output a JSON object for {of_json}")
 
 
 class Output:
-    """`with Output(args) as output:` - a bar on the terminal while there is nothing to read, rows, and notes.
+    """The output of a command: `with Output(args) as output:` shows a progress bar until the first rows are written.
 
-    *label*: of the bar until something is reported.
+    *label*: that of the bar until progress is reported.
     """
 
     def __init__(self, args: argparse.Namespace, label: str = "working") -> None:
         self._quiet = bool(getattr(args, "quiet", False))
         self.json = bool(getattr(args, "json", False))
-        """Whether programs read it."""
+        """Whether the rows are JSON, for programs."""
         self.progress = ProgressLine(not self._quiet, label)
 
     def __enter__(self) -> Self:
@@ -44,19 +44,17 @@ class Output:
         self.progress.__exit__(kind, error, trace)
 
     def say(self, lines: Iterable[str], where: TextIO | None = None) -> None:
-        """Notes, beside what is asked for. Those about what goes wrong are said in any case.
-
-        *where*: default standard error.
-        """
+        """Print notes, which `--quiet` suppresses except for problems. *where*: default standard error."""
         for line in lines:
             if not self._quiet or isinstance(line, Problem):
                 self.progress.clear()
                 print(columns(line), file=where or sys.stderr)
 
     def rows(self, lines: Iterable[str], label: str = "writing (lines)", total: int | None = None) -> int:
-        """What is asked for, a line each; how many there were.
+        """Print rows, one per line, and return their number.
 
-        There is no bar behind the first one, but where they go to a file. *label*, *total*: of them.
+        There is no progress bar after the first row, except when standard output is a file. *label*, *total*: those of
+        that bar.
         """
         into_file, number = _is_file(), 0
         at_once = 1 if sys.stdout.isatty() else _EVERY
@@ -71,12 +69,12 @@ class Output:
         return number
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """What was done, for programs."""
+        """Print one JSON object about what was done."""
         self.rows([json_rows.line(facts)])
 
 
 def _is_file() -> bool:
-    """Whether standard output is a file, which nobody looks at while it is written."""
+    """Whether standard output is a file: a progress bar on the terminal then does not disturb the rows."""
     try:
         return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Long commands on the terminal: their progress, and the signals that break them off.
+"""Long commands on the terminal: their progress, and the signals that interrupt them.
 
-`gdbext.progress_bar` draws the progress, for every command. Ctrl-C breaks off what is under way; SIGTERM and SIGHUP end
-the command in order.
+`gdbext.progress_bar` draws the progress of every command. Ctrl-C interrupts the current work; SIGTERM and SIGHUP end
+the command with an orderly cleanup.
 """
 
 import contextlib
@@ -18,9 +18,10 @@ _TURN = 0.1  # seconds
 
 
 class ProgressLine:
-    """`with ProgressLine() as progress:` - a bar on standard error, soon, that is gone afterwards; none in a file.
+    """A progress bar on standard error, if that is a terminal: `with ProgressLine() as progress:`.
 
-    It goes on while nothing is reported. *label*: what is shown until something is; without it, nothing.
+    It appears after half a second, is updated even while nothing is reported, and is erased at the end. *label*: shown
+    until progress is reported; without it, nothing is shown until then.
     """
 
     def __init__(self, wanted: bool = True, label: str = "") -> None:
@@ -48,7 +49,7 @@ class ProgressLine:
             self._line.end()
 
     def __call__(self, label: str, done: int, total: int | None = None) -> None:
-        """See `support.errors.Progress`. The label may end with a unit, see `gdbext.progress_bar`."""
+        """Report progress, as `support.errors.Progress`. The label may end with a unit, see `gdbext.progress_bar`."""
         if self._line is None:
             return
         with self._lock:
@@ -57,7 +58,7 @@ class ProgressLine:
             self._line.note(label, done, total)
 
     def clear(self) -> None:
-        """Take the bar away, so that something else can be printed. It comes back with what is reported next."""
+        """Erase the bar, so that something else can be printed. The next report shows it again."""
         if self._line is not None:
             with self._lock:
                 self._line.clear()
@@ -69,7 +70,7 @@ class ProgressLine:
         self._thread.start()
 
     def _draw(self, line: progress_bar.BarLine) -> None:
-        if hasattr(signal, "pthread_sigmask"):  # they are for the thread that works
+        if hasattr(signal, "pthread_sigmask"):  # signals are for the main thread
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while not self._ended.wait(_TURN):
             with self._lock:
@@ -87,7 +88,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def on_signals(numbers: tuple[signal.Signals, ...], do: Callable[[int], None]) -> Iterator[None]:
-    """Meanwhile *do* is called for these; on another thread than the main one nothing changes."""
+    """Within this context *do* handles these signals; on a thread other than the main one, nothing changes."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         do(number)
@@ -104,9 +105,9 @@ def on_signals(numbers: tuple[signal.Signals, ...], do: Callable[[int], None]) -
 
 
 def ending() -> contextlib.AbstractContextManager[None]:
-    """SIGTERM and SIGHUP leave by an exception, so that all that was started is ended, and files are removed.
+    """Within this context SIGTERM and SIGHUP raise SystemExit, so that processes are ended and files are removed.
 
-    The exit status is that of shells for who ends by the signal.
+    The exit status is the one that shells give to a process that a signal has ended.
     """
 
     def leave(number: int) -> None:

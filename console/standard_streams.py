@@ -1,6 +1,6 @@
-"""Standard input, output and error, and which of them an error of the system comes from.
+"""Standard input, output and error, with exceptions that say which of them an operating-system error comes from.
 
-What goes wrong with standard output is an exception of its own, so that nothing else is taken for it.
+Errors of standard output have their own exceptions, to distinguish them from errors of other files.
 """
 
 import errno
@@ -17,13 +17,13 @@ class NotWritten(OSError):
 
 
 class NotRead(BrokenPipeError):
-    """Nobody reads standard output any more."""
+    """The reader of standard output has closed it."""
 
 
 class _Output(io.FileIO):
-    """Says of its errors that they are its own, and remembers one: argparse ignores it.
+    """Standard output, which raises its own exceptions and remembers the last one, because argparse ignores it.
 
-    *dropped*: what is still written goes nowhere.
+    *dropped*: whether further output is discarded.
     """
 
     dropped = False
@@ -43,7 +43,7 @@ class _Output(io.FileIO):
 
 
 class _Errors(io.FileIO):
-    """Where nobody can be told anything, the work goes on."""
+    """Standard error, whose own errors are ignored: they cannot be reported anywhere."""
 
     def write(self, data, /):  # type: ignore[no-untyped-def]
         try:
@@ -63,9 +63,9 @@ class _Closed(io.FileIO):
 
 
 def prepare() -> None:
-    """At the beginning of the process, before a file is opened.
+    """Prepare the streams, at the beginning of the process before any file is opened.
 
-    What was closed is opened so that it fails if it is used: another file would have its number, else.
+    Closed streams are opened such that using them fails; otherwise, another file would get their descriptor.
     """
     for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
@@ -82,7 +82,7 @@ def prepare() -> None:
 
 
 def _text(before: object, raw: io.FileIO, errors: str) -> io.TextIOWrapper:
-    """As Python has made it; what the locale's encoding does not have is no reason to end."""
+    """Return a stream like Python's, on which characters outside the locale's encoding are escaped."""
     known = before if isinstance(before, io.TextIOWrapper) else None
     encoding = None if known is None else known.encoding
     lines = raw.isatty() or raw.fileno() == 2 or (known is not None and known.write_through)
@@ -90,7 +90,7 @@ def _text(before: object, raw: io.FileIO, errors: str) -> io.TextIOWrapper:
 
 
 def flush() -> None:
-    """Write all to standard output. Raises NotWritten, NotRead, also for what could not be written before."""
+    """Flush standard output. Raises NotWritten, NotRead, also for an earlier write that failed."""
     sys.stdout.flush()
     raw = _output()
     if raw is not None and raw.failed is not None and not raw.dropped:
@@ -98,7 +98,7 @@ def flush() -> None:
 
 
 def drop_output() -> None:
-    """What is still to be written, Python would try to write at its end."""
+    """Discard buffered output, which Python would otherwise try to write when it exits."""
     raw = _output()
     if raw is not None:
         raw.dropped = True
@@ -110,14 +110,14 @@ def _output() -> _Output | None:
 
 
 def report(error: OSError) -> None:
-    """One line on standard error."""
+    """Print an error as one line on standard error."""
     if isinstance(error, NotWritten):
         drop_output()
     print(f"rvtrace: {printable(problem(error))}", file=sys.stderr)
 
 
 def problem(error: OSError) -> str:
-    """What has gone wrong, and with what."""
+    """Return the text of an error, with the file that it is about."""
     if isinstance(error, NotWritten):
         return f"standard output: cannot be written: {error.strerror or error}"
     return refusal(error)

@@ -1,7 +1,7 @@
-"""The sub-commands of `rvtrace`: a table says which there are, and only the one that is used is loaded.
+"""The sub-commands of `rvtrace`, of which only the one that is used is imported.
 
-Each is a module or a package of this folder with a function `add_arguments`. What they share is here: their parser, and
-addresses on the command line.
+Each is a module or a package of this folder with a function `add_arguments`. This module has what they share: their
+parser, and addresses on the command line.
 """
 
 import argparse
@@ -11,18 +11,17 @@ from typing import NamedTuple
 
 
 class NoAddress(ValueError):
-    """A text that is no address; says so, and what to write."""
+    """A text that is not an address; the message says what to write."""
 
 
 class Unclear(NoAddress):
-    """It may be one of two addresses."""
+    """A text that may be decimal or hexadecimal."""
 
 
 def address(text: str) -> int:
-    """The address that *text* is. Raises NoAddress, of that Unclear.
+    """Parse an address. Raises NoAddress, and its subclass Unclear for several digits without 0x.
 
-    Digits alone may be meant as hexadecimal, as listings and symbol tables show addresses without 0x: they are asked
-    about rather than read as something else.
+    Such digits may be meant as hexadecimal, because listings and symbol tables show addresses without 0x.
     """
     try:
         value = int(text, 0)
@@ -38,7 +37,7 @@ def address(text: str) -> int:
 
 
 def address_argument(text: str) -> int:
-    """The same, as an argparse type."""
+    """Parse an address, as an argparse type."""
     try:
         return address(text)
     except NoAddress as error:
@@ -46,34 +45,34 @@ def address_argument(text: str) -> int:
 
 
 class Command(NamedTuple):
-    """A row of the table."""
+    """A sub-command."""
 
     name: str
     help: str
     """One line, for the list of the commands."""
     module: str
-    """In this package. It has a function `add_arguments`."""
+    """The module's name in this package; it has a function `add_arguments`."""
 
     def add_arguments(self, parser: "CommandParser") -> None:
-        """Load the module; it gives *parser* its arguments, and whatever else the parser says of the command."""
+        """Import the module, which adds its arguments, usage and description to *parser*."""
         import_module(f"{__name__}.{self.module}").add_arguments(parser)
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Of a command: takes `FILE --option RANGE` as well as `FILE RANGE --option`."""
+    """The parser of a command, which accepts `FILE --option RANGE` as well as `FILE RANGE --option`."""
 
     to_load: Command | None = None
-    """Whose arguments are not added before a command line has this command."""
+    """The command whose arguments are added when a command line uses it."""
     intermixed = True
-    """A command that has commands of its own cannot be that."""
+    """Whether options and positional arguments may be mixed; not possible for a command with sub-commands."""
     prepare: Callable[[argparse.ArgumentParser, Sequence[str]], None] | None = None
-    """Adds options that depend on the command line, which it is given."""
+    """Called with the command line before it is parsed, to add options or change the words."""
     _inside = False
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        """As argparse's, which itself takes all positional arguments that may be left out at the first chance.
+        """Parse a command line. Unlike argparse, do not take all optional positional arguments at the first chance.
 
-        What nobody knows is an error of this command; argparse would make it one of `rvtrace`.
+        Unknown arguments are errors of this command; argparse would report them for `rvtrace`.
         """
         command, self.to_load = self.to_load, None
         if command is not None:
@@ -93,7 +92,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def add_commands(parser: argparse.ArgumentParser, table: Iterable[Command]) -> None:
-    """Give *parser* the commands of *table*, in its order."""
+    """Add the commands of *table* to *parser*, in this order."""
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=CommandParser)
     for row in table:
         commands.add_parser(row.name, help=row.help).to_load = row

@@ -1,8 +1,6 @@
-"""A real gdb with rvtrace loaded, driven over its machine interface: what the console and scripts do, gdb does.
+"""A real gdb with rvtrace loaded, driven over its machine interface: the console and scripts use its commands.
 
 So every `trace` command, its options, its help and its completion are those of gdb, and there is one table of each.
-
-`Waiting` waits until a command is answered or the program stops, and breaks that off with Ctrl-C.
 """
 
 import contextlib
@@ -20,15 +18,15 @@ from rvtrace_gdb.console.gdb_driver.state import Running, Stop, TraceState, trac
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
 HALT_SECONDS = 10.0
-"""Within this time a program has to stop when it is told to."""
+"""The seconds within which a program must stop after a request."""
 SILENCE = 300.0
-"""Seconds without any sign of life after which a script gives gdb up: flash is written in less."""
-PATIENCE = 3
-"""How often gdb is interrupted before it is ended."""
-_GLANCE = 0.5  # seconds between two words of progress
-GENTLE = 1.0
-"""Seconds in which one way to interrupt the program should have worked."""
-# What gdb puts before an error of its own that comes out of a command in Python.
+"""The seconds without output after which a script gives up on gdb: writing flash takes less."""
+INTERRUPTS_AT_MOST = 3
+"""The number of interrupts before gdb is killed."""
+_PROGRESS_SECONDS = 0.5  # seconds between two reports of progress
+INTERRUPT_SECONDS = 1.0
+"""The seconds within which one way to interrupt the program should work."""
+# The prefix of gdb's own errors that pass through a command in Python.
 _IN_PYTHON, _RAISED = "Error occurred in Python: ", "Python Exception <class 'gdb.error'>: "
 
 _NOT_RUN = "The program is not being run."
@@ -38,168 +36,20 @@ _NOT_CONNECTED = (
 )
 
 Said = Callable[[str, str], None]
-"""Gets text as it comes: its kind (console, target, output: to be shown; log: gdb's warnings and errors), the text."""
+"""Called with text as it arrives: its kind (console, target, output: to be shown; log: gdb's warnings and errors), and
+the text.
+"""
 
 
 class NotStopped(RvtraceError):
-    """The program was told to stop and did not."""
-
-
-class Waiting:
-    """What is known of a gdb while it works. *said*: see `Said`."""
-
-    mi: Mi
-
-    def __init__(self, said: Said) -> None:
-        self.lock = threading.RLock()
-        """Held by who talks to gdb."""
-        self.said = said
-        self.state = Running()
-        self.silence: float | None = SILENCE
-        """Seconds without any sign of life after which gdb is given up; None: never."""
-        self.remembers = False
-        """Whether an interrupt that comes between two commands ends the next one; else it came too late."""
-        self._wanted = False  # somebody wants to end what is under way
-        self._log: list[str] = []
-
-    def await_stop(self, before: int, seconds: float | None) -> Stop | None:
-        """The stop after the one with number *before*, awaited; None: not in time. Raises Cancelled, GdbGone."""
-        end = None if seconds is None else time.monotonic() + seconds
-        while self.state.stops == before:
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                return None
-            turn = _GLANCE if left is None else min(_GLANCE, left)
-            self.mi.wait(lambda: self.state.stops > before or self._wanted, seconds=turn)
-            self._check_wanted()
-            if left is not None and seconds:
-                self.mi.progress("waiting for the program (ms)", int(1000 * (seconds - left)), int(1000 * seconds) or 1)
-        return self.state.last
-
-    def halt(self) -> Stop:
-        """Stop the program. Raises NotStopped, GdbError."""
-        before = self.state.stops
-        if not self.state.running:
-            return self.state.last
-        self.mi.forget(self.mi.send("-exec-interrupt"))
-        if not self.mi.wait(lambda: self.state.stops > before, seconds=HALT_SECONDS):
-            raise NotStopped(f"the program did not stop within {HALT_SECONDS:g} s after it was told to")
-        return self.state.last
-
-    def interrupt(self) -> None:
-        """End what is under way, soon. May be called at any time, by a signal handler, too."""
-        self._wanted = True
-
-    def _tell_log(self, besides: str = "") -> None:
-        """What gdb warned of; *besides*: an error it repeats there."""
-        log, self._log = self._log, []
-        for text in log:
-            if text.strip() and text.strip() not in besides:
-                self.said("log", text)
-
-    def _awaited(self, token: int, command: str) -> Record:
-        """The answer to a command; Ctrl-C meanwhile is gdb's."""
-        waited, interrupted = time.monotonic(), 0
-        found: list[Record] = []
-
-        def there() -> bool:
-            record = self.mi.answered(token)
-            if record is not None:
-                found.append(record)
-            return bool(found) or self._wanted
-
-        while not found:
-            if not self.mi.wait(there, silence=self.silence):
-                raise NoAnswer(f"gdb, {command}", time.monotonic() - waited)
-            if self._wanted and not found:
-                self._wanted, interrupted = False, interrupted + 1
-                self._bear(interrupted)
-                self.mi.signal()
-        if interrupted and found[0].name == "error":
-            self._log = []
-            raise Cancelled
-        self._wanted = self._wanted or (self.remembers and interrupted > 0)
-        self._check(found[0])
-        return found[0]
-
-    def _begin(self) -> None:
-        """A command begins. Raises Cancelled."""
-        if self.remembers:
-            self._check_wanted()
-        self._wanted = False
-
-    def _bear(self, interrupted: int) -> None:
-        """Ctrl-C came so often in vain. Raises GdbGone when that is enough."""
-        if interrupted == PATIENCE:
-            self.mi.process.kill()
-            raise GdbGone(f"gdb did not listen to {PATIENCE} interrupts, and was ended")
-
-    def _check(self, record: Record) -> None:
-        if record.name == "error":
-            message = str(record.fields.get("msg", "")).strip().removeprefix(_IN_PYTHON)
-            self._tell_log(f"{_IN_PYTHON}{message}\n{_RAISED}{message}")
-            raise GdbError(_NOT_CONNECTED if message == _NOT_RUN and not self.state.connected else message)
-
-    def _while_running(self, there: Callable[[], bool]) -> None:
-        """Wait without limit. Ctrl-C stops the program. Raises GdbGone if that does not help: a probe that is gone."""
-        done, interrupted, stops = False, 0, self.state.stops
-
-        def check() -> bool:
-            nonlocal done
-            done = done or there()
-            return done or self._wanted
-
-        while not done:
-            self.mi.wait(check)
-            if not done:
-                interrupted = 1 if self.state.stops > stops else interrupted + 1
-                self._wanted, stops = False, self.state.stops
-                self._bear(interrupted)
-                self._break_off()
-
-    def _break_off(self) -> None:
-        """Of a command line gdb listens to signals while the program runs; of some it reads its input."""
-        before = self.state.stops
-
-        def stopped() -> bool:
-            return not self.state.running or self.state.stops > before
-
-        self.mi.signal()
-        if self.mi.wait(stopped, seconds=GENTLE):
-            return
-        self.mi.forget(self.mi.send("-exec-interrupt"))
-        if not self.mi.wait(stopped, seconds=GENTLE):
-            self._look()
-
-    def _look(self) -> None:
-        """gdb does not report a stop at which the signal met it between two steps of many: it is asked."""
-        token = self.mi.send("-thread-info")
-        found: list[Record] = []
-
-        def there() -> bool:
-            record = self.mi.answered(token)
-            if record is not None:
-                found.append(record)
-            return bool(found)
-
-        self.mi.wait(there, seconds=GENTLE)
-        self.mi.forget(token)
-        threads = found[0].fields.get("threads", []) if found else []
-        if threads and all(thread.get("state") == "stopped" for thread in threads):
-            current = str(found[0].fields.get("current-thread-id"))
-            self.state.found_stopped(next((it for it in threads if str(it.get("id")) == current), threads[0]))
-
-    def _check_wanted(self) -> None:
-        if self._wanted:
-            self._wanted = False
-            raise Cancelled
+    """The program did not stop after a request."""
 
 
 SETTINGS = ("confirm off", "pagination off", "width 0", "height 0", "mi-async on", "style enabled off")
 
 
-class Engine(Waiting):
-    """`with Engine("app.elf", target="board.toml") as engine: engine.execute("trace status")`
+class Engine:
+    """A gdb with rvtrace: `with Engine("app.elf", target="board.toml") as engine: engine.execute("trace status")`.
 
     *gdb*: its program; *init*: read the user's own .gdbinit; *said*: see `Said`. Raises GdbGone, GdbError,
     MissingLibrary: all of them one line.
@@ -216,7 +66,16 @@ class Engine(Waiting):
         progress: Progress = silent,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        super().__init__(said)
+        self.lock = threading.RLock()
+        """Held while a thread uses gdb."""
+        self.said = said
+        self.state = Running()
+        self.silence: float | None = SILENCE
+        """The seconds without output from gdb after which a command fails; None: no limit."""
+        self.remembers = False
+        """Whether an interrupt between two commands ends the next one; else it is ignored."""
+        self._interrupt_requested = False
+        self._log: list[str] = []
         self.elf = None if elf is None else Path(elf).resolve()
         self.target = None if target is None else Path(target).resolve()
         self.program = mi.find_gdb(gdb)
@@ -239,18 +98,18 @@ class Engine(Waiting):
         self.close()
 
     def close(self) -> None:
-        """End gdb; a program that runs is left running, as gdb's own `quit` leaves it."""
+        """End gdb; a running program keeps running, as with gdb's own `quit`."""
         with self.lock:
             self.mi.close()
 
     def execute(self, command: str) -> str:
-        """Run a command of gdb's command line, to its end: of one that lets the program run, until that stops.
+        """Run a gdb command and return what it prints. If it lets the program run, wait until the program stops.
 
-        What it printed. `interrupt`, from a signal handler or another thread, ends it. Raises GdbError, GdbGone,
-        NoAnswer; Cancelled when it was interrupted.
+        `interrupt`, from a signal handler or another thread, ends it. Raises GdbError, GdbGone, NoAnswer; Cancelled if
+        it was interrupted.
         """
         with self.lock:
-            self._begin()
+            self._begin_command()
             self._texts, self._log = [], []
             token = self.mi.send(f"-interpreter-exec console {quoted(command)}")
             try:
@@ -258,13 +117,13 @@ class Engine(Waiting):
             finally:
                 text, self._texts = "".join(self._texts), None
                 self.mi.forget(token)
-            self._tell_log()
+            self._report_log()
             return text
 
     def query(self, command: str) -> dict[str, Any]:
-        """The result of an MI command. Raises as `execute`."""
+        """Run an MI command and return its result. Raises as `execute`."""
         with self.lock:
-            self._begin()
+            self._begin_command()
             self._log = []
             token = self.mi.send(command)
             try:
@@ -273,33 +132,33 @@ class Engine(Waiting):
                 raise GdbError(str(error).removeprefix(f"{command.split()[0]}: ")) from None
             finally:
                 self.mi.forget(token)
-            self._tell_log()
+            self._report_log()
             return fields
 
     def evaluate(self, expression: str) -> str:
-        """The value of an expression of gdb's, as `output` would print it. Raises GdbError."""
+        """Return the value of an expression, as gdb's `output` would print it. Raises GdbError."""
         return str(self.query(f"-data-evaluate-expression {quoted(expression)}").get("value", ""))
 
     def load(self, words: str) -> str:
-        """gdb's `load WORDS`, which only so tells how far it is. What it printed; as `execute`."""
+        """Run gdb's `load WORDS` by its MI command, which reports progress. Returns the output, raises as `execute`."""
         with self.lock:
             self._texts = []
             try:
                 done = self.query(f"-target-download {words}".rstrip())
                 address, size, rate = (str(done.get(key, 0)) for key in ("address", "load-size", "transfer-rate"))
-                self._tell(f"Start address {address}, load size {size}\nTransfer rate: {int(rate) // 8192} KB/sec.\n")
+                self._report(f"Start address {address}, load size {size}\nTransfer rate: {int(rate) // 8192} KB/sec.\n")
                 return "".join(self._texts)
             finally:
                 self._texts = None
 
-    def _tell(self, text: str) -> None:
-        """As if gdb had printed it."""
+    def _report(self, text: str) -> None:
+        """Report a text as if gdb had printed it."""
         if self._texts is not None:
             self._texts.append(text)
         self.said("console", text)
 
     def complete(self, text: str) -> list[str]:
-        """Lines that gdb would make of this one with the Tab key."""
+        """Return the completions of a line, as with the Tab key in gdb."""
         try:
             found = self.query(f"-complete {quoted(text)}").get("matches", [])
         except GdbError:
@@ -307,37 +166,37 @@ class Engine(Waiting):
         return [str(line) for line in found]
 
     def trace_state(self) -> TraceState:
-        """What `trace status` says now. Raises as `execute`."""
+        """Return the state that `trace status` prints. Raises as `execute`."""
         return trace_state(self.query("-rvtrace-status"))
 
-    def told(self) -> Mapping[str, Any] | None:
-        """What commands have told of the trace since this was asked last; None: nothing. Raises as `execute`.
+    def reported_state(self) -> Mapping[str, Any] | None:
+        """Return the state of the trace that commands have reported since the last call; None without one.
 
-        Notes that come with it are told as if gdb had printed them.
+        Notes in the answer are reported as if gdb had printed them. Raises as `execute`.
         """
         found = self.query("-rvtrace-told")
         for line in found.get("messages", []):
-            self._tell(f"{line}\n")
-        told: Mapping[str, Any] | None = found.get("told")
-        return told
+            self._report(f"{line}\n")
+        state: Mapping[str, Any] | None = found.get("told")
+        return state
 
     def resume(self) -> None:
         """Let the program run. Raises GdbError."""
         self.query("-exec-continue")
-        self.mi.wait(lambda: self.state.running, seconds=GENTLE)  # its record comes behind the answer
+        self.mi.wait(lambda: self.state.running, seconds=INTERRUPT_SECONDS)  # its record comes after the answer
 
     def poll(self) -> bool:
-        """Take what gdb says by itself; whether there was anything."""
+        """Read what gdb sends without a command; return whether there was anything."""
         with self.lock:
             heard = False
             while self.mi.read(0.0):
                 heard = True
-            self._tell_log()
+            self._report_log()
             return heard
 
     @contextlib.contextmanager
     def quietly(self) -> Iterator[None]:
-        """What gdb says is not told meanwhile, but for warnings and what the target prints."""
+        """Do not report gdb's output within this context, except warnings and the output of the target."""
         said = self.said
         self.said = lambda kind, text: said(kind, text) if kind in ("log", "target") else None
         try:
@@ -345,7 +204,35 @@ class Engine(Waiting):
         finally:
             self.said = said
 
-    # Below: how it is done
+    def await_stop(self, before: int, seconds: float | None) -> Stop | None:
+        """Wait for the stop after number *before*; None if it is not in time. Raises Cancelled, GdbGone."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while self.state.stops == before:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            turn = _PROGRESS_SECONDS if left is None else min(_PROGRESS_SECONDS, left)
+            self.mi.wait(lambda: self.state.stops > before or self._interrupt_requested, seconds=turn)
+            self._raise_if_interrupted()
+            if left is not None and seconds:
+                self.mi.progress("waiting for the program (ms)", int(1000 * (seconds - left)), int(1000 * seconds) or 1)
+        return self.state.last
+
+    def halt(self) -> Stop:
+        """Stop the program. Raises NotStopped, GdbError."""
+        before = self.state.stops
+        if not self.state.running:
+            return self.state.last
+        self.mi.forget(self.mi.send("-exec-interrupt"))
+        if not self.mi.wait(lambda: self.state.stops > before, seconds=HALT_SECONDS):
+            raise NotStopped(f"the program did not stop within {HALT_SECONDS:g} s after the request")
+        return self.state.last
+
+    def interrupt(self) -> None:
+        """Request the end of the current command. May be called at any time, also by a signal handler."""
+        self._interrupt_requested = True
+
+    # Implementation
 
     def _check_files(self) -> None:
         for what in (self.elf, self.target):
@@ -383,9 +270,9 @@ class Engine(Waiting):
             self._downloaded(record.fields)
 
     def _downloaded(self, fields: Mapping[str, str]) -> None:
-        """A section begins, or goes on."""
+        """Report the progress of `load`: a section begins, or is under way."""
         if self._texts is not None and "section-size" in fields and "section-sent" not in fields:
-            self._tell(f"Loading section {fields.get('section')}, size {int(fields['section-size']):#x}\n")
+            self._report(f"Loading section {fields.get('section')}, size {int(fields['section-size']):#x}\n")
         sent, total = fields.get("total-sent"), fields.get("total-size")
         if sent and total:
             self.mi.progress(f"loading {fields.get('section', '')}".strip(), int(sent), int(total))
@@ -395,11 +282,115 @@ class Engine(Waiting):
         record = self._awaited(token, command)
         if record.name != "running" or command.rstrip().endswith("&"):
             return
-        self._tell_log()
+        self._report_log()
         self._while_running(lambda: self.state.stops > before)
-        ping = self.mi.send("-list-features")  # answered when gdb is done with all the command entails
+        ping = self.mi.send("-list-features")  # answered after gdb has finished the whole command
         self._while_running(lambda: self.mi.answered(ping) is not None)
         self.mi.forget(ping)
         late = self.mi.answered(token)  # a file that was sourced ends with an error
         if late is not None:
             self._check(late)
+
+    def _report_log(self, besides: str = "") -> None:
+        """Report gdb's warnings, except lines in *besides*, an error that gdb repeats there."""
+        log, self._log = self._log, []
+        for text in log:
+            if text.strip() and text.strip() not in besides:
+                self.said("log", text)
+
+    def _awaited(self, token: int, command: str) -> Record:
+        """Wait for the answer to a command; Ctrl-C meanwhile is passed to gdb. Raises NoAnswer, GdbError, Cancelled."""
+        waited, interrupted = time.monotonic(), 0
+        found: list[Record] = []
+
+        def there() -> bool:
+            record = self.mi.answered(token)
+            if record is not None:
+                found.append(record)
+            return bool(found) or self._interrupt_requested
+
+        while not found:
+            if not self.mi.wait(there, silence=self.silence):
+                raise NoAnswer(f"gdb, {command}", time.monotonic() - waited)
+            if self._interrupt_requested and not found:
+                self._interrupt_requested, interrupted = False, interrupted + 1
+                self._limit_interrupts(interrupted)
+                self.mi.signal()
+        if interrupted and found[0].name == "error":
+            self._log = []
+            raise Cancelled
+        self._interrupt_requested = self._interrupt_requested or (self.remembers and interrupted > 0)
+        self._check(found[0])
+        return found[0]
+
+    def _begin_command(self) -> None:
+        """Prepare for a command. Raises Cancelled."""
+        if self.remembers:
+            self._raise_if_interrupted()
+        self._interrupt_requested = False
+
+    def _limit_interrupts(self, interrupted: int) -> None:
+        """Kill gdb and raise GdbGone after too many interrupts without effect."""
+        if interrupted == INTERRUPTS_AT_MOST:
+            self.mi.process.kill()
+            raise GdbGone(f"gdb did not react to {INTERRUPTS_AT_MOST} interrupts, and was killed")
+
+    def _check(self, record: Record) -> None:
+        if record.name == "error":
+            message = str(record.fields.get("msg", "")).strip().removeprefix(_IN_PYTHON)
+            self._report_log(f"{_IN_PYTHON}{message}\n{_RAISED}{message}")
+            raise GdbError(_NOT_CONNECTED if message == _NOT_RUN and not self.state.connected else message)
+
+    def _while_running(self, there: Callable[[], bool]) -> None:
+        """Wait without limit. Ctrl-C stops the program. Raises GdbGone if that fails, as when the probe is gone."""
+        done, interrupted, stops = False, 0, self.state.stops
+
+        def check() -> bool:
+            nonlocal done
+            done = done or there()
+            return done or self._interrupt_requested
+
+        while not done:
+            self.mi.wait(check)
+            if not done:
+                interrupted = 1 if self.state.stops > stops else interrupted + 1
+                self._interrupt_requested, stops = False, self.state.stops
+                self._limit_interrupts(interrupted)
+                self._break_off()
+
+    def _break_off(self) -> None:
+        """Stop the program: with some commands gdb reacts to signals while it runs, with others to its input."""
+        before = self.state.stops
+
+        def stopped() -> bool:
+            return not self.state.running or self.state.stops > before
+
+        self.mi.signal()
+        if self.mi.wait(stopped, seconds=INTERRUPT_SECONDS):
+            return
+        self.mi.forget(self.mi.send("-exec-interrupt"))
+        if not self.mi.wait(stopped, seconds=INTERRUPT_SECONDS):
+            self._check_stopped()
+
+    def _check_stopped(self) -> None:
+        """Check whether the program has stopped: gdb does not report a stop by a signal between two steps of many."""
+        token = self.mi.send("-thread-info")
+        found: list[Record] = []
+
+        def there() -> bool:
+            record = self.mi.answered(token)
+            if record is not None:
+                found.append(record)
+            return bool(found)
+
+        self.mi.wait(there, seconds=INTERRUPT_SECONDS)
+        self.mi.forget(token)
+        threads = found[0].fields.get("threads", []) if found else []
+        if threads and all(thread.get("state") == "stopped" for thread in threads):
+            current = str(found[0].fields.get("current-thread-id"))
+            self.state.found_stopped(next((it for it in threads if str(it.get("id")) == current), threads[0]))
+
+    def _raise_if_interrupted(self) -> None:
+        if self._interrupt_requested:
+            self._interrupt_requested = False
+            raise Cancelled

@@ -1,14 +1,14 @@
-"""A gdb as a child process that is spoken to through its machine interface: commands with tokens, answers by token.
+"""A gdb as a child process that is driven through its machine interface: commands with tokens, answers by token.
 
 pygdbmi's controller is not used: it ends each read after a silence, so that a late answer is taken for the next
-command's. Here a command waits for the record that has its token, as long as gdb shows signs of life. The records are
-taken apart by pygdbmi's parser, except for those lines that it does not know. Source: "GDB/MI Output Syntax" and
-"-target-download" in gdb's manual.
+command's. Here a command waits for the record that has its token, as long as gdb sends anything. The records are parsed
+by pygdbmi's parser, except for lines that it does not support. Source: "GDB/MI Output Syntax" and "-target-download" in
+gdb's manual.
 
 gdb's standard error is a terminal of its own, on which rvtrace writes the progress of long work, "label: done/total"
 (gdbext/tracer.py, RVTRACE_PROGRESS=plain): each such line becomes a call of *progress*.
 
-The functions at the end say which gdb is driven, with which environment, and what is wrong with one that cannot be.
+The functions at the end find the gdb to use, create its environment, and explain why one is not usable.
 """
 
 import contextlib
@@ -33,13 +33,13 @@ import rvtrace_gdb
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 _STATUS = re.compile(r"^\d*\+(\S+?),\{(.*)\}\s*$")
-"""Asynchronous status records, `+download,{...}`: pygdbmi takes them for output of the program."""
+"""An asynchronous status record, `+download,{...}`, which pygdbmi takes for output of the program."""
 _FIELD = re.compile(r'([a-z-]+)="((?:[^"\\]|\\.)*)"')
 _PROMPT = re.compile(r"^\(gdb\)\s*$")
 
 
 class MissingLibrary(RvtraceError):
-    """A library that only the console and scripts need is not installed; *name*: which."""
+    """A library that only the console and scripts need is not installed; *name*: that of the library."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is not installed: {shlex.quote(sys.executable)} -m pip install {name}")
@@ -50,7 +50,7 @@ class Record(NamedTuple):
     """A record of gdb.
 
     *kind*: result (`^`), notify (`*`, `=`), status (`+`); console (`~`), target (`@`), log (`&`), output (anything
-    else), which have text. *name*: of results done, running, connected, error, exit; of the others what happened.
+    else), which have text. *name*: for results done, running, connected, error, exit; for the others the event.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Record(NamedTuple):
 
 
 def parser() -> Callable[[str], Record | None]:
-    """What takes a line apart; None for a prompt. Raises `MissingLibrary`."""
+    """Return a function that parses a line into a record; None for a prompt. Raises `MissingLibrary`."""
     try:
         from pygdbmi.gdbmiparser import parse_response
     except ImportError:
@@ -85,22 +85,22 @@ def parser() -> Callable[[str], Record | None]:
 
 
 def quoted(text: str) -> str:
-    """A parameter of an MI command, as a C string."""
+    """Return a parameter of an MI command as a C string."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 SILENCE = 60.0
-"""Seconds without any sign of life after which gdb is given up."""
+"""The seconds without output from gdb after which a command fails."""
 LEAVE_SECONDS = 5.0
-"""Seconds that gdb has to let go of its target when it is to end."""
+"""The seconds that gdb has to detach from its target before it is killed."""
 _TURN = 0.1  # seconds: Python delivers Ctrl-C between two waits at the latest
 _PROGRESS = re.compile(r"^(?P<label>.+): (?P<done>\d+)(?:/(?P<total>\d+))?$")
 _DRAWN = re.compile(r"\r\x1b\[K|\r?\n")
-_NOISE = 4000  # characters kept of what stands on standard error besides
+_NOISE = 4000  # characters kept of other text on standard error
 
 
 class GdbGone(RvtraceError):
-    """gdb is not there: it could not be started, or has ended; *said*: its last words."""
+    """gdb could not be started, or has ended; *said*: its last output."""
 
     def __init__(self, what: str, said: str = "") -> None:
         last = said.strip().splitlines()[-1] if said.strip() else ""
@@ -113,7 +113,7 @@ class GdbError(RvtraceError):
 
 
 class NoAnswer(RvtraceError):
-    """gdb did not answer in time. *seconds*: how long nothing came."""
+    """gdb did not answer in time. *seconds*: how long it sent nothing."""
 
     def __init__(self, what: str, seconds: float) -> None:
         super().__init__(f"{what}: no answer within {seconds:g} s")
@@ -121,17 +121,18 @@ class NoAnswer(RvtraceError):
 
 
 def _bytes(text: str) -> bytes:
-    """As gdb reads it. What was no text where it came from, is again the bytes that it was."""
+    """Encode a command for gdb. Bytes that were not valid UTF-8 in the user's input are restored."""
     try:
         return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError:  # half of a character that has two halves
+    except UnicodeEncodeError:  # a lone surrogate
         return text.encode(errors="replace")
 
 
 class Mi:
-    """`with Mi(["gdb-multiarch", "app.elf"]) as mi:` - one gdb. *words*: without the option that chooses the interface.
+    """A gdb process: `with Mi(["gdb-multiarch", "app.elf"]) as mi:`.
 
-    *heard* gets every record as it comes, answers included. Raises GdbGone, MissingLibrary.
+    *words*: its command line without the option that chooses the interface. *heard* is called with every record as it
+    arrives, answers included. Raises GdbGone, MissingLibrary.
     """
 
     def __init__(
@@ -148,7 +149,7 @@ class Mi:
         self._answers: dict[int, list[Record]] = {}
         self._line, self._drawn = b"", ""
         self.noise = ""
-        """The end of what gdb wrote on standard error besides."""
+        """The end of the text on gdb's standard error that is not progress."""
         self._alive = time.monotonic()
         self._stderr, theirs = pty.openpty()
         try:
@@ -172,7 +173,7 @@ class Mi:
         self.close()
 
     def close(self) -> None:
-        """End gdb. It is given time to let go of its target."""
+        """End gdb, after it had time to detach from its target."""
         if not self._open:
             return
         self._open = False
@@ -189,11 +190,11 @@ class Mi:
         os.close(self._stderr)
 
     def command(self, text: str, seconds: float = SILENCE) -> dict[str, Any]:
-        """The result of an MI command, its fields. Raises GdbError, NoAnswer, GdbGone."""
+        """Run an MI command and return the fields of its result. Raises GdbError, NoAnswer, GdbGone."""
         return self.answer(self.send(text), text, seconds).fields
 
     def send(self, text: str) -> int:
-        """Send a command; the token its answers will have. Raises GdbGone."""
+        """Send a command and return the token of its answers. Raises GdbGone."""
         token = next(self._tokens)
         self._answers[token] = []
         assert self.process.stdin
@@ -206,7 +207,7 @@ class Mi:
         return token
 
     def answer(self, token: int, what: str, seconds: float = SILENCE) -> Record:
-        """The first answer to a command that is not taken yet. Raises GdbError, NoAnswer, GdbGone."""
+        """Wait for the next answer to a command, and remove it. Raises GdbError, NoAnswer, GdbGone."""
         waiting = self._answers[token]
         if not self.wait(lambda: bool(waiting), silence=seconds):
             raise NoAnswer(f"gdb, {what}", seconds)
@@ -216,18 +217,19 @@ class Mi:
         return record
 
     def answered(self, token: int) -> Record | None:
-        """An answer that has come and is not taken yet."""
+        """Remove and return the next answer that has arrived; None without one."""
         waiting = self._answers.get(token)
         return waiting.pop(0) if waiting else None
 
     def forget(self, token: int) -> None:
-        """No answer to this command will be asked for any more."""
+        """Discard all answers to a command from now on."""
         self._answers.pop(token, None)
 
     def wait(self, there: Callable[[], bool], *, seconds: float | None = None, silence: float | None = None) -> bool:
-        """Read until it is so; whether it is. *seconds*: at most; *silence*: at most without any sign of life.
+        """Read until *there* returns True, and return whether it did.
 
-        Raises GdbGone, and what *heard* and *progress* raise.
+        *seconds*: the time limit; *silence*: the limit of the time without output from gdb. Raises GdbGone, and what
+        *heard* and *progress* raise.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not there():
@@ -240,7 +242,7 @@ class Mi:
         return True
 
     def read(self, seconds: float = 0.0) -> bool:
-        """Take what comes within some time; whether anything came. Raises GdbGone."""
+        """Read what arrives within *seconds*, and return whether anything did. Raises GdbGone."""
         assert self.process.stdout
         out = self.process.stdout.fileno()
         ready, _, _ = select.select([out, self._stderr], [], [], seconds)
@@ -256,7 +258,7 @@ class Mi:
         return bool(ready)
 
     def signal(self) -> None:
-        """What Ctrl-C in gdb's terminal would be."""
+        """Send gdb the signal of Ctrl-C in its terminal."""
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGINT)
 
@@ -274,7 +276,7 @@ class Mi:
     def _read_drawn(self) -> None:
         try:
             data = os.read(self._stderr, 1 << 12)
-        except OSError as error:  # EIO: nobody has the other end open any more
+        except OSError as error:  # EIO: the other end is closed
             if error.errno != errno.EIO:
                 raise
             time.sleep(_TURN)
@@ -298,13 +300,13 @@ class Mi:
 
 
 GDB_NAMES = ("gdb-multiarch", "riscv64-unknown-elf-gdb", "riscv32-unknown-elf-gdb", "riscv-none-elf-gdb", "gdb")
-"""Programs that are looked for, the first that is there is taken."""
+"""The programs that are searched for, in this order."""
 RVTRACE = Path(rvtrace_gdb.__file__).resolve().parent.parent / "rvtrace.py"
-"""What gdb has to source."""
+"""The file that gdb sources."""
 
 
 def find_gdb(named: str | None = None) -> str:
-    """The gdb to start: the one that is named, $RVTRACE_GDB, or the first that is installed. Raises `GdbGone`."""
+    """Return the gdb to start: *named*, $RVTRACE_GDB, or the first that is installed. Raises `GdbGone`."""
     wanted = named or os.environ.get("RVTRACE_GDB")
     if wanted:
         found = shutil.which(wanted)
@@ -319,12 +321,12 @@ def find_gdb(named: str | None = None) -> str:
 
 
 def gdb_environ(given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Of gdb: it draws nothing on a terminal it does not have, and progress is told in numbers (see above)."""
+    """Return the environment for gdb: without drawing on a terminal, and with progress in numbers (see above)."""
     return {**given, "TERM": "dumb", "RVTRACE_PROGRESS": "plain"}
 
 
 def unusable_gdb(gdb: str, why: str) -> GdbGone:
-    """What to say of a gdb that could not load rvtrace. *why*: what it said."""
+    """Return the error for a gdb that could not load rvtrace. *why*: its output."""
     lines = [line for line in why.strip().splitlines() if line.strip()]
     said = lines[-1].strip() if lines else "it did not say why"
     if "Python scripting is not supported" in why or "was not built with" in why:

@@ -1,7 +1,7 @@
-"""The state of a program under gdb, and of its trace.
+"""The state of a program under gdb, and of its trace, for a status line and for test benches.
 
-gdb says whether the program runs, and where and why it stopped. `trace status` and the commands like it say what is
-traced, for a status line and for test benches.
+gdb's records say whether the program runs, and where and why it stopped. `trace status` and similar commands report the
+state of the trace.
 """
 
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from rvtrace_gdb.console.gdb_driver.mi import Record
 class Stop(NamedTuple):
     """Where and why the program stopped.
 
-    *reason*: gdb's word (breakpoint-hit, end-stepping-range, signal-received, exited-normally ...), "" where it has
-    none, "connection-lost" when the target is gone. *address*: of the instruction that is next; None: not known.
+    *reason*: gdb's word (breakpoint-hit, end-stepping-range, signal-received, exited-normally ...), "" if it has none,
+    "connection-lost" if the target is gone. *address*: that of the next instruction; None if unknown.
     """
 
     reason: str = ""
@@ -28,7 +28,7 @@ class Stop(NamedTuple):
 
     @property
     def place(self) -> str:
-        """E.g. "finish (demo.c:50)"."""
+        """The place as text, e.g. "finish (demo.c:50)"."""
         where = self.function or (f"{self.address:#x}" if self.address is not None else "an unknown place")
         source = f" ({PurePath(self.file).name}:{self.line})" if self.file and self.line is not None else ""
         return where + source
@@ -43,7 +43,7 @@ LOST = "connection-lost"
 
 
 def stop_of(fields: Mapping[str, Any]) -> Stop:
-    """The stop of a `*stopped` record."""
+    """Return the stop in the fields of a `*stopped` record."""
     frame = fields.get("frame")
     frame = frame if isinstance(frame, dict) else {}
     number = fields.get("bkptno")
@@ -59,13 +59,13 @@ def stop_of(fields: Mapping[str, Any]) -> Stop:
 
 
 class Running:
-    """Follows whether the program runs, by the records that come."""
+    """The execution state of the program, updated by gdb's records."""
 
     def __init__(self) -> None:
         self.running = False
         self.connected = False
         self.stops = 0
-        """How often it stopped."""
+        """How often the program has stopped."""
         self.last = Stop()
         self._threads: set[str] = set()
 
@@ -93,7 +93,7 @@ class Running:
         self.stops += 1
 
     def found_stopped(self, thread: Mapping[str, Any]) -> None:
-        """It has stopped and gdb did not say so; *thread*: as `-thread-info` has the one that is looked at."""
+        """Note a stop that gdb did not report; *thread*: the selected one in the answer to `-thread-info`."""
         self._stopped(stop_of(thread))
 
     @property
@@ -103,7 +103,7 @@ class Running:
 
     @property
     def word(self) -> str:
-        """For a status line."""
+        """The state as text for a status line."""
         if self.running:
             return "running"
         if not self.connected:
@@ -115,11 +115,12 @@ _AT_REST = ("off", "stopped", "in reset", "frozen")
 
 
 class TraceState(NamedTuple):
-    """What is traced. *encoders*: the state of each by name; *captured*: bytes in all sinks, None: there are none.
+    """The state of the trace.
 
-    *lost*: texts that say that something is missing. *size*: bytes there is room for, 0: not known. *unread*: bytes
-    that QEMU has recorded and that are not encoded yet. *records*: Control Transfer Records, of how many. *file*: the
-    capture file that is looked at.
+    *encoders*: the state of each by name; *captured*: bytes in all sinks, None without a sink; *lost*: texts about
+    missing trace; *size*: the capacity of the sinks in bytes, 0 if unknown; *unread*: bytes that QEMU has recorded and
+    that are not encoded yet; *records*: the number of Control Transfer Records, and their depth; *file*: the open
+    capture file.
     """
 
     encoders: Mapping[str, str] = {}
@@ -133,12 +134,12 @@ class TraceState(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether there is a trace, or a capture."""
+        """Whether there is a trace or a capture."""
         return bool(self.encoders or self.file) or self.captured is not None or self.records is not None
 
     @property
     def tracing(self) -> bool:
-        """Whether it is worth to look again."""
+        """Whether an encoder is running, so that the state may change."""
         return any(state not in _AT_REST for state in self.encoders.values())
 
     def __str__(self) -> str:
@@ -155,16 +156,16 @@ class TraceState(NamedTuple):
         return ", ".join([*parts, *(["not complete"] if self.lost else [])])
 
 
-def trace_state(told: Mapping[str, Any]) -> TraceState:
-    """The state in the answer to `-rvtrace-status`, whose numbers are text as in all of MI."""
-    records = told.get("records")
+def trace_state(fields: Mapping[str, Any]) -> TraceState:
+    """Return the state in the answer to `-rvtrace-status`, whose numbers are text as everywhere in MI."""
+    records = fields.get("records")
     return TraceState(
-        encoders={str(one["name"]): str(one["state"]) for one in told.get("encoders", [])},
-        captured=int(told["captured"]) if "captured" in told else None,
-        size=int(told.get("size", 0)),
-        lost=tuple(map(str, told.get("lost", []))),
-        history=str(told.get("history", "")),
-        unread=int(told.get("unread", 0)),
+        encoders={str(one["name"]): str(one["state"]) for one in fields.get("encoders", [])},
+        captured=int(fields["captured"]) if "captured" in fields else None,
+        size=int(fields.get("size", 0)),
+        lost=tuple(map(str, fields.get("lost", []))),
+        history=str(fields.get("history", "")),
+        unread=int(fields.get("unread", 0)),
         records=None if records is None else (int(records["there"]), int(records["depth"])),
-        file=str(told.get("file", "")),
+        file=str(fields.get("file", "")),
     )

@@ -100,12 +100,12 @@ _SYNCS = (
 
 
 def dashed(name: str) -> str:
-    """A name of the code as users write it."""
+    """Return a name of the code as users write it."""
     return name.lower().replace("_", "-")
 
 
 def named(members: Any) -> dict[str, Any]:
-    """Members of an enumeration by the names users choose them by."""
+    """Return the members of an enumeration by the names that users choose them by."""
     return {dashed(member.name): member for member in members}
 
 
@@ -119,15 +119,15 @@ CHOICES: Mapping[str, Mapping[str, Any]] = {
         "full": ImplicitReturn.FULL_STACK,
     },
 }  # fmt: skip
-"""Values with names, by field."""
+"""The named values of fields."""
 
 
 class BadOptions(RvtraceError):
-    """Options that no encoder can have together."""
+    """Options that exclude each other."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """An option for each field; a switch that is on by default is turned off by --no-..."""
+    """Add an option for each field; a switch that is on by default is turned off by --no-..."""
     for title, fields in HELP.items():
         group = parser.add_argument_group(title)
         for name, text in fields.items():
@@ -160,7 +160,7 @@ def _with_default(text: str, shown: str | None) -> str:
 
 
 def options(args: argparse.Namespace, xlen: int) -> EncoderOptions:
-    """What the command line says, for a program of *xlen* bits. Raises `BadOptions`."""
+    """Return the options on the command line, for a program of *xlen* bits. Raises `BadOptions`."""
     given = {name: getattr(args, name) for name in FIELDS if hasattr(args, name)}
     given |= {name: CHOICES[name][value] for name, value in given.items() if name in CHOICES}
     if given.setdefault("xlen", xlen) != xlen:
@@ -172,12 +172,12 @@ def options(args: argparse.Namespace, xlen: int) -> EncoderOptions:
 
 
 def in_their_words(text: str, before: str = "--") -> str:
-    """An error of EncoderOptions with the names of the options, and what stands *before* these."""
+    """Replace field names in an error of EncoderOptions by those of the options, with the prefix *before*."""
     return in_words(text, FIELDS, before)
 
 
 def in_words(text: str, names: Container[str], before: str = "--") -> str:
-    """As `in_their_words`, of an encoder whose fields have these names."""
+    """Replace field names, those of *names*, in an error by those of the options, with the prefix *before*."""
     return re.sub(
         r"\b\w+\b", lambda word: before + dashed(word[0]) if word[0] in names and "_" in word[0] else word[0], text
     )
@@ -208,17 +208,17 @@ _NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
     "indirect_without_hist": (_HTM, lambda encoder: not encoder.btm),
     "correlation_without_hist": (_HTM, lambda encoder: not encoder.btm),
 }  # fmt: skip
-"""What options need to have any effect."""
+"""For options without effect by themselves: the option they need, and a test for it."""
 
 
 def without_effect(args: argparse.Namespace, encoder: EncoderOptions) -> list[str]:
-    """A line for each option that was given and changes nothing with the others as they are."""
+    """Return a line for each option that was given and has no effect with the others."""
     idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if hasattr(args, name) and not there(encoder)]
     return [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
 
 
 def for_decoder(encoder: EncoderOptions) -> Options:
-    """How to read what an encoder with these options sends."""
+    """Return the decoder's options for the trace of an encoder with these options."""
     return Options(
         src_bits=encoder.src_bits,
         src_id=encoder.src_id if encoder.src_bits else None,
@@ -245,7 +245,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def one_of(members: type[IntEnum]) -> Callable[[str], Any]:
-    """An argparse type: a member of an enumeration, by its name or its value."""
+    """Return an argparse type: a member of an enumeration, by its name or its value."""
     names = named(members)
 
     def member(text: str) -> IntEnum:

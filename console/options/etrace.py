@@ -1,10 +1,10 @@
 """The options for raw E-Trace bytes: one for each setting of `session.etrace_settings`, and `--parameters FILE`.
 
-Where N-Trace has an option of the same meaning, that one is used.
+A setting for which N-Trace has an option of the same meaning uses that option.
 
-`--parameters FILE` says how an E-Trace encoder was built, from a file of another tool. JSON and TOML are read as such,
-with the names at any depth. Other files, such as the reference models' `.scf` and `.ucf`, have a line `name = value`
-each. What is of no use to a decoder is ignored; what is of use is taken or refused, never left out.
+`--parameters FILE` reads the parameters of an E-Trace encoder from a file of another tool. JSON and TOML may have the
+names at any depth. Other files, such as the reference models' `.scf` and `.ucf`, have lines `name = value`. Names that
+a decoder does not need are ignored; a value that it needs is used or refused, never ignored.
 """
 
 import argparse
@@ -47,10 +47,10 @@ _OTHER_NAMES = {
     "ir_ext": "iret_ext",
     "si_jump": "sijump",
 }
-"""What support packets and the reference models' files call modes."""
+"""The names that support packets and the reference models' files have for settings."""
 
 _WIDTHS = {"nocontext": "context_width", "notime": "time_width"}
-"""Switches, and the settings that are 0 where they are on."""
+"""Switches, with the settings that are 0 if they are on."""
 
 _LINE = re.compile(r"""["']?(?P<name>[\w-]+)["']?\s*[=:]\s*(?P<quote>["']?)(?P<value>[\w.+-]+)(?P=quote)\s*,?""")
 _SETS = re.compile(r"""["']?([\w-]+)["']?\s*[=:]""")
@@ -58,14 +58,14 @@ _COMMENT = re.compile(r"[#;].*")
 
 
 class BadParametersFile(RvtraceError):
-    """A file for --parameters that cannot be read, or says nothing usable."""
+    """A file for --parameters that cannot be read, or has no usable value."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"--parameters {name}: {problem}")
 
 
 class _Said:
-    """What a file says, by setting; each may be said again, but not otherwise."""
+    """The values in a file, by setting; a setting may be repeated, but only with the same value."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -73,7 +73,7 @@ class _Said:
         self._absent: list[str] = []
 
     def add(self, name: str, value: Any, line: int | None = None) -> None:
-        """Raises BadParametersFile."""
+        """Add a value. Raises BadParametersFile."""
         if value is None:
             return
         key, where = _key(name), "" if line is None else f"line {line}: "
@@ -90,14 +90,14 @@ class _Said:
         before, known = self._found.get(key, (name, number))
         if known != number and name.endswith("_p") == before.endswith("_p"):
             raise BadParametersFile(self._file, f"{where}{name} is {value}, but {before} is {known}: leave one out")
-        if key not in self._found or before.endswith("_p"):  # sijump_p says what there is, sijump what is on
+        if key not in self._found or before.endswith("_p"):  # sijump_p: the encoder can do it, sijump: it is on
             self._found[key] = (name, number)
 
     def settings(self) -> dict[str, Value]:
         return {key: value for key, (_, value) in self._found.items()} | dict.fromkeys(self._absent, 0)
 
     def _number(self, name: str, value: Any, where: str) -> int:
-        """A value: some files have numbers for switches, or everything in quotes."""
+        """Return a value as a number: some files have numbers for switches, or all values in quotes."""
         if isinstance(value, int):
             return int(value)
         number = _SWITCHES.get(value.lower()) if isinstance(value, str) else None
@@ -108,7 +108,7 @@ class _Said:
 
 
 def read_parameters(name: str) -> dict[str, Value]:
-    """The settings in a file. Raises BadParametersFile."""
+    """Read the settings in a file. Raises BadParametersFile."""
     text, said = _text_of_file(name), _Said(name)
     if text.lstrip()[:1] == "{":
         _add_setting(said, _json(name, text))
@@ -149,13 +149,13 @@ def _json(name: str, text: str) -> Any:
 
 
 def _add_setting(said: _Said, found: Any) -> None:
-    """What a JSON or TOML file says, at any depth."""
+    """Add the values in a JSON or TOML file, at any depth."""
     for name, value in _pairs(found):
         said.add(name, value)
 
 
 def _pairs(found: Any) -> Iterator[tuple[str, Any]]:
-    """(name, value) of all that is neither an object nor a list, and of the latter where a number is due."""
+    """Return (name, value) of all values except objects and lists; of these too if the name is that of a setting."""
     waiting = [found]
     while waiting:
         here = waiting.pop(0)
@@ -178,7 +178,7 @@ def _add_lines(said: _Said, file: str, text: str) -> None:
 
 
 def _key(name: str) -> str | None:
-    """The setting that a file calls so, None where it is of no use to a decoder."""
+    """Return the setting for a name in a file, None if a decoder does not need it."""
     key = name.lower().replace("-", "_").removesuffix("_p")
     key = _OTHER_NAMES.get(key, key)
     return key if key in SETTINGS and SETTINGS[key].kind in (Kind.NUMBER, Kind.FLAG) else None
@@ -190,7 +190,7 @@ SHARED = {
     "implicit_return": "implicit_return",
     "dialect": "dialect",
 }
-"""Settings that options of N-Trace say, too: the names of these."""
+"""Settings that share an option with N-Trace, with the name of the option."""
 
 _SPELLED = {"pinned": "pin_modes", "trap_handlers": "trap_handler"}
 _GROUPS = {
@@ -205,26 +205,26 @@ _GROUPS = {
 
 
 class BadETrace(RvtraceError):
-    """Options for raw E-Trace that have no usable value, or do not fit together."""
+    """Options for raw E-Trace that have no usable value, or exclude each other."""
 
 
 def dest(key: str) -> str:
-    """What the option of a setting is called in the parsed arguments."""
+    """Return the name of a setting's option in the parsed arguments."""
     return SHARED.get(key) or _SPELLED.get(key, key)
 
 
 def option(key: str) -> str:
-    """The option of a setting as users write it."""
+    """Return the option of a setting as users write it."""
     return f"--{dest(key).replace('_', '-')}"
 
 
 def own_options() -> list[str]:
-    """What the options of E-Trace alone are called in the parsed arguments."""
+    """Return the names, in the parsed arguments, of the options that only E-Trace has."""
     return [*(dest(key) for key, setting in SETTINGS.items() if _is_option(key, setting)), "parameters"]
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, raw: bool = True) -> None:
-    """The options that are of E-Trace alone. *raw*: they say how raw bytes were made, else how to make them."""
+    """Add the options that only E-Trace has. *raw*: they describe existing raw bytes, else how to encode new ones."""
     for owner, (title, text) in _GROUPS.items():
         if not raw:
             title, text = title.removeprefix("raw E-Trace: "), text.removeprefix("With --etrace: ").capitalize()
@@ -241,7 +241,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, raw: bool = True) -> None:
 
 
 def add_shared(group: Any) -> None:
-    """The options of `SHARED`, for a command that has them of E-Trace only."""
+    """Add the options in `SHARED`, for a command without N-Trace."""
     group.add_argument("--src-bits", type=_number(SETTINGS["src_bits"]), metavar="N", help="width of srcID")
     for key, *other in (("sijump", "--sijump"), ("implicit_return",)):
         group.add_argument(option(key), *other, action="store_const", const=True, help=_text(SETTINGS[key]))
@@ -249,14 +249,14 @@ def add_shared(group: Any) -> None:
 
 
 def whole_number(bits: int) -> Any:
-    """An argparse type: a number of so many bits."""
+    """Return an argparse type: a number of at most *bits* bits."""
     return _number(Setting(Owner.NOTHING, Kind.NUMBER, "", "", range(1 << bits)))
 
 
 def how(args: argparse.Namespace, xlen: int | None) -> ETrace:
-    """How the bytes were made. *xlen*: of the program, if it is known. Raises `BadETrace`.
+    """Return how the bytes were encoded. *xlen*: that of the program, if known. Raises `BadETrace`.
 
-    A dialect goes with parameters and a transport of its own, unless others are said.
+    A dialect has default parameters and a default transport, which other options override.
     """
     values: dict[str, Any] = {"iaddress_width": xlen or 64}
     values |= DEFAULTS[Dialect(args.dialect or Dialect.STANDARD)]
@@ -297,7 +297,7 @@ def _text(setting: Setting) -> str:
 
 
 def _given(args: argparse.Namespace, key: str) -> Value | None:
-    """What an option says, None where it is not there."""
+    """Return the value of an option, None if it was not given."""
     value = getattr(args, dest(key), None)
     if key == "implicit_return":
         return None if value is None else value != "off"
@@ -333,9 +333,9 @@ def _handler(text: str) -> tuple[str, str]:
 
 
 def words(said: Mapping[str, Value], better: Mapping[str, Value]) -> list[str]:
-    """How the command line changes from one set of settings to another, e.g. "with --src-bits 8".
+    """Return how the command line changes from one set of settings to another, e.g. "with --src-bits 8".
 
-    With a dialect what it goes with comes and goes, too, but for the width of addresses, which the program tells.
+    A change of dialect also changes its default values, except the width of addresses, which the program determines.
     """
     old, new = (DEFAULTS[Dialect(values.get("dialect", Dialect.STANDARD))] for values in (said, better))
     own = {key: value for key, value in said.items() if key == "iaddress_width" or old.get(key) != value}
@@ -353,7 +353,7 @@ def _value(key: str, values: Mapping[str, Value]) -> Value | None:
 
 
 def _change(key: str, value: Value | None, *, by_dialect: bool) -> str:
-    """What to write for a setting to have a value. *by_dialect*: leaving it out would mean another."""
+    """Return the change that gives a setting a value. *by_dialect*: whether the dialect has another default."""
     if value is None and by_dialect:
         value = default(key)
     if value is None or value is False or value == {}:

@@ -1,7 +1,7 @@
-"""What commands read: the programs that ran, and the bytes of raw traces.
+"""The input of commands: the programs that ran, and the bytes of raw traces.
 
-The programs are one, or the kernel and the processes of Linux. The bytes of a raw trace come from a file or standard
-input, and are looked at for what cannot be a trace.
+There is one program, or the kernel and the processes of Linux. The bytes of a raw trace come from a file or standard
+input; files that cannot be a trace are refused.
 """
 
 import argparse
@@ -22,7 +22,7 @@ _NO_TRACES = {
     " --settings, and needs no `rvtrace import`",
     b"\x7fELF": "is an ELF file, not a trace",
 }
-"""How files begin that are not raw bytes."""
+"""The first bytes of files that are not raw trace bytes, with what they are."""
 
 
 class RawError(RvtraceError):
@@ -30,7 +30,7 @@ class RawError(RvtraceError):
 
 
 def pieces(file: str) -> Iterator[bytes]:
-    """The bytes of *file*, or of standard input for "-". Raises `RawError`, also for what cannot be a trace."""
+    """Read *file*, or standard input for "-", in pieces. Raises `RawError`, also for what cannot be a trace."""
     name = title(file)
     first = True
     try:
@@ -47,7 +47,7 @@ def pieces(file: str) -> Iterator[bytes]:
 
 
 def standard_input() -> bytes:
-    """All of it. Raises `RawError`."""
+    """Read all of standard input. Raises `RawError`."""
     try:
         return sys.stdin.buffer.read()
     except OSError as error:
@@ -55,19 +55,19 @@ def standard_input() -> bytes:
 
 
 def title(file: str) -> str:
-    """What a file is called in messages."""
+    """Return the name of a file in messages."""
     return "standard input" if file == "-" else file
 
 
 def check_beginning(data: bytes, name: str) -> None:
-    """Raises `RawError` for what cannot be a trace."""
+    """Raise `RawError` if bytes cannot be the beginning of a trace."""
     for beginning, what in _NO_TRACES.items():
         if data.startswith(beginning):
             raise RawError(f"{name}: {what}")
 
 
 def check_file(file: str) -> None:
-    """The same of a file that is not read yet; one that cannot be, is somebody else's to report. Raises `RawError`."""
+    """Raise `RawError` if a file cannot be a trace. A file that cannot be read is accepted: reading it reports why."""
     if file == "-":
         return
     try:
@@ -79,7 +79,7 @@ def check_file(file: str) -> None:
 
 
 def number_from(least: int, most: int) -> Callable[[str], int]:
-    """An argparse type: a number from *least* to *most*."""
+    """Return an argparse type: a number from *least* to *most*."""
 
     def number(text: str) -> int:
         try:
@@ -98,7 +98,7 @@ class ProgramError(RvtraceError):
 
 
 def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> None:
-    """Which programs ran: one, or the kernel and processes of Linux."""
+    """Add the options for the programs that ran: one, or the kernel and processes of Linux."""
     default = " (default: the capture's)" if capture else ""
     parser.add_argument(
         "--elf", action="append", default=[], metavar="FILE",
@@ -116,9 +116,9 @@ def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = Tr
 
 
 def programs_of(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, ...]]:
-    """What is there in all contexts, and what in some: an ELF that --maps name is a file of their processes.
+    """Return the image of all contexts, and those of processes: an ELF that --maps name is a file of their processes.
 
-    Without --maps all ELFs are there at once, where they were linked to be.
+    Without --maps all ELFs are in one image, at the addresses that they were linked for.
 
     Raises `ProgramError`, BadElf, BadMaps, BadMemory.
     """
@@ -146,7 +146,7 @@ def programs_of(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, .
 
 
 def add_others(image: Image, elves: Sequence[str]) -> None:
-    """The code of other programs of a chip, such as its boot loader, where *image* has none. Raises BadElf."""
+    """Add the code of other programs of a chip, such as its boot loader, where *image* has none. Raises BadElf."""
     for path in elves:
         elf = read_elf(path)
         if elf.xlen != image.xlen:
@@ -171,7 +171,7 @@ def _base(elves: Sequence[str], mapped: Sequence[str], args: argparse.Namespace)
 
 
 def _maps(text: str) -> tuple[int | None, str, list[Mapping]]:
-    """(scontext, name, mappings) of a --maps."""
+    """Return (scontext, name, mappings) of a --maps. Raises `ProgramError`, BadMaps."""
     context, equals, file = text.partition("=")
     if not equals:
         return None, PurePath(text).name, read_maps(text)

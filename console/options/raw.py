@@ -1,7 +1,7 @@
-"""Raw trace bytes on the command line: how they were made, and the options with which they would fit their program.
+"""Options for raw trace bytes: how they were encoded, and hints about options that would fit their program better.
 
-A capture knows how its bytes were made; raw bytes (of an RTL simulation, of another tool) do not. When a trace does not
-fit its program, a hint says which options it would fit with, in the words of the command line.
+A capture says how its bytes were encoded; raw bytes (of an RTL simulation, of another tool) do not. When a trace does
+not fit its program, a hint names the options with which it would.
 """
 
 import argparse
@@ -77,7 +77,7 @@ _ETRACE_DIALECTS = [dialect.value for dialect in Dialect]
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, program: bool = True) -> None:
-    """The options. *capture*: the file may be a capture, too. *program*: the command knows the program that ran."""
+    """Add the options. *capture*: whether the file may be a capture. *program*: whether the command has the program."""
     when = "With --ntrace, --etrace or --tandem: how" if capture else "How"
     group = parser.add_argument_group(
         "raw trace", f"{when} the bytes were made. In parentheses: the registers of the trace encoder that tell."
@@ -123,7 +123,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
 
 
 def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
-    """The options that are of N-Trace alone."""
+    """Add the options that only N-Trace has."""
     group.add_argument("--timestamps", action="store_true", help="messages end with TSTAMP (trTsEnable)")
     group.add_argument(
         "--timestamp-bits", type=number_from(0, 64), metavar="N",
@@ -143,10 +143,10 @@ def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
 
 
 def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> bool:
-    """Whether the file is raw bytes, not a capture. Raises `RawError` for options a capture has no use for."""
+    """Whether the file is raw bytes, not a capture. Raises `RawError` for options that do not apply to a capture."""
     if args.settings is not None:
-        told = (*_ONLY_NTRACE, *options_etrace.own_options(), *options_tandem.OWN, *options_tandem.SHARED, *_EITHER)
-        for name in _given(args, [name for name in told if name not in (*also_for_captures, "wrapped")]):
+        known = (*_ONLY_NTRACE, *options_etrace.own_options(), *options_tandem.OWN, *options_tandem.SHARED, *_EITHER)
+        for name in _given(args, [name for name in known if name not in (*also_for_captures, "wrapped")]):
             raise RawError(f"{name}: the settings of {args.settings} say how the bytes were made, leave it out")
     if args.ntrace or args.etrace or args.tandem or args.settings is not None:
         return True
@@ -171,12 +171,12 @@ _EITHER = (
 
 
 def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
-    """Which of these options the user gave, as users write them."""
+    """Return those of these options that the user gave, as users write them."""
     return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False, [])]
 
 
 def how(args: argparse.Namespace, xlen: int | None = None) -> EncoderHow:
-    """How the bytes were made. *xlen*: of the program, where it is known.
+    """Return how the bytes were encoded. *xlen*: that of the program, if known.
 
     Raises `RawError`, `BadETrace`, CaptureError, Unsupported.
     """
@@ -186,7 +186,7 @@ def how(args: argparse.Namespace, xlen: int | None = None) -> EncoderHow:
 
 
 def etrace(args: argparse.Namespace, xlen: int | None) -> ETrace:
-    """How E-Trace bytes were made. Raises `RawError`, `BadETrace`."""
+    """Return how E-Trace bytes were encoded. Raises `RawError`, `BadETrace`."""
     for name in _given(args, _ONLY_NTRACE):
         raise RawError(f"{name} is an option of N-Trace, not of E-Trace")
     for name in _given(args, options_tandem.OWN):
@@ -202,7 +202,7 @@ def etrace(args: argparse.Namespace, xlen: int | None) -> ETrace:
 
 
 def options(args: argparse.Namespace) -> Options:
-    """How N-Trace bytes were made. Raises `RawError`."""
+    """Return how N-Trace bytes were encoded. Raises `RawError`."""
     for name in _given(args, options_etrace.own_options()):
         raise RawError(f"{name} is an option of E-Trace, not of N-Trace")
     for name in _given(args, options_tandem.OWN):
@@ -231,14 +231,14 @@ def options(args: argparse.Namespace) -> Options:
 
 
 def _whose(args: argparse.Namespace) -> str:
-    """Of which format a dialect is."""
+    """Return the format of a dialect, as the end of a sentence."""
     if args.dialect in DIALECTS:
         return "is of N-Trace"
     return "is of E-Trace" if args.dialect in _ETRACE_DIALECTS else "is of tandem traces"
 
 
 def tandem(args: argparse.Namespace) -> Parameters:
-    """With which parameters a tandem trace was made. Raises `RawError`, BadElf, BadParameters."""
+    """Return the parameters of a raw tandem trace. Raises `RawError`, BadElf, BadParameters."""
     for names, whose in ((_ONLY_NTRACE, "N-Trace"), (options_etrace.own_options(), "E-Trace"), (_EITHER, "encoders")):
         for name in _given(args, names):
             raise RawError(f"{name} is an option of {whose}, not of tandem traces")
@@ -249,12 +249,12 @@ def tandem(args: argparse.Namespace) -> Parameters:
 
 
 def load(file: str) -> Capture:
-    """The capture in *file*, or on standard input for "-". Raises CaptureError, `RawError`."""
+    """Read the capture in *file*, or on standard input for "-". Raises CaptureError, `RawError`."""
     return capture_file.parse(standard_input(), title(file)) if file == "-" else capture_file.load(file)
 
 
 def settings(file: str) -> Capture:
-    """The capture in *file*, whose encoders say how other bytes were made. Raises CaptureError, `RawError`."""
+    """Read the capture in *file*, with the settings of encoders for other bytes. Raises CaptureError, `RawError`."""
     found = load(file)
     if not found.encoders:
         raise RawError(f"{file}: has no settings of a trace encoder")
@@ -262,7 +262,7 @@ def settings(file: str) -> Capture:
 
 
 def how_of(found: Capture) -> EncoderHow:
-    """How the bytes that left the chip were made. Raises Unsupported."""
+    """Return how the bytes that left the chip were encoded, by a capture's settings. Raises Unsupported."""
     how = sinks.options_of(list(with_settings(found, "", b"").encoders))
     if not isinstance(how, EncoderHow):
         raise Unsupported(f"{how.format} is not a format of raw bytes")
@@ -270,19 +270,19 @@ def how_of(found: Capture) -> EncoderHow:
 
 
 def elf_of_settings(args: argparse.Namespace) -> str | None:
-    """The program to read bytes with that were made as --settings say, where it is given. Raises `RawError`."""
+    """Return the program given for bytes with --settings, None without one. Raises `RawError`."""
     return None if args.settings is None else one_elf(args)
 
 
 def one_elf(args: argparse.Namespace) -> str | None:
-    """The program to read a capture with, if it is not the capture's. Raises `RawError`."""
+    """Return the program to decode a capture with, None for the capture's own. Raises `RawError`."""
     if len(args.elf) > 1:
         raise RawError("--elf is given more than once: a capture has one program")
     return os.path.abspath(args.elf[0]) if args.elf else None
 
 
 def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
-    """The trace in a core dump of ESP-IDF as a capture, None where *file* is something else.
+    """Return the trace in a core dump of ESP-IDF as a capture, None if *file* is not one.
 
     Raises BadSnapshot, BadElf, `RawError`.
     """
@@ -291,7 +291,7 @@ def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
     try:
         content = Path(file).read_bytes()
     except (OSError, ValueError):
-        return None  # who reads it otherwise says why
+        return None  # reading it as a capture then reports the error
     if not is_core_dump(content):
         return None
     if not args.elf:
@@ -301,8 +301,8 @@ def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
 
 
 def capture(args: argparse.Namespace, file: str) -> Capture:
-    """The raw bytes in *file* as a capture. Raises as `how` and `programs.of_arguments`."""
-    check_file(file)  # a program that is not named is not what is wrong with a capture
+    """Return the raw bytes in *file* as a capture. Raises as `how` and `inputs.programs_of`."""
+    check_file(file)  # first: for a capture, a missing program is not the problem
     if args.settings is not None:
         known = settings(args.settings)
         how_of(known)
@@ -310,7 +310,7 @@ def capture(args: argparse.Namespace, file: str) -> Capture:
     if args.tandem:
         tandem(args)
         return options_tandem.capture_of(args, title(file), b"".join(pieces(file)))
-    how(args)  # what is wrong with the options is said before what is wrong with files
+    how(args)  # errors in the options are reported before errors in files
     image, images = inputs.programs_of(args)
     check_xlen(args, image)
     data = b"".join(pieces(file))
@@ -318,7 +318,7 @@ def capture(args: argparse.Namespace, file: str) -> Capture:
 
 
 def check_xlen(args: argparse.Namespace, image: Image) -> None:
-    """Raises `RawError` when the program is not for such a hart."""
+    """Raise `RawError` if the program has another XLEN than --xlen."""
     if args.xlen not in (None, image.xlen):
         raise RawError(f"--xlen {args.xlen}: {image.path} is an RV{image.xlen} program")
 
@@ -327,7 +327,7 @@ _SWITCHES = ("timestamps", "btm", "sequential_jump", "all_jumps", "extend_addr_m
 
 
 def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:
-    """A line, or none. Raises only what *progress* raises."""
+    """Return a hint about better options for a decoded trace, or none. Raises only what *progress* raises."""
     if is_imported(capture) and any(is_tandem(sink.data) for sink in capture.sinks):
         return [hint("these are the bytes of a tandem trace: --tandem")]
     found = guess(capture, decoded, progress)
@@ -335,13 +335,13 @@ def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> 
 
 
 def hints_of_messages(beginning: bytes, said: EncoderHow, xlen: int, wrapped: bool) -> list[str]:
-    """A line, or none, from the *beginning* of a trace alone, without a program."""
+    """Return a hint about better options, or none, from the *beginning* of a trace alone, without a program."""
     better = better_layout(beginning, said, xlen, wrapped=wrapped)
     return [] if better is None else [hint(f"the messages make far more sense {_changes(said, better)}")]
 
 
 def hints_of_groups(beginning: bytes, said: Parameters, wrapped: bool) -> list[str]:
-    """A line, or none, from the *beginning* of a tandem trace: whether its parameters are others."""
+    """Return a warning, or none, if the *beginning* of a tandem trace shows that its parameters are others."""
     text = formats_tandem.advice(beginning, said, wrapped=wrapped)
     return [warning(text)] if text else []
 

@@ -1,7 +1,7 @@
-"""Tandem traces on the command line: their parameters, and the forms that an encoder chooses.
+"""Options for tandem traces: their parameters, and the forms that an encoder chooses.
 
-A tandem trace does not tell all parameters of itself (docs/tandem.md, "Parameters"): a capture knows them, raw bytes do
-not. What a tandem-trace encoder does of what the protocol leaves open (its forms) is one table.
+A tandem trace does not contain all of its parameters (docs/tandem.md, "Parameters"): a capture has them, raw bytes do
+not. The forms are the choices that the protocol leaves to a tandem-trace encoder; one table lists them.
 """
 
 import argparse
@@ -31,16 +31,16 @@ FORMS: Mapping[str, str] = {
     "both-addresses": "sends physical and effective addresses of loads and stores",
     "physical-pc": "sends the physical address of the pc, too",
 }
-"""What can be asked for, by name; the first six are fields of `decode.tandem.encoder.Forms`."""
+"""The forms by name; those in `OF_ENCODER` are fields of `decode.tandem.encoder.Forms`."""
 OF_ENCODER = [name for name in FORMS if name.replace("-", "_") in Forms.__dataclass_fields__]
 
 
 class BadForm(RvtraceError):
-    """A form that there is not, or two that cannot be together."""
+    """An unknown form, or two forms that exclude each other."""
 
 
 class ChosenForms(NamedTuple):
-    """*forms*: of the encoder. The others: which addresses are told."""
+    """The forms of an encoder, and which addresses it sends."""
 
     forms: Forms
     physical: bool
@@ -51,7 +51,7 @@ class ChosenForms(NamedTuple):
 def add_form_arguments(
     parser: "argparse.ArgumentParser | argparse._ArgumentGroup", prefix: str = "--", forms: Iterable[str] = FORMS
 ) -> None:
-    """The options `chosen` reads, with *prefix*; *forms*: those that can be asked for."""
+    """Add the options that `chosen_forms` reads, with *prefix*; *forms*: those that can be chosen."""
     parser.add_argument(
         f"{prefix}dialect", dest="tandem_dialect", choices=sorted(DIALECTS), metavar="NAME",
         help=f"whose encoder to be like: {', '.join(DIALECTS)} (default {SPECIFICATION.name})",
@@ -63,7 +63,7 @@ def add_form_arguments(
 
 
 def chosen_forms(args: argparse.Namespace, option: str, forms: Iterable[str] = FORMS) -> ChosenForms:
-    """What the command line says; *option*: what the one with the forms is called. Raises BadForm."""
+    """Return the forms that the command line chooses; *option*: the name of the option with them. Raises BadForm."""
     names = args.tandem_forms.split(",") if args.tandem_forms else []
     for name in names:
         if name not in forms:
@@ -79,14 +79,14 @@ def chosen_forms(args: argparse.Namespace, option: str, forms: Iterable[str] = F
 
 
 OWN = ("flen", "mlen", "eaddr", "no_supervisor")
-"""What the options of tandem traces alone are called in the parsed arguments."""
+"""The names, in the parsed arguments, of the options that only tandem traces have."""
 SHARED = ("xlen", "dialect", "wrapped")
-"""Those that raw bytes of other formats have, too."""
+"""The names of the options that raw bytes of other formats have, too."""
 _CAPTURE = b"PK\x03\x04"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All options of a command that takes tandem traces only: a capture with one, or raw bytes."""
+    """Add all options of a command that reads only tandem traces: a capture with one, or raw bytes."""
     parser.add_argument(
         "--elf", action="append", default=[], metavar="FILE",
         help="the program that ran (default: the capture's; raw bytes need none); more than one: others that are there"
@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_own_arguments(group: "argparse._ArgumentGroup") -> None:
-    """The options that raw bytes of other formats do not have."""
+    """Add the options that raw bytes of other formats do not have."""
     group.add_argument(
         "--flen", type=int, choices=(0, 32, 64), metavar="N",
         help="width of floating-point registers: 32, 64, 0 without any (default: of the ELF, else 64)",
@@ -122,7 +122,7 @@ def add_own_arguments(group: "argparse._ArgumentGroup") -> None:
 
 
 def capture(args: argparse.Namespace, file: str) -> Capture:
-    """The capture in *file*, which has a tandem trace, or its raw bytes as one; "-" is standard input.
+    """Return the capture in *file*, which has a tandem trace, or its raw bytes as a capture; "-" is standard input.
 
     Raises `RawError`, CaptureError, BadElf, BadParameters.
     """
@@ -138,7 +138,7 @@ def capture(args: argparse.Namespace, file: str) -> Capture:
 
 
 def capture_of(args: argparse.Namespace, name: str, data: bytes) -> Capture:
-    """Raw bytes as a capture. Raises `RawError`, BadElf, BadParameters, ProgramError."""
+    """Return raw bytes as a capture. Raises `RawError`, BadElf, BadParameters, ProgramError."""
     if not data:
         raise inputs.RawError(f"{name}: is empty")
     inputs.check_beginning(data, name)
@@ -147,7 +147,7 @@ def capture_of(args: argparse.Namespace, name: str, data: bytes) -> Capture:
 
 
 def of_hart(found: Capture, hart: int | None) -> CapturedTandem:
-    """The trace of a hart, None: the only one, or the first. Raises `RawError`."""
+    """Return the trace of a hart, None: of the only one, or the first. Raises `RawError`."""
     for captured in found.tandem:
         if hart in (None, captured.hart):
             return captured
@@ -156,14 +156,14 @@ def of_hart(found: Capture, hart: int | None) -> CapturedTandem:
 
 
 def parameters(args: argparse.Namespace) -> Parameters:
-    """Of the user, else of the program, else the usual ones. Raises `RawError`, BadElf, BadParameters."""
+    """Return the user's parameters, else the program's, else the defaults. Raises `RawError`, BadElf, BadParameters."""
     dialect = DIALECTS.get(args.dialect or "", SPECIFICATION)
-    told = Parameters.of_elf(args.elf[0]) if args.elf else Parameters(args.xlen or 64)
-    if args.xlen not in (None, told.xlen):
-        raise inputs.RawError(f"--xlen {args.xlen}: {args.elf[0]} is an RV{told.xlen} program")
+    base = Parameters.of_elf(args.elf[0]) if args.elf else Parameters(args.xlen or 64)
+    if args.xlen not in (None, base.xlen):
+        raise inputs.RawError(f"--xlen {args.xlen}: {args.elf[0]} is an RV{base.xlen} program")
     return Parameters(
-        told.xlen,
-        told.flen if args.flen is None else args.flen,
+        base.xlen,
+        base.flen if args.flen is None else args.flen,
         args.mlen or 0,
         args.eaddr or 0,
         dialect,
@@ -172,7 +172,7 @@ def parameters(args: argparse.Namespace) -> Parameters:
 
 
 def image_of(args: argparse.Namespace) -> Image:
-    """The program, which need not be known: a trace has the instructions. Raises BadElf, ProgramError."""
+    """Return the program, empty if unknown: the trace has the instructions. Raises BadElf, ProgramError."""
     if not args.elf:
         return Image(args.xlen or 64)
     image = Image.from_elf(os.path.abspath(args.elf[0]))
@@ -181,7 +181,7 @@ def image_of(args: argparse.Namespace) -> Image:
 
 
 def _content(file: str) -> bytes:
-    """All bytes of a file. Raises `RawError`."""
+    """Read all bytes of a file. Raises `RawError`."""
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except (OSError, ValueError) as error:
@@ -190,5 +190,5 @@ def _content(file: str) -> bytes:
 
 
 def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
-    """Which of these options the user gave, as users write them."""
+    """Return those of these options that the user gave, as users write them."""
     return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False)]

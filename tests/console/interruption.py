@@ -49,7 +49,7 @@ def interrupt(engine: Engine, times: int = 1) -> None:
     """Ctrl-C, pressed so often, each time when the one before it was heard."""
     for _ in range(times):
         engine.interrupt()
-        until(lambda: not engine._wanted, "the interrupt is heard")
+        until(lambda: not engine._interrupt_requested, "the interrupt is heard")
 
 
 def _making(file: Path) -> str:

@@ -86,7 +86,7 @@ class Status:
         """A command was done: what it printed is in it for who watches, what it told is asked for."""
         self._moved = True
         with contextlib.suppress(RvtraceError):  # gdb has gone, or works still: who typed knows
-            told = self._engine.told()
+            told = self._engine.reported_state()
             if told is not None:
                 self._learn(told)
         self._stale = self._stale or self._trace.tracing

@@ -63,7 +63,7 @@ class ScriptRun(Script):
         os.chdir(self.folder)
         language._SECONDS = dict.fromkeys(language._SECONDS, 0.001)
         engine.HALT_SECONDS = 0.1
-        engine.GENTLE = 0.05
+        engine.INTERRUPT_SECONDS = 0.05
 
     def run(self, variant: str, data: bytes) -> None:
         script = self.written(data, "it.rvts")

@@ -269,14 +269,14 @@ def test_a_gdb_that_does_not_listen(board: Rig, tmp_path: Path) -> None:
 
         with (
             meanwhile(interrupts),
-            pytest.raises(GdbGone, match=r"^gdb did not listen to 3 interrupts, and was ended$"),
+            pytest.raises(GdbGone, match=r"^gdb did not react to 3 interrupts, and was killed$"),
         ):
             engine.execute(stubborn)
 
 
 def test_a_probe_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenOCD is there and cannot stop the program any more: the third Ctrl-C in vain is the last."""
-    monkeypatch.setattr("rvtrace_gdb.console.gdb_driver.engine.GENTLE", 0.1)
+    monkeypatch.setattr("rvtrace_gdb.console.gdb_driver.engine.INTERRUPT_SECONDS", 0.1)
     with Rig(demo(tmp_path), tmp_path / "rig") as rig, Engine(rig.elf) as engine:
         engine.execute(f"trace connect :{rig.gdb_port}")
         ended: list[str] = []
@@ -287,7 +287,7 @@ def test_a_probe_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             rig.simulator.wait()
             for _ in range(3):
                 engine.interrupt()
-                until(lambda: ended or not engine._wanted, "the interrupt is heard")
+                until(lambda: ended or not engine._interrupt_requested, "the interrupt is heard")
 
         with meanwhile(pulled_out):
             try:
@@ -295,7 +295,7 @@ def test_a_probe_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
                 ended.append(engine.state.last.reason)  # OpenOCD was so slow that gdb gave it up with the second one
             except GdbGone as error:
                 ended.append(str(error))
-        assert ended[0] in ("gdb did not listen to 3 interrupts, and was ended", LOST)
+        assert ended[0] in ("gdb did not react to 3 interrupts, and was killed", LOST)
 
 
 def test_bytes_that_are_no_text() -> None:
