@@ -11,8 +11,8 @@
         assert bench.ran("on_timer") and not bench.losses()
         bench.save("out.rvt")
 
-A gdb does the work, see `console.gdb_driver.engine`; nothing is known here that gdb does not say. `Gdb` is a gdb of its
-own with its commands, expressions and variables; `Target` is a target that is connected to, loaded, and run.
+A gdb does the work (`console.gdb_driver.engine`); a bench has no state but gdb's. `Gdb` has gdb's commands, expressions
+and variables; `Target` connects to a target, loads and runs a program; `Bench` traces it.
 """
 
 import contextlib
@@ -42,10 +42,10 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 __all__ = ["WITHIN", "Bench"]
 
 WITHIN = 30.0
-"""Seconds that a program may take to come to a place, if nothing else is said."""
+"""The default of the seconds that a program may take to reach a place."""
 _NUMBER = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)")
 _TRUTH = {"true": 1, "false": 0}
-# What the user must not change by the name of a variable, besides gdb's list of the target's registers.
+# Names of registers that must not be used for variables, besides gdb's list of the target's registers.
 _ALIASES = frozenset({"pc", "sp", "fp", "ps", "s0", "trace_pos", *(f"x{n}" for n in range(32))})
 
 
@@ -66,7 +66,7 @@ class Gdb:
 
     @classmethod
     def of(cls, engine: Engine, within: float = WITHIN) -> Self:
-        """A bench with a gdb that is there already."""
+        """Create a bench with a gdb that is already running."""
         bench = cls.__new__(cls)
         bench._begin(engine, within)
         return bench
@@ -84,25 +84,25 @@ class Gdb:
         self.close()
 
     def close(self) -> None:
-        """End gdb. A program that runs goes on."""
+        """End gdb. A running program keeps running."""
         self.engine.close()
 
     # gdb
 
     def gdb(self, command: str) -> str:
-        """Any command of gdb; what it printed."""
+        """Run any gdb command and return what it prints."""
         return self.engine.execute(command)
 
     def trace(self, command: str) -> str:
-        """Any `trace` command; what it printed."""
+        """Run any `trace` command and return what it prints."""
         return self.engine.execute(f"trace {command}")
 
     def value(self, expression: str) -> str:
-        """The value of an expression in the program's language, as gdb writes it."""
+        """Return the value of an expression in the program's language, as gdb writes it."""
         return self.engine.evaluate(expression)
 
     def number(self, expression: str) -> int:
-        """The value of an expression that is a number, or a pointer. Raises RvtraceError if it is none."""
+        """Return the value of an expression that is a number or a pointer. Raises RvtraceError if it is neither."""
         text = self.value(expression)
         if text in _TRUTH:
             return _TRUTH[text]
@@ -116,7 +116,7 @@ class Gdb:
         return int(whole, 0)
 
     def set(self, name: str, value: str) -> None:
-        """Make gdb's variable $NAME the value of an expression. Raises RvtraceError for the name of a register."""
+        """Set gdb's variable $NAME to the value of an expression. Raises RvtraceError for the name of a register."""
         if self._registers is None:
             found = self.engine.query("-data-list-register-names").get("register-names", [])
             self._registers = _ALIASES | frozenset(found)
@@ -125,7 +125,7 @@ class Gdb:
         self.engine.query(f"-data-evaluate-expression {quoted(f'${name} = ({value})')}")
 
     def interrupt(self) -> None:
-        """End what is under way: from another thread, or a signal handler. The method raises `Cancelled`."""
+        """End the running method, from another thread or a signal handler. That method raises `Cancelled`."""
         self.engine.interrupt()
 
 
@@ -133,11 +133,11 @@ class Target(Gdb):
     """See `console.bench.bench.Bench`."""
 
     def connect(self, where: str = "") -> str:
-        """Connect to OpenOCD or QEMU at HOST:PORT (localhost:3333), through rvtrace; what gdb said."""
+        """Connect to OpenOCD or QEMU at HOST:PORT (localhost:3333), through rvtrace; returns gdb's output."""
         return self.engine.execute(f"trace connect {where}".rstrip())
 
     def load(self, elf: str | os.PathLike[str] | None = None) -> int:
-        """Write the program into the target's memory; how many bytes that was. *elf*: take this one from now on."""
+        """Write the program to the target's memory and return its size in bytes. *elf*: use this one from now on."""
         if elf is not None:
             self.engine.query(f"-file-exec-and-symbols {quoted(str(Path(elf).resolve()))}")
         return int(self.engine.query("-target-download").get("load-size", 0))
@@ -149,7 +149,7 @@ class Target(Gdb):
         return self.where()
 
     def break_at(self, location: str) -> int:
-        """Set a breakpoint, for `run`; its number."""
+        """Set a breakpoint, for `run`, and return its number."""
         return int(self._inserted(location, temporary=False)["number"])
 
     def delete(self, number: int | None = None) -> None:
@@ -164,9 +164,9 @@ class Target(Gdb):
         return stop
 
     def run_until(self, location: str, within: float | None = None) -> Stop:
-        """Let the program run until it comes to a place: a function, FILE:LINE, or *EXPRESSION.
+        """Let the program run until it reaches a place: a function, FILE:LINE, or *EXPRESSION.
 
-        Raises `NotReached` if it stops elsewhere, or does not come there in *within* seconds; it is stopped then.
+        Raises `NotReached` if it stops elsewhere, or does not get there in *within* seconds; it is stopped then.
         """
         made = self._inserted(location, temporary=True)
         try:
@@ -178,7 +178,7 @@ class Target(Gdb):
                 raise NotReached(f"{location} was not reached: the program stopped at {stop}", stop)
             return stop
         finally:
-            with contextlib.suppress(RvtraceError):  # it has gone by itself if it was reached
+            with contextlib.suppress(RvtraceError):  # gdb has deleted it if it was reached
                 self.engine.query(f"-break-delete {made['number']}")
 
     def run_for(self, seconds: float) -> Stop:
@@ -194,17 +194,17 @@ class Target(Gdb):
         raise NotReached(f"the program stopped after {ran:.1f} s of {seconds:g} s, at {stop}", stop)
 
     def where(self) -> Stop:
-        """Where the program stands."""
+        """Return where the program is stopped."""
         return stop_of({"frame": self.engine.query("-stack-info-frame").get("frame", {})})
 
-    # Below: how it is done
+    # Implementation
 
     def _is_qemu(self) -> bool:
-        """Whether the stub is QEMU's: none else has an answer to this question (QEMU, gdbstub)."""
+        """Whether the stub is QEMU's: only QEMU answers this packet (QEMU, gdbstub)."""
         try:
             return "ENABLE=" in self.engine.execute("maintenance packet qqemu.sstepbits")
         except GdbError:
-            return False  # there is no stub: the reset says so
+            return False  # there is no stub: the reset then reports that
 
     def _inserted(self, location: str, *, temporary: bool) -> dict[str, Any]:
         flag = "-t " if temporary else ""
@@ -226,7 +226,7 @@ class Target(Gdb):
         return stop
 
     def _awaited(self, before: int, seconds: float) -> Stop | None:
-        """The next stop; whatever ends the wait otherwise, the program is stopped."""
+        """Wait for the next stop. If the wait ends with an exception, the program is stopped."""
         try:
             return self.engine.await_stop(before, seconds)
         except BaseException:
@@ -236,44 +236,44 @@ class Target(Gdb):
 
 
 def _addresses(made: dict[str, Any]) -> Sequence[int]:
-    """Where a breakpoint stops."""
+    """Return the addresses of a breakpoint."""
     places = made.get("locations", [made])
     return [int(str(place["addr"]), 16) for place in places if str(place.get("addr", "")).startswith("0x")]
 
 
 class Bench(Target):
-    """One target on the bench, or one capture, with a gdb of its own. Use it in a `with` block.
+    """One target, or one capture, with a gdb of its own. Use it in a `with` block.
 
     *elf*: the program; *target*: the target description; *gdb*: the gdb to use, else $RVTRACE_GDB or one that is
-    installed; *within*: seconds that `run` and `run_until` wait, if nothing else is said there; *said*: gets what gdb
-    says as it comes, (kind, text); *progress*: gets (label, done, total) of work that takes long.
+    installed; *within*: the seconds that `run` and `run_until` wait by default; *said*: called with gdb's output as it
+    arrives, (kind, text); *progress*: called with (label, done, total) of long work.
 
-    All methods raise `RvtraceError`, with one line: `GdbError` what gdb refused, `GdbGone`, `NoAnswer`, and
-    `CheckFailed` if the program did not do what it should.
+    All methods raise `RvtraceError`, with one line: `GdbError` for what gdb refused, `GdbGone`, `NoAnswer`, and
+    `CheckFailed` if the program did not do what was expected.
     """
 
     # The trace
 
     def start(self, *options: str) -> list[str]:
-        """Begin to trace, with the options of `trace start`; what was set up, a line each."""
+        """Start tracing, with the options of `trace start`; returns lines about the setup."""
         return self.engine.execute(" ".join(["trace start", *options])).splitlines()
 
     def stop(self) -> list[str]:
-        """End the trace and read out the rest; what there is to say, a line each."""
+        """Stop tracing and read out the rest; returns the lines that `trace stop` prints."""
         return self.engine.execute("trace stop").splitlines()
 
     def pull(self) -> TraceState:
-        """Read out what was traced up to now; tracing goes on."""
+        """Read out what was traced so far, without stopping the trace; returns the state of the trace."""
         with self._nothing_traced():
             self.engine.execute("trace dump 1,+1")
         return self.status()
 
     def decode(self) -> int:
-        """Decode what was traced; how many instructions and gaps it is. A running trace is read out first."""
+        """Decode the trace and return its number of instructions and gaps. A running trace is read out first."""
         return trace_queries.length(self.engine)
 
     def status(self) -> TraceState:
-        """The trace components as they are now."""
+        """Return the current state of the trace components."""
         return self.engine.trace_state()
 
     def save(self, path: str | os.PathLike[str]) -> Saved:
@@ -283,36 +283,36 @@ class Bench(Target):
         return Saved(file, file.stat().st_size, tuple(said))
 
     def open(self, path: str | os.PathLike[str]) -> list[str]:
-        """Look at a capture file; no target is needed."""
+        """Open a capture file, without a target; returns the messages about it."""
         file = Path(path).resolve()
         return list(self.engine.query(f"-rvtrace-open {quoted(str(file))}").get("messages", []))
 
     # What ran
 
     def ran(self, location: str) -> bool:
-        """Whether a function was entered, or another place ran, in what was traced, or the program stands there."""
+        """Whether a function was entered, or another place ran, in the trace, or the program is stopped there."""
         return self.calls(location) > 0
 
     def calls(self, location: str) -> int:
-        """How often the program came there: also where it stands now, which is not in the trace yet."""
+        """Return how often the program reached a place, counting where it is stopped now, which is not traced yet."""
         return self.came(location).came
 
     def came(self, location: str) -> Ran:
-        """The same, with what is to be known about it."""
+        """Return how often the program reached a place, with whether it is stopped there and what is missing."""
         return trace_queries.ran(self.engine, location)
 
     def losses(self) -> list[str]:
-        """What is missing in the history, a line each. The part that a full ring has overwritten is not."""
+        """Return a line for each loss in the history. What a full ring buffer has overwritten is not a loss."""
         return trace_queries.losses(self.engine)
 
     def latency(self, handler: str | None = None) -> Latencies:
-        """From each interrupt to the first instruction of *handler*; docs/scripts.md says exactly which."""
+        """Measure from each interrupt to the first instruction of *handler*; docs/scripts.md defines it exactly."""
         return Latencies(handler or "", trace_queries.latencies(self.engine, handler))
 
     def check_order(self, *locations: str) -> None:
-        """That the first time each of these ran comes after the first time of the one before it.
+        """Check that the first execution of each location is after the first execution of the one before it.
 
-        Raises `CheckFailed`, also where a loss leaves that open.
+        Raises `CheckFailed`, also if a loss makes that uncertain.
         """
         before: tuple[str, int] | None = None
         for location in locations:
@@ -326,19 +326,19 @@ class Bench(Target):
             before = (location, found.position)
 
     def history(self, begin: int | None = None, count: int = 100) -> list[Instruction]:
-        """Instructions from number *begin* on; None: the newest. At most 4096 at once."""
+        """Return instructions from number *begin* on; None: the newest. *count* is at most 4096."""
         first = "" if begin is None else f" --begin {begin}"
         rows = self.engine.query(f"-rvtrace-history{first} --count {count}")["history"]
         return [_instruction(row) for row in rows]
 
     def events(self, *kinds: str) -> list[TraceEvent]:
-        """What happened between the instructions; *kinds*: of `trace events`."""
+        """Return the events between the instructions; *kinds*: as for `trace events`, none: all."""
         chosen = " ".join(f"--kind {kind}" for kind in kinds)
         return [_event(row) for row in trace_queries.pages(self.engine, f"-rvtrace-events {chosen}".rstrip(), "events")]
 
     @contextlib.contextmanager
     def _nothing_traced(self) -> Iterator[None]:
-        """That there is nothing yet is no error."""
+        """Ignore the error that there is no trace yet."""
         try:
             yield
         except GdbError:

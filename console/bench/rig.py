@@ -29,7 +29,7 @@ ENDING_SECONDS = 20  # killed before it has ended by itself, the simulated targe
 
 
 class RigError(RvtraceError):
-    """A part of the rig did not start or ended; `log` is what it said."""
+    """A part of the rig did not start, or ended; *log*: its output."""
 
     def __init__(self, what: str, log: str) -> None:
         last = log.strip().splitlines()[-1] if log.strip() else "it said nothing"
@@ -39,10 +39,10 @@ class RigError(RvtraceError):
 
 @contextlib.contextmanager
 def held_port(port: int = 0) -> Iterator[int]:
-    """A local TCP port nobody listens on (*port*, or any), which no program is given by chance within the `with` block.
+    """Reserve a free local TCP port (*port*, or any) within this context: no other program gets it by chance.
 
-    OpenOCD, QEMU and all that listen with SO_REUSEADDR can listen on it meanwhile (Linux). Raises OSError for a *port*
-    that is taken.
+    OpenOCD, QEMU and other programs that use SO_REUSEADDR can listen on it meanwhile (Linux). Raises OSError if *port*
+    is in use.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -51,9 +51,9 @@ def held_port(port: int = 0) -> Iterator[int]:
 
 
 class Processes:
-    """A target of child processes, for *elf*; their files are in *folder*. They end with the `with` block.
+    """A target made of child processes, which end with the `with` block. Their files are in *folder*.
 
-    *target_file*: the target description; *gdb_port*: where gdb connects to. A subclass has `start`.
+    *target_file*: the target description; *gdb_port*: the port that gdb connects to. Subclasses implement `start`.
     """
 
     def __init__(self, elf: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
@@ -79,7 +79,7 @@ class Processes:
             self.stop()
 
     def hold_ports(self, held: contextlib.ExitStack) -> None:
-        """Choose the ports. They are kept from other programs until one of ours listens, and when it starts again."""
+        """Choose the ports, which are reserved until a child listens, and when it is started again."""
         self.gdb_port, self.tcl_port = held.enter_context(held_port()), held.enter_context(held_port())
 
     def start(self) -> None:
@@ -87,16 +87,16 @@ class Processes:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """End all; the last started first: OpenOCD aborts when its adapter goes away under it."""
+        """End all children, the last started first: OpenOCD aborts if its adapter disappears."""
         with contextlib.ExitStack() as ends:  # all of them even when a wait is interrupted
             for child in self._children:
                 ends.callback(_end, child)
         self._children.clear()
 
     def _start(self, command: list[str], log: Path, printed: int | None = None) -> subprocess.Popen[bytes]:
-        """To a file, because a pipe that nobody reads would stop a program that prints much.
+        """Start a child whose output goes to the file *log*: a pipe that is not read would block the child.
 
-        *printed*: where its standard output goes instead.
+        *printed*: the file descriptor for its standard output, if that is another one.
         """
         with log.open("wb") as out:
             child = subprocess.Popen(
@@ -108,11 +108,12 @@ class Processes:
 
 
 class Rig(Processes):
-    """`with Rig(elf, folder) as rig:` - the program halted at its entry, OpenOCD listening on gdb_port and tcl_port.
+    """The simulated target with OpenOCD: `with Rig(elf, folder) as rig:`.
 
-    The files (target description, OpenOCD configuration, logs) are written to *folder*. Raises RigError.
+    The program is halted at its entry, and OpenOCD listens on gdb_port and tcl_port. The files (target description,
+    OpenOCD configuration, logs) are written to *folder*. Raises RigError.
 
-    For a subclass to set: `openocd_commands`, what OpenOCD is to do after its configuration.
+    Subclasses may set `openocd_commands`, which OpenOCD executes after its configuration.
     """
 
     openocd_commands = "init; halt"
@@ -151,13 +152,13 @@ class Rig(Processes):
         wait_until(self.openocd, "openocd", self.openocd_log, lambda: ready in self.openocd_log.read_bytes())
 
     def kill_openocd(self) -> None:
-        """As when it crashes: the simulated target stays, and `start_openocd` starts another."""
+        """Kill OpenOCD, as if it crashed: the simulated target stays, and `start_openocd` starts another."""
         self.openocd.kill()
         self.openocd.wait()
 
 
 def _tied() -> list[str]:
-    """Put before a command (Linux): it ends with this process even when that is killed and cannot end it."""
+    """Return a prefix of a command (Linux) that ends it with this process, even if this process is killed."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "TERM"] if setpriv else []
 
@@ -185,7 +186,7 @@ def listens(port: int) -> bool:
 
 
 def wait_until(child: subprocess.Popen[bytes], what: str, log: Path, ready: Callable[[], bool]) -> None:
-    """Until a child is *ready*. Raises RigError, with the last line of its *log*."""
+    """Wait until a child is *ready*. Raises RigError, with the last line of its *log*."""
     deadline = time.monotonic() + STARTUP_SECONDS
     while not ready():
         if child.poll() is not None or time.monotonic() > deadline:
@@ -201,7 +202,7 @@ _CHOSEN = {
     "-D": "the log is the recorder's",
     "-daemonize": "it ends with what it was started for",
 }
-"""Options of QEMU that are not the user's here."""
+"""Options of QEMU that the user must not give, with the reasons."""
 _USUAL = (
     (("-M", "-machine"), ("-M", "virt")),
     (("-bios",), ("-bios", "none")),
@@ -209,16 +210,16 @@ _USUAL = (
     (("-serial", "-nographic"), ("-serial", "stdio")),
     (("-icount", "-accel", "-smp"), ("-icount", "shift=7,sleep=off")),  # 128 ns an instruction
 )
-"""What is said for the user, if none of the names is given."""
+"""Default options: if none of the names is given, the words are added."""
 _ERROR = re.compile(r"\S*(qemu-system-|rvtrace)[^ :]*: ")
-_LAST_WORDS = 5.0  # seconds for what was printed before the end
+_LAST_WORDS = 5.0  # seconds to read what was printed before the end
 
 
 class QemuRig(Processes):
-    """`with QemuRig(elf, folder, "-smp 2") as rig:` - the program at reset on QEMU, which waits for gdb at gdb_port.
+    """QEMU with the program at reset, waiting for gdb at gdb_port: `with QemuRig(elf, folder, "-smp 2") as rig:`.
 
-    *options*: of QEMU, as a shell takes them; they may begin with its program. What they do not say is as in
-    `machine`. *printed*: gets what the program prints, on another thread. Raises RigError, RvtraceError.
+    *options*: those of QEMU in one text, as for a shell; they may begin with its program. `machine` adds defaults.
+    *printed*: called with what the program prints, on another thread. Raises RigError, RvtraceError.
     """
 
     def __init__(
@@ -247,21 +248,21 @@ class QemuRig(Processes):
             raise RigError("QEMU did not start", _complaint(error.log)) from None
 
     def stop(self) -> None:
-        """End QEMU, when all that the program printed was told."""
+        """End QEMU, and wait until all output of the program was passed on."""
         super().stop()
         if self._reader is not None:
             self._reader.join(_LAST_WORDS)
             self._reader = None
 
     def _pipe(self, printed: Callable[[str], None]) -> int:
-        """What is written into it *printed* gets."""
+        """Return a file descriptor for writing, from which a thread passes the text to *printed*."""
         ours, theirs = os.pipe()
         text = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
         def read() -> None:
             with open(ours, "rb", buffering=0) as stream:
                 while data := stream.read(1 << 12):
-                    with contextlib.suppress(RvtraceError):  # nobody listens; QEMU goes on
+                    with contextlib.suppress(RvtraceError):  # the output cannot be written; QEMU continues
                         printed(text.decode(data))
 
         self._reader = threading.Thread(target=read, daemon=True)
@@ -270,17 +271,16 @@ class QemuRig(Processes):
 
 
 def _complaint(log: str) -> str:
-    """What is wrong stands before advice."""
+    """Return the line with the error from a log; advice may follow it."""
     lines = [line for line in log.splitlines() if _ERROR.match(line)]
     return lines[-1] if lines else log
 
 
 def machine(elf: Path, options: str) -> list[str]:
-    """QEMU's arguments: the user's, and for what they do not say `-M virt -bios none -kernel ELF -display none`.
+    """Return QEMU's arguments: the user's, with the defaults `-M virt -bios none -kernel ELF -display none`.
 
-    What the program prints goes to standard output; the clock of one hart goes by the instructions, so that each run is
-    the same.
-    Raises RvtraceError for what cannot be said here.
+    The program's output goes to standard output; the clock of a single hart counts instructions, so that all runs are
+    equal. Raises RvtraceError for options that must not be given here.
     """
     try:
         words = shlex.split(options)
@@ -308,7 +308,7 @@ _QEMU = "--qemu"
 
 
 def add_target_options(parser: argparse.ArgumentParser) -> None:
-    """Which program, on which target, and with which gdb."""
+    """Add the options for the program, the target, and gdb."""
     parser.add_argument("--elf", type=Path, metavar="FILE", help="the program")
     parser.add_argument("--target", type=Path, metavar="FILE", help="the target description (TOML)")
     parser.add_argument("--connect", default="", metavar="HOST:PORT", help="where OpenOCD or QEMU waits for gdb")
@@ -326,7 +326,7 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _qemu_with_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """What is behind --qemu is QEMU's if it looks like that, and neither a script nor an option of ours."""
+    """Take the word after --qemu for QEMU's arguments if it looks like these, not like a script or our options."""
     if not isinstance(words, list):
         return
     for at, word in enumerate(words):
@@ -349,9 +349,9 @@ def _of_qemu(parser: argparse.ArgumentParser, word: str) -> bool:
 def target_of(
     arguments: argparse.Namespace, printed: Callable[[str], None] | None = None
 ) -> Iterator[tuple[Path | None, str]]:
-    """The target description, and where to connect: those that were named, or of a target started for this.
+    """Yield the target description and where to connect: those that were named, or of a target started for this.
 
-    *printed*: gets what the program on QEMU prints, on another thread.
+    *printed*: called with what the program on QEMU prints, on another thread.
     """
     if arguments.tandem and not arguments.sim:
         raise RvtraceError("--tandem: the simulated target of --sim has a tandem trace")

@@ -1,7 +1,7 @@
-"""What a test asks of a trace (how often, in which order, how soon, whether anything is missing), and what it gets.
+"""Queries of a trace for tests: how often, in which order, how soon something ran, and whether anything is missing.
 
-Everything is answered from the history by the session, through the `-rvtrace-` commands of docs/ide.md. Positions are
-the numbers of `trace history`. The types and exceptions are those of the Python API.
+The session answers them from the history, through the `-rvtrace-` commands of docs/ide.md. Positions are the numbers of
+`trace history`. The types and exceptions are those of the Python API.
 """
 
 import bisect
@@ -16,23 +16,24 @@ from rvtrace_gdb.console.gdb_driver.state import Stop
 from rvtrace_gdb.support.errors import RvtraceError
 
 PAGE = 4096
-"""Rows in one answer at most."""
-_WALKED = 256  # rows of functions asked for at once
+"""The largest number of rows in one answer."""
+_WALKED = 256  # rows of functions requested at once
 LOSSES = ("loss", "overflow", "mismatch")
-"""Kinds of events that say that something that ran is missing, or that what is shown may not be what ran."""
+"""The kinds of events that mean that instructions are missing in the history, or may be wrong."""
 
 
 class Entry(NamedTuple):
-    """A place that ran. *time*: the last one known there, in ticks of the trace's clock."""
+    """An execution of a place. *time*: the last known one, in ticks of the trace's clock, None if unknown."""
 
     position: int
     time: int | None
 
 
 class Ran(NamedTuple):
-    """How often a place ran. *stands*: the program stands there: it has come there once more, and has not run it yet.
+    """How often a place ran.
 
-    *overwritten*: there was older trace, of which nothing is left.
+    *stands*: whether the program is stopped there: it has reached the place once more, but has not run it yet.
+    *overwritten*: whether older trace was overwritten.
     """
 
     times: int
@@ -41,15 +42,16 @@ class Ran(NamedTuple):
 
     @property
     def came(self) -> int:
-        """How often the program came there."""
+        """How often the program reached the place."""
         return self.times + self.stands
 
 
 class Latency(NamedTuple):
-    """An interrupt. *position*: of the first instruction after it. *handler*: its handler's first instruction.
+    """The latency of an interrupt.
 
-    *instructions*: from the one to the other. *ticks*: the same in time, None: not known. *reached*: False if the
-    trace ends, or has a gap, before the handler: then it is at least as much.
+    *position*: that of the first instruction after it; *handler*: that of its handler's first instruction;
+    *instructions*: the difference; *ticks*: the difference in time, None if unknown; *reached*: False if the trace ends
+    or has a gap before the handler, so that these are lower bounds.
     """
 
     position: int
@@ -60,7 +62,7 @@ class Latency(NamedTuple):
 
 
 def pages(engine: Engine, command: str, name: str, size: int = PAGE) -> Iterator[dict[str, Any]]:
-    """All rows of a list; *command*: with its options but those of the page, *name*: of the field."""
+    """Return all rows of a list. *command*: an MI command without the options of a page; *name*: the field's name."""
     begin = 1
     verb, _, rest = command.partition(" ")
     while True:
@@ -73,29 +75,29 @@ def pages(engine: Engine, command: str, name: str, size: int = PAGE) -> Iterator
 
 
 def length(engine: Engine, command: str = "-rvtrace-history") -> int:
-    """How many rows a list has; of the history: how many instructions and gaps."""
+    """Return the number of rows of a list; by default, the number of instructions and gaps of the history."""
     verb, _, rest = command.partition(" ")
     return int(engine.query(f"{verb} --count 0 {rest}".rstrip())["length"])
 
 
 def find(location: str) -> str:
-    """The command that lists when a place ran."""
+    """Return the MI command that lists the executions of a place."""
     return f"-rvtrace-find -- {quoted(location)}"
 
 
 def entries(engine: Engine, location: str) -> list[Entry]:
-    """Each time a function was entered, or another place ran; oldest first."""
+    """Return each entry into a function, or each execution of another place, oldest first."""
     return [_entry(row) for row in pages(engine, find(location), "executions")]
 
 
 def ran(engine: Engine, location: str) -> Ran:
-    """How often a function was entered, or another place ran, and whether the program has come there again."""
+    """Return how often a function was entered, or another place ran, and whether the program is stopped there."""
     found = engine.query(f"-rvtrace-find --begin 1 --count 0 -- {quoted(location)}")
     return Ran(int(found["length"]), "comes" in found, "overwritten" in found)
 
 
 def first(engine: Engine, location: str) -> Entry | None:
-    """The first time; None: it did not run. Where the program stands is behind all that ran."""
+    """Return the first execution, None if there is none. Where the program is stopped is after all that ran."""
     found = engine.query(f"-rvtrace-find --begin 1 --count 1 -- {quoted(location)}")
     rows = found["executions"]
     if not rows and "comes" in found:
@@ -104,7 +106,7 @@ def first(engine: Engine, location: str) -> Entry | None:
 
 
 def losses(engine: Engine) -> list[str]:
-    """What is missing between the first instruction of the history and its last, a line each."""
+    """Return a line for each loss between the first and the last instruction of the history."""
     kinds = " ".join(f"--kind {kind}" for kind in LOSSES)
     found = [
         f"@{row['position']} {row['kind']}: {row.get('text', '')}; trace byte {int(row.get('trace-byte', 0)):#x}"
@@ -121,12 +123,12 @@ def loss_before(engine: Engine, position: int) -> bool:
 
 
 def latencies(engine: Engine, handler: str | None = None) -> list[Latency]:
-    """Of each interrupt that led to *handler*, or None: of all, to the first function that what they led to called."""
+    """Return the latency of each interrupt that led to *handler*; None: of all, to the first function called there."""
     traps = [_entry(row) for row in pages(engine, "-rvtrace-events --kind interrupt", "events")]
     walk = _Walk(engine, handler)
     found = []
     for index, trap in enumerate(traps):
-        inner = sum(1 for other in traps[index + 1 :] if other.position == trap.position)  # it was interrupted at once
+        inner = sum(1 for other in traps[index + 1 :] if other.position == trap.position)  # interrupted immediately
         latency = walk.latency(trap, inner)
         if latency is not None:
             found.append(latency)
@@ -134,7 +136,7 @@ def latencies(engine: Engine, handler: str | None = None) -> list[Latency]:
 
 
 class _Functions:
-    """The rows of `trace functions`, asked for in pages."""
+    """The rows of `trace functions`, requested in pages."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -142,7 +144,7 @@ class _Functions:
         self.length = length(engine, "-rvtrace-functions")
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        """By index from 0."""
+        """Return a row by its index, from 0."""
         number, offset = divmod(index, _WALKED)
         if number not in self._pages:
             if len(self._pages) > 64:
@@ -155,12 +157,12 @@ class _Functions:
         return self.length
 
     def at(self, position: int) -> int:
-        """The index of the row that a position is in."""
+        """Return the index of the row that contains a position."""
         return bisect.bisect_right(self, position, key=lambda row: int(row["begin"])) - 1
 
 
 class _Walk:
-    """From interrupts to their handler, along the functions that ran."""
+    """Follows the functions that ran from interrupts to their handler."""
 
     def __init__(self, engine: Engine, handler: str | None) -> None:
         self._engine, self._handler = engine, handler
@@ -169,14 +171,17 @@ class _Walk:
 
     @cached_property
     def _entries(self) -> list[Entry]:
-        """Of the handler: also where the program stands, if that is its beginning."""
+        """The entries into the handler, including where the program is stopped if that is its beginning."""
         assert self._handler is not None
         found = entries(self._engine, self._handler)
         stands = ran(self._engine, self._handler).stands
         return [*found, Entry(length(self._engine) + 1, None)] if stands else found
 
     def latency(self, trap: Entry, inner: int) -> Latency | None:
-        """Of one interrupt; None: it had another handler. *inner*: levels that were added at once."""
+        """Return the latency of one interrupt, None if it had another handler.
+
+        *inner*: the number of interrupts that followed immediately.
+        """
         start = self._functions.at(trap.position)
         if start < 0 or "level" not in self._functions[start] or int(self._functions[start]["begin"]) != trap.position:
             at_once = self._handler is not None and trap.position in (entry.position for entry in self._entries[-1:])
@@ -214,7 +219,7 @@ class _Walk:
         return Latency(trap.position, trap.position, 0, 0)
 
     def _until_return(self, start: int, level: int) -> Iterator[dict[str, Any] | None]:
-        """The rows from an interrupt to the return from it; None at last, if that is not known."""
+        """Return the rows from an interrupt to the return from it, and a final None if the return is not known."""
         for index in range(start, len(self._functions)):
             row = self._functions[index]
             if "level" not in row:
@@ -225,7 +230,7 @@ class _Walk:
         yield None
 
     def _timed(self, row: dict[str, Any]) -> Entry:
-        """The beginning of a row, with the time there."""
+        """Return the beginning of a row, with its time."""
         place, position = f"*{row['addr']}", int(row["begin"])
         if place not in self._times:
             self._times[place] = entries(self._engine, place)
@@ -244,11 +249,11 @@ def _entry(row: dict[str, Any]) -> Entry:
 
 
 class CheckFailed(RvtraceError):
-    """What was expected of the program did not happen. Anything else that goes wrong is another `RvtraceError`."""
+    """The program did not do what was expected. Other errors are other subclasses of `RvtraceError`."""
 
 
 class NotReached(CheckFailed):
-    """The program did not come to where it should. *stop*: where it stands instead, with the reason."""
+    """The program did not reach a place. *stop*: where it stopped instead, with the reason."""
 
     def __init__(self, what: str, stop: Stop) -> None:
         super().__init__(what)
@@ -256,7 +261,7 @@ class NotReached(CheckFailed):
 
 
 class Saved(NamedTuple):
-    """A capture file. *size*: of the file, in bytes; *messages*: what there was to say."""
+    """A capture file that was saved. *size*: in bytes; *messages*: lines about what was saved."""
 
     path: Path
     size: int
@@ -264,7 +269,7 @@ class Saved(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """A row of the history: *number* as in `trace history`; of a gap *text* says why, and the rest is empty."""
+    """A row of the history: *number* as in `trace history`; for a gap, *text* is the reason, and the rest is empty."""
 
     number: int
     address: int | None
@@ -280,7 +285,7 @@ class Instruction(NamedTuple):
 
 
 class TraceEvent(NamedTuple):
-    """A row of `trace events`. *kind*: its word there. *function*: where it leads; *time*: None if not known."""
+    """A row of `trace events`, with the address and function of the next instruction; *time*: None if unknown."""
 
     number: int
     position: int
@@ -292,20 +297,20 @@ class TraceEvent(NamedTuple):
 
 
 class Latencies(NamedTuple):
-    """The interrupts that were measured; *handler*: what to, "" for the first function each called."""
+    """The latencies of interrupts to *handler*, "" for the first function that each called."""
 
     handler: str
     each: Sequence[Latency]
 
     @property
     def instructions(self) -> int:
-        """The worst, in instructions. Raises `CheckFailed` if none reached its handler."""
+        """The longest latency in instructions. Raises `CheckFailed` if no interrupt reached its handler."""
         self._check()
         return max(one.instructions for one in self.each)
 
     @property
     def ticks(self) -> int:
-        """The worst, in ticks of the trace's clock. Raises `CheckFailed` as above, or if no time is known."""
+        """The longest latency in ticks of the trace's clock. Raises `CheckFailed` as above, or if times are missing."""
         self._check()
         known = [one.ticks for one in self.each if one.ticks is not None]
         if len(known) < sum(1 for one in self.each if one.reached):

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it; its exit status: 2 if gdb is gone or cannot be started."""
+    """Run the console and return its exit status: 2 if gdb cannot be started or has ended."""
     typed = sys.stdin.isatty() and not arguments.json
     screen = Screen(progress=not (arguments.quiet or arguments.json), shown=not arguments.json)
     try:
@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
                 progress=screen.progress,
             ) as engine,
         ):  # fmt: skip
-            engine.silence = None  # who types has Ctrl-C, and a pipe its own patience
+            engine.silence = None  # a user has Ctrl-C, and a pipe may wait
             begin = [f"trace connect {connect}"] if connect else []
             console = _Console(engine, screen, arguments, typed=typed)
-            with on_signals((signal.SIGINT,), lambda number: engine.interrupt()):  # the command that runs, no more
+            with on_signals((signal.SIGINT,), lambda number: engine.interrupt()):  # it interrupts only the command
                 return console.run([*begin, *arguments.ex])
     except RvtraceError as error:
         screen.clear()
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _needs_the_prompt() -> None:
-    """Raises MissingLibrary before anything is started."""
+    """Raise MissingLibrary, before anything is started, if prompt-toolkit is not installed."""
     import_module("rvtrace_gdb.console.commands.console.prompt")
 
 
@@ -70,17 +70,17 @@ _LONG = re.compile(r"(?:rv)?trace\s|load\b")
 
 
 class Screen:
-    """Shows what gdb says as it comes, and progress besides. *shown*: False if nothing is to be shown now."""
+    """Shows gdb's output as it arrives, and progress. *shown*: whether output is shown at all."""
 
     def __init__(self, *, progress: bool, shown: bool) -> None:
         self._wanted = progress
         self._line = ProgressLine(wanted=False)
         self._shown = shown
         self.busy = ""
-        """The command that runs. Where a line is typed, nothing is drawn."""
+        """The command that runs; empty while the user types, when nothing is drawn."""
 
     def begins(self, command: str) -> None:
-        """A command is done; of those that may take long a bar is drawn even before they tell anything."""
+        """Note that a command starts. For those that may take long, a bar is drawn even before they report progress."""
         self.busy = command.strip()
         self._line = ProgressLine(self._wanted, self.busy if _LONG.match(self.busy) else "").__enter__()
 
@@ -94,12 +94,12 @@ class Screen:
             self._line(self.busy, 0)
 
     def progress(self, label: str, done: int, total: int | None = None) -> None:
-        """See `support.errors.Progress`."""
+        """Show progress, as `support.errors.Progress`."""
         if self.busy:
             self._line(self.busy if label == UNNAMED else label, done, total)
 
     def clear(self) -> None:
-        """The command has ended: no more progress."""
+        """Erase the bar: the command has ended."""
         self.busy = ""
         self._line.__exit__(None, None, None)
 
@@ -112,7 +112,7 @@ class _Console:
         self._failed = False
 
     def run(self, first: list[str]) -> int:
-        """All lines, to the end; the exit status."""
+        """Execute all lines and return the exit status."""
         try:
             if self._typed and not self._arguments.quiet:
                 gdb = self._version().partition("\n")[0]

@@ -25,19 +25,19 @@ except ImportError:
 _START = re.compile(r"(?:rv)?trace +start ")
 _EXPLAINED = {option.name: " ".join(option.help) for option in start_options.OPTIONS}
 PROMPT, MORE = "(rvtrace) ", "> "
-_MENU = 8  # rows kept free for what Tab shows
-_LOOKED = 0.25  # seconds between two looks at what gdb says by itself
-_ASKED = 2.0  # seconds between two looks at the trace components while the program runs
+_MENU = 8  # rows reserved for the completion menu
+_LOOKED = 0.25  # seconds between two checks of what gdb sends by itself
+_ASKED = 2.0  # seconds between two requests for the trace components' state while the program runs
 
 
 def history_file() -> Path:
-    """Where lines are kept: $XDG_STATE_HOME/rvtrace/history."""
+    """Return the file of the line history: $XDG_STATE_HOME/rvtrace/history."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "rvtrace" / "history"
 
 
 class Prompt:
-    """Reads lines. *shell* completes them; *status* is shown below."""
+    """Reads lines from the terminal. *shell* completes them; *status* is shown below."""
 
     def __init__(self, shell: Shell, status: Status) -> None:
         self._shell, self._status = shell, status
@@ -50,7 +50,7 @@ class Prompt:
         return f" {self._status.text(get_app().output.get_size().columns - 2)} "
 
     def read(self) -> str:
-        """A line. Raises EOFError (Ctrl-D), KeyboardInterrupt (Ctrl-C)."""
+        """Read a line. Raises EOFError (Ctrl-D), KeyboardInterrupt (Ctrl-C)."""
         watcher = _Watcher(self._shell, self._status, self._session)
         rows = self._session.output.get_size().rows
         self._session.reserve_space_for_menu = max(0, min(_MENU, rows - 3))  # the prompt, a line of it, the status
@@ -59,7 +59,7 @@ class Prompt:
 
 
 def _history() -> History:
-    """The file, or none if there can be no such file."""
+    """Return the history in the file, or in memory if the file cannot be used."""
     try:
         file = history_file()
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def _history() -> History:
 
 
 class _Kept(FileHistory):
-    """A line that cannot be kept (a full disk) is still one that can be typed."""
+    """A history file; errors in writing it (a full disk) are ignored."""
 
     def store_string(self, string: str) -> None:
         with contextlib.suppress(OSError):
@@ -99,7 +99,7 @@ class _Completer(Completer):
 
 
 class _Watcher:
-    """While a line is typed: takes what gdb says by itself, and keeps the status line up to date."""
+    """A thread that, while a line is typed, reads what gdb sends by itself and updates the status line."""
 
     def __init__(self, shell: Shell, status: Status, session: "PromptSession[str]") -> None:
         self._shell, self._status, self._session = shell, status, session
@@ -140,7 +140,7 @@ class _Watcher:
             lock.release()
 
     def _leave(self, error: GdbGone) -> None:
-        """No line is of use any more."""
+        """End the prompt: gdb has ended."""
         self._over.set()
         app = self._session.app
         if app.loop is not None:

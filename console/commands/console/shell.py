@@ -1,9 +1,9 @@
-"""What the console does with a line, whether it is typed or piped: nearly always, it gives the line to gdb.
+"""The execution of the console's lines, typed or piped: nearly all are passed to gdb.
 
-Commands of gdb that go on over several lines, to their `end`, are collected and given to gdb as a file. Source:
-"Command Files" and "User-defined Commands" in gdb's manual.
+gdb commands of several lines, up to their `end`, are collected and passed to gdb as a file. Source: "Command Files" and
+"User-defined Commands" in gdb's manual.
 
-The status line says what the target does, what the encoders do, and how many bytes were captured.
+The status line shows the state of the target and of the encoders, and how many bytes were captured.
 """
 
 import contextlib
@@ -27,19 +27,19 @@ from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 _NESTING = re.compile(r"\s*(?:if|while|while-stepping|stepping|ws|commands|comm|define|def)(?=\s|$)")
-"""In these, others of their kind may stand."""
+"""Commands with a block of commands, which may be nested."""
 _PLAIN = re.compile(r"\s*(?:(?:document|doc)\s|(?:python|py|guile|gu|compile code)\s*$)")
-"""In these, any text stands, up to the next `end`."""
+"""Commands with a block of any text, up to the next `end`."""
 _END = re.compile(r"\s*end\s*$")
 _JOINED = re.compile(r"(?<!\\)\\$")
 
 
 class Block:
-    """Lines of one command. `add` them until `complete`."""
+    """The lines of one command: `add` them until it is `complete`."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self._open: list[bool] = []  # for each block: whether any text stands in it
+        self._open: list[bool] = []  # for each open block: whether it contains any text
         self._joined = False
 
     def add(self, line: str) -> None:
@@ -66,7 +66,7 @@ class Block:
 
     @property
     def several(self) -> bool:
-        """Whether it is more than a line, so that gdb has to read it from a file."""
+        """Whether there is more than one line, so that gdb must read them from a file."""
         return len(self.lines) > 1
 
 
@@ -74,7 +74,7 @@ PLACE_AT_LEAST = 24  # columns
 
 
 class Status:
-    """Kept up to date by what commands tell, and while tracing by asking again."""
+    """The status line, updated by what commands report, and by requests while tracing."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -83,28 +83,28 @@ class Status:
         self._stale, self._moved, self._stops = False, True, -1
 
     def heard(self, command: str, text: str) -> None:
-        """A command was done: what it printed is in it for who watches, what it told is asked for."""
+        """Update the state after a command."""
         self._moved = True
-        with contextlib.suppress(RvtraceError):  # gdb has gone, or works still: who typed knows
-            told = self._engine.reported_state()
-            if told is not None:
-                self._learn(told)
+        with contextlib.suppress(RvtraceError):  # gdb has ended or is still busy: the command itself reports that
+            reported = self._engine.reported_state()
+            if reported is not None:
+                self._learn(reported)
         self._stale = self._stale or self._trace.tracing
 
-    def _learn(self, told: Mapping[str, Any]) -> None:
-        state = trace_state(told)
-        if "ended" in told:
+    def _learn(self, reported: Mapping[str, Any]) -> None:
+        state = trace_state(reported)
+        if "ended" in reported:
             self._trace = state._replace(encoders=dict.fromkeys(self._trace.encoders, "stopped"))
-        elif "nothing" in told:
+        elif "nothing" in reported:
             self._trace = TraceState()
         elif state.known:
             self._trace = state
-        self._stale = self._stale or "begun" in told
+        self._stale = self._stale or "begun" in reported
 
     def refresh(self, *, traced: bool = True) -> bool:
-        """Ask, if there can be anything new; whether that was so. What cannot be asked stays as it was.
+        """Request the state if it may have changed, and return whether it has. After an error, the old state is kept.
 
-        *traced*: the trace components, too, which takes longer.
+        *traced*: whether to include the trace components, which takes longer.
         """
         before = (self._trace, self._place)
         state = self._engine.state
@@ -125,11 +125,11 @@ class Status:
         except GdbError as error:
             if "session has ended" not in str(error):
                 raise
-            self._engine.said("log", f"{error}\n")  # it is said only once
+            self._engine.said("log", f"{error}\n")  # the session reports its end only once
             return TraceState()
 
     def text(self, columns: int) -> str:
-        """In so many columns: what does not fit is left out, the end of the place first."""
+        """Return the status in at most *columns* columns; the end of the place is cut first."""
         target, trace = self._target, str(self._trace)
         room = max(columns - len(f" | {trace}"), PLACE_AT_LEAST)
         if len(target) > room:
@@ -145,7 +145,7 @@ class Status:
         return self._place if self._place and state.connected and not state.running else state.word
 
     def _asked_place(self) -> str:
-        """Where the selected hart is, which need not be where the program stopped: in the past, after a reset ..."""
+        """Return where the selected hart is. In the past, or after a reset, this is not where the program stopped."""
         at = self._engine.query("-rvtrace-position")
         if at.get("state") not in ("live", "past"):
             return ""
@@ -190,11 +190,11 @@ _TERMINAL = {
     "e": "edit needs gdb's own terminal: `shell` with your editor does the same here",
     "edit": "edit needs gdb's own terminal: `shell` with your editor does the same here",
 }
-"""Commands that would read what is meant for gdb."""
+"""Commands that would read gdb's standard input, with the errors for them."""
 
 
 class Quit(Exception):
-    """The console ends, with this exit status, or that of what happened."""
+    """Ends the console, with this exit status; None: with the status of the commands before."""
 
     def __init__(self, status: int | None = None) -> None:
         super().__init__()
@@ -202,7 +202,7 @@ class Quit(Exception):
 
 
 class Shell:
-    """One console. *heard* gets each command that was done and what it printed; *typed*: by somebody at a terminal."""
+    """Executes lines. *heard*: called with each command and its output; *typed*: whether a user types at a terminal."""
 
     def __init__(
         self, engine: Engine, heard: Callable[[str, str], None] = lambda command, text: None, *, typed: bool = False
@@ -217,7 +217,7 @@ class Shell:
 
     @property
     def waiting(self) -> bool:
-        """A command goes on: the next line is a part of it."""
+        """Whether a command is not complete, so that the next line is part of it."""
         return bool(self._block.lines)
 
     def drop(self) -> None:
@@ -225,9 +225,10 @@ class Shell:
         self._block = Block()
 
     def line(self, line: str) -> str:
-        """Do what a line says, or keep it; what was printed. An empty line that is typed repeats the last one.
+        """Execute a line, or keep it as part of a block; returns what was printed.
 
-        Raises Quit, RvtraceError (Cancelled after Ctrl-C; GdbGone ends the console).
+        An empty line that the user types repeats the last one. Raises Quit, RvtraceError (Cancelled after Ctrl-C;
+        GdbGone ends the console).
         """
         if not self.waiting:
             if not line.strip():
@@ -249,7 +250,7 @@ class Shell:
         return text
 
     def complete(self, text: str) -> list[str]:
-        """The lines that Tab makes of this one."""
+        """Return the completions of a line."""
         own = [word for word in _OWN if word.startswith(text) and text]
         if text.startswith("script "):
             return [f"script {name}" for name in _files(text.removeprefix("script ").lstrip(), ".rvts")]
@@ -271,7 +272,7 @@ class Shell:
         if word in _TERMINAL and not (rest and word.startswith("p")):
             raise RvtraceError(_TERMINAL[word])
         text = self.engine.load(rest.strip()) if word == "load" else self.engine.execute(line)
-        if word == "cd":  # what the shell and scripts are relative to
+        if word == "cd":  # the shell and scripts use the same current directory
             os.chdir(str(self.engine.query("-environment-pwd").get("cwd", ".")))
         if line == "help":
             self.engine.said("console", "\nType `help console` for what the console itself has, and its keys.\n")
@@ -281,7 +282,7 @@ class Shell:
         return Bench.of(self.engine).number(expression) & 0xFF
 
     def _shell(self, command: str) -> str:
-        """On the console's own terminal: gdb has none. Without a command a shell to type at."""
+        """Run a shell command on the console's terminal, which gdb does not have; without one, an interactive shell."""
         command = command or (os.environ.get("SHELL", "/bin/sh") if self._typed else "")
         if not command:
             raise RvtraceError("shell: which command? `shell COMMAND`")
@@ -329,7 +330,7 @@ class Shell:
 
 
 def _files(begun: str, ending: str) -> list[str]:
-    """The folders, and the files with this ending, that a name goes on to; names with spaces are as they are."""
+    """Return the folders, and the files with this ending, that complete a name; spaces are not escaped."""
     quote = begun[0] if begun[:1] in ("'", '"') else ""
     folder, slash, start = begun[len(quote) :].rpartition("/")
     try:
@@ -343,7 +344,7 @@ def _files(begun: str, ending: str) -> list[str]:
 
 
 def _again(line: str) -> str:
-    """What an empty line after this one does; nothing for most."""
+    """Return the command that an empty line after this one executes; empty for most commands."""
     listed, paged = _LISTED.fullmatch(line), _PAGED.fullmatch(line)
     if listed is not None:
         return listed["word"]
