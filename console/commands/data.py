@@ -1,4 +1,4 @@
-"""`rvtrace data`: the accesses to memory in a trace, the same as `trace data` lists in gdb."""
+"""`rvtrace data`: list the accesses to memory in a trace, as `trace data` does in gdb."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ class DataError(RvtraceError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `rvtrace data`."""
+    """Define the command line of `rvtrace data`."""
     parser.usage = "%(prog)s FILE [ADDRESS[,SIZE] | SYMBOL] [--hart N] [options]"
     parser.description = (
         "Prints the loads, stores and other accesses that an encoder with data trace has sent: number,"
@@ -72,7 +72,7 @@ def _rows(
 
 
 def _place(text: str, image: Image) -> tuple[int, int]:
-    """(first byte, how many). Raises DataError."""
+    """Return (address, size) of a place in memory. Raises DataError."""
     address, comma, size = text.partition(",")
     try:
         place = commands.address(address), int(size, 0) if comma else 1

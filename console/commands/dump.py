@@ -1,4 +1,4 @@
-"""`rvtrace dump`: every message of a trace, a line each, for people and for grep."""
+"""`rvtrace dump`: list every message of a trace, one per line, for people and for grep."""
 
 import argparse
 import os
@@ -34,19 +34,19 @@ class _Trace(NamedTuple):
     wrapped: bool = False
     imported: bool = False
     size: int | None = None
-    """Bytes, where it is known."""
+    """The size in bytes, None if unknown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `rvtrace dump`."""
+    """Define the command line of `rvtrace dump`."""
     parser.usage = (
         "%(prog)s FILE [/r] [A,B | A,+N | A,-N | N] [--offset BYTE]\n"
         "                    [--raw] [--src N] [options]"
     )
     parser.description = (
         "Prints every message, one a line: number, byte offset, name, the fields as sent (I-CNT=3), what"
-        " they stand for (addr=0x80000000 hist=TTN time=90), and after # the meaning. Filling and bytes that are no"
-        " message are lines too. Of a tandem trace, the groups. No program is needed."
+        " they stand for (addr=0x80000000 hist=TTN time=90), and after # the meaning. Padding and bytes that are not"
+        " a message have lines too. Of a tandem trace, the groups. No program is needed."
     )
     parser.add_argument(
         "file", metavar="FILE", help='a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
@@ -102,7 +102,7 @@ def _print(shown: Output, trace: _Trace, numbers: range, args: argparse.Namespac
 
 
 class _Looked:
-    """The messages of a trace, those that are wanted. *shown*: how many; *count*: how many were looked at."""
+    """The selected messages of a trace. *shown*: how many were shown; *count*: how many were read."""
 
     def __init__(self, trace: _Trace, numbers: range, args: argparse.Namespace) -> None:
         self._trace, self._numbers, self._args = trace, numbers, args
@@ -125,7 +125,7 @@ class _Looked:
                 yield json_rows.message(trace.name, number, item.offset, text) if output.json else line
 
     def _pieces(self, output: Output) -> Iterator[bytes]:
-        """The trace; what it begins with is kept."""
+        """Return the trace in pieces; its beginning is stored."""
         for piece in self._trace.data:
             output.progress("reading messages", self._read, self._trace.size)
             self.beginning += piece[: _PIECE - len(self.beginning)]
@@ -134,7 +134,7 @@ class _Looked:
 
 
 def _nothing_there(trace: _Trace, numbers: range, args: argparse.Namespace, count: int) -> str:
-    """*count*: messages up to the last number, or up to the end."""
+    """Return the error for an empty selection. *count*: the number of messages that were read."""
     if count < numbers.start or (args.offset is not None and numbers.stop > _UNBOUNDED):
         return f"{trace.name} has nothing there: it has {count} messages"
     what = "no message" if args.src is None else f"no message of SRC {args.src}"
@@ -166,13 +166,13 @@ def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
 
 
 def _pieces(sink: Captured) -> Iterator[bytes]:
-    """In pieces, so that the first lines come at once."""
+    """Return the trace in pieces, so that the first lines appear at once."""
     for start in range(0, len(sink.data), _PIECE):
         yield sink.data[start : start + _PIECE]
 
 
 def _size(file: str) -> int | None:
-    """Bytes of a file; None of what is none."""
+    """Return the size of a file in bytes, None if it is not a regular file."""
     try:
         return os.path.getsize(file) or None
     except OSError:

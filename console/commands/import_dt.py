@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[SINK=]START:SIZE",
         help="memory for a RAM sink to write to, which nothing else may use; SINK: its name in the description",
     )
-    parser.add_argument("--quiet", action="store_true", help="say only what goes wrong")
+    parser.add_argument("--quiet", action="store_true", help="print only problems")
     parser.set_defaults(run=run)
 
 

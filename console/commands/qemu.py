@@ -1,4 +1,4 @@
-"""`rvtrace qemu`: run a program on QEMU, which records what it runs for `trace start` in gdb, or into a capture."""
+"""`rvtrace qemu`: run a program on QEMU, which records its execution for `trace start` in gdb, or in a capture."""
 
 import argparse
 import json
@@ -15,14 +15,14 @@ from rvtrace_gdb.support.text import printable
 
 
 class QemuUsage(RvtraceError):
-    """Options of `rvtrace qemu` that do not fit together."""
+    """Options of `rvtrace qemu` that exclude each other, or are missing."""
 
 
 def add_arguments(parser: CommandParser) -> None:
-    """The command line of `rvtrace qemu`."""
+    """Define the command line of `rvtrace qemu`."""
     parser.usage = "%(prog)s [options] -- QEMU-ARGUMENTS"
     parser.description = (
-        "Runs qemu-system-riscv32 or -riscv64 with the arguments behind --, which may begin with the"
+        "Runs qemu-system-riscv32 or -riscv64 with the arguments after --, which may begin with the"
         " program's name, and a recorder: `trace start` in a gdb that is connected to it works as on a chip with a"
         " trace encoder. Ends with QEMU, and with its exit status."
     )
@@ -44,7 +44,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--elf", metavar="FILE", help="the program that runs, of -o (default: that of QEMU's -kernel)")
     parser.add_argument("--etrace", action="store_true", help="-o: encode E-Trace, not N-Trace")
     parser.add_argument("--context", action="store_true", help="-o: tell privilege modes, too (N-Trace)")
-    parser.add_argument("--quiet", action="store_true", help="say only what goes wrong")
+    parser.add_argument("--quiet", action="store_true", help="print only problems")
     parser.add_argument(
         "--json", action="store_true",
         help="a JSON object on standard output when QEMU is up, and another of what -o has; nothing else but errors",
@@ -54,7 +54,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def _keep_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """What is behind -- is QEMU's, whatever it looks like."""
+    """Take all words after -- for QEMU's arguments."""
     if "--" in words and isinstance(words, list):
         at = words.index("--")
         parser.set_defaults(arguments=words[at + 1 :])
@@ -62,12 +62,12 @@ def _keep_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run QEMU to its end. Raises QemuError, QemuUsage, BadElf, CaptureError, DescriptionError."""
+    """Run QEMU to its end; returns its status. Raises QemuError, QemuUsage, BadElf, CaptureError, DescriptionError."""
     elf = args.elf or _kernel(args.arguments or ())
     if args.output is not None and elf is None:
         raise QemuUsage("-o needs --elf: the program whose instructions are encoded, and no -kernel names it")
     if not args.arguments:
-        raise QemuUsage("give QEMU's arguments behind --, as in `rvtrace qemu -- -M virt -kernel app.elf -S -s`")
+        raise QemuUsage("give QEMU's arguments after --, as in `rvtrace qemu -- -M virt -kernel app.elf -S -s`")
 
     with ProgressLine(_shows_progress(args)) as progress:
 
@@ -91,13 +91,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _kernel(arguments: Sequence[str]) -> str | None:
-    """What QEMU's -kernel names; the last one counts, as for QEMU."""
+    """Return the file that QEMU's -kernel names; the last one counts, as for QEMU."""
     named = [value for word, value in pairwise(arguments) if word in ("-kernel", "--kernel")]
     return named[-1] if named else None
 
 
 def _shows_progress(args: argparse.Namespace) -> bool:
-    """Of a capture that is made, unless the terminal is the program's."""
+    """Whether to show progress: when a capture is written, unless the program uses the terminal."""
     taken = any(word.lstrip("-") == "nographic" or "stdio" in word for word in args.arguments)
     return args.output is not None and not (args.quiet or args.json or taken)
 

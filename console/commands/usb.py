@@ -102,7 +102,7 @@ def _with_target(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]
 
 
 def _usb(args: argparse.Namespace) -> Usb:
-    """What is meant: options, else a description, else the only adapter there is."""
+    """Return the adapter given by options, else by a description, else the only one that is plugged in."""
     if args.adapter is None and args.serial is None:
         described = _described(args)
         if described is not None:
@@ -115,7 +115,7 @@ def _usb(args: argparse.Namespace) -> Usb:
 
 
 def _described(args: argparse.Namespace) -> Usb | None:
-    """By --target or $RVTRACE_TARGET. Raises UsbUsage, DescriptionError."""
+    """Return the adapter in the description of --target or $RVTRACE_TARGET. Raises UsbUsage, DescriptionError."""
     if args.target is None and not os.environ.get("RVTRACE_TARGET"):
         return None
     description = Context(target_file=args.target).description()
@@ -188,7 +188,7 @@ def _data(bench: UsbBench, args: argparse.Namespace, address: int, size: int) ->
 
 
 def _keep(partial: bytes, address: int, file: str | None, *, quiet: bool) -> None:
-    """What came before something went wrong: beside the file that was to be, or shown."""
+    """Save what was read before an error: in a file with the suffix .part, or shown."""
     if not partial:
         return
     if file in (None, "-"):
@@ -201,7 +201,7 @@ def _keep(partial: bytes, address: int, file: str | None, *, quiet: bool) -> Non
 
 
 def _rows(address: int, data: bytes) -> list[str]:
-    """Words of 32 bits if that is what was asked for, else bytes."""
+    """Return rows of 32-bit words if address and size are multiples of 4, else of bytes."""
     if address % 4 or len(data) % 4:
         return [f"{address + n:#x}: {data[n : n + _ROW].hex(' ')}" for n in range(0, len(data), _ROW)]
     words = [int.from_bytes(data[n : n + 4], "little") for n in range(0, len(data), 4)]

@@ -1,7 +1,7 @@
-"""`assert ...`: what a script may expect, how it is written, and how it is found out.
+"""`assert ...`: the assertions of scripts, their syntax and evaluation.
 
-What the trace does not tell is not taken for granted: where something is missing in it, nothing is asserted that could
-be different because of that.
+An assertion does not pass on assumptions: if trace is missing, an assertion that the missing part could contradict
+fails.
 """
 
 import re
@@ -19,7 +19,7 @@ UNITS = ("instructions", "ticks")
 
 
 class Result(NamedTuple):
-    """*measured*: what was found, for the report; *why*: in words, if it failed, and what else there is to say."""
+    """The result of an assertion. *measured*: the value, for the report; *why*: the reason of a failure, and notes."""
 
     passed: bool
     measured: Any
@@ -30,7 +30,7 @@ Check = Callable[[Bench], Result]
 
 
 class Form(NamedTuple):
-    """A kind of assertion. *read*: takes what stands behind `assert` apart, None if it is another kind."""
+    """A kind of assertion. *read*: parses the text after `assert`; returns None if it is another kind."""
 
     usage: str
     explained: str
@@ -38,19 +38,19 @@ class Form(NamedTuple):
 
 
 class Latency(NamedTuple):
-    """Which latency is meant."""
+    """The latency of interrupts to a handler, in a unit."""
 
     handler: str | None
     unit: str
 
     def measure(self, bench: Bench) -> int:
-        """The worst. Raises CheckFailed."""
+        """Return the longest latency. Raises CheckFailed."""
         found = bench.latency(self.handler)
         return found.ticks if self.unit == "ticks" else found.instructions
 
 
 def check(text: str) -> Check:
-    """What stands behind `assert`. Raises Expected."""
+    """Parse the text after `assert`. Raises Expected."""
     for form in FORMS:
         found = form.read(text)
         if found is not None:
@@ -59,7 +59,7 @@ def check(text: str) -> Check:
 
 
 def latency(text: str) -> Latency | None:
-    """`interrupt latency [of HANDLER] [instructions|ticks]`."""
+    """Parse `interrupt latency [of HANDLER] [instructions|ticks]`; None for anything else."""
     words, unit = text.rsplit(None, 1), "instructions"
     if len(words) == 2 and words[1] in UNITS:
         text, unit = words
@@ -68,7 +68,7 @@ def latency(text: str) -> Latency | None:
 
 
 def _after(word: str, text: str) -> str | None:
-    """What stands behind a word, or words."""
+    """Return the text after a word, or words; None if *text* does not begin with them."""
     found = re.fullmatch(rf"{word.replace(' ', chr(92) + 's+')}\s+(.+)", text)
     return None if found is None else found[1].strip()
 
@@ -122,7 +122,7 @@ def _and(*notes: str) -> str:
 
 
 def _earlier(found: Ran) -> str:
-    """What a ring leaves open."""
+    """Return a note if a ring buffer has overwritten older trace."""
     return "older trace was overwritten, and what ran before that is not counted" if found.overwritten else ""
 
 
@@ -193,7 +193,7 @@ def _instructions(text: str) -> Check | None:
 
 
 def instructions(bench: Bench) -> int:
-    """How many instructions the history has, gaps not counted."""
+    """Return the number of instructions in the history, without gaps."""
     return bench.decode() - trace_queries.length(bench.engine, "-rvtrace-gaps")
 
 
@@ -232,7 +232,7 @@ def _limit(measured: int, sign: str, limit: int, found: str) -> Result:
 
 
 def run(checked: Check, bench: Bench) -> Result:
-    """Find out. Raises what is no answer: no such function, no trace, no gdb."""
+    """Evaluate an assertion. Raises RvtraceError if that is not possible: no such function, no trace, no gdb."""
     try:
         return checked(bench)
     except CheckFailed as error:

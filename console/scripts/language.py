@@ -1,11 +1,11 @@
-"""The language of scripted captures: lines with a verb, comments, `repeat` and `if`; and what follows the verbs.
+"""The language of scripted captures: lines with a verb, comments, `repeat` and `if`; and the arguments of verbs.
 
     repeat 3 as i            # a block, to its `end`
         run until finish within 5s
         save run-$i.rvt
     end
 
-A script is read as a whole before anything runs. After a verb there may be times, comparisons, and text with variables.
+A script is parsed as a whole before anything runs. Arguments may have times, comparisons, and text with variables.
 """
 
 import operator
@@ -18,7 +18,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 
 class Place(NamedTuple):
-    """Where in a script, and what stands there."""
+    """A line of a script, with its text."""
 
     file: str
     line: int
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 class ScriptError(RvtraceError):
-    """Something in a script cannot be read; *place*: where."""
+    """An error in a script; *place*: the line."""
 
     def __init__(self, place: Place, what: str) -> None:
         super().__init__(f"{place}: {what}")
@@ -37,11 +37,11 @@ class ScriptError(RvtraceError):
 
 
 class Expected(Exception):
-    """Of a verb's arguments: what should have stood there."""
+    """An error in a verb's arguments; the text says what was expected."""
 
 
 class Step(NamedTuple):
-    """A verb with what its table entry made of its arguments."""
+    """A verb with its parsed arguments."""
 
     place: Place
     verb: str
@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """*body*, as often as the expression *times* says; *name*: of the variable that counts from 1, "" for none."""
+    """A loop: *body* runs *times* times, an expression; *name*: the variable that counts from 1, "" for none."""
 
     place: Place
     times: str
@@ -58,7 +58,7 @@ class Repeat(NamedTuple):
 
 
 class If(NamedTuple):
-    """*body* if the expression is not zero, else *other*."""
+    """A condition: *body* runs if the expression is not zero, else *other*."""
 
     place: Place
     condition: str
@@ -68,20 +68,20 @@ class If(NamedTuple):
 
 Node: TypeAlias = Step | Repeat | If
 Parse = Callable[[str, str], Any]
-"""(verb, its arguments) -> what the verb wants; raises `Expected`."""
+"""Parses (verb, its arguments) to what the verb needs; raises `Expected`."""
 BLOCKS = {
     "repeat": "repeat EXPRESSION [as NAME]",
     "if": "if EXPRESSION",
     "else": "else",
     "end": "end",
 }
-"""What is not in the table of verbs, and how it is written."""
+"""The usage of the words that are not in the table of verbs."""
 NAME = re.compile(r"[A-Za-z_]\w*")
 _REPEAT = re.compile(r"(?P<times>.+?)(?:\s+as\s+(?P<name>[A-Za-z_]\w*))?")
 
 
 def parse(text: str, file: str, verb: Parse) -> tuple[Node, ...]:
-    """The nodes of a script. *verb* takes the arguments of a line apart. Raises ScriptError."""
+    """Parse a script into nodes. *verb* parses the arguments of a line. Raises ScriptError."""
     return _Parser(text, file, verb).script()
 
 
@@ -97,7 +97,7 @@ class _Parser:
         return nodes
 
     def _block(self, opened: Place | None, ends: tuple[str, ...] = ()) -> tuple[tuple[Node, ...], str | None]:
-        """The nodes up to one of the words that end the block, and which that was."""
+        """Return the nodes up to one of the words that end the block, and that word."""
         nodes: list[Node] = []
         while self._next < len(self._lines):
             place = self._lines[self._next]
@@ -145,7 +145,7 @@ class _Parser:
 
 
 def _statements(text: str, file: str) -> Iterator[Place]:
-    """The lines that say something, without their comments; a backslash at the end joins the next line."""
+    """Return the lines that are not empty, without comments; a backslash at the end joins the next line."""
     number, begun, whole = 0, 0, ""
     for number, line in enumerate(text.splitlines(), 1):
         begun = begun if whole else number
@@ -158,11 +158,12 @@ def _statements(text: str, file: str) -> Iterator[Place]:
             yield Place(file, begun, " ".join(whole.split(None, 1)).rstrip())
         whole = ""
     if whole.strip():
-        raise ScriptError(Place(file, number, whole.strip()), "the last line goes on: nothing stands behind its `\\`")
+        place = Place(file, number, whole.strip())
+        raise ScriptError(place, "the last line ends with `\\`: its continuation is missing")
 
 
 def without_comment(line: str) -> str:
-    """A line up to a `#` that begins it or stands behind a space, and not in quotes."""
+    """Return a line up to a `#` at its beginning or after a space, outside quotes."""
     quote = ""
     for index, character in enumerate(line):
         if quote:
@@ -175,7 +176,7 @@ def without_comment(line: str) -> str:
 
 
 def _opens(line: str, index: int) -> bool:
-    """Whether a quote begins something: an apostrophe inside of a word does not."""
+    """Whether a quote begins a quoted text; an apostrophe inside a word does not."""
     return line[index] == '"' or index == 0 or not line[index - 1].isalnum()
 
 
@@ -190,7 +191,7 @@ SIGNS: Mapping[str, Callable[[int, int], bool]] = {
 
 
 class Comparison(NamedTuple):
-    """*what* is compared with the value of an expression."""
+    """A comparison of *what* with the value of an expression."""
 
     what: str
     sign: str
@@ -198,14 +199,14 @@ class Comparison(NamedTuple):
 
 
 class Within(NamedTuple):
-    """*what*, within so many seconds; None: as long as the default is."""
+    """*what*, with a time limit in seconds; None: the default."""
 
     what: str
     seconds: float | None
 
 
 def seconds(text: str) -> float:
-    """A time: 500ms, 2s, 1.5s, 3min. Raises Expected."""
+    """Parse a time, 500ms, 2s, 1.5s or 3min, and return seconds. Raises Expected."""
     found = _TIME.fullmatch(text)
     if found is None:
         raise Expected(f"expected a time as 500ms, 2s or 3min, got: {text or 'nothing'}")
@@ -213,7 +214,7 @@ def seconds(text: str) -> float:
 
 
 def within(text: str) -> Within:
-    """`WHAT [within TIME]`. Raises Expected."""
+    """Parse `WHAT [within TIME]`. Raises Expected."""
     found = _WITHIN.fullmatch(text)
     if found is None:
         return Within(text, None)
@@ -221,17 +222,17 @@ def within(text: str) -> Within:
 
 
 def comparison(text: str) -> Comparison | None:
-    """`WHAT < EXPRESSION`, with spaces around the sign; None: there is no such sign."""
+    """Parse `WHAT < EXPRESSION`, with spaces around the sign; None if there is no such sign."""
     found = _COMPARED.fullmatch(text)
     return None if found is None else Comparison(found["what"].strip(), found["sign"], found["value"].strip())
 
 
 def file_name(text: str) -> str:
-    """A name of a file may be quoted, and need not be; `~` is the home directory."""
+    """Return the name of a file, which may be quoted; `~` is the home directory."""
     quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
     return os.path.expanduser(text[1:-1] if quoted else text)
 
 
 def filled(text: str, value: Callable[[str], str]) -> str:
-    """A text in which each $NAME is replaced by its value, and $$ by a $."""
+    """Replace each $NAME in a text by its value, and $$ by a $."""
     return _VARIABLE.sub(lambda found: "$" if found["name"] is None else value(found["name"]), text)

@@ -1,7 +1,7 @@
-"""The run of a script: its verbs in order, its blocks as often as they say, and the report of it.
+"""The execution of a script and its report.
 
-The report says what was done, what was expected, what was captured, and how long it took. While the script runs, a line
-is shown for each step, and the progress of what takes long.
+The report has the steps, assertions, captures and times. While the script runs, a line is shown for each step, and the
+progress of long ones.
 """
 
 import json
@@ -26,14 +26,14 @@ from rvtrace_gdb.support.files import write
 
 PASSED, FAILED, ERROR = "passed", "failed", "error"
 EXIT = {PASSED: 0, FAILED: 1, ERROR: 2}
-"""Exit statuses."""
+"""The exit status for each status of a script."""
 VERSION = 1
-"""Of the report's form; new fields do not count."""
+"""The version of the report's format; new fields do not change it."""
 
 
 @dataclass
 class Report:
-    """What happens is added as it happens; `as_json` is the whole at any time."""
+    """The report of a run. Steps are added as they happen; `as_json` returns the report at any time."""
 
     script: str
     versions: Mapping[str, str]
@@ -45,9 +45,9 @@ class Report:
     asserts: list[dict[str, Any]] = field(default_factory=list)
     captures: list[dict[str, Any]] = field(default_factory=list)
     problem: dict[str, Any] | None = None
-    """What ended the script early."""
+    """The error that ended the script early."""
     unsaved: str = ""
-    """Why there is no capture where there should be one at the end."""
+    """Why the capture of -o could not be saved at the end."""
     _failed: bool = False
 
     @property
@@ -61,7 +61,7 @@ class Report:
         return EXIT[self.status]
 
     def step(self, place: Place, status: str, seconds: float, text: str, data: Mapping[str, Any]) -> None:
-        """A verb was done, or could not be."""
+        """Add a verb that was executed, or has failed."""
         row = {"line": place.line, "text": place.text, "status": status, "seconds": round(seconds, 3)}
         self.steps.append({**row, "result": text, **({"data": dict(data)} if data else {})})
         word = place.text.partition(" ")[0]
@@ -73,13 +73,13 @@ class Report:
             self.captures.append(dict(data))
 
     def ended_by(self, status: str, what: str, place: Place | None = None) -> None:
-        """Why the script did not go on; the first reason counts."""
+        """Note why the script ended early; only the first reason is kept."""
         if self.problem is None:
             where = {} if place is None else {"line": place.line, "text": place.text}
             self.problem = {"status": status, "message": what, **where}
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON values; docs/scripts.md says what they are."""
+        """Return the report as JSON values, which docs/scripts.md describes."""
         durations: Counter[str] = Counter()
         for step in self.steps:
             durations[step["text"].partition(" ")[0]] += step["seconds"]
@@ -92,7 +92,7 @@ class Report:
         }  # fmt: skip
 
     def text(self) -> str:
-        """As a file."""
+        """Return the report as the text of a file."""
         return json.dumps(self.as_json(), indent=2) + "\n"
 
     def write(self, path: Path) -> None:
@@ -103,21 +103,21 @@ REPEATS_AT_MOST = 1_000_000
 
 
 class Watcher(Protocol):
-    """Who shows what happens."""
+    """Shows the steps of a script."""
 
     def begins(self, place: Place) -> None:
-        """A verb begins."""
+        """Called when a verb starts."""
 
     def ended(self, place: Place, status: str, outcome: Outcome, seconds: float) -> None:
-        """It has ended: passed, failed, or with an error."""
+        """Called when a verb has ended: passed, failed, or with an error."""
 
 
 class Ended(Exception):
-    """The script cannot go on; the report says why."""
+    """The script cannot continue; the report has the reason."""
 
 
 def load(path: Path) -> tuple[Node, ...]:
-    """The script in a file, - for standard input. Raises ScriptError, RvtraceError."""
+    """Parse the script in a file, - for standard input. Raises ScriptError, RvtraceError."""
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -136,22 +136,22 @@ class Runner:
         self._cancelled = False
 
     def cancel(self) -> None:
-        """End the script, soon; from a signal handler, too."""
+        """End the script soon. May be called by a signal handler."""
         self._cancelled = True
         self.bench.interrupt()
 
     def value(self, name: str) -> str:
-        """A variable's value for texts. Raises RvtraceError if there is none."""
+        """Return a variable's value as text. Raises RvtraceError if it has none."""
         value = self.bench.value(f"${name}")
         if value == "void":
             raise RvtraceError(f"${name} has no value: `set {name} = ...` gives it one")
         return value[1:-1] if value[:1] == value[-1:] == '"' else value
 
     def run(self, nodes: Sequence[Node]) -> None:
-        """All of it. What goes wrong is in the report; a capture is kept where -o says even so."""
+        """Run the nodes. Errors go to the report; the capture of -o is saved even after an error."""
         began = time.monotonic()
         try:
-            self.bench.engine.remembers = True  # what ends a step ends it between two of its commands, too
+            self.bench.engine.remembers = True  # an interrupt between two commands of a step also ends the step
             self._all(nodes)
         except Ended:
             pass
@@ -213,7 +213,7 @@ class Runner:
         raise Ended
 
     def _keep(self) -> None:
-        """Write the capture that -o asked for and no `save` has written."""
+        """Write the capture of -o, unless a `save` has written it."""
         if self.output is None or any(Path(made["file"]) == self.output.resolve() for made in self.report.captures):
             return
         place = Place(self.report.script, 0, f"save {self.output}")
@@ -230,13 +230,16 @@ class Runner:
 
 
 UNNAMED = "working"
-"""What gdb says of work that has told nothing yet (gdbext/tracer.py): the step says more."""
+"""The label of work that has not reported progress yet (gdbext/tracer.py): the step's text is shown instead."""
 _WORDS = {PASSED: "ok", FAILED: "FAIL", ERROR: "ERROR"}
-_LONG = 1.0  # seconds: what takes longer is told with its time
+_LONG = 1.0  # seconds: longer steps are shown with their time
 
 
 class Lines:
-    """*shown*: False for nothing but what the program and gdb complain of. Any thread may tell it what is said."""
+    """A watcher that prints a line for each step. *shown*: if False, only warnings and errors are printed.
+
+    `said` may be called by any thread.
+    """
 
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown
@@ -258,12 +261,12 @@ class Lines:
             self._write(_told(place, status, outcome, seconds) + "\n")
 
     def progress(self, label: str, done: int, total: int | None = None) -> None:
-        """See `support.errors.Progress`."""
+        """Show progress, as `support.errors.Progress`."""
         if self._progress is not None and label != UNNAMED:
             self._progress(label, done, total)
 
     def said(self, kind: str, text: str) -> None:
-        """What comes while a step is under way: of that, what nobody else shows. Raises RvtraceError."""
+        """Print warnings, and the target's output, while a step runs. Raises RvtraceError."""
         if not (kind == "log" or (kind == "target" and self._shown)):
             return
         progress = self._progress
@@ -277,19 +280,19 @@ class Lines:
                 self._write(text, own=True)
 
     def _write(self, text: str, *, own: bool = False) -> None:
-        """*own*: what the program prints, which need not begin a line. Raises RvtraceError."""
+        """Print a text. *own*: it is the program's, which may continue a line. Raises RvtraceError."""
         begin = "\n" if self._open and not own else ""
         self._open = (self._open and not begin and not text) or (own and not text.endswith("\n"))
         try:
             print(f"{begin}{text}", end="", flush=True)
         except OSError as error:
-            self._shown = False  # it goes on, and ends, without
+            self._shown = False  # the script continues without output
             standard_streams.drop_output()
             raise RvtraceError(standard_streams.problem(error)) from None
 
 
 def _told(place: Place, status: str, outcome: Outcome, seconds: float) -> str:
-    """The line of a step, or lines."""
+    """Return the line or lines of a step."""
     word = place.text.partition(" ")[0]
     if word == "echo" and status == PASSED:
         return outcome.text

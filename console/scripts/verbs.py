@@ -1,4 +1,4 @@
-"""The verbs of scripts in one table: how each is written, and what it does. `rvtrace run --verbs` prints it."""
+"""The verbs of scripts in one table, with their usage and action. `rvtrace run --verbs` prints it."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,21 +13,21 @@ from rvtrace_gdb.support.text import is_number
 
 
 class Context(Protocol):
-    """What a verb works with."""
+    """The environment of a verb's action."""
 
     bench: Bench
     connect: str
-    """Where to connect to, if the script does not say."""
+    """The default address to connect to."""
     output: Path | None
-    """Where to save, if the script does not say."""
+    """The default file to save to."""
 
     def value(self, name: str) -> str:
-        """The value of a variable, as text."""
+        """Return the value of a variable as text."""
         ...
 
 
 class Outcome(NamedTuple):
-    """*text*: for people, one line or none. *data*: for the report. *passed*: of an assertion, else None."""
+    """The outcome of a verb. *text*: a line for people; *data*: for the report; *passed*: only of an assertion."""
 
     text: str = ""
     data: Mapping[str, Any] = {}
@@ -38,7 +38,7 @@ Action = Callable[[Context], Outcome]
 
 
 class Verb(NamedTuple):
-    """*read* takes the arguments apart and raises `Expected`."""
+    """A verb. *read* parses its arguments and raises `Expected`."""
 
     usage: str
     explained: str
@@ -46,12 +46,12 @@ class Verb(NamedTuple):
 
 
 def read(word: str, arguments: str) -> Action:
-    """What a line does. Raises Expected."""
+    """Parse a line and return its action. Raises Expected."""
     verb = VERBS.get(word)
     if verb is None:
         raise Expected(
             f"there is no verb `{word}`; expected one of: {', '.join([*VERBS, *BLOCKS])} "
-            "(commands of gdb stand behind `gdb`)"
+            "(commands of gdb follow the verb `gdb`)"
         )
     try:
         return verb.read(arguments)
@@ -60,7 +60,7 @@ def read(word: str, arguments: str) -> Action:
 
 
 def listing() -> str:
-    """The verbs, a line or two each."""
+    """Return the description of all verbs, in lines."""
     lines = [f"  {verb.usage}\n      {verb.explained}" for verb in VERBS.values()]
     lines += [f"  {BLOCKS['repeat']} ... end\n      a block, so many times; NAME counts from 1"]
     lines += [f"  {BLOCKS['if']} ... [else ...] end\n      a block, if an expression is not zero"]
@@ -156,7 +156,7 @@ def _run(arguments: str) -> Action:
 
 
 def _first(text: str) -> tuple[str, str]:
-    """The first word, and what stands behind it."""
+    """Split a text into its first word and the rest."""
     word, *rest = text.split(None, 1) or [""]
     return word, rest[0].rstrip() if rest else ""
 
@@ -208,8 +208,8 @@ def _assert(arguments: str) -> Action:
     def run(context: Context) -> Outcome:
         found = asserts.run(check, context.bench)
         measured = "" if not found.passed or found.measured is None else f"{found.measured}"
-        told = "; ".join(filter(None, [measured, found.why]))
-        return Outcome(told, {"measured": found.measured, "why": found.why}, found.passed)
+        text = "; ".join(filter(None, [measured, found.why]))
+        return Outcome(text, {"measured": found.measured, "why": found.why}, found.passed)
 
     return run
 
@@ -230,7 +230,7 @@ def _set(arguments: str) -> Action:
 
 
 def _quantity(text: str) -> Callable[[Bench], int] | None:
-    """What is measured instead of an expression."""
+    """Return the measurement that a text names, None if it is an expression."""
     word, location = _first(text)
     if text == "instructions":
         return asserts.instructions

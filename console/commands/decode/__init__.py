@@ -28,11 +28,11 @@ ALL = 0  # the size of a listing that has no limit
 
 
 class DecodeError(RvtraceError):
-    """Arguments of `rvtrace decode` that do not fit together."""
+    """Arguments of `rvtrace decode` that exclude each other."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `rvtrace decode`."""
+    """Define the command line of `rvtrace decode`."""
     parser.usage = (
         "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE]\n"
         "                      [--hart N|all] [--events] [options]\n"
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_readable(args: argparse.Namespace, capture: Capture, decoded: Decoded) -> None:
-    """Raises DecodeError for imported bytes that are no trace."""
+    """Raise DecodeError for imported bytes that are not a trace."""
     if not raw.is_raw(args) and not is_imported(capture):
         return
     why = raw_import.empty_history(decoded.harts) or raw_import.why_unreadable(capture, decoded.harts)
@@ -106,7 +106,7 @@ def _check_readable(args: argparse.Namespace, capture: Capture, decoded: Decoded
 
 
 class _Asked(NamedTuple):
-    """What is shown of a trace: all harts', or only *hart*'s. Lines come after what to say, and before how many."""
+    """The rows shown of a trace: of all harts, or only of *hart*. Methods return (notes, lines, number of lines)."""
 
     session: Session
     decoded: Decoded
@@ -140,7 +140,7 @@ class _Asked(NamedTuple):
 
 
 def _order(histories: Mapping[int, History], numbers: str) -> list[str]:
-    """What to say about the order of several harts."""
+    """Return notes about the order of several harts. Raises DecodeError, NoTrace."""
     if numbers:
         raise DecodeError(f"{numbers}: several harts are in the trace, and each has its own numbers: add --hart N")
     if not any(len(history) for history in histories.values()):
@@ -152,7 +152,7 @@ def _order(histories: Mapping[int, History], numbers: str) -> list[str]:
 
 
 def open_trace(session: Session, args: argparse.Namespace) -> list[str]:
-    """Look at the trace that is named on the command line; what to say of it. Raises as `Session.look_at`."""
+    """Open the trace that is named on the command line, and return notes about it. Raises as `Session.look_at`."""
     dump = None if raw.is_raw(args) else raw.core_dump(args, args.capture)
     if dump is not None:
         capture, elf = dump, None

@@ -1,6 +1,6 @@
-"""`rvtrace decode --follow`: what a trace probe delivers is decoded as it arrives.
+"""`rvtrace decode --follow`: decode what a trace probe delivers as it arrives.
 
-The command line says how the bytes that arrive were made: what a capture of them will say, and which sources may send.
+The command line says how the bytes that arrive were encoded, and which sources send them.
 """
 
 import argparse
@@ -42,7 +42,9 @@ from rvtrace_gdb.views.listing import Modifiers
 
 
 class Made(NamedTuple):
-    """*capture*: of no bytes. *finished*: the capture of these, in which these sources were found."""
+    """How the bytes were encoded: as an empty *capture*, as the decoder's *source*, and as a function *finished*, which
+    returns the capture of bytes in which these sources were found.
+    """
 
     capture: Capture
     source: Source
@@ -50,7 +52,7 @@ class Made(NamedTuple):
 
 
 def made_of(args: argparse.Namespace) -> Made:
-    """Raises as `raw.how` and `programs.of_arguments`, and `RawError` where nothing says how."""
+    """Return how the bytes were encoded. Raises as `raw.how` and `inputs.programs_of`, and `RawError` if unknown."""
     if not raw.is_raw(args):
         raise raw.RawError(
             "--follow: how were the bytes made? Give --ntrace, --etrace or --tandem, or --settings FILE.rvt"
@@ -82,7 +84,7 @@ def _of_tandem(args: argparse.Namespace) -> Made:
 
 
 def _of_options(args: argparse.Namespace) -> Made:
-    raw.how(args)  # what is wrong with the options is said before what is wrong with files
+    raw.how(args)  # errors in the options are reported before errors in files
     image, images = inputs.programs_of(args)
     raw.check_xlen(args, image)
     how = raw.how(args, image.xlen)
@@ -104,16 +106,16 @@ def _capturing(
 
 _TURN = 0.1  # seconds
 _ROWS = 1 << 10  # written at once
-_BEGINNING = 1 << 15  # bytes that other options are tried with, where these do not fit
-_ADVISED = 1 << 14  # bytes of a tandem trace that tell whether its parameters are right
+_BEGINNING = 1 << 15  # bytes that are tried with other options if the given ones do not fit
+_ADVISED = 1 << 14  # bytes of a tandem trace that show whether its parameters are right
 
 
 class FollowError(RvtraceError):
-    """Arguments of `rvtrace decode --follow` that do not fit together."""
+    """Arguments of `rvtrace decode --follow` that exclude each other."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that are for --follow."""
+    """Add the options that belong to --follow."""
     group = parser.add_argument_group("following")
     group.add_argument(
         "--follow", action="store_true",
@@ -125,14 +127,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_unused(args: argparse.Namespace) -> None:
-    """Raises `FollowError` for options that nothing is followed with."""
+    """Raise `FollowError` for options that need --follow."""
     for name in ("baud", "output"):
         if getattr(args, name) not in (None, False):
             raise FollowError(f"{'-o' if name == 'output' else '--baud'} is for bytes that arrive: add --follow")
 
 
 def run(args: argparse.Namespace, hart: int | None) -> int:
-    """Decode up to the end. *hart*: the only one that is shown. Raises RvtraceError."""
+    """Decode up to the end and return the exit status. *hart*: the only one that is shown. Raises RvtraceError."""
     modifiers, numbers = Modifiers.split(" ".join(args.range))
     if numbers:
         raise FollowError(f"{numbers}: --follow lists all that arrives")
@@ -160,12 +162,12 @@ def run(args: argparse.Namespace, hart: int | None) -> int:
 
 @contextmanager
 def _keeping(kept: Kept | None, followed: "_Followed") -> Iterator[None]:
-    """Whatever ends it, what has come becomes a capture. Raises CaptureError."""
+    """Save what has arrived as a capture, however the context ends. Raises CaptureError."""
     try:
         yield
     except raw.RawError:
         if kept is not None:
-            kept.remove()  # that is no trace
+            kept.remove()  # the bytes are not a trace
         kept = None
         raise
     finally:
@@ -197,7 +199,10 @@ class _Followed:
         self.harts: set[int] = set()
 
     def to_the_end(self, said: list[str]) -> str:
-        """Decode what comes; why it ended. *said*: when Ctrl-C ends it in order. Raises RvtraceError for no trace."""
+        """Decode what arrives, and return why it ended. *said*: lines to print at the start.
+
+        Ctrl-C ends it in an orderly way. Raises RvtraceError if the bytes are not a trace.
+        """
         with _stopping(self._stop):
             self.reader.start()
             self.status.say(said)
@@ -218,7 +223,7 @@ class _Followed:
         return why
 
     def save(self, kept: Kept) -> None:
-        """What has come and could be kept. Raises CaptureError."""
+        """Save what has arrived and could be stored. Raises CaptureError."""
         count, came, quiet = self._spool.kept, self._spool.written, self._args.quiet
         if not count:
             kept.remove()
@@ -232,7 +237,7 @@ class _Followed:
             self.status.say([f"Saved {how_many} bytes of trace to {kept.path}."])
 
     def _stop(self, why: str) -> None:
-        """What has come is decoded still; a second Ctrl-C gives that up."""
+        """Stop reading; what has arrived is still decoded. A second Ctrl-C ends that, too."""
         if self._stopped is not None:
             raise KeyboardInterrupt
         self._stopped = why
@@ -253,7 +258,7 @@ class _Followed:
             self._stop("the first loss, as asked")
 
     def _advise(self, least: int) -> None:
-        """Whether a tandem trace has the parameters that were said, once there are so many bytes of it."""
+        """Check the parameters of a tandem trace, once, when *least* bytes have arrived."""
         for port in self._made.capture.tandem if not self._advised and len(self.beginning) >= least else ():
             self._advised = True
             self.status.say(raw.hints_of_groups(bytes(self.beginning), port.in_force.parameters, port.wrapped))
@@ -271,7 +276,7 @@ class _Followed:
             sys.stdout.flush()
 
     def judged(self) -> tuple[list[str], str | None]:
-        """A line when what came first fits other options far better, or none; and why it is no trace, if it is none."""
+        """Return a hint if the first bytes fit other options far better, and why they are not a trace, if so."""
         session = Session()
         try:
             capture = self._made.finished(bytes(self.beginning), self.decoder.started)
@@ -284,7 +289,7 @@ class _Followed:
         return hint, None if self.hinted else raw_import.why_unreadable(capture, decoded.harts)
 
     def _warn(self, line: str | None) -> bool:
-        """Once; whether it was now."""
+        """Print a line, each one only once; return whether it was printed now."""
         if line is None or line in self._warned:
             return False
         self._warned.add(line)
@@ -292,34 +297,34 @@ class _Followed:
         return True
 
     def _rest(self) -> str | None:
-        """A line when Ctrl-C does not end it soon."""
+        """Return a line if much remains to be decoded after Ctrl-C."""
         if self._stopped is None or self._spool.waiting < _BEGINNING or self._args.quiet:
             return None
-        return f"{self._stopped}: what came before is decoded still; once more gives that up"
+        return f"{self._stopped}: what came before is still decoded; once more ends that, too"
 
     def _unkept(self) -> str | None:
-        """A line when the file of -o takes no more: decoding goes on, for what is not decoded now is lost."""
+        """Return a line if the file of -o cannot be written any more. Decoding continues, so that less is lost."""
         return None if self.failure is None else warning(self.failure)
 
     @property
     def failure(self) -> NotKept | None:
-        """Why not all is in the file of -o."""
+        """The error in writing the file of -o, None if there is none."""
         return self._spool.failure
 
     def _late(self) -> str | None:
-        """A line when who sends has to wait for us."""
+        """Return a line if decoding is too slow, so that the sender has to wait."""
         if not self._spool.held_up or self._stream.lasting:
             return None
         less = "" if self._args.events else ", and --events takes far less time than every instruction"
         return warning(
-            f"{size(WAITING)} wait to be decoded, and who sends has to wait, too; what a probe cannot keep is"
+            f"{size(WAITING)} wait to be decoded, and the sender has to wait, too; what a probe cannot keep is"
             f" lost{'' if self.failure else f': -o FILE.rvt keeps it on disk{less}'}"
         )
 
 
 @contextmanager
 def _stopping(stop: Callable[[str], None]) -> Iterator[None]:
-    """Ctrl-C and kill end it in order; what is ignored (nohup) stays so."""
+    """Call *stop* on Ctrl-C and other signals that end a process; signals that are ignored (nohup) stay ignored."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         stop("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
@@ -336,7 +341,7 @@ def _stopping(stop: Callable[[str], None]) -> Iterator[None]:
 
 
 def _program(args: argparse.Namespace, capture: Capture) -> tuple[Program, list[str]]:
-    """What runs, and what to say of it. Raises NoElf, BadElf, WrongXlen."""
+    """Return the program that runs, and notes about it. Raises NoElf, BadElf, WrongXlen."""
     path = raw.elf_of_settings(args) or elf_of(capture, args.settings or "the command line")
     program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen)
     image = program.image()
@@ -352,7 +357,7 @@ def _beginning(stream: Stream) -> str:
 
 
 def _ended(followed: _Followed, why: str, args: argparse.Namespace, wanted: int | None) -> int:
-    """Say how it ended; the exit status. *wanted*: the hart that was asked for. Raises FollowError for no trace."""
+    """Print how it ended and return the exit status. *wanted*: the requested hart. Raises FollowError for no trace."""
     counts, failure = followed.decoder.counts, followed.reader.failure
     if not args.quiet:
         followed.status.say([f"{why}: {summary(counts)}"])
@@ -368,7 +373,7 @@ def _ended(followed: _Followed, why: str, args: argparse.Namespace, wanted: int 
 
 
 def _unread(followed: _Followed, args: argparse.Namespace) -> str | None:
-    """Why the bytes are no trace; None: they are one, of which it is said here if there was nothing to decode."""
+    """Return why the bytes are not a trace, None if they are one; print a warning if nothing could be decoded."""
     counts = followed.decoder.counts
     if raw_import.is_dense(counts.instructions, counts.bytes):
         return None

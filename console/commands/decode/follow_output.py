@@ -1,7 +1,7 @@
-"""What `rvtrace decode --follow` shows: the rows of what arrives, and a status line while it arrives.
+"""The output of `rvtrace decode --follow`: rows of what arrives, and a status line meanwhile.
 
-The rows are those of `rvtrace decode`, for people or for programs. The status line is on the terminal; a summary is
-printed beside the output.
+The rows are those of `rvtrace decode`, as text or JSON. The status line is on the terminal; a summary goes to standard
+error.
 """
 
 import os
@@ -18,7 +18,10 @@ from rvtrace_gdb.views.listing import Modifiers
 
 
 class Shown:
-    """*shape*: lines, or JSON. *several*: each line begins with its hart. *happened*: the events, not what ran."""
+    """Converts what arrives to rows.
+
+    *shape*: text or JSON; *several*: each line begins with its hart; *happened*: events instead of instructions.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class Shown:
         return isinstance(self._shape, json_rows.HistoryRows)
 
     def of(self, arrived: Arrived) -> Iterator[str]:
-        """The rows of what a hart did next."""
+        """Return the rows of the next piece of a hart's history."""
         hart, piece = arrived
         if self._happened:
             return self._of_events(arrived)
@@ -57,7 +60,7 @@ class Shown:
                 yield before + listing.event_line(piece.history, event)
 
     def end(self, counts: Counts, why: str) -> Iterator[str]:
-        """The last row: of programs only, people are told beside the rows."""
+        """Return the last row, only as JSON: for text, a summary on standard error says the same."""
         if self._json:
             so_far = {name: getattr(counts, name) for name in ("bytes", "instructions", "gaps", "losses")}
             yield json_rows.line({"event": "end", "why": why, **so_far})
@@ -68,7 +71,10 @@ _CLEAR = "\r\033[K"
 
 
 class Status:
-    """Draws on standard error, if that is a terminal that is ours at the moment. *wanted*: else only `say` speaks."""
+    """The status line on standard error, if that is a terminal and this process is in its foreground.
+
+    *wanted*: if False there is no status line, only the lines of `say`.
+    """
 
     def __init__(self, name: str, wanted: bool) -> None:
         self._name = name
@@ -78,8 +84,8 @@ class Status:
         self._before = 0
         self._rate = 0.0
 
-    def show(self, counts: Counts, behind: int, *, ending: bool) -> None:
-        """*behind*: bytes that wait to be decoded. *ending*: nothing comes any more."""
+    def show(self, counts: Counts, waiting: int, *, ending: bool) -> None:
+        """Draw the status. *waiting*: the bytes that wait to be decoded; *ending*: nothing arrives any more."""
         now = time.monotonic()
         if not self._able or now < self._next or os.tcgetpgrp(2) != os.getpgrp():
             return
@@ -88,47 +94,47 @@ class Status:
             self._before, self._since = counts.bytes, now
         self._next = now + _PAUSE
         width = _width()
-        sys.stderr.write(_CLEAR + self._text(counts, behind, ending)[: width - 1])
+        sys.stderr.write(_CLEAR + self._text(counts, waiting, ending)[: width - 1])
         sys.stderr.flush()
         self._shown = True
 
     def clear(self) -> None:
-        """Take the line away: something else is printed."""
+        """Erase the line, because something else will be printed."""
         if self._shown:
             sys.stderr.write(_CLEAR)
             sys.stderr.flush()
             self._shown, self._next = False, 0.0
 
     def say(self, lines: Iterable[str]) -> None:
-        """Beside the output."""
+        """Print lines on standard error."""
         for line in lines:
             self.clear()
             print(columns(line), file=sys.stderr, flush=True)
 
-    def _text(self, counts: Counts, behind: int, ending: bool) -> str:
+    def _text(self, counts: Counts, waiting: int, ending: bool) -> str:
         parts = [f"{size(counts.bytes)}", f"{size(int(self._rate))}/s", counted(counts.instructions, "instruction")]
         if counts.losses:
             parts.append(counted(counts.losses, "loss"))
-        if behind > 1 << 16:
-            parts.append(f"{size(behind)} to decode")
+        if waiting > 1 << 16:
+            parts.append(f"{size(waiting)} to decode")
         return f"{'decoding the rest of ' if ending else ''}{self._name}: {', '.join(parts)}"
 
 
 def summary(counts: Counts) -> str:
-    """How much was decoded, and lost."""
+    """Return how much was decoded and lost, as text."""
     done = f"{counted(counts.bytes, 'byte')}: {counted(counts.instructions, 'instruction')}"
     if counts.losses:
         return f"{done}, {counted(counts.losses, 'loss')}"
-    return f"{done}, nothing lost" if counts.instructions else done  # of bytes that are no trace nothing is known
+    return f"{done}, nothing lost" if counts.instructions else done  # the bytes may not be a trace at all
 
 
 def counted(number: int, what: str) -> str:
-    """E.g. "1 loss", "2 losses"."""
+    """Return a number with its noun, e.g. "1 loss", "2 losses"."""
     return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def size(count: int) -> str:
-    """Bytes in words."""
+    """Return a number of bytes with its unit."""
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if count >= unit:
             return f"{count / unit:.1f} {name}"

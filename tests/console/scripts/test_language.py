@@ -96,7 +96,7 @@ stop
         ("repeat 1\nend 2", "x.rvts:2: `end` stands alone on its line, got: end 2"),
         ("\n\nrepeat\nend", "x.rvts:3: expected: repeat EXPRESSION [as NAME]"),
         ("if\nend", "x.rvts:1: expected: if EXPRESSION"),
-        ("load \\", "x.rvts:1: the last line goes on: nothing stands behind its `\\`"),
+        ("load \\", "x.rvts:1: the last line ends with `\\`: its continuation is missing"),
         ("run until", "x.rvts:1: expected: run [until LOCATION] [within TIME] | run for TIME"),
         ("run main", "x.rvts:1: expected: run [until LOCATION] [within TIME] | run for TIME"),
         ("run for", "x.rvts:1: expected a time as 500ms, 2s or 3min, got: nothing"),

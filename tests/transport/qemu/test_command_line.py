@@ -100,7 +100,7 @@ def test_a_plugin_that_others_could_have_written_is_compiled_again(tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "give QEMU's arguments behind --"),
+        ([], "give QEMU's arguments after --"),
         (["-o", "x.rvt", "--", "-M", "virt"], "-o needs --elf"),
         (["-o", "x.rvt", "--", "-M", "virt", "-kernel", "/no/such.elf"], "/no/such.elf: cannot be read"),
         (["--", "-D", "x.log"], "-D: cannot be used with a recorder"),
