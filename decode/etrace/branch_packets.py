@@ -53,7 +53,36 @@ class Result(NamedTuple):
     retry: bool = False
 
 
-class Places:
+def packet_name(packet: Packet) -> str:
+    """What a packet is called in messages."""
+    subformat = packet.subformat if packet.format in (Format.SYNC, Format.OPT_EXT) else None
+    return f"te_inst format {packet.format}" + ("" if subformat is None else f" subformat {subformat}")
+
+
+def one_instruction(address: int) -> Path:
+    return Path(((address,),))
+
+
+_FULL_MAP = 31
+
+
+class _CountTrial(NamedTuple):
+    """A packet with one of the counts of branches it may have, and what the code makes of it: as `Flow._walk_map`."""
+
+    packet: Packet
+    walk: Walk
+    arrival: Arrival
+    outcome: bool | None
+
+
+def _follows_xret(walker: Walker, walk: Walk, last_pc: int) -> bool:
+    """Whether the jump a walk ends with is one that rv_tracer's updiscon is not about. *last_pc*: where it began."""
+    way = walk.parts[-2]
+    jump = way[-1] if isinstance(way, tuple) and way else last_pc
+    return walker.image.instruction(jump).itype is IType.TRAP_RETURN
+
+
+class BranchPacketSteps:
     """All places of one program under one set of options."""
 
     def __init__(self, program: Program, options: Options) -> None:
@@ -136,38 +165,7 @@ class Places:
             self._walker_of_setup[key] = walker
         return walker
 
-
-def packet_name(packet: Packet) -> str:
-    """What a packet is called in messages."""
-    subformat = packet.subformat if packet.format in (Format.SYNC, Format.OPT_EXT) else None
-    return f"te_inst format {packet.format}" + ("" if subformat is None else f" subformat {subformat}")
-
-
-def one_instruction(address: int) -> Path:
-    return Path(((address,),))
-
-
-_FULL_MAP = 31
-
-
-class _CountTrial(NamedTuple):
-    """A packet with one of the counts of branches it may have, and what the code makes of it: as `Flow._walk_map`."""
-
-    packet: Packet
-    walk: Walk
-    arrival: Arrival
-    outcome: bool | None
-
-
-def _follows_xret(walker: Walker, walk: Walk, last_pc: int) -> bool:
-    """Whether the jump a walk ends with is one that rv_tracer's updiscon is not about. *last_pc*: where it began."""
-    way = walk.parts[-2]
-    jump = way[-1] if isinstance(way, tuple) and way else last_pc
-    return walker.image.instruction(jump).itype is IType.TRAP_RETURN
-
-
-class Flow(Places):
-    """Steps of these packets."""
+    # Formats 0 to 2
 
     def _branches(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         if place.mode is Mode.ADRIFT:

@@ -11,7 +11,7 @@ the causes in mcause, where a cause that is designated for custom or platform us
 
 from collections.abc import Callable
 
-from rvtrace_gdb.decode.etrace.branch_packets import STOPPED, Flow, Result, one_instruction, packet_name
+from rvtrace_gdb.decode.etrace.branch_packets import STOPPED, BranchPacketSteps, Result, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.layout import Format, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Dialect, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import QualStatus, apply_support
@@ -70,7 +70,7 @@ def _is_reserved(cause: int, *, interrupt: bool) -> bool:
     return cause in _EXCEPTIONS or cause > _LAST_EXCEPTION
 
 
-class StepFunction(Flow):
+class StepFunction(BranchPacketSteps):
     """The states and steps of one program under one set of options."""
 
     def step(self, state: State, packet: Packet, stack: Stack, tables: Tables) -> Result:

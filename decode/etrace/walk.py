@@ -26,15 +26,57 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     Stack,
 )
 
+RUN_BITS = 8
+"""Outcomes in a row that are remembered together."""
 
-class Code:
-    """One program, for an encoder in these modes."""
+_RUN_MASK = (1 << RUN_BITS) - 1
+_RUNS_AT_MOST = 1 << 16
+_MARKED_AFTER = 4  # segments without an outcome
+_STEPS_AT_MOST = 1 << 16
+_FOR_EVER = 1 << 64
+_LOOKED_AHEAD = 1 << 12  # segments
+_NO_MARK = Mark(0, ())
 
-    def __init__(self, image: Image, modes: Modes) -> None:
+
+class Run(NamedTuple):
+    """What RUN_BITS outcomes lead over. *taken*, *left*, *peak*: as in `ReturnStack`; *outcomes*: as in `Walk`."""
+
+    path: Path
+    next_pc: int
+    taken: tuple[int | None, ...]
+    left: tuple[int, ...]
+    peak: int
+    outcomes: tuple[tuple[int, bool], ...]
+
+
+class Walker:
+    """Walks one program as one encoder's settings demand."""
+
+    def __init__(self, image: Image, parameters: Parameters, modes: Modes) -> None:
         self.image = image
         self._segments = Segments(
             image, stacked=modes.implicit_return, sequential=modes.sijump, swaps=False, absolute=True
         )
+        self._limits = StackLimits(parameters)
+        self._counts_all = parameters.iret_ext  # irets; else irdepth
+        self._stacked = modes.implicit_return
+        self._sequential = modes.sijump
+        self._trains = modes.branch_prediction
+        self._runs: dict[tuple[int, int, int | None], Run | None] = {}
+
+    def forget(self) -> None:
+        """Drops all that was built; it is built again when needed."""
+        self._segments.forget()
+        self._runs.clear()
+
+    def start(self, next_pc: int, last_pc: int, stack: Stack) -> Walk:
+        """A walk from here on."""
+        walk = Walk(next_pc, last_pc, ReturnStack(stack, self._limits))
+        if self._sequential and next_pc != NOWHERE and last_pc != NOWHERE:
+            walk.pair = self.pair(last_pc, next_pc)
+        return walk
+
+    # What instructions are to E-Trace
 
     def is_branch(self, address: int) -> bool:
         """Whether the instruction at *address* is a branch; not, where there is none."""
@@ -77,54 +119,6 @@ class Code:
         paired = Segment(JUMP, [next_pc], [jump.length // 2], segment.fall, target)
         paired.calls, paired.returns = segment.calls, segment.returns
         return paired
-
-
-RUN_BITS = 8
-"""Outcomes in a row that are remembered together."""
-
-_RUN_MASK = (1 << RUN_BITS) - 1
-_RUNS_AT_MOST = 1 << 16
-_MARKED_AFTER = 4  # segments without an outcome
-_STEPS_AT_MOST = 1 << 16
-_FOR_EVER = 1 << 64
-_LOOKED_AHEAD = 1 << 12  # segments
-_NO_MARK = Mark(0, ())
-
-
-class Run(NamedTuple):
-    """What RUN_BITS outcomes lead over. *taken*, *left*, *peak*: as in `ReturnStack`; *outcomes*: as in `Walk`."""
-
-    path: Path
-    next_pc: int
-    taken: tuple[int | None, ...]
-    left: tuple[int, ...]
-    peak: int
-    outcomes: tuple[tuple[int, bool], ...]
-
-
-class Walker(Code):
-    """Walks one program as one encoder's settings demand."""
-
-    def __init__(self, image: Image, parameters: Parameters, modes: Modes) -> None:
-        super().__init__(image, modes)
-        self._limits = StackLimits(parameters)
-        self._counts_all = parameters.iret_ext  # irets; else irdepth
-        self._stacked = modes.implicit_return
-        self._sequential = modes.sijump
-        self._trains = modes.branch_prediction
-        self._runs: dict[tuple[int, int, int | None], Run | None] = {}
-
-    def forget(self) -> None:
-        """Drops all that was built; it is built again when needed."""
-        self._segments.forget()
-        self._runs.clear()
-
-    def start(self, next_pc: int, last_pc: int, stack: Stack) -> Walk:
-        """A walk from here on."""
-        walk = Walk(next_pc, last_pc, ReturnStack(stack, self._limits))
-        if self._sequential and next_pc != NOWHERE and last_pc != NOWHERE:
-            walk.pair = self.pair(last_pc, next_pc)
-        return walk
 
     # Over branches
 

@@ -1,20 +1,21 @@
-"""Bytes to frames, and what can be seen before fields are read: timestamps, and messages that are missing.
+"""The split of a byte stream into frames, and what is evaluated on whole frames: timestamps and missing messages.
 
-A frame is everything up to and including a byte with MSEO 11. MSEO is the low two bits of each byte: 00 goes on, 01
-ends a field, 11 ends the message, 10 is reserved; 0xFF between messages is idle (N-Trace 1.0.0-rc7, 3.1). Encoders fill
-with other bytes of MSEO 11, too: no message is one byte long, so nothing else can be meant. Frames are the same
-whatever the bytes and however they are cut into pieces. One regular expression finds them, so the cost per byte is that
-of the C library.
+A frame is everything up to and including a byte with MSEO 11. MSEO is the low two bits of each byte: 00 continues, 01
+ends a field, 11 ends the message, 10 is reserved; 0xFF between messages is idle (N-Trace 1.0.0-rc7, 3.1). Some encoders
+send other single bytes with MSEO 11 while idle; they are recognized because no message is one byte long. The frames do
+not depend on the pieces in which the bytes arrive. One regular expression finds all frames, so that the cost per byte
+is that of the C library.
 
-TSTAMP is cut off frames, so that the rest can be recognised, and turned into the time it stands for (N-Trace 1.0,
-"Timestamp Reporting"): it is absolute in synchronizing messages, relative to the last one reported in all others.
-SiFive's encoders send the XOR with the last one instead.
+TSTAMP is removed from frames, so that equal messages are equal bytes, and converted to a time (N-Trace 1.0, "Timestamp
+Reporting"): it is absolute in synchronizing messages and relative to the last reported time in all others. SiFive's
+encoders send the XOR with the last time instead.
 
-`Stretches` notices messages that are missing where nothing else tells: fewer than there have to be from one
-synchronization to the next. Source: RISC-V Trace Control Interface 1.0, trTeInstSyncMode and trTeInstSyncMax: "Generate
-synchronization when count reaches 2^(trTeInstSyncMax+4)", and the count begins anew with each synchronizing message. So
-a periodic one has so many messages before it, or more where it waited for a branch. Whether an encoder counts the
-synchronizing message itself is not said: one fewer is believed until the trace has shown that this encoder does not.
+`SyncPeriodChecker` detects missing messages that nothing else reveals: there are fewer messages from one
+synchronization to the next than the encoder's period demands. Source: RISC-V Trace Control Interface 1.0,
+trTeInstSyncMode and trTeInstSyncMax: "Generate synchronization when count reaches 2^(trTeInstSyncMax+4)"; the count
+restarts with each synchronizing message. So a periodic synchronization follows that many messages, or more if it waited
+for a branch. The specification does not say whether the synchronizing message itself is counted: one message fewer is
+accepted until the trace has shown that this encoder does not count it.
 """
 
 import re
@@ -30,9 +31,12 @@ from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, 
 from rvtrace_gdb.decode.ntrace.options import Options
 
 MAX_FRAME = 4096
-"""Bytes; a longer frame is no message. The standard's longest is 38, vendor messages may be longer (table 8)."""
+"""The longest message accepted, in bytes.
 
-_SLICE = 1 << 16  # bytes looked at once: bounds memory, and how long a caller waits for a sign of life
+The longest of the standard has 38; vendor messages may be longer (table 8).
+"""
+
+_SLICE = 1 << 16  # bytes processed at once: limits memory, and the time between two progress reports
 _MSEO = bytes(byte & 0b11 for byte in range(256))
 
 
@@ -48,24 +52,24 @@ _UNDAMAGED = re.compile(b"(?:" + _MESSAGE.pattern + b"|" + _END + b")*+")
 
 
 class Batch(NamedTuple):
-    """Consecutive frames. *offset*: of the first byte. The frames leave no byte out."""
+    """Consecutive frames without any byte between them. *offset*: the trace offset of the first byte."""
 
     offset: int
     frames: list[bytes]
 
 
 def is_idle(frame: bytes) -> bool:
-    """Whether a frame is filling between messages."""
+    """Whether a frame is idle bytes between messages."""
     return frame[0] & 0b11 == 0b11
 
 
 def idle_note(frame: bytes) -> Note | None:
-    """What there is to say of filling that is not the standard's, None of that which is."""
+    """Return the note on idle bytes that are not the standard's 0xFF, else None."""
     return None if frame[0] == 0xFF else Note(NoteCause.ODD_IDLE, (frame[0],))
 
 
 def frame_fault(frame: bytes) -> str | None:
-    """Why a frame that is not idle cannot be a message; None when it can."""
+    """Return why a frame that is not idle cannot be a message; None if it can."""
     if _MESSAGE.fullmatch(frame):
         return None
     if len(frame) > MAX_FRAME:
@@ -76,33 +80,33 @@ def frame_fault(frame: bytes) -> str | None:
 
 
 def faulty_frames(frames: Sequence[bytes]) -> list[int]:
-    """Which frames are neither a message nor filling."""
+    """Return the indices of the frames that are neither a message nor idle."""
     if _UNDAMAGED.fullmatch(b"".join(frames)):
         return []
     return [i for i, frame in enumerate(frames) if not is_idle(frame) and frame_fault(frame)]
 
 
 class Framer:
-    """Cuts a byte stream into frames. The same bytes give the same frames, whatever pieces they come in.
+    """Splits a byte stream into frames. The frames do not depend on the pieces in which the bytes arrive.
 
-    *wrapped*: the stream starts anywhere (a ring buffer that wrapped), so what comes before the first message end is
-    dropped.
+    With *wrapped* the stream starts anywhere (a ring buffer that wrapped), so the bytes up to the first end of a
+    message are dropped.
     """
 
     def __init__(self, *, wrapped: bool = False) -> None:
         self.total = 0
-        """Bytes fed so far."""
+        """The number of bytes fed so far."""
         self._seeking = wrapped
         self._tail = bytearray()  # the start of a frame whose end has not come yet
-        self._dropped = 0  # bytes of that frame no longer kept
+        self._dropped = 0  # number of bytes of that frame that were discarded
 
     def feed(self, data: bytes) -> Iterator[Batch | Lost]:
-        """The frames that are complete with *data*."""
+        """Return the frames that are complete with *data*."""
         for start in range(0, len(data), _SLICE):
             yield from self._feed(data[start : start + _SLICE])
 
     def finish(self) -> Iterator[Lost]:
-        """What is left over at the end: a message cut off."""
+        """End the stream. Returns the incomplete last message, if any, as a loss."""
         length = len(self._tail) + self._dropped
         if length:
             why = f"no end of message within {MAX_FRAME} bytes" if length > MAX_FRAME else "the last message is cut off"
@@ -132,21 +136,21 @@ class Framer:
         self._keep(data[end:])
 
     def _keep(self, rest: bytes) -> None:
-        """Remembers the start of an unfinished frame, unless it is too long to become a message."""
+        """Keep the start of an incomplete frame, unless it is too long for a message."""
         self._tail += rest
         if len(self._tail) > MAX_FRAME:
             self._dropped += len(self._tail)
             self._tail.clear()
 
 
-_LONGEST = 16  # bytes; 11 hold the 64 bits that TSTAMP has at most ("Maximum Field Sizes")
+_LONGEST = 16  # bytes of the longest TSTAMP; 11 hold its at most 64 bits ("Maximum Field Sizes")
 _CACHE_LIMIT = 1 << 16  # numbers remembered at most
 
 _MSEO_CONTINUE, _MSEO_FIELD, _MSEO_END = (0b00,), (0b01,), (0b11,)
 
 
 def _byte_class(mseo: Iterable[int], fits: Callable[[int], bool] = lambda mdo: True) -> bytes:
-    """A pattern of one byte with one of these MSEO and an MDO that fits."""
+    """Return the pattern of one byte with one of these values of MSEO and an MDO for which *fits* is true."""
     return b"[" + b"".join(b"\\x%02x" % byte for byte in range(256) if byte & 3 in mseo and fits(byte >> 2)) + b"]"
 
 
@@ -167,7 +171,7 @@ _TSTAMP = b"(?<=%s)%s{0,%d}%s" % (
 
 
 class Clock:
-    """The time a hart's messages tell. *now*: in ticks, None before the first synchronizing message."""
+    """The time of a hart's messages. *now* is in ticks; it is None before the first synchronizing message."""
 
     def __init__(self, options: Options) -> None:
         self.now: int | None = None
@@ -179,14 +183,14 @@ class Clock:
         self._frame = _pattern(layouts, options.src_bits)
 
     def split(self, frames: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-        """Frames without their TSTAMP, and that (b"" when there is none, or the frame is no known message)."""
+        """Return each frame without its TSTAMP, and the TSTAMP; b"" if it has none, or is no known message."""
         pairs: list[tuple[bytes, bytes]] = self._frame.findall(b"".join(frames))
         if max(map(len, frames), default=0) > MAX_FRAME:  # one of them is no message, whatever it begins with
             return [pair if sum(map(len, pair)) <= MAX_FRAME else (pair[0] + pair[1], b"") for pair in pairs]
         return pairs
 
     def read(self, frames: Sequence[bytes]) -> tuple[list[bytes], list[int | None]]:
-        """Frames without their TSTAMP, and the time each tells; None when it has none, or the time is not known."""
+        """Return the frames without their TSTAMP, and the time of each; None if it has none or it is not known."""
         pairs = self.split(frames)
         bodies = [body for body, _ in pairs]
         stamps = [stamp for _, stamp in pairs]
@@ -201,7 +205,7 @@ class Clock:
         return bodies, times
 
     def advance(self, first: int, tstamp: bytes) -> int | None:
-        """The time after a message that begins with the byte *first* and has this TSTAMP; None while it is unknown."""
+        """Advance to a message with this *first* byte and TSTAMP, and return the time; None while it is not known."""
         if first in self._syncs:
             self.now = self._unwrapped(_number(tstamp), self.now)
         else:
@@ -221,7 +225,7 @@ class Clock:
         return [known[stamp] for stamp in stamps]
 
     def _relative(self, values: Sequence[int]) -> list[int | None]:
-        """The times of messages that do not synchronize."""
+        """Return the times of messages with relative timestamps."""
         if self.now is None:
             return [None] * len(values)
         step = (lambda now, value: self._unwrapped(now ^ value, now)) if self._xor else add
@@ -230,7 +234,10 @@ class Clock:
         return times[1:]
 
     def _unwrapped(self, value: int, now: int | None) -> int:
-        """*value* as the counter shows it, which has wrapped when it is less than *now*, the time before."""
+        """Return the full time for the counter *value*.
+
+        The counter has wrapped if it is less than *now*, the time before.
+        """
         if not self._bits or now is None or value >= now:
             return value
         value |= now >> self._bits << self._bits
@@ -239,14 +246,14 @@ class Clock:
 
 @cache
 def _pattern(layouts: tuple[Layout, ...], src_bits: int) -> re.Pattern[bytes]:
-    """Frames as `framing` has them, in two parts: a message of the table and its TSTAMP, or anything else whole."""
+    """Return the pattern of a frame in two groups: a known message and its TSTAMP, or any other frame and nothing."""
     kinds = [kind for layout in layouts for kind in _message_patterns(layout, src_bits)]
     whole = rb"\xff+|%s*%s" % (_byte_class((0b00, 0b01, 0b10)), _byte_class(_MSEO_END))
     return re.compile(rb"(%s|%s)((?:%s)?)(?<=%s)" % (b"|".join(kinds), whole, _TSTAMP, _byte_class(_MSEO_END)))
 
 
 def _message_patterns(layout: Layout, src_bits: int) -> Iterator[bytes]:
-    """Patterns of a message without TSTAMP: one, or two where a field decides whether the last one is there."""
+    """Return the patterns of a message without TSTAMP: two if a field decides whether the last field is present."""
     first, groups = b"\\x%02x" % (layout.tcode << 2), len(layout.variable)
     decides = next((field.when for field in layout.variable if field.when is not None), None)
     if decides is None:
@@ -255,7 +262,7 @@ def _message_patterns(layout: Layout, src_bits: int) -> Iterator[bytes]:
     low, bits = _field_position(layout, decides[0], src_bits)
     before = first + _byte_class(_MSEO_CONTINUE) * (low // MDO_BITS - 1)
     for present in (True, False):
-        following = groups - 2 + present  # groups behind the first one
+        following = groups - 2 + present  # groups after the first one
         ends = _MSEO_FIELD if following else _MSEO_FIELD + _MSEO_END
         continued, stops = (
             _deciding_field(low % MDO_BITS, bits, decides[1], present, mseo) for mseo in (_MSEO_CONTINUE, ends)
@@ -265,9 +272,9 @@ def _message_patterns(layout: Layout, src_bits: int) -> Iterator[bytes]:
 
 
 def _deciding_field(shift: int, bits: int, value: int, present: bool, mseo: Iterable[int]) -> bytes:
-    """Bytes that hold a field, from bit *shift* of the first one on: it has this *value*, or (not *present*) another.
+    """Return the pattern of the one or two bytes that contain a field, starting at bit *shift* of the first byte.
 
-    There are one or two of them; *mseo*: of the last one.
+    With *present* the field has this *value*, else any other. *mseo*: the MSEO of the last byte.
     """
     here = min(bits, MDO_BITS - shift)
 
@@ -286,7 +293,7 @@ def _deciding_field(shift: int, bits: int, value: int, present: bool, mseo: Iter
 
 
 def _field_position(layout: Layout, name: str, src_bits: int) -> tuple[int, int]:
-    """Where a fixed field is in its message: the lowest bit, and how many."""
+    """Return the position of a fixed field in its message: its lowest bit and its width."""
     low = TCODE_BITS + src_bits
     for field in layout.fixed:
         if field.name == name:
@@ -296,7 +303,7 @@ def _field_position(layout: Layout, name: str, src_bits: int) -> tuple[int, int]
 
 
 def _number(group: bytes) -> int:
-    """The value of the first group in *group*."""
+    """Return the value of the first group in *group*."""
     value = shift = 0
     for byte in group:
         value |= byte >> 2 << shift
@@ -322,9 +329,9 @@ _HEADS_REMEMBERED = 1 << 12
 
 
 class ShortStretch(NamedTuple):
-    """A stretch with too few *messages*, from the synchronizing one at byte *start* to that at *end*.
+    """A stretch with too few *messages*, from the synchronizing message at byte *start* to the one at byte *end*.
 
-    *at*: the frame, of those looked at, before which that is to be told.
+    *at*: the index of the frame before which the loss is to be reported.
     """
 
     start: int
@@ -334,24 +341,24 @@ class ShortStretch(NamedTuple):
 
 
 class SyncPeriodChecker:
-    """Counts one hart's messages, whose encoder synchronizes after *period* of them."""
+    """Counts the messages of one hart whose encoder synchronizes after every *period* messages."""
 
     def __init__(self, period: int, src_bits: int) -> None:
         self._judge = Judge(period)
         self._src_bits = src_bits
         self._count: int | None = None  # since the last synchronizing message, None before the first one
-        self._flow_messages = 0  # of these, those that are no Ownership
-        self._last_sync: tuple[Offsets, int] | None = None  # where that message is; asked for only when it is needed
-        self._pending: ShortStretch | None = None  # if no other synchronization follows at once
+        self._flow_messages = 0  # of these, those that are no Ownership messages
+        self._last_sync: tuple[Offsets, int] | None = None  # its position; the offset is determined only if needed
+        self._pending: ShortStretch | None = None  # confirmed unless another synchronization follows immediately
         self._cached: dict[bytes, int] = {}
 
     def check(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[ShortStretch]:
-        """The stretches that lack messages, as far as that is known with *frames*."""
+        """Return the stretches that lack messages, as far as *frames* show it."""
         if not frames or self._count_complete(frames, offsets):
             return
         heads = bytes(map(_FIRST, frames))
         idle = heads.translate(_IDLE)
-        first = -1  # the last synchronizing message in *frames*
+        first = -1  # index of the last synchronizing message in *frames*
         yield from self._confirmed(heads, 0)
         for found in _SYNCS.finditer(heads):
             at = found.start()
@@ -368,7 +375,7 @@ class SyncPeriodChecker:
             self._last_sync = offsets, first
 
     def _count_complete(self, frames: Sequence[bytes], offsets: Offsets) -> bool:
-        """Counts all messages at once if there is nothing to look at closely: no filling, and no stretch too short."""
+        """Count all messages at once if no frame is idle and no stretch is too short; else return False."""
         raw = b"".join(frames)
         ends = raw.translate(_IDLE)
         if self._pending is not None or ends[0] or b"\1\1" in ends:
@@ -393,20 +400,22 @@ class SyncPeriodChecker:
         return True
 
     def finish(self) -> Iterator[ShortStretch]:
-        """The end of the trace."""
+        """End the trace. Returns the stretch that is still pending, if any."""
         if self._pending is not None:
             yield self._pending
 
     def _add(self, heads: bytes, idle: bytes, start: int, stop: int) -> None:
-        """Counts the messages from one frame to another."""
+        """Count the messages of the frames from *start* to *stop* - 1."""
         if self._count is not None:
             messages = stop - start - idle.count(1, start, stop)
             self._count += messages
             self._flow_messages += messages - heads.count(_OWNERSHIP, start, stop)
 
     def _confirmed(self, heads: bytes, start: int) -> Iterator[ShortStretch]:
-        """What is pending, if the next message does not synchronize. (Two in a row are no periodic ones: a trap right
-        after a trap return has them, "Corner Cases".)
+        """Return the pending stretch if the next message does not synchronize.
+
+        Two synchronizing messages in a row are not periodic: a trap right after a trap return has them ("Corner
+        Cases").
         """
         following = _OTHER_THAN_OWNERSHIP.search(heads, start) if self._pending is not None else None
         if following is not None and self._pending is not None:
@@ -415,11 +424,11 @@ class SyncPeriodChecker:
                 yield pending._replace(at=following.start())
 
     def _is_short(self, messages: int, closing: bytes) -> bool:
-        """Whether some are missing, as far as this encoder has shown that it keeps to its period."""
+        """Whether messages are missing, as far as this encoder has shown that it observes its period."""
         return self._sync_of(closing) == Sync.PERIODIC and self._judge.is_short(messages)
 
     def _sync_of(self, frame: bytes) -> int:
-        """SYNC of a synchronizing message."""
+        """Return SYNC of a synchronizing message."""
         head = frame[:_HEAD]
         known = self._cached.get(head)
         if known is None:

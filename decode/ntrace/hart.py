@@ -1,10 +1,10 @@
-"""The messages of one hart to its history: frames through the step function, whose answers are remembered.
+"""The decoder of one hart's messages: it applies the step function to frames, and remembers the steps.
 
-Of the messages in a real trace only a few percent are distinct, and a step depends on nothing but its state, the
-message, sometimes the count `ahead`, and sometimes what is on top of the call stack. So each state keeps the steps
-already taken from it, under the bytes of the message, or under (message, ahead); where a step takes return addresses
-off the stack, it is found through one `Fork` for each of them (`Memo`). A hot loop costs one look-up per message,
-however many instructions that stands for. What is remembered is bounded; forgetting costs time, never correctness.
+Only a few percent of the messages in a real trace are distinct, and a step depends only on its state, the message,
+sometimes the count `ahead`, and sometimes the top of the call stack. So each state keeps the steps taken from it, by
+the bytes of the message or by (message, ahead). If a step pops return addresses from the stack, it is found through one
+`Fork` for each of them (`StepCache`). A hot loop costs one look-up per message, however many instructions the message
+stands for. The number of remembered steps is limited; dropping them costs time, but does not change the result.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import Calls, Stack, after, pushed
 
 MEMO_LIMIT = 1 << 17
-"""Steps remembered at most (about 0.6 KB each; larger ones count as several)."""
+"""The greatest number of remembered steps (about 0.6 KB each; larger steps count as several)."""
 
-_DEEPEST = 64  # return addresses a remembered step takes; more are too rare to be worth as many forks
+_DEEPEST = 64  # return addresses that a remembered step pops at most; steps with more are too rare for as many forks
 _ONE_STEP = 64  # pointers
 
 
 class StepCache:
-    """What is remembered for one step_function. *limit*: steps at most, 0 for none."""
+    """The remembered steps of one step function. *limit*: the greatest number of steps; 0: none."""
 
     def __init__(self, step_function: StepFunction, limit: int) -> None:
         self._step_function = step_function
@@ -39,7 +39,7 @@ class StepCache:
         self._size = 0
 
     def lookup(self, state: State, message: bytes, ahead: int, stack: Stack) -> Step | None:
-        """The step remembered for a message. (The hot paths of `hart` do the same in place.)"""
+        """Return the remembered step for a message, or None. (The hot paths of `HartDecoder` do the same inline.)"""
         step = state.get(message)
         if ahead and (step is None or step.counted or ahead < 0):
             step = state.get((message, ahead))
@@ -48,10 +48,10 @@ class StepCache:
         return step
 
     def remember(self, state: State, message: bytes, ahead: int, step: Step) -> None:
-        """*message* has led from *state* through *step*."""
+        """Remember that *message* leads from *state* through *step*."""
         taken = step.calls.taken if step.calls is not None else ()
         self._size += _size(message, step)
-        if self._size > (self._limit or MEMO_LIMIT):  # without memory, too, states must not pile up
+        if self._size > (self._limit or MEMO_LIMIT):  # the number of states is limited even if no steps are remembered
             self._step_function.forget()
             self._size = 0
         elif self._limit and len(taken) <= _DEEPEST:
@@ -66,7 +66,7 @@ class StepCache:
 
 
 def _size(message: bytes, step: Step) -> int:
-    """How many usual steps are as large as this one."""
+    """Return the size of a step in units of a usual step."""
     held = len(message) // 8 + (len(step.path.parts) if step.path is not None else 0)
     if step.calls is not None:
         held += len(step.calls.taken) + len(step.calls.left)
@@ -75,16 +75,18 @@ def _size(message: bytes, step: Step) -> int:
 
 _BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
 _NO_BRANCHES = bytes(tcode << 2 for tcode in (*SYNC_TCODES, Tcode.ERROR, Tcode.RESOURCE_FULL))
-_LONGEST = 1 << 60  # instructions; only noise says so many
-_ONE_BY_ONE = 1 << 12  # repetitions of a branch that are looked at
-_LISTED = 16  # repetitions of a trap that become events, about
-_AGAIN = b"\xff"  # before a branch message: the same once more, which is no message of its own
+_LONGEST = 1 << 60  # instructions of a history; only noise reports more
+_ONE_BY_ONE = 1 << 12  # repetitions of a branch that are decoded one by one
+_LISTED = 16  # approximate number of repetitions of a trap that become events
+_AGAIN = b"\xff"  # prefix of the cache key for the repetition of a branch message; no message starts with it
 
 
 class HartDecoder:
-    """Decodes what one hart sent. *walkers*: shared by harts. *memo_limit*: steps to remember at most, 0 for none.
+    """Decodes the messages of one hart.
 
-    *builder*: what collects the history.
+    walkers     the walkers shared with other harts
+    memo_limit  greatest number of steps to remember; 0: none
+    builder     collects the history
     """
 
     def __init__(
@@ -104,20 +106,20 @@ class HartDecoder:
         self._state = self._step_function.lost
         self._ahead = 0
         self._stack: Stack = None
-        self._branch: bytes | None = None  # the last message about the flow, if it is a branch that can be repeated
-        self._searched = 0  # frames of this batch which that is true of
+        self._branch: bytes | None = None  # the last flow message, if it is a branch message that can be repeated
+        self._searched = 0  # number of frames of this batch that `_branch` takes into account
         self._cache = StepCache(self._step_function, memo_limit)
         self._total = self._idle = self._unused = 0
         self._stopped = False
         self._notes_timestamp = not options.timestamps
         period = options.sync_period
         self._period_checker = SyncPeriodChecker(period, options.src_bits) if period else None
-        self._lost_at = -1  # the byte of the last loss, if messages are counted
+        self._lost_at = -1  # the offset of the last loss, if messages are counted
         self._syncs_lack_timestamps: bool | None = None  # not known before the first synchronizing message
         self._idle_noted = False
 
     def run(self, frames: list[bytes], offsets: Offsets) -> None:
-        """The next messages, one frame each."""
+        """Decode the next messages, one frame each."""
         self._total += sum(map(len, frames))
         if self._stopped:
             self._unused += sum(map(len, frames))
@@ -137,7 +139,7 @@ class HartDecoder:
             self._run(frames, offsets)
 
     def _run_checked(self, checker: SyncPeriodChecker, frames: list[bytes], offsets: Offsets) -> None:
-        """The same, where it is known how many messages there have to be."""
+        """Decode frames and check the number of messages between synchronizations."""
         done = 0
         for short in checker.check(frames, offsets):
             self._run_frames(frames[done : short.at], Later(offsets, done))
@@ -153,7 +155,7 @@ class HartDecoder:
             self._run_frames(frames, offsets)
 
     def _report_missing(self, short: ShortStretch) -> None:
-        """Messages are missing, unless a gap in that stretch tells it already."""
+        """Report missing messages, unless a gap in that stretch has been reported."""
         if self._lost_at > short.start:
             return
         fact = Loss(LossCause.MESSAGES_MISSING, (short.messages, self._options.sync_period or 0))
@@ -163,20 +165,20 @@ class HartDecoder:
             self._stopped = True
 
     def lose(self, lost: Lost) -> None:
-        """Bytes that are no message: whatever they were, the flow is lost. Silent at the start of a wrapped buffer."""
+        """Handle bytes that are no message: the flow is lost. At the start of a wrapped buffer this is not reported."""
         if lost.why and not self._stopped:
             self._fail(Loss(LossCause.SKIPPED, (lost.length, lost.why)), lost.offset)
 
     def cut_off(self, lost: Lost) -> None:
-        """The trace ends in the middle of a message, which may be this hart's."""
+        """Note that the trace ends in the middle of a message, which may be this hart's."""
         self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
 
     def note(self, offset: int, note: Note) -> None:
-        """Something worth knowing at this byte."""
+        """Add a note for this trace offset to the history."""
         self._builder.event(EventKind.NOTE, offset, note)
 
     def finish(self) -> History:
-        """The end of the trace: what is left is decoded as far as it is determined."""
+        """End the trace and return the history. Instructions that are certain to have run are added."""
         for short in self._period_checker.finish() if self._period_checker is not None and not self._stopped else ():
             self._report_missing(short)
         tail = None if self._stopped else self._step_function.tail(self._state, self._ahead, self._stack)
@@ -187,10 +189,10 @@ class HartDecoder:
         decoded = self._total - self._idle - self._unused
         return self._builder.finish(Accounting(self._total, decoded, self._idle, self._unused))
 
-    # The hot paths: everything known is one look-up and one append
+    # The hot paths: a remembered step is one look-up and one append
 
     def _run(self, frames: list[bytes], offsets: Offsets) -> None:
-        """Without timestamps."""
+        """Decode frames without timestamps."""
         append = self._builder.append
         state, ahead, stack = self._state, self._ahead, self._stack
         left = iter(frames)
@@ -229,7 +231,7 @@ class HartDecoder:
         return None
 
     def _run_timed(self, frames: list[bytes], offsets: Offsets) -> None:
-        """The same, with timestamps."""
+        """Decode frames with timestamps."""
         append = self._builder.append
         pending, mark, stamp = self._builder.in_place
         state, ahead, stack = self._state, self._ahead, self._stack
@@ -260,7 +262,7 @@ class HartDecoder:
                     stack = None if calls.clears else pushed(below, calls.left)
                 if reports:
                     self._report(reports, offsets.of(len(frames) - length_hint(left) - 1))
-            if now is not None and ahead >= 0:  # else the instructions before it are not all there yet
+            if now is not None and ahead >= 0:  # else some instructions before this time are not decoded yet
                 mark(len(pending))
                 stamp(now)
             if self._stopped:
@@ -281,10 +283,10 @@ class HartDecoder:
             self._stack = None if step.calls.clears else after(self._stack, len(step.calls.taken), step.calls.left)
         self._report(step.reports, offset)
 
-    # What is not
+    # Messages without a remembered step
 
     def _decode_new(self, frame: bytes, body: bytes, frames: Sequence[bytes], index: int, offsets: Offsets) -> None:
-        """A frame without a remembered step. *body*: it without TSTAMP; *frames*: it is the one at *index*."""
+        """Decode *frame*, for which no step is remembered: frames[index]. *body* is the frame without TSTAMP."""
         if is_idle(frame):
             self._idle += len(frame)
             note = None if self._idle_noted else idle_note(frame)
@@ -310,7 +312,7 @@ class HartDecoder:
             self._take(self._step(body, message), offset)
 
     def _parsed(self, frame: bytes, offset: int) -> Message | None:
-        """The message in a frame. When there is none, the flow is lost."""
+        """Parse the message in a frame. If it is none, the flow is lost."""
         why = frame_fault(frame)
         if why is not None:
             self._unused += len(frame)
@@ -325,19 +327,22 @@ class HartDecoder:
             return None
 
     def _step(self, key: bytes, message: Message) -> Step:
-        """What *message* means here; remembered under *key*."""
+        """Return the step of *message* in the current state, and remember it under *key*."""
         step = self._step_function.step(self._state, message, self._ahead, self._stack)
         self._cache.remember(self._state, key, self._ahead, step)
         return step
 
     def _has_stray_timestamp(self, message: Message) -> bool:
-        """Whether it has a field too many in a trace without timestamps: where there are any, all syncs have one."""
+        """Whether *message* has a field too many in a trace without timestamps.
+
+        If messages had timestamps, all synchronizing messages would have one.
+        """
         if self._syncs_lack_timestamps is None and message.tcode in SYNC_TCODES:
             self._syncs_lack_timestamps = not self._options.timestamps and message.tstamp is None
         return bool(self._syncs_lack_timestamps) and message.tstamp is not None
 
     def _note_timestamp(self, message: Message, offset: int) -> None:
-        """Says once that there is a field nothing was said of."""
+        """Note once that a message has a TSTAMP although timestamps are off in the options."""
         if self._notes_timestamp and message.tstamp is not None:
             self._notes_timestamp = False
             self.note(offset, Note(NoteCause.FIELD_TOO_MANY, (message.name,)))
@@ -345,7 +350,9 @@ class HartDecoder:
     # RepeatBranch
 
     def _branch_before(self, frames: Sequence[bytes], index: int) -> bytes | None:
-        """The branch message a RepeatBranch at *index* repeats; others, not about the flow, may stand between them."""
+        """Return the branch message that a RepeatBranch at *index* repeats. Messages that are not about the flow may
+        lie between them.
+        """
         for i in range(index - 1, self._searched - 1, -1):
             frame = frames[i]
             if frame[0] in _BRANCHES or frame[0] in _NO_BRANCHES:
@@ -361,7 +368,7 @@ class HartDecoder:
         self._searched = 0
 
     def _repeat(self, message: Message, branch: bytes | None, offset: int) -> None:
-        """The branch message again, to the same target: the address it sent was relative to the one before."""
+        """Repeat the branch message with the same target: its U-ADDR is not applied again."""
         times = message.fields["bcnt"]
         if self._state.mode is not Mode.ON:
             self._fail(Loss(LossCause.WHILE_OFF, (message.name,)), offset)
@@ -374,7 +381,10 @@ class HartDecoder:
             self._repeat_branch(branch, times, offset)
 
     def _repeat_branch(self, branch: bytes, times: int, offset: int) -> None:
-        """The places it leads to come again sooner or later, so any number takes few steps (see `repeats`)."""
+        """Repeat a branch message *times* times.
+
+        The states repeat sooner or later, so that few steps are taken for any number (see `walk.walk_repeated`).
+        """
         paths: list[Path] = []
         calls = Calls(self._stack)
         done = steps = 0
@@ -409,7 +419,7 @@ class HartDecoder:
         return None
 
     def _repeated_step(self, branch: bytes) -> Step:
-        """The step of a branch message that is repeated: U-ADDR is not applied again."""
+        """Return the step of a repeated branch message. U-ADDR is not applied again."""
         key = _AGAIN + branch
         step = self._cache.lookup(self._state, key, self._ahead, self._stack)
         if step is not None:
@@ -420,7 +430,7 @@ class HartDecoder:
             message = message._replace(fields={**message.fields, "uaddr": 0})
         return self._step(key, message)
 
-    # What is said
+    # Reports
 
     def _fail(self, why: Loss, offset: int) -> None:
         self._take(self._step_function.loss(self._state, self._ahead, self._stack, EventKind.LOSS, why), offset)
@@ -433,6 +443,6 @@ class HartDecoder:
 
 
 def _ignored_message(message: Message) -> Note:
-    """What there is to say of a message that is not about the flow."""
+    """Return the note on a message that is not about the flow."""
     fields = [part for name, value in message.fields.items() for part in (name.upper(), value)]
     return Note(NoteCause.IGNORED, (message.name, *fields))

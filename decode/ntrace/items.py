@@ -1,8 +1,8 @@
-"""A trace taken apart without the program: each message with the address and the time it stands for.
+"""The items of a trace, read without the program: each message with its address and its time.
 
-Addresses and times in most messages are relative to the ones before them (N-Trace 1.0, "Address Compression" and
-"Timestamp Reporting"), so what is known is carried along for each source. From the middle of a trace, and after bytes
-that are lost, they are unknown until the next synchronizing message.
+Addresses and times in most messages are relative to earlier ones (N-Trace 1.0, "Address Compression" and "Timestamp
+Reporting"), so the last ones are kept for each source (`SourceState`). At the start in the middle of a trace, and after
+lost bytes, they are unknown until the next synchronizing message.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from rvtrace_gdb.decode.ntrace.messages import Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 
 CONTROL, INFERABLE_CALL = 0, 9
-"""CKSRC of a SiFive InCircuitTrace message that has no address (CKDF = 0), or two (CKDF = 1)."""
+"""The CKSRC of a SiFive InCircuitTrace message that has no address (CKDF = 0), and of one that has two (CKDF = 1)."""
 COUNTERS = 12
-"""CKSRC of one that has the values of performance counters, and never an address."""
+"""The CKSRC of a message that has the values of performance counters, and never an address."""
 
 _IN_CIRCUIT = (Tcode.IN_CIRCUIT_TRACE, Tcode.IN_CIRCUIT_TRACE_WS)
 
@@ -32,17 +32,17 @@ def has_address(message: Message) -> bool:
 
 
 class Item(NamedTuple):
-    """Consecutive bytes of a trace: a message, filling, or bytes that are neither.
+    """Consecutive bytes of a trace: a message, idle bytes, or bytes that are neither.
 
-    offset   of the first byte
-    length   in bytes
-    raw      the bytes; empty for filling, and where they are not kept (the last message of a trace, if it is cut)
-    message  None when there is none
-    problem  why there is none, "" for filling
-    remark   what there is to say of filling that is not as the standard has it
-    address  what F-ADDR or U-ADDR stands for, bit 0 included; None: no address, or not known
+    offset   the trace offset of the first byte
+    length   the number of bytes
+    raw      the bytes; empty for idle bytes, and where they are not kept (an incomplete last message)
+    message  the message, None if there is none
+    problem  why there is no message; "" for idle bytes
+    address  the address for F-ADDR or U-ADDR, including bit 0; None: no address, or not known
     target   a second address, relative to the first (SiFive's InCircuitTrace)
-    time     what TSTAMP stands for; None: no timestamp, or not known
+    time     the time for TSTAMP; None: no timestamp, or not known
+    remark   a note on idle bytes that are not the standard's
     """
 
     offset: int
@@ -57,17 +57,17 @@ class Item(NamedTuple):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is filling between messages."""
+        """Whether the item is idle bytes between messages."""
         return self.message is None and not self.problem
 
     @property
     def end(self) -> int:
-        """The offset behind the last byte."""
+        """The offset after the last byte."""
         return self.offset + self.length
 
 
 class _Addresses(NamedTuple):
-    """Of one message, as in `Item`; *reference*: what the next U-ADDR is relative to."""
+    """The addresses of one message, as in `Item`. *reference*: the address to which the next U-ADDR is relative."""
 
     address: int | None
     target: int | None
@@ -75,7 +75,7 @@ class _Addresses(NamedTuple):
 
 
 class SourceState(NamedTuple):
-    """The last address and the last time a source transmitted. None: not known."""
+    """The last address and the last time that a source has transmitted; None: not known."""
 
     reference: int | None = None
     time: int | None = None
@@ -83,11 +83,11 @@ class SourceState(NamedTuple):
 
 _NOTHING = SourceState()
 _REMEMBERED = 1 << 15  # frames
-_SHORT = 64  # bytes; longer ones are rare, and not remembered
+_SHORT = 64  # bytes; longer frames are rare and not remembered
 
 
 class _ParsedFrame(NamedTuple):
-    """A frame by itself: its message or why there is none, TSTAMP as bytes, and the address field."""
+    """A frame parsed by itself: its message or the problem, TSTAMP as bytes, and the address field."""
 
     message: Message | None
     problem: str
@@ -96,10 +96,12 @@ class _ParsedFrame(NamedTuple):
 
 
 class Itemizer:
-    """Cuts a trace into items, fed in pieces of any size; memory does not grow with the trace.
+    """Splits a trace, fed in pieces of any size, into items. Memory does not grow with the trace.
 
-    *options*: as for the decoder; `src_id` is not looked at. *xlen*: 32 or 64. *wrapped*: the trace starts anywhere.
-    *offset* and *known*: go on where another one stood at that byte, between two items.
+    options        as for the decoder; `src_id` is ignored
+    xlen           32 or 64
+    wrapped        whether the trace starts anywhere, as in a ring buffer that wrapped
+    offset, known  continue where another itemizer was at this byte, between two items; *known* is its attribute
     """
 
     def __init__(
@@ -112,7 +114,7 @@ class Itemizer:
         known: dict[int, SourceState] | None = None,
     ) -> None:
         self.known: dict[int, SourceState] = dict(known or {})
-        """By SRC."""
+        """The states of the sources by SRC."""
         self._options = options
         self._layouts = options.dialect.layouts
         self._mask = (1 << xlen) - 1
@@ -121,16 +123,16 @@ class Itemizer:
         self._frames: dict[bytes, _ParsedFrame] = {}
         self._framer = Framer(wrapped=wrapped)
         self._start = offset
-        self._idle: Item | None = None  # filling that may go on
+        self._idle: Item | None = None  # idle bytes that may continue
         self._idle_noted = False
 
     def feed(self, data: bytes) -> Iterator[Item]:
-        """The items that are complete with *data*."""
+        """Return the items that are complete with *data*."""
         for found in self._framer.feed(data):
             yield from self._lost(found) if isinstance(found, Lost) else self._batch(found)
 
     def finish(self) -> Iterator[Item]:
-        """The end of the trace: what is left over."""
+        """End the trace and return the remaining items."""
         yield from chain.from_iterable(map(self._lost, self._framer.finish()))
         yield from self._end_of_filling()
 
@@ -146,7 +148,7 @@ class Itemizer:
             offset += len(frame)
 
     def _fill(self, offset: int, frame: bytes) -> None:
-        """Filling, one item as long as it goes on; what there is to say of it is said once in a trace."""
+        """Add idle bytes, which are one item up to the next message. A note on them is made once in a trace."""
         before = self._idle or Item(offset, 0)
         note = None if self._idle_noted else idle_note(frame)
         said = "" if note is None else words(note)
@@ -177,7 +179,7 @@ class Itemizer:
         return Item(offset, len(frame), frame, message, "", address, target, time)
 
     def _parsed_frame(self, frame: bytes) -> "_ParsedFrame":
-        """What does not depend on the messages before; remembered, because few messages of a trace are distinct."""
+        """Parse a frame by itself. The result is remembered, because few messages of a trace are distinct."""
         read = self._parse(frame)
         if len(frame) <= _SHORT:
             if len(self._frames) >= _REMEMBERED:
@@ -210,7 +212,11 @@ class Itemizer:
         return _Addresses(None, None, None if message.tcode == Tcode.ERROR else reference)
 
     def _in_circuit(self, message: Message, reference: int | None) -> _Addresses:
-        """SiFive: CKDATA0 is an address, full in ...WS; CKDATA1 of a call or return is the target, relative to it."""
+        """Return the addresses of SiFive's InCircuitTrace.
+
+        CKDATA0 is an address, which is full in InCircuitTraceWS; CKDATA1 of a call or return is the target, relative to
+        it.
+        """
         fields = message.fields
         before = 0 if message.tcode == Tcode.IN_CIRCUIT_TRACE_WS else reference
         if before is None:
@@ -222,7 +228,7 @@ class Itemizer:
         return _Addresses(address, target, target)
 
     def _sent_address(self, frame: bytes, message: Message) -> int | None:
-        """The address field, if any, with the high bits an encoder may leave out (trTeInstExtendAddrMSB)."""
+        """Return the address field, if any, with the high bits that the encoder left out (trTeInstExtendAddrMSB)."""
         name = "faddr" if "faddr" in message.fields else "uaddr"
         if self._options.extend_addr_msb and name in message.fields:
             message = parse(frame, self._options.src_bits, self._layouts, extend_addr_msb=True)
@@ -230,7 +236,7 @@ class Itemizer:
 
     def _address(self, sent: int, reference: int) -> int:
         address = reference ^ sent << 1
-        if self._sign:  # sent in fewer bits than XLEN: the highest of them stands for all above
+        if self._sign:  # sent in fewer bits than XLEN: the high bits are copies of the highest one sent
             address &= 2 * self._sign - 1
             address = (address ^ self._sign) - self._sign
         return address & self._mask

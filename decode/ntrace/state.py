@@ -4,9 +4,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.builder import Report
-from rvtrace_gdb.decode.history.events import EventKind, Start, StartReason, Stop, StopReason, Trap
+from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Start, StartReason, Stop, StopReason, Trap
 from rvtrace_gdb.decode.history.history import Path
-from rvtrace_gdb.decode.ntrace.messages import BType, Message, Sync
+from rvtrace_gdb.decode.ntrace.messages import MAX_ICNT_BITS, BType, Message, Rcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import Dialect
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, CallEffect
@@ -105,3 +105,19 @@ def trap_reports(b_type: int, epc: int, handler: int, dialect: Dialect) -> tuple
     if b_type == BType.JUMP:
         return ()
     return (Report(EventKind.TRAP, Trap(dialect.traps[b_type]), None if epc < 0 else epc, handler),)
+
+
+def impossible_value(message: Message, ahead: int) -> Loss | None:
+    """Return the loss for a field with a value that no encoder sends, None if there is none.
+
+    The part of I-CNT that HIST has covered matches the code. The rest is at most what an encoder counts before it must
+    report: with few outcomes, a larger number would be a loop without branches, which any number fits. Reserved SYNC
+    values are accepted: they are reported, and "decoding can be started" at them (table 25).
+    """
+    full = message.tcode == Tcode.RESOURCE_FULL and message.fields["rcode"] == Rcode.ICNT
+    icnt = message.fields["rdata"] if full else message.fields.get("icnt", 0)
+    further = icnt - max(ahead, 0)
+    if further >= 1 << MAX_ICNT_BITS:
+        return Loss(LossCause.ICNT_TOO_LARGE, (message.name, icnt.bit_length(), MAX_ICNT_BITS, further))
+    cdf = message.fields.get("cdf", 0)
+    return Loss(LossCause.RESERVED, (message.name, "CDF", cdf)) if cdf > 1 else None

@@ -1,12 +1,12 @@
-"""The meaning of each message: given a state, the code that ran, the next state, and what there is to report.
+"""The step function of the N-Trace decoder: for a state and a message, the code that ran, the next state, and reports.
 
-This is the readable truth of the decoder; `hart` only remembers its answers. Source: RISC-V N-Trace 1.0, the chapters
-on messages, field encoding, optimization extensions and decoding; what other dialects do differently is in `options`.
+This module defines what messages mean; `hart` only remembers its results. Source: RISC-V N-Trace 1.0, the chapters on
+messages, field encoding, optimization extensions and decoding; the differences of other dialects are in `options`.
 
-Two counts run through a trace: the halfwords the HIST bits have led over, and the halfwords I-CNT has reported. A
-message may carry one without the other, so between two messages with both the decoder is `ahead` = consumed -
-reported. That is no part of the state (a loop would never come back to the same state with it) but an argument of
-`step`. So is the call stack, for the same reason.
+A decoder counts halfwords twice: those that the HIST bits have covered, and those that I-CNT has reported. A message
+may have one without the other, so that between two messages with both the decoder is `ahead` = covered - reported. This
+number is not part of the state, because a loop would never return to the same state with it, but an argument of `step`.
+For the same reason the call stack is an argument.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,6 @@ from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, Lo
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.ntrace.messages import (
     LAYOUTS,
-    MAX_ICNT_BITS,
     MAX_REPEAT_BITS,
     MAX_RUN_BITS,
     VENDOR_SYNCS,
@@ -36,6 +35,7 @@ from rvtrace_gdb.decode.ntrace.state import (
     Mode,
     State,
     Step,
+    impossible_value,
     resumption_reports,
     start_of,
     stop_of,
@@ -60,18 +60,18 @@ from rvtrace_gdb.decode.stepping.control_flow import (
 SYNC_TCODES = frozenset(tcode for tcode, layout in LAYOUTS.items() if any(f.name == "sync" for f in layout.fixed))
 
 _CONTINUOUS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER, Sync.TRACE_EVENT})
-"""Reasons that do not interrupt the flow: F-ADDR is where it stands."""
+"""SYNC values that do not interrupt the flow: F-ADDR is the next instruction."""
 
 _SILENT = frozenset({Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER})
 
 _HALTS = frozenset({Evcode.DEBUG_MODE, Evcode.LOW_POWER})
-"""Reasons of a stop while which nothing runs."""
+"""EVCODE values of a stop during which the hart does not run."""
 
 _UNKNOWN = Context()
 
 
 class StepFunction:
-    """The states and steps of one program under one set of options. *walkers*: those of other harts, to be shared."""
+    """The states and steps of one program under one set of options. *walkers* are shared with other harts."""
 
     def __init__(self, program: Program, options: Options, walkers: Walkers | None = None) -> None:
         self._program = program
@@ -87,7 +87,7 @@ class StepFunction:
         self.lost = self._lost(_UNKNOWN)
 
     def forget(self) -> None:
-        """Drops all states and their steps; those still held by a caller stay valid."""
+        """Drop all states and their steps. States that a caller still holds stay valid."""
         for state in self._states.values():
             state.clear()
         self._states = {(Mode.LOST, NOWHERE, 0, _UNKNOWN, NOWHERE): self.lost}
@@ -95,8 +95,11 @@ class StepFunction:
         self._walker_of_context.clear()
 
     def step(self, state: State, message: Message, ahead: int, stack: Stack = None) -> Step:
-        """What *message* means in *state*. Contradictions between trace and program are reports, not exceptions."""
-        why = _excessive_icnt(message, ahead) or _reserved_value(message)
+        """Return the step of *message* in *state*.
+
+        Contradictions between trace and program are reports, not exceptions.
+        """
+        why = impossible_value(message, ahead)
         if why is not None:
             return self.loss(state, ahead, stack, EventKind.LOSS, why)
         if message.tcode == Tcode.ERROR:
@@ -114,22 +117,28 @@ class StepFunction:
         return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.WHILE_OFF, (message.name,)))
 
     def can_leave_lost(self, message: Message) -> bool:
-        """Whether a message means something without knowing where the hart is."""
+        """Whether a message has a meaning while the pc of the hart is not known."""
         alone = (Tcode.ERROR, Tcode.OWNERSHIP, Tcode.PROG_TRACE_CORRELATION)
         return message.tcode in SYNC_TCODES or message.tcode in alone
 
     def tail(self, state: State, ahead: int, stack: Stack) -> Path | None:
-        """What ran for certain and was not walked yet: I-CNT reported it, the HIST bits after it have not come."""
+        """Return the instructions that ran for certain but are not in a step yet.
+
+        I-CNT has reported them, and the HIST bits for what follows have not arrived.
+        """
         return self._certain(state, ahead, stack).path
 
     def loss(self, state: State, ahead: int, stack: Stack, kind: EventKind, why: Loss) -> Step:
-        """The flow is lost here, for a reason outside the automaton or in a message; what is certain still ran."""
+        """Return the step of a loss of the flow for the reason *why*.
+
+        It contains the instructions that ran for certain.
+        """
         certain = self._certain(state, ahead, stack)
         report = Report(kind, why, lost=True)
         return Step(certain.path, self._lost(state.context), -ahead, (report,), calls=_clearing_effect(certain))
 
     def _certain(self, state: State, ahead: int, stack: Stack) -> Walk:
-        """The walk of what `tail` tells."""
+        """Return the walk over the instructions that `tail` returns."""
         if state.mode is not Mode.ON or ahead >= 0:
             return Walk([], state.pc, 0, Calls(stack))
         return self._walker(state).walk(state.pc, 1, -ahead, stack)
@@ -142,14 +151,14 @@ class StepFunction:
         return known
 
     def _on(self, pc: int, context: Context) -> State:
-        """The state after an address was transmitted."""
+        """Return the state after the address *pc* was transmitted."""
         return self._state(Mode.ON, pc, pc, context)
 
     def _lost(self, context: Context) -> State:
         return self._state(Mode.LOST, NOWHERE, 0, context)
 
     def _walker(self, state: State) -> Walker:
-        """Who walks the code of the state's context."""
+        """Return the walker for the code of the state's context."""
         walker = self._walker_of_context.get(state.context)
         if walker is None:
             walker = self._walkers.of(self._program.image_of(state.context))
@@ -157,15 +166,15 @@ class StepFunction:
         return walker
 
     def _full_address(self, faddr: int) -> int:
-        """The address F-ADDR stands for (8.1)."""
+        """Return the address for F-ADDR (8.1)."""
         return self._sign_extended(faddr << 1 & self._mask)
 
     def _unique_address(self, state: State, uaddr: int) -> int:
-        """The address U-ADDR stands for (8.1)."""
+        """Return the address for U-ADDR (8.1)."""
         return self._sign_extended((state.reference ^ uaddr << 1) & self._mask)
 
     def _sign_extended(self, address: int) -> int:
-        """Of an address sent without its upper bits, all of it."""
+        """Return the whole address if it was sent without its upper bits: they are copies of the highest bit sent."""
         if not self._sign:
             return address
         low = address & 2 * self._sign - 1
@@ -189,7 +198,7 @@ class StepFunction:
         after = sum(map(len, certain.parts))
         report = Report(EventKind.CONTEXT, ContextChange(state.context, context), after=after)
         following = self._state(state.mode, state.pc, state.reference, context)
-        taken = certain.calls.taken  # looked at, and still there
+        taken = certain.calls.taken  # popped by that walk, and pushed back
         calls = CallEffect(tuple(taken), tuple(address for address in reversed(taken) if address is not None))
         return Step(None, following, 0, (report,), counted=ahead < 0, calls=calls if taken else None)
 
@@ -202,7 +211,7 @@ class StepFunction:
         return Step(walk.path, following, -ahead, calls=effect(walk.calls))
 
     def _branch_target(self, state: State, walk: Walk) -> int:
-        """Where the branch at the end of a walk goes when taken, or the direct jump where those are reported too."""
+        """Return the target of the branch at the end of a walk, or of the direct jump if these are reported too."""
         if walk.last is not None:
             return walk.last.taken if walk.last.kind == BRANCH else NOWHERE
         if (self._options.all_jumps or self._dialect.jump_ends_branch) and walk.last_pc is not None:
@@ -231,7 +240,7 @@ class StepFunction:
         return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.ENCODER_ERROR, (etype, ecode)))
 
     def _sync(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
-        """ProgTraceSync, DirectBranchSync, IndirectBranchSync, IndirectBranchHistSync while tracing is on."""
+        """Handle ProgTraceSync, DirectBranchSync, IndirectBranchSync and IndirectBranchHistSync while tracing is on."""
         sync, pc = message.fields["sync"], self._full_address(message.fields["faddr"])
         b_type = message.fields.get("b_type", BType.JUMP)
         following = self._on(pc, state.context)
@@ -249,7 +258,7 @@ class StepFunction:
         if fault and sync in STARTS:
             step = self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.NO_STOP, start=start))
             return step._replace(state=following, reports=step.reports + resumption)
-        if fault and self._lacks_hist(message, walk):
+        if fault and message.tcode == Tcode.PROG_TRACE_SYNC and self._branch_without_bit(walk):  # 8.5, note 2
             report = Report(EventKind.LOSS, Loss(LossCause.NO_HIST, start=start), lost=True)
             return Step(walk.path, following, -ahead, (report, *resumption), calls=_clearing_effect(walk))
         epc = NOWHERE if fault else self._resumption(walk, trapped=b_type != BType.JUMP)
@@ -269,9 +278,10 @@ class StepFunction:
         return Step(walk.path, following, -ahead, reports, calls=kept)
 
     def _recounted_branch(self, state: State, message: Message) -> Step | None:
-        """A sync right after one at a branch, which counts that branch again and has the bit the first one lacked.
+        """Handle a synchronizing message that counts the branch of the one before it again, with the bit that it
+        lacked.
 
-        None where it does not.
+        Returns None if the message does not do so.
         """
         hist, icnt = message.fields.get("hist", 0), message.fields["icnt"]
         if state.branch == NOWHERE or hist < 0b10:
@@ -290,7 +300,7 @@ class StepFunction:
         return step._replace(reports=(Report(EventKind.NOTE, note), *step.reports))
 
     def _marker_sync(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
-        """A marker in the middle of HIST, which goes on (rc7): its bits are to come."""
+        """Handle a marker in the middle of a HIST that continues (rc7): its bits follow in a later message."""
         pc = self._full_address(message.fields["faddr"])
         report = Report(EventKind.SYNC, start_of(message, self._dialect), next_pc=pc)
         step = self._walk_icnt(state, message, ahead, stack, message.fields["icnt"])
@@ -315,7 +325,7 @@ class StepFunction:
         return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.UNDEFINED_RCODE, (rcode,)))
 
     def _walk_icnt(self, state: State, message: Message, ahead: int, stack: Stack, icnt: int) -> Step:
-        """I-CNT alone: as far as the code leads without an outcome."""
+        """Handle I-CNT without HIST: walk as far as the code leads without an outcome."""
         if icnt <= ahead:
             return Step(None, state, -icnt)
         walk = self._walker(state).walk_determined(state.pc, icnt - ahead, stack)
@@ -327,7 +337,10 @@ class StepFunction:
     def _walk_hist(
         self, state: State, message: Message, ahead: int, stack: Stack, hist: int, times: int, *, most: int = 1
     ) -> Step:
-        """*times* times the same outcomes, and what I-CNT had told of more. *most*: bits *times* can have."""
+        """Handle *times* repetitions of the outcomes in *hist*, then the rest of what I-CNT has reported.
+
+        *most*: the greatest number of bits that *times* can have.
+        """
         if not hist:
             return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.NO_STOP_BIT))
         if times >> most:
@@ -340,7 +353,7 @@ class StepFunction:
             walk = walk_repeated(walker, state.pc, hist, times, stack)
         if walk.fault:
             step = self._mismatch(state, message, ahead, stack, walk, walk.fault)
-            return step if ahead < 0 else step._replace(ahead=0, counted=False)  # as below: for any `ahead`
+            return step if ahead < 0 else step._replace(ahead=0, counted=False)  # valid for any `ahead` >= 0, as below
         if ahead + walk.halfwords < 0:
             further = walker.walk_determined(walk.pc, -ahead - walk.halfwords, walk.calls.stack())
             walk = walk if further.fault else walk.then(further)
@@ -352,23 +365,23 @@ class StepFunction:
         if walk.fault:
             return self._mismatch(state, message, ahead, stack, walk, walk.fault)
         mode = Mode.HALTED if message.fields["evcode"] in _HALTS else Mode.OFF
-        pc = self._resumption(walk, trapped=mode is Mode.OFF)  # a jump that need not be reported was none to report
-        if walk.last is not None and walk.last.kind in (DIRECT, STOP):  # a jump HIST has no bit for; a trap follows
+        pc = self._resumption(walk, trapped=mode is Mode.OFF)  # a jump that need not be reported counts as not reported
+        if walk.last is not None and walk.last.kind in (DIRECT, STOP):  # a jump without a HIST bit; a trap follows
             pc = walk.last.fall if walk.last.kind == DIRECT else NOWHERE
         untold = self._open_end(walk) if pc == NOWHERE and mode is Mode.OFF else None
         report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect)._replace(open=untold))
         return Step(walk.path, self._state(mode, pc, 0, state.context), -ahead, (report,), calls=_clearing_effect(walk))
 
     def _open_end(self, walk: Walk) -> Open:
-        """Why nobody knows what comes next where tracing stops."""
+        """Return why the next instruction is not known where tracing stops."""
         if walk.last is not None and walk.last.kind == BRANCH:
             return Open.BRANCH
         return Open.TRAP if walk.last is not None and walk.last.kind == STOP else Open.JUMP
 
-    # What they have in common
+    # Common parts
 
     def _walk_message(self, state: State, message: Message, ahead: int, stack: Stack) -> Walk:
-        """The walk of a message with I-CNT, and HIST if it has one; a jump that was reported has been made."""
+        """Return the walk of a message with I-CNT, and with HIST if it has this field."""
         hist = message.fields.get("hist", 1)
         limit = message.fields["icnt"] - ahead
         if not hist:
@@ -379,10 +392,10 @@ class StepFunction:
         return self._walker(state).walk(state.pc, hist, limit, stack)
 
     def _resumption(self, walk: Walk, *, trapped: bool = False) -> int:
-        """Where execution goes on after a walk, NOWHERE when only the trace can tell.
+        """Return the next instruction after a walk, NOWHERE if only the trace determines it.
 
-        *trapped*: a trap was reported there, and no jump: one that the walk ended at was not to be reported. Takes the
-        return of a jump off the call stack, and remembers its call.
+        *trapped*: the message reports a trap and no jump, so a jump at the end of the walk is one that need not be
+        reported. Applies the call and return of such a jump to the call stack.
         """
         last = walk.last
         if last is None:
@@ -403,37 +416,34 @@ class StepFunction:
         return "HIST has no bit for the branch" if missing else ""
 
     def _unreported_jump(self, walk: Walk, epc: int, b_type: int) -> str:
-        """Why no trap can have followed a walk: the jump it ended at has to be reported before."""
+        """Return why no trap can have followed a walk, "" if one can: the jump at its end has to be reported before."""
         told = b_type == BType.JUMP or epc != NOWHERE or walk.last is None or walk.last.kind != JUMP
         return "" if told else "a trap after a jump whose target was not reported"
 
     def _is_noise(self, state: State, sync: int, pc: int) -> bool:
-        """Whether a synchronization that contradicts the flow is none.
+        """Whether a synchronizing message that contradicts the flow is noise.
 
-        Its reason is reserved, or there is no code at its address, and none that only was not supplied.
+        It is if its reason is reserved, or if there is no code at its address and the program is complete there.
         """
         if sync not in self._dialect.starts and sync not in VENDOR_SYNCS:
             return True
         image = self._walker(state).image
         return not (self._program.partial or image.absent_at(pc) or image.knows(pc))
 
-    def _lacks_hist(self, message: Message, walk: Walk) -> bool:
-        """Whether outcomes are missing because ProgTraceSync cannot report them (8.5, note 2)."""
-        return message.tcode == Tcode.PROG_TRACE_SYNC and bool(self._branch_without_bit(walk))
-
     def _can_jump(self, state: State, walk: Walk) -> bool:
-        """Whether the last instruction may go where only the trace knows: a jump, or a custom instruction (10.1).
+        """Whether the target of the last instruction may come only from the trace: a jump or a custom instruction
+        (10.1).
 
-        An encoder that does not report traps shows ecall like a jump.
+        An encoder that does not report traps reports ecall like a jump.
         """
         if walk.last is not None:
             return walk.last.kind in (JUMP, STOP)
         return walk.last_pc is not None and self._walker(state).image.instruction(walk.last_pc).custom
 
     def _broken_flow(self, state: State, walk: Walk, message: Message, pc: int, b_type: int) -> str:
-        """Why the flow cannot have come to F-ADDR, "" when it can.
+        """Return why the flow cannot have reached F-ADDR, "" if it can.
 
-        HIST may lack the bit of a branch that was the last instruction: F-ADDR tells its outcome.
+        HIST may lack the bit of a branch that was the last instruction: F-ADDR shows its outcome.
         """
         if b_type != BType.JUMP or self._can_jump(state, walk) or message.fields["sync"] not in _CONTINUOUS | STARTS:
             return ""
@@ -444,7 +454,7 @@ class StepFunction:
         return "" if here == pc else f"F-ADDR says 0x{pc:x}"
 
     def _resume(self, state: State, message: Message, ahead: int) -> Step:
-        """A synchronizing message while lost or off: decoding starts at its address."""
+        """Handle a synchronizing message while the pc is unknown or tracing is off: decoding starts at its address."""
         pc = self._full_address(message.fields["faddr"])
         elsewhere = state.mode in STOPPED and state.pc not in (NOWHERE, pc)
         untold = state.mode is Mode.OFF and state.pc == NOWHERE
@@ -453,9 +463,10 @@ class StepFunction:
         return Step(None, self._on(pc, state.context), -ahead, reports, calls=CLEARS)
 
     def _mismatch(self, state: State, message: Message, ahead: int, stack: Stack, walk: Walk, why: str) -> Step:
-        """What the message led over is listed where HIST bits fitted the branches, or what contradicts is missing code.
+        """Return the step of a message that contradicts the program.
 
-        I-CNT alone fits any code (BTM). F-ADDR may be any place on the way: what is behind it would be listed twice.
+        Its walk is listed if HIST bits matched branches, or if code is missing. I-CNT alone matches any code (BTM). The
+        F-ADDR of a synchronizing message may be anywhere on the walk, and what follows it would be listed twice.
         """
         image = self._walker(state).image
         certain = self._certain(state, ahead, stack)
@@ -466,31 +477,8 @@ class StepFunction:
         return Step(path, self._lost(state.context), -ahead, (report,), calls=_clearing_effect(walk, certain))
 
 
-def _excessive_icnt(message: Message, ahead: int) -> Loss | None:
-    """Why the instruction count of a message is noise, None where it is not.
-
-    As far as HIST has led already, it is what the code says. The rest is at most what an encoder counts before it has
-    to report: with few outcomes, more of it would be a loop without branches, where any number fits.
-    """
-    full = message.tcode == Tcode.RESOURCE_FULL and message.fields["rcode"] == Rcode.ICNT
-    icnt = message.fields["rdata"] if full else message.fields.get("icnt", 0)
-    further = icnt - max(ahead, 0)
-    if further < 1 << MAX_ICNT_BITS:
-        return None
-    return Loss(LossCause.ICNT_TOO_LARGE, (message.name, icnt.bit_length(), MAX_ICNT_BITS, further))
-
-
-def _reserved_value(message: Message) -> Loss | None:
-    """The field of a message that has a value nobody sends, None if there is none.
-
-    Reserved SYNC values are none of these: they are reported, and "decoding can be started" at them (table 25).
-    """
-    cdf = message.fields.get("cdf", 0)
-    return Loss(LossCause.RESERVED, (message.name, "CDF", cdf)) if cdf > 1 else None
-
-
 def _clearing_effect(*walks: Walk) -> CallEffect:
-    """The effect of a step that forgets the call stack, but only after these walks used it."""
+    """Return the effect of a step that clears the call stack after these walks have used it."""
     longest = max((walk.calls.taken for walk in walks), key=len)
     return CallEffect(tuple(longest), (), True) if longest else CLEARS
 

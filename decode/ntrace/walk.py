@@ -1,8 +1,8 @@
-"""The walk over the program: which instructions a number of halfwords and a row of branch outcomes stand for.
+"""The walk over the program: the instructions for a number of halfwords and a sequence of branch outcomes.
 
-A walk goes from segment to segment. Rows of outcomes repeat even where messages do not, so what a few outcomes in a row
-lead over is remembered, too. Repeated outcomes (a HIST repeated HREPEAT times, a run of branches with one outcome) are
-walked until the walk is at a place where it was before.
+A walk proceeds from segment to segment. Sequences of outcomes repeat even where messages do not, so the walks of short
+sequences are remembered too. Repeated outcomes (a HIST repeated HREPEAT times, a run of branches with the same outcome)
+are walked until the walk returns to an earlier pc.
 """
 
 from bisect import bisect_right
@@ -28,22 +28,22 @@ from rvtrace_gdb.decode.stepping.control_flow import (
 )
 
 RUN_BITS = 8
-"""Outcomes in a row that are remembered together."""
+"""The number of consecutive outcomes whose walk is remembered."""
 
 _RUN_MASK = (1 << RUN_BITS) - 1
 _RUNS_AT_MOST = 1 << 16  # about 0.5 KB each
 
 _PASSED = (CONTINUES, DIRECT)
 
-_MARKED_AFTER = 4  # segments without an outcome; most walks never need to look for a loop
-_STEPS_AT_MOST = 1 << 16  # without an outcome, and without a loop: far more than any program has
+_MARKED_AFTER = 4  # segments without an outcome before loops are detected; most walks never get there
+_STEPS_AT_MOST = 1 << 16  # segments without an outcome and without a loop: far more than any program has
 _FOR_EVER = 1 << 64
 
 Part = tuple[int, ...] | Path | RepeatPath
 
 
 class _Place(NamedTuple):
-    """Where a walk came by: after how many parts and halfwords, and with which calls under way."""
+    """A point of a walk: the pc, the number of parts and halfwords before it, and the call stack there."""
 
     pc: int
     parts: int
@@ -55,7 +55,7 @@ _NO_PLACE = _Place(NOWHERE, 0, 0, Mark(0, ()))
 
 
 class Run(NamedTuple):
-    """What RUN_BITS outcomes lead over. *taken* and *left*: as in `Calls`."""
+    """The walk of RUN_BITS outcomes. *taken* and *left* are as in `Calls`."""
 
     path: Path
     pc: int
@@ -65,13 +65,15 @@ class Run(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """What a walk came to.
+    """The result of a walk.
 
-    pc         where execution goes on; NOWHERE when only the trace can tell
-    halfwords  how far it went
-    calls      what it did to the call stack
-    last       the segment whose undecided end it came to (BRANCH or DIRECT without an outcome, JUMP, STOP), else None
-    fault      why the code contradicts the trace, "" when it does not
+    parts      the instructions walked
+    pc         the next instruction; NOWHERE if only the trace determines it
+    halfwords  the length of the walk
+    calls      the effect on the call stack
+    last       the segment at whose undecided end the walk stopped (BRANCH or DIRECT without an outcome, JUMP, STOP), or
+               None
+    fault      why the code contradicts the trace, "" if it does not
     """
 
     parts: list[Part]
@@ -83,23 +85,23 @@ class Walk(NamedTuple):
 
     @property
     def path(self) -> Path | None:
-        """The instructions walked, None for none."""
+        """The instructions walked, None if there are none."""
         return Path(self.parts) if self.parts else None
 
     def then(self, other: "Walk") -> "Walk":
-        """This walk, and *other* which goes on where it ended."""
+        """Return this walk followed by *other*, which starts where this one ended."""
         self.calls.redo(tuple(other.calls.taken), tuple(other.calls.left))
         halfwords = self.halfwords + other.halfwords
         return Walk(self.parts + other.parts, other.pc, halfwords, self.calls, other.last, other.fault)
 
     @property
     def at(self) -> int:
-        """Where a fault is: the next instruction if it is known, else the last one."""
+        """The address of a fault: the next instruction if it is known, else the last one."""
         return self.pc if self.pc >= 0 or not self.parts else self.last_pc or 0
 
     @property
     def last_pc(self) -> int | None:
-        """The last instruction walked."""
+        """The address of the last instruction walked, None if there is none."""
         if not self.parts:
             return None
         part = self.parts[-1]
@@ -107,7 +109,7 @@ class Walk(NamedTuple):
 
 
 class Walker:
-    """Walks one program. In BTM, branches without an outcome were not taken."""
+    """Walks one program. In BTM, branches without an outcome are not taken."""
 
     def __init__(self, image: Image, options: Options) -> None:
         self.image = image
@@ -123,14 +125,15 @@ class Walker:
         self._runs: dict[tuple[int, int, int | None], Run | None] = {}
 
     def forget(self) -> None:
-        """Drops all that was built; it is built again when needed."""
+        """Drop the remembered segments and runs. They are built again when needed."""
         self._segments.forget()
         self._runs.clear()
 
     def walk(self, pc: int, hist: int, limit: int | None, stack: Stack = None, *, runs: bool = True) -> Walk:
-        """From *pc* on, *limit* halfwords far, spending the outcomes in *hist*, a HIST field.
+        """Walk *limit* halfwords from *pc* on, consuming the outcomes in *hist*, a HIST field.
 
-        limit None: up to the last outcome. The walk ends early where only the trace could tell how it goes on.
+        With *limit* None the walk ends after the last outcome. It ends early where only the trace determines what
+        follows. *runs*: whether remembered runs may be used.
         """
         bits = hist.bit_length() - 1
         parts: list[Part] = []
@@ -186,7 +189,7 @@ class Walker:
                 pc = self._jump_target(segment, calls) if kind == JUMP and walked != limit else NOWHERE
                 if pc == NOWHERE:
                     return Walk(parts, pc, walked, calls, segment, _unexpected_end(segment, bits, walked, limit))
-            # The trace had no word in it: where it came by before, the code can only go round.
+            # The trace did not decide anything here: if the pc is an earlier one, the code can only loop.
             steps += 1
             if pc == marked.pc:
                 rounds = _possible_rounds(marked, walked, limit, calls)
@@ -202,9 +205,9 @@ class Walker:
         return Walk(parts, pc, walked, calls, None, fault)
 
     def walk_determined(self, pc: int, limit: int, stack: Stack = None) -> Walk:
-        """As `walk` without outcomes, but never over an undecided end: it stops before that instruction.
+        """Walk without outcomes as `walk` does, but stop before an instruction with an undecided successor.
 
-        Of a sequential jump, before the one that loads its register: only together they tell where it goes.
+        At a sequential jump, stop before the instruction that loads its register: only both determine the target.
         """
         walk = self.walk(pc, 1, limit, stack)
         if walk.last is None:
@@ -216,8 +219,10 @@ class Walker:
         return Walk(walk.parts, last.pcs[kept], walk.halfwords - last.halfwords + before, walk.calls)
 
     def _before_end(self, walk: Walk) -> Walk:
-        """Without its last instruction, if a message may be about that: a direct jump where they are reported, a
-        custom instruction that jumps (10.1)."""
+        """Return *walk* without its last instruction if a message may be about that.
+
+        This is a direct jump if these are reported, or a custom instruction that may jump (10.1).
+        """
         last, pc = walk.parts[-1] if walk.parts else (), walk.last_pc
         if pc is None or not isinstance(last, tuple):
             return walk
@@ -230,7 +235,7 @@ class Walker:
         return Walk(rest, pc, walk.halfwords - instruction.length // 2, walk.calls)
 
     def _jump_target(self, segment: Segment, calls: Calls) -> int:
-        """Where a jump in the middle of a walk goes; NOWHERE when only the trace could tell."""
+        """Return the target of a jump in the middle of a walk; NOWHERE if only the trace determines it."""
         if segment.taken != NOWHERE:
             target = segment.taken
         elif segment.returns:
@@ -243,7 +248,7 @@ class Walker:
         return target
 
     def _remembered_run(self, pc: int, outcomes: int, calls: Calls) -> Run | None:
-        """What these outcomes lead over from *pc* on, None where that is no plain run."""
+        """Return the walk of these outcomes from *pc* on, None if it has a fault or an unknown end."""
         key = (pc, outcomes, calls.top() if self._stacked else None)
         if key in self._runs:
             return self._runs[key]
@@ -258,27 +263,27 @@ class Walker:
 
 
 class Walkers:
-    """The walkers of all programs that are traced: harts and contexts with the same image share one."""
+    """The walkers of all traced programs. Harts and contexts with the same image share one."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._walkers: dict[int, Walker] = {}  # by the image's id; the walker keeps the image
 
     def of(self, image: Image) -> Walker:
-        """Who walks *image*."""
+        """Return the walker of *image*."""
         walker = self._walkers.get(id(image))
         if walker is None:
             walker = self._walkers[id(image)] = Walker(image, self._options)
         return walker
 
     def forget(self) -> None:
-        """Drops all that was built; it is built again when needed."""
+        """Drop what the walkers remember. It is built again when needed."""
         for walker in self._walkers.values():
             walker.forget()
 
 
 def _ended_in_segment(segment: Segment, parts: list[Part], walked: int, limit: int, bits: int, calls: Calls) -> Walk:
-    """The walk ends inside a segment."""
+    """Return the walk that ends inside a segment."""
     count = bisect_right(segment.ends, limit - walked)
     end = segment.ends[count - 1] if count else 0
     if count:
@@ -292,7 +297,7 @@ def _ended_in_segment(segment: Segment, parts: list[Part], walked: int, limit: i
 
 
 def _direct_jump_fault(segment: Segment, hist: int, bits: int, walked: int, limit: int | None) -> str | None:
-    """Why a direct jump cannot be passed: "" when only its outcome is missing at the end, None when it can."""
+    """Return why a walk cannot pass a direct jump: "" if only the outcome at its end is missing, None if it can."""
     if not segment.reported:
         return None
     if not bits:
@@ -301,7 +306,7 @@ def _direct_jump_fault(segment: Segment, hist: int, bits: int, walked: int, limi
 
 
 def _unexpected_end(segment: Segment, bits: int, walked: int, limit: int | None) -> str:
-    """Why a walk that came to an end only the trace can tell should have gone on, "" when it need not."""
+    """Return why a walk to an undecided end contradicts the trace, "" if it does not."""
     what = "an indirect jump" if segment.kind == JUMP else "an instruction that raises an exception"
     if segment.returns:
         what = "a return with no call before it"
@@ -315,24 +320,24 @@ def _bit_count(count: int) -> str:
 
 
 def _possible_rounds(since: _Place, walked: int, limit: int | None, calls: Calls) -> int:
-    """How often the way since that place is gone again, but for the last time."""
+    """Return how many further rounds from that point fit, without the last one."""
     most = _FOR_EVER if limit is None else max(limit - walked - 1, 0) // (walked - since.walked)
     return calls.rounds(since.calls, most)
 
 
 def _add_rounds(since: _Place, rounds: int, parts: list[Part], walked: int, calls: Calls) -> int:
-    """Adds so many rounds since that place; returns the halfwords walked then."""
+    """Add *rounds* rounds from that point, and return the halfwords walked."""
     if rounds:
         parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
         calls.repeat(since.calls, rounds)
     return walked + rounds * (walked - since.walked)
 
 
-_OUTCOMES = 1 << 16  # looked at one by one; a program that did not come back to a place after so many has none like it
+_OUTCOMES = 1 << 16  # outcomes walked one by one; a program without a repeated pc after so many has no loop
 
 
 class _RepetitionStart(NamedTuple):
-    """Where repetition *done* began: after how many parts and halfwords, and with which calls under way."""
+    """The point at which repetition *done* began: pc, number of parts and halfwords before it, and call stack."""
 
     pc: int
     done: int
@@ -342,10 +347,11 @@ class _RepetitionStart(NamedTuple):
 
 
 def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) -> Walk:
-    """From *pc* on, *times* times the outcomes in *hist*.
+    """Walk the outcomes in *hist* *times* times from *pc* on.
 
-    The same place comes again sooner or later, and then all goes round, so any number takes few steps. (Places are
-    compared with one that is replaced after 1, 2, 4, 8, ... repetitions: Brent's algorithm.)
+    Sooner or later a repetition starts at an earlier pc, and everything repeats from there on, so that few steps are
+    taken for any number. The pc is compared with one that is replaced after 1, 2, 4, 8, ... repetitions (Brent's
+    algorithm).
     """
     parts: list[Part] = []
     calls = Calls(stack)

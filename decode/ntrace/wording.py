@@ -1,9 +1,9 @@
-"""The items of a trace in words: one line each, columns first.
+"""The text of a trace's items: one line for each item.
 
-A line is the message's name; its fields as they were sent, under the specification's names; in lower case what they
-stand for; after " # " the meaning. Values hold no blanks, so that columns can be taken apart at them. Meanings: N-Trace
-1.0, "N-Trace Messages (Details)" and the table of SYNC values. What the fields of the messages mean that only SiFive's
-encoders send is not published: their words are what their captures show, and the names their users know.
+A line contains the name of the message; the transmitted fields under the specification's names; in lower case the
+values that they stand for; and after " # " the meaning. Values contain no blanks, so that a line can be split at
+blanks. Meanings: N-Trace 1.0, "N-Trace Messages (Details)" and the table of SYNC values. The meaning of the messages
+that only SiFive's encoders send is not published: the text follows their captures and the names that their users know.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ _EVENTS = {
     14: "watchpoint",
     15: "PC sample",
 }
-"""By CKSRC."""
+"""The event by CKSRC."""
 
 _CONTROLS = {
     2: "trace on",
@@ -36,18 +36,18 @@ _CONTROLS = {
     6: "exit from reset",
     8: "entry into reset",
 }
-_DATA_BYTES = {0: 4, 2: 2, 3: 1}  # by the low bits of IDTAG or ADDR: how much the program wrote
+_DATA_BYTES = {0: 4, 2: 2, 3: 1}  # by the low bits of IDTAG or ADDR: the number of bytes written
 _DECIMAL_BITS = 64
 _COUNTERS, _COUNTER_BITS = 8, 16
 
 
 def sifive_number(value: int) -> str:
-    """In decimal, unless it is absurdly long."""
+    """Return *value* in decimal, or in hexadecimal if it is very long."""
     return str(value) if value.bit_length() <= _DECIMAL_BITS else hex(value)
 
 
 def in_circuit_trace(message: Message, options: Options) -> str:
-    """The event; and its number (a trigger's, a cause, a context), which is CKDATA1, or CKDATA0 without an address."""
+    """Return the event and its number (a trigger, a cause, a context): CKDATA1, or CKDATA0 if that is no address."""
     fields = message.fields
     if fields["cksrc"] == COUNTERS:
         return f"{_EVENTS[COUNTERS]}: {sifive_counters(fields['ckdata0'])}"
@@ -61,14 +61,14 @@ def in_circuit_trace(message: Message, options: Options) -> str:
 
 
 def sifive_counters(value: int) -> str:
-    """The counters in CKDATA0, lowest first; those above the last one that is shown are 0, and not sent."""
+    """Return the counters in CKDATA0, lowest first. Counters above the last one shown are 0 and not transmitted."""
     count = max(-(-value.bit_length() // _COUNTER_BITS), 1)
     shown = [f"{value >> _COUNTER_BITS * i & (1 << _COUNTER_BITS) - 1:#06x}" for i in range(min(count, _COUNTERS))]
     return " ".join(shown) + (" .." if count > _COUNTERS else "")
 
 
 def sifive_data(message: Message, options: Options) -> str:
-    """What the program wrote to which stimulus port and, if it can be one, as text."""
+    """Return what the program wrote to which stimulus port, also as text if it is ASCII."""
     place, value = message.fields.values()
     port, size = sifive_number(place >> 2), _DATA_BYTES.get(place & 3)
     if size is None or value >> 8 * size:
@@ -79,12 +79,12 @@ def sifive_data(message: Message, options: Options) -> str:
 
 
 _COUNTS = frozenset({"sync", "b_type", "icnt", "etype", "rcode", "hrepeat", "bcnt", "evcode", "cdf", "cksrc", "ckdf"})
-"""Fields shown in decimal; the others are patterns of bits."""
+"""The fields shown in decimal; the others are bit patterns."""
 
-_MOST_RAW = 64  # bytes shown of a message
+_MOST_RAW = 64  # bytes of a message that are shown at most
 _REMEMBERED = 1 << 15  # messages
 _MOST_BITS = {"icnt": 22, "faddr": 63, "uaddr": 63, "hist": 32, "hrepeat": 18, "bcnt": 18}
-"""Maximum field sizes (1.0, "Common Fields"). TSTAMP: 64."""
+"""The maximum field sizes (1.0, "Common Fields"). That of TSTAMP is 64."""
 
 _ECODES = {2: "program trace lost", 3: "ownership trace lost", 7: "vendor defined messages lost"}
 
@@ -93,12 +93,13 @@ _Reason = TypeVar("_Reason")
 
 
 class _Words(NamedTuple):
-    """What a message is in words by itself, whatever was before it.
+    """The text of a message by itself, independent of the messages before it.
 
-    head     name and fields
-    columns    columns between addr and time
-    address  whether it has an address that may not be known
-    meaning  the main thing, and what is odd about it
+    head      the name and the fields
+    columns   the columns between addr and time
+    address   whether the message has an address that may not be known
+    meaning   the meaning
+    oddities  notes on unusual field values
     """
 
     head: str
@@ -109,16 +110,16 @@ class _Words(NamedTuple):
 
 
 class Wording:
-    """The lines of a trace that was made with *options*."""
+    """Makes the lines of a trace. *options* are those of its encoder."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._words: dict[bytes, _Words] = {}
 
     def text(self, item: Item, *, raw: bool = False) -> str:
-        """The line for *item*, without its offset. Never fails, whatever the bytes.
+        """Return the line for *item*, without its offset. Any item is accepted.
 
-        *raw*: with the bytes. They are always there for a message that is not in the table.
+        *raw*: also show the bytes. They are always shown for a message that is not in the table.
         """
         message = item.message
         if message is None:
@@ -134,7 +135,7 @@ class Wording:
         return f"{line} # {meaning}" if meaning else line
 
     def is_odd(self, item: Item) -> bool:
-        """Whether it is no message that an encoder with these options sends: reserved codes, a field too many."""
+        """Whether no encoder with these options sends the item: it has a reserved code or a field too many."""
         message = item.message
         if message is None:
             return not item.is_idle
@@ -142,7 +143,7 @@ class Wording:
         return "reserved " in meaning or (message.tstamp is not None and not self._options.timestamps)
 
     def _describe(self, frame: bytes, message: Message) -> _Words:
-        """Remembered, because few messages of a trace are distinct."""
+        """Return the text of a message. It is remembered, because few messages of a trace are distinct."""
         words = _Words(
             " ".join((_name(message), *_sent(message, self._options))),
             "".join(f" {column}" for column in _interpretation(message)),
@@ -157,7 +158,7 @@ class Wording:
 
 
 def _addresses(item: Item, words: _Words) -> str:
-    """The addresses, "?" where they cannot be known here."""
+    """Return the address columns, with "?" for an address that is not known."""
     if item.address is None:
         return " addr=?" if words.address else ""
     target = "" if item.target is None else f" target={item.target:#x}"
@@ -194,7 +195,7 @@ def _sent(message: Message, options: Options) -> Iterator[str]:
 
 
 def _interpretation(message: Message) -> Iterator[str]:
-    """What the fields stand for, as columns, but for addresses and times."""
+    """Return the values for which the fields stand as columns, without addresses and times."""
     fields = message.fields
     hist = fields.get("hist")
     if _is_history(message):
@@ -212,7 +213,7 @@ def _is_history(message: Message) -> bool:
 
 
 def branches(hist: int) -> str:
-    """The outcomes in a HIST field, first branch first: T taken, N not taken, "-" for none, "?" without a stop bit."""
+    """Return the outcomes in a HIST field, oldest first: T taken, N not taken; "-" for none, "?" without a stop bit."""
     if not hist:
         return "?"
     return f"{hist:b}"[1:].translate({ord("0"): "N", ord("1"): "T"}) or "-"
@@ -232,7 +233,7 @@ def _process(message: Message) -> Process | None:
 
 
 def _meaning(message: Message, options: Options) -> Iterator[str]:
-    """The message in words, the main thing first."""
+    """Return the parts of the meaning, the most important one first."""
     fields, dialect = message.fields, options.dialect
     if message.layout is None:
         yield "vendor defined message" if message.tcode in VENDOR_TCODES else "reserved TCODE"
@@ -250,12 +251,12 @@ def _meaning(message: Message, options: Options) -> Iterator[str]:
 
 
 def _texts(reasons: Mapping[int, _Reason], texts: Mapping[_Reason, str]) -> dict[int, str]:
-    """The text of each code."""
+    """Return the text of each code."""
     return {code: texts[reason] for code, reason in reasons.items()}
 
 
 def _coded(name: str, value: int, texts: Mapping[int, str], vendor: int) -> str:
-    """The text of a code; codes from *vendor* on are the vendor's."""
+    """Return the text of a code. Codes from *vendor* on are vendor defined."""
     return texts.get(value) or f"{'vendor defined' if value >= vendor else 'reserved'} {name} {value}"
 
 
@@ -320,7 +321,7 @@ _SPECIFIC: Mapping[int, Callable[[Message, Options], str]] = {
 
 
 def _unknown(item: Item, words: _Words, message: Message) -> Iterator[str]:
-    """What cannot be told, because it is relative to what was before."""
+    """Return notes on the address and time if they are relative to unknown ones."""
     if words.address and item.address is None:
         yield "its address is relative to one that is not known here"
     if message.tstamp is not None and item.time is None:

@@ -1,9 +1,8 @@
-"""A software N-Trace encoder: retired blocks and traps in, messages out.
+"""A software N-Trace encoder, from retired blocks and traps to messages.
 
 Source: RISC-V N-Trace 1.0, "Rules of Generating Messages", "Field Encoding and Calculation Techniques" and
-"Optimization Extensions"; behind `EncoderOptions.dialect`, 1.0.0-rc7 and what SiFive's encoders did before. What the
-rules leave open, `EncoderOptions` names. `Rules` says what each block and each trap makes an encoder send; `Encoder` is
-what a hart calls, with a shorter way through the rules for plain HTM.
+"Optimization Extensions"; for other values of `EncoderOptions.dialect`, 1.0.0-rc7 and the behaviour of SiFive's earlier
+encoders. The choices that the rules leave to the encoder are options in `EncoderOptions`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,20 +26,23 @@ _INDIRECT_BRANCH_HIST_SYNC = int(Tcode.INDIRECT_BRANCH_HIST_SYNC)
 _RESOURCE_FULL = int(Tcode.RESOURCE_FULL)
 _HIST = int(Rcode.HIST)
 _JUMP = int(BType.JUMP)
+_ERROR = int(Tcode.ERROR)
+_PROG_TRACE_CORRELATION = int(Tcode.PROG_TRACE_CORRELATION)
 
 DIRECT_JUMPS = frozenset({IType.INFERABLE_CALL, IType.INFERABLE_TAIL_CALL, IType.OTHER_INFERABLE})
 NOWHERE = Block(0, b"")
-"""No block: nothing about it has to be told."""
+"""An empty block, about which nothing is pending."""
 
 UNREQUESTED = (Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
-"""Synchronizing messages of the encoder's own: others make up for them."""
+"""The reasons of synchronizing messages that the encoder sends by itself; any other synchronization replaces them."""
 
 
-class Rules:
-    """The registers of one encoder, and the rules by which they become messages.
+class Encoder:
+    """The encoder of one hart. *emit* receives the bytes of one message at a time, and idle bytes separately.
 
-    A block's last instruction is dealt with when the next address is known (`_settle`): only then can be told where a
-    branch or jump went.
+    Between `start` and `stop`, pass the hart's retired blocks and traps to `retire`, in order, in batches of any size;
+    at other times `retire` ignores them. The last instruction of a block is processed when the next address is known
+    (`_settle`), because only then the target of a branch or jump is known.
     """
 
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
@@ -57,26 +59,135 @@ class Rules:
         self._icnt_full = options.icnt_limit + (0 if options.full_at_once else 1)
         self._chunks = list(options.hist_chunks)
         self._hist_full = self._next_chunk()
-        self._cycle_each = False  # the clock goes on by one with each instruction
+        self._cycle_each = False  # the clock advances by one with each instruction
         self._since_sync = 0  # cycles or halfwords since the last synchronizing message
         self._context = self._sent_context = Context()  # now; as last sent
         self._reference = 0
         self._tracing = False
+        self._is_plain = is_plain_htm(options)
         self._reset()
 
     def _reset(self) -> None:
-        """Tracing starts or stops: nothing is pending."""
+        """Discard everything that is pending, because tracing starts or stops."""
         self._icnt, self._hist = 0, 1
-        self._last = NOWHERE  # whose outcome the next pc will tell
+        self._last = NOWHERE  # the block whose outcome depends on the next pc
         self._split = False  # I-CNT was reported between the last block's last two instructions
         self._icnt_postponed = False
         self._starting: Sync | None = None
-        self._due: Sync | None = None  # a synchronizing message goes out at the next opportunity
-        self._marks: list[Sync] = []  # further ones
-        self._synchronized = False  # one has just been sent
+        self._due: Sync | None = None  # reason of a synchronizing message to send at the next opportunity
+        self._marks: list[Sync] = []  # reasons of further ones
+        self._synchronized = False  # a synchronizing message has just been sent
         self._out.forget()
         if self._stack is not None:
             self._stack.clear()
+
+    def start(self, sync: Sync) -> None:
+        """Start tracing. A ProgTraceSync with this reason precedes the next block."""
+        self._reset()
+        self._tracing = True
+        self._starting = sync
+
+    def mark(self, sync: Sync) -> None:
+        """Request a synchronizing message with this reason, such as a trigger, at the next block boundary."""
+        if self._due is None or self._due in UNREQUESTED:
+            self._due = sync
+        else:
+            self._marks.append(sync)
+
+    def error(self, etype: int = 0, ecode: int = 0) -> None:
+        """Report that messages were lost on the way out and, while tracing, start again ("Error Message")."""
+        self._out.forget()
+        self._out.send(_ERROR, etype, ecode)
+        if self._tracing:
+            self.start(Sync.RESTART_FROM_FIFO_OVERRUN)
+
+    def reset(self, pc: int, sync: Sync = Sync.EXIT_FROM_RESET) -> None:
+        """Continue at *pc* after a reset or a wake-up that did not stop tracing.
+
+        The synchronizing message reports how far the hart ran before ("SYNC Field Values", 1 and 9).
+        """
+        if not self._tracing:
+            return
+        if self._starting is None:
+            self._synchronize(self._linear_form(), pc, sync)
+        else:
+            self._starting = sync
+        self._last = NOWHERE
+
+    def time(self, now: int) -> None:
+        """Set the clock to *now*, in ticks. `retire` advances it; later messages have its value as their timestamp."""
+        self._out.now = now
+
+    def context(self, context: Context) -> None:
+        """Change the hart's context after what retired so far. It is also reported after each synchronization."""
+        self._enter_context(context)
+
+    def vendor(self, tcode: int, *values: int) -> None:
+        """Send a message with a vendor defined or reserved TCODE, or one that only the dialect has.
+
+        *values* are those of its fields. All fields have a variable length, unless the dialect's table defines the
+        message. A message that is not in the table has no TSTAMP, because no decoder could tell it from the other
+        fields. Raises ValueError for a TCODE that N-Trace defines.
+        """
+        if tcode in LAYOUTS or not 0 <= tcode < 1 << TCODE_BITS:
+            raise ValueError(f"TCODE {tcode} is not free for a vendor's message")
+        layout = self.options.dialect.layouts.get(tcode)
+        if layout is None:
+            self._out.send_vendor(tcode, *values)
+        elif layout.synchronizes:
+            self._out.sync(tcode, *values)
+        else:
+            self._out.send(tcode, *values)
+
+    def retire(
+        self, items: Sequence[Block | Trap | Context], next_pc: int | None = None, cycles: int | None = None
+    ) -> None:
+        """Encode what the hart retired next. If *next_pc* is given, the message for the last block is sent at once.
+
+        A Context among the items is the same as a call of `context` at this point. *cycles*: the clock cycles that the
+        items took; None: one per instruction.
+        """
+        if not self._tracing:
+            return
+        self._cycle_each = cycles is None
+        rest = iter(items)
+        while self._starting is not None:
+            item = next(rest, None)
+            if item is None:
+                return
+            self._step(item)
+        if cycles is not None and self._counts_cycles:
+            self._spend(cycles)
+        if self._is_plain:
+            self._run(rest)
+        else:
+            for item in rest:
+                self._step(item)
+        self._out.now += cycles or 0
+        if next_pc is not None:
+            self._settle(next_pc)
+
+    def stop(self, evcode: int, next_pc: int | None = None) -> None:
+        """Stop tracing before the instruction at *next_pc* (None: not known). *evcode* is the reason, see `Evcode`."""
+        if not self._tracing:
+            return
+        if self._due in UNREQUESTED:
+            self._due = None
+        if next_pc is not None:
+            self._settle(next_pc)
+            while self._due is not None and self._due not in UNREQUESTED:
+                self._synchronize(self._linear_form(), next_pc, self._due)
+        elif self._last.itype in DIRECT_JUMPS and self._follows_jumps:
+            self._due = None
+            self._direct_jump(self._last, self._last.taken_target)
+        self._correlate(evcode)
+        self._tracing = False
+        self._reset()
+
+    def report_disabled(self, evcode: int = Evcode.TRACE_DISABLED) -> None:
+        """Report while not tracing that tracing is off, or that the hart halted meanwhile ("Corner Cases")."""
+        if not self._tracing:
+            self._correlate(evcode)
 
     # -- what retires
 
@@ -101,14 +212,14 @@ class Rules:
             self._enter_context(item)
 
     def _settle(self, pc: int) -> None:
-        """Execution goes on at *pc*: the outcome of the last block is known."""
+        """Process the outcome of the last block: execution continues at *pc*."""
         if self._starting is not None:
             self._synchronize(_PROG_TRACE_SYNC, pc, self._starting)
             self._starting = None
         last, self._last = self._last, NOWHERE
         if last.ending == BRANCH and not self.options.btm:
             self._append_hist(pc != last.fall)
-        due, self._synchronized = self._due, False  # what gets due only by a message sent here waits for the next block
+        due, self._synchronized = self._due, False  # what a message sent here makes due waits for the next block
         if last.ending == BRANCH and self.options.btm and pc != last.fall:
             self._direct_branch(pc)
         elif last.ending == UNINFERABLE:
@@ -127,7 +238,7 @@ class Rules:
             self._send_context()
 
     def _direct_branch(self, pc: int) -> None:
-        """In BTM, a taken branch (rule 5) or a direct jump that is reported like one leads to *pc*."""
+        """Report in BTM a taken branch (rule 5), or a direct jump that is reported like one, to *pc*."""
         if self._due is not None and self._upgrades:
             self._synchronize(_DIRECT_BRANCH_SYNC, pc, self._due)
         else:
@@ -135,7 +246,7 @@ class Rules:
             self._icnt = 0
 
     def _append_hist(self, taken: bool) -> None:
-        """One more bit in HIST."""
+        """Append one outcome to HIST."""
         if self._out.runs is not None:
             self._hist = self._out.append_to_run(self._hist, taken)
         else:
@@ -144,7 +255,7 @@ class Rules:
             self._hist = self._fill_hist(self._hist)
 
     def _is_inferred(self, last: Block, pc: int) -> bool:
-        """Whether the decoder knows by itself that *last* went on at *pc*: a return, a constant target."""
+        """Whether the decoder can infer that *last* continued at *pc*: an implicit return or a sequential jump."""
         expected = self._stack is not None and self._stack.follow(last.itype, last.fall, pc)
         return expected or (self.options.sequential_jump and last.inferred == pc and not self._split)
 
@@ -157,7 +268,7 @@ class Rules:
             self._append_hist(True)
 
     def _indirect(self, b_type: int, pc: int) -> None:
-        """An indirect jump (rule 4) or a trap leads to *pc*."""
+        """Report an indirect jump (rule 4) or a trap to *pc*."""
         if self._due is not None and self._upgrades:
             self._synchronize(self._indirect_form(), pc, self._due, b_type)
             return
@@ -173,7 +284,7 @@ class Rules:
         after_return = self._last.itype is IType.TRAP_RETURN and self.options.trap_return_sync
         due = None
         if self._upgrades:
-            due, self._due = self._due, None  # the trap's own message can carry it
+            due, self._due = self._due, None  # the message of the trap can take its place
         self._settle(trap.epc)
         if after_return:
             self._synchronize(self._linear_form(), trap.epc, Sync.PERIODIC)
@@ -207,7 +318,7 @@ class Rules:
         return _PROG_TRACE_SYNC if self.options.btm else self._indirect_form()
 
     def _synchronize(self, tcode: int, pc: int, reason: Sync, b_type: int = _JUMP) -> None:
-        """Send everything that is pending, and where the hart is: decoding can start here."""
+        """Send everything that is pending and the address *pc*, so that decoding can start here."""
         keeps = reason in self.options.dialect.keeps_state
         faddr = pc >> 1 & self._mask
         if tcode == _INDIRECT_BRANCH_HIST_SYNC:
@@ -233,14 +344,14 @@ class Rules:
     # -- full registers
 
     def _next_chunk(self) -> int:
-        """HIST as it is, at the least, when it is reported the next time."""
+        """Return the least value of HIST at which it is reported the next time."""
         bits = self._chunks[0] if self._chunks else self.options.hist_limit - 1
         if len(self._chunks) > 1:
             del self._chunks[0]
         return 1 << (bits if self.options.full_at_once else bits + 1)
 
     def _fill_hist(self, hist: int) -> int:
-        """HIST has as many bits as it is reported with; returns it as it is afterwards."""
+        """Report *hist*, which has as many bits as are reported at once, and return the new value of HIST."""
         if self._chunks:
             self._hist_full = self._next_chunk()
         if self.options.full_at_once:
@@ -248,7 +359,7 @@ class Rules:
         return self._out.history(hist >> 1) << 1 | hist & 1
 
     def _fill_icnt(self, block: Block) -> None:
-        """Count the block's instructions one by one, and report I-CNT wherever it is full."""
+        """Count the block's instructions one by one, and report I-CNT whenever it is full."""
         at_once, limit = self.options.full_at_once, self.options.icnt_limit
         lengths = [block.halfwords] if self.options.icnt_by_block else block.lengths
         pc, left = block.pc, len(lengths)
@@ -269,8 +380,8 @@ class Rules:
     def _icnt_full_at_end(self, block: Block) -> None:
         if self._reports_icnt_by_sync() and (self._due is None or self._on_linear_code):
             if self._due is None:
-                self._due = Sync.SEQUENTIAL_INSTRUCTION_COUNTER  # F-ADDR is known when the next block is
-        elif self._reports_icnt_by_sync():  # what is due waits for a branch
+                self._due = Sync.SEQUENTIAL_INSTRUCTION_COUNTER  # F-ADDR is known with the next block
+        elif self._reports_icnt_by_sync():  # the synchronization that is due waits for a branch
             self._out.icnt(self._icnt)
             self._icnt = 0
         elif self.options.hist_full_first and (block.ending != PLAIN or block.itype in DIRECT_JUMPS):
@@ -282,7 +393,7 @@ class Rules:
         return self.options.icnt_full_sync and (self.options.btm or self._hist != 1)
 
     def _report_icnt(self, pc: int, instructions: int = 0) -> None:
-        """I-CNT is full before the instruction at *pc*, so many instructions after the time the clock shows."""
+        """Report a full I-CNT before the instruction at *pc*, *instructions* instructions after the clock's time."""
         now = self._out.now
         self._out.now += instructions if self._cycle_each else 0
         if self._reports_icnt_by_sync():
@@ -295,7 +406,7 @@ class Rules:
     # -- Ownership
 
     def _enter_context(self, context: Context) -> None:
-        """From here on the hart runs in this context; told once it is known where here is."""
+        """Enter a context. It is reported as soon as the next address is known."""
         if not self.options.context or context == self._context:
             return
         self._context = context
@@ -315,7 +426,7 @@ class Rules:
             self._out.send(_OWNERSHIP, process)
 
     def _report_all(self) -> None:
-        """Send HIST and I-CNT although they are not full."""
+        """Send HIST and I-CNT even if they are not full."""
         self._out.flush()
         if self._hist != 1:
             self._out.send(_RESOURCE_FULL, _HIST, self._hist)
@@ -323,130 +434,6 @@ class Rules:
         if self._icnt:
             self._out.icnt(self._icnt)
             self._icnt = 0
-
-
-_ERROR = int(Tcode.ERROR)
-_PROG_TRACE_CORRELATION = int(Tcode.PROG_TRACE_CORRELATION)
-
-
-class Encoder(Rules):
-    """Encodes one hart. `emit` gets the bytes of one message at a time, idle bytes apart from them.
-
-    Between `start` and `stop` the hart's retired blocks and traps go to `retire`, in order, in batches of any size;
-    outside, `retire` ignores them.
-    """
-
-    def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
-        super().__init__(options, emit)
-        self._is_plain = is_plain_htm(options)
-
-    def start(self, sync: Sync) -> None:
-        """Tracing starts: what retires next is announced by a ProgTraceSync with this reason."""
-        self._reset()
-        self._tracing = True
-        self._starting = sync
-
-    def mark(self, sync: Sync) -> None:
-        """Asks for a synchronizing message with this reason (a trigger, for one) at the next block boundary."""
-        if self._due is None or self._due in UNREQUESTED:
-            self._due = sync
-        else:
-            self._marks.append(sync)
-
-    def error(self, etype: int = 0, ecode: int = 0) -> None:
-        """Messages were lost on the way out: says so and, while tracing, starts again ("Error Message")."""
-        self._out.forget()
-        self._out.send(_ERROR, etype, ecode)
-        if self._tracing:
-            self.start(Sync.RESTART_FROM_FIFO_OVERRUN)
-
-    def reset(self, pc: int, sync: Sync = Sync.EXIT_FROM_RESET) -> None:
-        """The hart goes on at *pc*, whatever it did before: a reset or a wake-up that did not stop tracing.
-
-        The message says how far the hart came before ("SYNC Field Values", 1 and 9).
-        """
-        if not self._tracing:
-            return
-        if self._starting is None:
-            self._synchronize(self._linear_form(), pc, sync)
-        else:
-            self._starting = sync
-        self._last = NOWHERE
-
-    def time(self, now: int) -> None:
-        """The clock shows *now*: messages that follow are stamped with it, and with what `retire` adds to it."""
-        self._out.now = now
-
-    def context(self, context: Context) -> None:
-        """After what retired so far, the hart runs in this context. It is told again after each synchronization."""
-        self._enter_context(context)
-
-    def vendor(self, tcode: int, *values: int) -> None:
-        """A message with a TCODE that is vendor defined or reserved, or one of the dialect's beyond N-Trace.
-
-        *values*: of its fields; each is of variable length, unless the dialect's table says otherwise. A message
-        outside that table has no TSTAMP: no decoder could tell it from the other fields. Raises ValueError for a TCODE
-        of N-Trace's own.
-        """
-        if tcode in LAYOUTS or not 0 <= tcode < 1 << TCODE_BITS:
-            raise ValueError(f"TCODE {tcode} is not free for a vendor's message")
-        layout = self.options.dialect.layouts.get(tcode)
-        if layout is None:
-            self._out.send_vendor(tcode, *values)
-        elif layout.synchronizes:
-            self._out.sync(tcode, *values)
-        else:
-            self._out.send(tcode, *values)
-
-    def retire(
-        self, items: Sequence[Block | Trap | Context], next_pc: int | None = None, cycles: int | None = None
-    ) -> None:
-        """What the hart retired next. *next_pc*, where known, lets the last block's message out at once.
-
-        A Context among the items is as `context` between them. *cycles*: clock cycles these took; one per instruction
-        unless told.
-        """
-        if not self._tracing:
-            return
-        self._cycle_each = cycles is None
-        rest = iter(items)
-        while self._starting is not None:
-            item = next(rest, None)
-            if item is None:
-                return
-            self._step(item)
-        if cycles is not None and self._counts_cycles:
-            self._spend(cycles)
-        if self._is_plain:
-            self._run(rest)
-        else:
-            for item in rest:
-                self._step(item)
-        self._out.now += cycles or 0
-        if next_pc is not None:
-            self._settle(next_pc)
-
-    def stop(self, evcode: int, next_pc: int | None = None) -> None:
-        """Tracing stops before the instruction at *next_pc* (None: not known). *evcode*: why, see `Evcode`."""
-        if not self._tracing:
-            return
-        if self._due in UNREQUESTED:
-            self._due = None
-        if next_pc is not None:
-            self._settle(next_pc)
-            while self._due is not None and self._due not in UNREQUESTED:
-                self._synchronize(self._linear_form(), next_pc, self._due)
-        elif self._last.itype in DIRECT_JUMPS and self._follows_jumps:
-            self._due = None
-            self._direct_jump(self._last, self._last.taken_target)
-        self._correlate(evcode)
-        self._tracing = False
-        self._reset()
-
-    def report_disabled(self, evcode: int = Evcode.TRACE_DISABLED) -> None:
-        """Says outside `start` and `stop` that tracing is off, or that the hart halted meanwhile ("Corner Cases")."""
-        if not self._tracing:
-            self._correlate(evcode)
 
     def _correlate(self, evcode: int) -> None:
         omits = self.options.correlation_without_hist or self.options.dialect.omits_empty_hist
@@ -456,7 +443,7 @@ class Encoder(Rules):
             self._out.send(_PROG_TRACE_CORRELATION, evcode, 1, self._icnt, self._hist)
 
     def _run(self, items: Iterable[Block | Trap | Context]) -> None:
-        """As `_step` for each item, for plain HTM: registers in locals, methods only where something is sent."""
+        """Do the same as `_step` for each item, for plain HTM: with locals, and calls only where something is sent."""
         by_halfwords = self._counts_halfwords
         counting = by_halfwords or (self._counts_cycles and self._cycle_each)
         hist_full, icnt_full, period, mask = self._hist_full, self._icnt_full, self._period, self._mask

@@ -1,11 +1,11 @@
-"""Messages on their way out of an encoder: held back for repetitions, packed, stamped, and counted.
+"""The output of an encoder: messages are held back to count repetitions, packed, given timestamps, and counted.
 
-Full HIST registers, runs of branches and branch messages are held back to be sent once, with a count. Sources: RISC-V
+Full HIST registers, runs of branches and branch messages are held back and sent once with a count. Sources: RISC-V
 N-Trace 1.0, "Repeated History Optimization" and "RepeatBranch Message"; the patterns of 28 and 30 branches are those
-the reference encoder looks for. Runs (RCODE 8 and 9) are SiFive's. Ownership messages tell a context: "Ownership
-Message". `ReturnStack` has the return addresses an encoder remembers, so that it need not report returns to them:
-"Implicit Return Optimization" and, for what each instruction does to the stack, "Handling of 4-bit itype values"; the
-decoder's side is `decode.stepping.control_flow`.
+that the reference encoder looks for. Runs (RCODE 8 and 9) are SiFive's. A context is reported by Ownership messages:
+"Ownership Message". `ReturnStack` keeps the return addresses to which returns need not be reported: "Implicit Return
+Optimization" and, for the effect of each instruction on the stack, "Handling of 4-bit itype values"; the decoder's
+side is `decode.stepping.control_flow`.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.instructions import IType
 
 Write = Callable[..., None]
-"""Sends a message: its TCODE and the values of its fields."""
+"""A function that sends a message, given its TCODE and the values of its fields."""
 
 _RESOURCE_FULL = int(Tcode.RESOURCE_FULL)
 _REPEAT_BRANCH = int(Tcode.REPEAT_BRANCH)
@@ -27,9 +27,9 @@ _REPEATED_HIST = int(Rcode.REPEATED_HIST)
 
 
 class RepeatedHistory:
-    """Full HIST registers, counted while they repeat: ResourceFull with RCODE 2, or 1 if there was only one.
+    """Counts full HIST registers while they repeat, and sends ResourceFull with RCODE 2, or 1 for a single one.
 
-    Patterns carry a stop bit, as HIST does. *added* is told of each repetition that is counted.
+    Patterns include a stop bit, as HIST does. *on_repetition* is called for each repetition that is counted.
     """
 
     def __init__(self, options: EncoderOptions, write: Write, on_repetition: Callable[[], None]) -> None:
@@ -43,7 +43,7 @@ class RepeatedHistory:
         self._count = 0
 
     def take(self, hist: int) -> int:
-        """Take a full HIST over; returns what stays in the register."""
+        """Count a full HIST, and return what remains in the register."""
         if self._pattern:
             rest = self._without_pattern(hist)
             if rest is None:
@@ -54,7 +54,7 @@ class RepeatedHistory:
         return self._begin(hist)
 
     def flush(self) -> None:
-        """Send what is counted."""
+        """Send the count."""
         if self._count == 1:
             self._write(_RESOURCE_FULL, _HIST, self._pattern)
         elif self._count:
@@ -62,7 +62,7 @@ class RepeatedHistory:
         self.forget()
 
     def forget(self) -> None:
-        """What is counted is lost."""
+        """Discard the count."""
         self._pattern = self._count = 0
 
     def _begin(self, hist: int) -> int:
@@ -72,7 +72,7 @@ class RepeatedHistory:
         return rest
 
     def _without_pattern(self, hist: int) -> int | None:
-        """HIST after the repetitions at its beginning, which are counted; None if there is none."""
+        """Count the repetitions at the beginning of HIST and return the rest; None if there is no repetition."""
         size = self._pattern.bit_length() - 1
         left = hist.bit_length() - 1
         found = False
@@ -91,7 +91,7 @@ class RepeatedHistory:
         self._on_repetition()
 
     def _trimmed(self, hist: int) -> int | None:
-        """The same for a shorter pattern that the first two full registers begin with one after the other."""
+        """Do the same for a shorter pattern that occurs twice at the beginning of the first two full registers."""
         bits = self._pattern.bit_length() - 1
         if self._count != 1 or hist.bit_length() - 1 != bits:
             return None
@@ -107,7 +107,7 @@ class RepeatedHistory:
 
 
 def _shortest(hist: int) -> int:
-    """The shortest pattern that HIST repeats from its beginning on, at least twice; HIST itself if there is none."""
+    """Return the shortest pattern that HIST consists of, at least twice; HIST itself if there is none."""
     bits = hist.bit_length() - 1
     for size in range(1, bits // 2 + 1):
         if (hist ^ hist >> size) & (1 << bits - size) - 1 == 0:
@@ -116,7 +116,10 @@ def _shortest(hist: int) -> int:
 
 
 class BranchRuns:
-    """Branches in a row with one outcome: SiFive's ResourceFull, its RCODE says which outcome, RDATA how many."""
+    """Counts runs of branches with the same outcome for SiFive's ResourceFull:
+
+    RCODE is the outcome, RDATA the count.
+    """
 
     def __init__(self, options: EncoderOptions, write: Write) -> None:
         self._rcodes = {outcome: rcode for rcode, outcome in options.dialect.run_rcodes.items()}
@@ -129,11 +132,11 @@ class BranchRuns:
 
     @property
     def counting(self) -> bool:
-        """Whether there is such a run now."""
+        """Whether a run is being counted."""
         return self._count > 0
 
     def append(self, hist: int, outcome: int) -> int:
-        """One more branch; HIST after it."""
+        """Add a branch, and return the new value of HIST."""
         if self._count and outcome == self._outcome:
             if self._count == self._limit:
                 self._send()
@@ -147,12 +150,12 @@ class BranchRuns:
         return 1
 
     def flush(self) -> None:
-        """Send what is counted."""
+        """Send the count."""
         if self._count:
             self._send()
 
     def forget(self) -> None:
-        """What is counted is lost."""
+        """Discard the count."""
         self._count = 0
 
     def _send(self) -> None:
@@ -161,7 +164,7 @@ class BranchRuns:
 
 
 class RepeatedBranch:
-    """Branch messages that are the same as the one before."""
+    """Counts branch messages that equal the one before."""
 
     def __init__(self, options: EncoderOptions, write: Write) -> None:
         self._limit = options.bcnt_limit
@@ -170,7 +173,10 @@ class RepeatedBranch:
         self._count = 0
 
     def count_repeat(self, message: tuple[int, ...]) -> bool:
-        """Whether *message* is the last one again, which is counted. It stands for what the decoder does with it."""
+        """Count *message* if it equals the last one, and return whether it does.
+
+        The tuple contains all that determines what a decoder does with the message.
+        """
         if message != self._last:
             return False
         if self._count == self._limit:
@@ -180,17 +186,17 @@ class RepeatedBranch:
         return True
 
     def remember(self, message: tuple[int, ...]) -> None:
-        """*message* is the last one now."""
+        """Remember *message* as the last one."""
         self._last = message
 
     def flush(self) -> None:
-        """Send the count: another message follows, so that the last one is not the last one any more."""
+        """Send the count and forget the last message, because another message follows."""
         if self._count:
             self._write(_REPEAT_BRANCH, self._count)
         self.forget()
 
     def forget(self) -> None:
-        """What is counted is lost."""
+        """Discard the count and the last message."""
         self._last, self._count = None, 0
 
 
@@ -200,13 +206,13 @@ _IDLE = b"\xff"
 
 
 class Output:
-    """Takes the messages of one encoder, all values as plain numbers in the order of the layout.
+    """Sends the messages of one encoder. All values are plain numbers in the order of the layout.
 
-    `emit` gets the bytes of one message at a time, and idle bytes. *period_over* is called when it is time for a
-    synchronizing message after so many others. What repeats is held back and goes out before the next message.
+    *emit* receives the bytes of one message at a time, and idle bytes. *period_over* is called when a synchronizing
+    message is due by the number of messages. Repetitions are held back and sent before the next message.
 
-    now       the time TSTAMP tells, in its ticks
-    messages  sent since the last synchronizing one
+    now       the time for TSTAMP, in ticks
+    messages  the number of messages since the last synchronizing one
     """
 
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None], period_over: Callable[[], None]) -> None:
@@ -229,17 +235,17 @@ class Output:
         counts_full = options.repeated_history and self.runs is None
         self._repeats = RepeatedHistory(options, self._write_held, self._hold) if counts_full else None
         self._branches = RepeatedBranch(options, self._write_held) if options.repeat_branch else None
-        self._held_at = 0  # when the last of what is held back happened
+        self._held_at = 0  # time of the last event that is held back
         self._bare = not (options.timestamps or options.idle_bytes)
         self._ticks = (1 << options.timestamp_bits) - 1 if options.timestamp_bits else -1
         self._sent_time = 0  # the last time that was transmitted
         self._without_time = 0  # messages since
         self._held = [held for held in (self._branches, self._repeats, self.runs) if held is not None]
         self.send = self._send_after_held if self._held else self._send_now
-        """Send a message that does not synchronize."""
+        """Send a message that does not synchronize: its TCODE and the values of its fields."""
 
     def branch(self, target: int, tcode: int, *values: int) -> None:
-        """Send a branch message without SYNC that leads to *target*; U-ADDR, if it has it, is values[2]."""
+        """Send a branch message without SYNC, whose branch leads to *target*. U-ADDR, if present, is values[2]."""
         if self._branches is None:
             self.send(tcode, *values)
             return
@@ -251,7 +257,7 @@ class Output:
             self._branches.remember(key)
 
     def history(self, hist: int) -> int:
-        """HIST is full, or as full as it is meant to get; returns what it holds afterwards."""
+        """Report HIST, which is full or as full as it may become, and return its new value."""
         if self._repeats is None:
             self.send(_RESOURCE_FULL, _HIST, hist)
             return 1
@@ -265,7 +271,7 @@ class Output:
         self._held_at = self.now
 
     def append_to_run(self, hist: int, outcome: int) -> int:
-        """The outcome of a branch, where runs of them are counted; HIST afterwards."""
+        """Add the outcome of a branch if runs are counted, and return the new value of HIST."""
         assert self.runs is not None
         hist = self.runs.append(hist, outcome)
         if self.runs.counting:
@@ -275,7 +281,7 @@ class Output:
         return hist
 
     def icnt(self, icnt: int) -> None:
-        """I-CNT is full."""
+        """Report a full I-CNT."""
         if self._options.repeat_broken_by_icnt:
             self.flush()
         elif self._branches is not None:
@@ -295,17 +301,17 @@ class Output:
         self.messages = 0
 
     def send_vendor(self, tcode: int, *values: int) -> None:
-        """Send a message that only those who know it can read; it has no TSTAMP."""
+        """Send a message that is in no table; it has no TSTAMP."""
         self.flush()
         self._finish(self._pack(tcode, *values))
 
     def flush(self) -> None:
-        """Send what is held back."""
+        """Send everything that is held back."""
         for held in self._held:
             held.flush()
 
     def forget(self) -> None:
-        """What is held back is lost."""
+        """Discard everything that is held back."""
         for held in self._held:
             held.forget()
 
@@ -328,13 +334,13 @@ class Output:
         self._finish(raw if self._bare else self._with_time(raw, self._held_at))
 
     def _with_time(self, raw: bytes, time: int) -> bytes:
-        """*raw* with the relative timestamp of *time*, if it is its turn to have one."""
+        """Return *raw* with the relative timestamp for *time*, if this message is to have one."""
         if not self._options.timestamps:
             return raw
         self._without_time += 1
         if self._without_time < self._options.timestamp_sparse:
             return raw
-        time = max(time, self._sent_time)  # what is held back happened before what was sent meanwhile
+        time = max(time, self._sent_time)  # an event that was held back is earlier than messages sent meanwhile
         xor = self._options.dialect.xor_timestamps
         tstamp = (time ^ self._sent_time if xor else time - self._sent_time) & self._ticks
         self._sent_time, self._without_time = time, 0
@@ -350,9 +356,10 @@ class Output:
 
 
 def process_fields(context: Context, options: EncoderOptions, *, whole: bool) -> list[int]:
-    """The PROCESS fields to send, in this order: *whole* tells all of the context, else only the privilege mode.
+    """Return the PROCESS fields to send, in order: for the whole context, or only for the privilege mode.
 
-    A hart without hcontext sends one message; with it two, hcontext first. The mode must be known.
+    A hart without hcontext sends one message; with hcontext it sends two, hcontext first unless the dialect says
+    otherwise. The privilege mode must be known.
     """
     assert context.prv is not None
     mode = context.prv << 2 | context.virtual << 4
@@ -371,7 +378,7 @@ _POP = frozenset({IType.RETURN, IType.COROUTINE_SWAP})
 
 
 class ReturnStack:
-    """A counter, or a stack of whole or of cut-off addresses, of a fixed depth; full, it forgets the oldest call."""
+    """The call counter, or the stack of full or partial return addresses; if it is full, it drops the oldest call."""
 
     def __init__(self, options: EncoderOptions) -> None:
         bits = {ImplicitReturn.COUNTER: 0, ImplicitReturn.PARTIAL_STACK: options.partial_bits}
@@ -379,7 +386,10 @@ class ReturnStack:
         self._addresses: deque[int] = deque(maxlen=options.return_depth)
 
     def follow(self, itype: IType, fall: int, target: int) -> bool:
-        """An instruction of this type before *fall* has gone to *target*: whether that is a return it expected."""
+        """Apply an instruction of this type, located before *fall*, that went to *target*.
+
+        Returns whether it is a return to the expected address.
+        """
         expected = False
         if itype in _POP and self._addresses:
             expected = self._addresses.pop() == target & self._mask
@@ -388,5 +398,5 @@ class ReturnStack:
         return expected
 
     def clear(self) -> None:
-        """Forget all calls, as at every synchronizing message."""
+        """Drop all calls, as at every synchronizing message."""
         self._addresses.clear()
