@@ -1,6 +1,4 @@
-"""The meaning of packets of formats 0, 1 and 2: branches, and an address the hart came to.
-
-`Places` has the places of the automaton, the code there, and what can be said of both. Format 3 is in `step`.
+"""The steps of packets of formats 0, 1 and 2: branches, and an address that the hart reached. Format 3 is in `step`.
 
 Sources: Efficient Trace for RISC-V 2.0, "Decoder" and "Instruction Trace Encoder Output Packets"; for irets 2.0.5.
 """
@@ -37,14 +35,17 @@ STOPPED = (Mode.OFF, Mode.HALTED)
 
 _UNKNOWN = Context()
 _PRIVILEGES = {0: (0, False), 1: (1, False), 3: (3, False), 5: (0, True), 6: (1, True)}
-"""Codes of privilege (table "Privilege level encoding"): privilege mode, and whether it is a guest's. 4: Debug Mode."""
+"""The values of privilege (table "Privilege level encoding"): privilege mode, and whether it is a guest's.
+
+4 is debug mode."""
 
 
 class Result(NamedTuple):
-    """A step, and whether it may be remembered: it depends on nothing but place, payload and what the step says.
+    """A step and how it may be used.
 
-    guard  and on the states of these entries of the predictor
-    again  the flow is lost behind the step, and the packet is one to go on at: it is to be looked at again
+    cacheable  whether it may be remembered, because it depends only on place, payload, and what the step contains
+    guard      the (index, state) of predictor entries on which it also depends
+    retry      whether the flow is lost after the step and the same packet is to be decoded again to resume
     """
 
     step: Step
@@ -67,7 +68,7 @@ _FULL_MAP = 31
 
 
 class _CountTrial(NamedTuple):
-    """A packet with one of the counts of branches it may have, and what the code makes of it: as `Flow._walk_map`."""
+    """A packet with one of its possible numbers of branches, and the result of its walk (see `_walk_map`)."""
 
     packet: Packet
     walk: Walk
@@ -76,14 +77,14 @@ class _CountTrial(NamedTuple):
 
 
 def _follows_xret(walker: Walker, walk: Walk, last_pc: int) -> bool:
-    """Whether the jump a walk ends with is one that rv_tracer's updiscon is not about. *last_pc*: where it began."""
+    """Whether a walk from *last_pc* ends with an xRET, which rv_tracer's updiscon does not report."""
     way = walk.parts[-2]
     jump = way[-1] if isinstance(way, tuple) and way else last_pc
     return walker.image.instruction(jump).itype is IType.TRAP_RETURN
 
 
 class BranchPacketSteps:
-    """All places of one program under one set of options."""
+    """The places of one program under one set of options, and the steps of packets of formats 0, 1 and 2."""
 
     def __init__(self, program: Program, options: Options) -> None:
         self._program = program
@@ -96,7 +97,7 @@ class BranchPacketSteps:
         self.initial = self._state(Place(Mode.LOST, NOWHERE, NOWHERE, 0, None, None, _UNKNOWN, setup))
 
     def forget(self) -> None:
-        """Drops all states and their steps; those still held by a caller stay valid."""
+        """Drop all states and their steps. States that a caller still holds stay valid."""
         for state in self._states.values():
             state.clear()
         self._states = {self.initial.place: self.initial}
@@ -105,15 +106,15 @@ class BranchPacketSteps:
         self._walker_of_setup.clear()
 
     def loss(self, state: State, kind: EventKind, why: Loss) -> Step:
-        """The flow is lost here, for a reason outside the automaton."""
+        """Return the step of a loss of the flow for the reason *why*."""
         reports = (*self._pending_trap(state.place, None), Report(kind, why, lost=True))
         return Step(None, self._lost(state.place), reports, calls=CLEARS)
 
     def _context(self, place: Place, packet: Packet) -> Context:
-        """Privilege and context as a format 3 packet has them."""
+        """Return the context from the fields privilege and context of a format 3 packet."""
         prv, virtual = _PRIVILEGES.get(packet.fields.get("privilege", -1), (None, False))
         if place.setup.parameters.privilege_width == 1 and prv == 1:
-            prv = 3  # one bit tells machine mode from user mode
+            prv = 3  # one bit distinguishes machine mode from user mode
         scontext = packet.fields.get("context") if place.setup.parameters.context_width else None
         return Context(prv, virtual, scontext)
 
@@ -122,14 +123,14 @@ class BranchPacketSteps:
         return (Report(EventKind.CONTEXT, change),) if change.changed else ()
 
     def _pending_trap(self, place: Place, handler: int | None) -> tuple[Report, ...]:
-        """The trap whose handler was not reported with it."""
+        """Return the report of the trap whose handler was not reported with it, if there is one."""
         if place.trap is None:
             return ()
         trap, epc, _, elsewhere, untold = place.trap
         return (Report(EventKind.TRAP, trap, None if epc < 0 else epc, handler, elsewhere=elsewhere, untold=untold),)
 
     def _is_gap(self, place: Place, address: int) -> tuple[bool, bool]:
-        """`elsewhere` and `untold` of a report that tracing goes on at *address*, NOWHERE where that is not told."""
+        """Return `elsewhere` and `untold` of a report that tracing continues at *address* (NOWHERE: not known)."""
         if place.mode not in STOPPED or (place.next_pc == NOWHERE and place.mode is Mode.HALTED):
             return False, False
         if place.next_pc == NOWHERE:
@@ -154,7 +155,7 @@ class BranchPacketSteps:
         return known
 
     def _walker(self, place: Place) -> Walker:
-        """Who walks the code of a place's context."""
+        """Return the walker for the code of a place's context."""
         key = (place.context, place.setup)
         walker = self._walker_of_setup.get(key)
         if walker is None:
@@ -218,26 +219,26 @@ class BranchPacketSteps:
         return Result(step, not walk.calls.overflowed, guard)
 
     def _start_walk(self, place: Place, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:
-        """The walk a packet starts with, and jump targets on it.
+        """Return the start of a packet's walk, and the jump targets on it.
 
-        Where the code led to the last address anyway, and what follows is not a format 3, that address was the target
-        of a jump, and comes a second time ("Format 2 notify and updiscon fields", case 1). The walk has a fault where
-        there is no code to tell.
+        If the code led to the last address and the packet is not format 3, that address was the target of a jump and is
+        reached a second time ("Format 2 notify and updiscon fields", case 1). The walk has a fault if the code that
+        decides this is missing.
         """
         walk = walker.start(place.next_pc, place.last_pc, stack)
         if place.inferred is None:
             return walk, ()
         walk.irets = place.inferred.irets
         arrival = walker.reach(walk, Goal(place.last_pc, inferable=False, returns=place.inferred.returns))
-        if arrival is Arrival.FAULT and walk.missing:  # whether it can is not known
+        if arrival is Arrival.FAULT and walk.missing:  # it is not known whether the code leads there again
             return walk, ()
-        if arrival is Arrival.FAULT:  # it cannot: the encoder had another reason to report it
+        if arrival is Arrival.FAULT:  # it does not: the encoder had another reason to report the address
             return walker.start(place.next_pc, place.last_pc, stack), ()
         walk.irets = 0
         return walk, (place.last_pc,) if arrival is Arrival.JUMPED else ()
 
     def _address(self, place: Place, packet: Packet, tables: Tables, again: tuple[int, ...]) -> int | None:
-        """The address a packet reports: None for none, NOT_CACHED where the cache does not have it."""
+        """Return the address that a packet reports: None for none, NOT_CACHED if the cache entry is empty."""
         fields = packet.fields
         if packet.format == Format.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
             index = fields.get("index", 0)
@@ -250,7 +251,7 @@ class BranchPacketSteps:
         return self._reported(place, packet)
 
     def _reported(self, place: Place, packet: Packet) -> int:
-        """The address in a packet, which may be relative to the one before it."""
+        """Return the address in a packet, which may be relative to the one before it."""
         base = 0 if place.setup.modes.full_address else place.reference
         return base + packet.fields["address"] & self._mask
 
@@ -258,12 +259,12 @@ class BranchPacketSteps:
         fields = packet.fields
         returns = fields.get("irets", fields.get("irdepth")) if fields.get("irreport") else None
         counted = setup.parameters.iret_ext and setup.modes.implicit_return
-        # irets tells of none only where the address is what a return really led to.
+        # irets is 0 only if the address is the target of an actual return.
         returned = counted and returns == 0
         return Goal(address, not (fields.get("updiscon") or returned), returns, counted)
 
     def _walk_map(self, walker: Walker, walk: Walk, packet: Packet, goal: Goal) -> tuple[Arrival, bool | None]:
-        """Over the branches of branch_map, then up to the address. The outcome: of the branch that is there."""
+        """Walk over the branches of branch_map, then up to the address. Also returns the outcome of a branch there."""
         bits, count = packet.fields.get("branch_map", 0), packet.fields.get("branches", 0)
         if "branches" in packet.fields and goal.address is None:
             count = _FULL_MAP
@@ -275,7 +276,7 @@ class BranchPacketSteps:
         return self._reach(walker, walk, goal), outcome
 
     def _find_count(self, place: Place, packet: Packet, stack: Stack, goal: Goal) -> Packet | Result:
-        """The packet with the number of its branches, which was not sent. Where the code leaves several, a gap."""
+        """Return the packet with its number of branches, which was not sent; a gap if several are possible."""
         walker = self._walker(place)
         trials: list[_CountTrial] = []
         for count in possible_branch_counts(packet.fields):
@@ -299,9 +300,10 @@ class BranchPacketSteps:
         )
 
     def _ambiguous_count(self, place: Place, trials: list[_CountTrial], goal: Goal) -> Result:
-        """Several counts lead to the address: certain is the way of the lowest one, which all go, and then the address.
+        """Return the result if several numbers of branches lead to the address.
 
-        What became of a branch there is known if all agree.
+        The walk of the lowest number is certain, because it is part of all others, and so is the address. The outcome
+        of a branch there is known if all agree.
         """
         address, lowest = goal.address or 0, trials[0]
         counts = (trial.packet.fields["branches"] for trial in trials)
@@ -322,7 +324,7 @@ class BranchPacketSteps:
     def _walk_predicted(
         self, walker: Walker, walk: Walk, packet: Packet, goal: Goal, tables: Tables, before: dict[int, int]
     ) -> tuple[Arrival, bool | None]:
-        """Over branches that went as predicted, then up to the address, or to the one that did not."""
+        """Walk over branches that were predicted correctly, then up to the address or a mispredicted branch."""
         count = packet.fields["branch_count"] + _FULL_MAP
         failed = packet.fields["branch_fmt"] != BranchFmt.ADDR
         branch = goal.address is None or walker.is_branch(goal.address)
@@ -343,10 +345,10 @@ class BranchPacketSteps:
             return Arrival.FAULT
         return walker.reach(walk, goal)
 
-    # Where there is no code
+    # Missing code
 
     def _code_missing(self, place: Place, packet: Packet, walk: Walk) -> Result:
-        """There is no code to follow: what ran is known again from the next address on."""
+        """Return the result if the walk reached missing code: decoding resumes at the next address."""
         following = self._without_code(place)
         if following.place.mode is Mode.LOST or self._walker(place).image.knows(walk.place):
             return self._mismatch(place, packet, walk, walk.fault)
@@ -357,14 +359,17 @@ class BranchPacketSteps:
         return Result(result.step._replace(path=walk.path))
 
     def _without_code(self, place: Place) -> State:
-        """Where there is no code: adrift, unless calls, branches and jumps there matter that were not seen."""
+        """Return the state after missing code:
+
+        ADRIFT, unless later packets depend on calls, branches or jumps there.
+        """
         modes = place.setup.modes
         if modes.implicit_return or modes.branch_prediction or modes.jump_target_cache:
             return self._lost(place)
         return self._state(place._replace(mode=Mode.ADRIFT, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None))
 
     def _resume_at_address(self, place: Place, packet: Packet, reports: tuple[Report, ...]) -> Result:
-        """On at the packet's address, if there is code."""
+        """Resume at the packet's address, if there is code."""
         fields = packet.fields
         if "address" not in fields:
             return Result(Step(None, self._state(place._replace(mode=Mode.ADRIFT)), reports))

@@ -1,4 +1,4 @@
-"""E-Trace bytes to histories: of one hart, or of several harts, whose packets are sorted by their source."""
+"""Decoders from E-Trace bytes to histories: of one hart, or of several harts, distinguished by the packets' source."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.support.errors import Progress, silent
 
-_PIECE = 1 << 16  # bytes between two signs of life
+_PIECE = 1 << 16  # bytes between two progress reports
 
 
 def decode_streams(
@@ -23,10 +23,12 @@ def decode_streams(
     wrapped: bool = False,
     progress: Progress = silent,
 ) -> Streams:
-    """The histories of all harts in *data*. *programs*: what each runs, by source; others are skipped. Or one for all.
+    """Decode the histories of all harts in *data*.
 
-    *wrapped*: the trace comes from a ring buffer that wrapped, oldest byte first. No bytes make it fail. Raises only
-    what *progress* raises.
+    programs  the program of each hart by source (packets of other harts are skipped), or one program for all harts
+    wrapped   whether the trace comes from a ring buffer that wrapped, oldest byte first
+
+    Any bytes are accepted. Raises only what *progress* raises.
     """
     decoder = StreamDecoder(programs, options, encapsulation, progress, wrapped=wrapped, total=len(data))
     decoder.feed(data)
@@ -34,11 +36,13 @@ def decode_streams(
 
 
 class StreamDecoder:
-    """Decodes the traces of several harts, fed in pieces of any size.
+    """Decodes the traces of several harts, fed in pieces of any size. See `decode_streams`.
 
-    *split*: by source; else all packets are taken for one hart's. *only*: this source's packets alone count. *total*:
-    bytes to expect, for *progress* only. *memo_limit*: steps to remember at most for each hart, 0 for none. *builders*:
-    what collects the histories, by source.
+    total       number of bytes to expect, used only for *progress*
+    memo_limit  greatest number of steps to remember for each hart; 0: none
+    split       whether packets are distributed by source; else all belong to one hart
+    only        the only source whose packets are decoded; None: all
+    builders    creates the builder of a history for a source
     """
 
     def __init__(
@@ -69,15 +73,15 @@ class StreamDecoder:
         self._losses = Losses()
 
     def feed(self, data: bytes) -> None:
-        """The next bytes of the trace. Raises only what *progress* raises."""
+        """Decode the next bytes of the trace. Raises only what *progress* raises."""
         for start in range(0, len(data), _PIECE):
             for item in self._deframer.feed(data[start : start + _PIECE]):
                 self._take(item)
             self._progress("decoding", self._deframer.total, self._expected)
 
     def finish(self) -> Streams:
-        """The end of the trace."""
-        cut_off: list[Lost] = []  # that is no loss: nothing comes behind it
+        """End the trace and return the histories."""
+        cut_off: list[Lost] = []  # these are no losses: nothing follows them
         for item in self._deframer.finish():
             if isinstance(item, CutOff):
                 self._skipped += item.length
@@ -97,7 +101,7 @@ class StreamDecoder:
         return Streams(histories, Accounting(end, decoded, self._idle, self._skipped + skipped))
 
     def expect(self, source: int) -> None:
-        """There is a history of this hart, even if it said nothing."""
+        """Make sure that there is a history of this hart, even if it sent nothing."""
         self._hart(source)
 
     def _take(self, item: Packets | Idle | Lost) -> None:
@@ -129,7 +133,7 @@ class StreamDecoder:
             self._hart(source).ignore(packets)
 
     def _hart(self, source: int) -> HartDecoder:
-        """A hart's decoder, which knows what was lost so far."""
+        """Return the decoder of a hart, after reporting pending losses to it."""
         if source not in self._harts:
             program = self._programs[source] if isinstance(self._programs, Mapping) else self._programs
             self._harts[source] = HartDecoder(
@@ -151,10 +155,10 @@ def decode(
     wrapped: bool = False,
     progress: Progress = silent,
 ) -> History:
-    """The history of a whole trace. *wrapped*: it comes from a ring buffer that wrapped, oldest byte first.
+    """Decode a whole trace. *wrapped*: it comes from a ring buffer that wrapped, oldest byte first.
 
-    *source*: whose packets; None: all are taken for one hart's. No bytes make it fail: what cannot be decoded is in the
-    history as events and gaps. Raises only what *progress* raises.
+    *source*: the source of the packets to decode; None: all packets belong to one hart. Any bytes are accepted: what
+    cannot be decoded becomes events and gaps of the history. Raises only what *progress* raises.
     """
     decoder = Decoder(program, options, encapsulation, progress, source=source, wrapped=wrapped, total=len(data))
     decoder.feed(data)
@@ -162,9 +166,10 @@ def decode(
 
 
 class Decoder:
-    """Decodes one hart's trace, fed in pieces of any size.
+    """Decodes the trace of one hart, fed in pieces of any size. See `decode`.
 
-    *total*: bytes to expect, for *progress* only. *memo_limit*: steps to remember at most, 0 for none.
+    total       number of bytes to expect, used only for *progress*
+    memo_limit  greatest number of steps to remember; 0: none
     """
 
     def __init__(
@@ -193,11 +198,11 @@ class Decoder:
         )
 
     def feed(self, data: bytes) -> None:
-        """The next bytes of the trace. Raises only what *progress* raises."""
+        """Decode the next bytes of the trace. Raises only what *progress* raises."""
         self._stream.feed(data)
 
     def finish(self) -> History:
-        """The end of the trace; the account is of all bytes."""
+        """End the trace and return its history. The history's accounting covers all bytes, including other sources'."""
         self._stream.expect(0)
         histories, accounting = self._stream.finish()
         (history,) = histories.values()

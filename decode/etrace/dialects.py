@@ -1,6 +1,6 @@
-"""Dialects: whose packets differ from the document's, and how.
+"""The dialects: the encoders whose packets differ from the document's, and how they differ.
 
-Facts from public sources: rv_tracer's RTL (pulp-platform/rv_tracer, `te_packet_emitter`); Espressif's decoders
+Public sources: rv_tracer's RTL (pulp-platform/rv_tracer, `te_packet_emitter`); Espressif's decoders
 (tore-espressif/riscv-trace-spec, branches esp-implementation for PT10 and trace_v2 for ET20) and bjoernQ's
 esp-trace-decoder (PT10); the patches "hw/riscv: initial e-trace support" of QEMU, versions 2 and 3.
 """
@@ -37,14 +37,15 @@ from rvtrace_gdb.decode.etrace.options import Dialect, Modes
 
 
 class Rules(NamedTuple):
-    """How packets of a dialect are read and written.
+    """The rules by which packets of a dialect are parsed and built.
 
+    layout        the fields of each packet
     map_bits      width of branch_map by the value of branches
-    compressed    equal bits at the end of a packet may be left out
-    zero_padded   bits up to a whole byte are 0, not copies of the last one
-    length_tells  the length of a packet of format 1, not branches, says whether it has an address
-    uncounted     with an address branches may be 0: as in `possible_counts`
-    key           reads format and subformat, where these are not what they say
+    compressed    whether equal bits at the end of a packet may be left out
+    zero_padded   whether bits up to a whole byte are 0, not copies of the last bit
+    length_tells  whether the length of a packet of format 1, not branches, shows that it has an address
+    uncounted     whether branches may be 0 with an address; see `possible_branch_counts`
+    key           reads format and subformat if they are not encoded as in the document
     """
 
     layout: Layout
@@ -61,7 +62,7 @@ _NO_IRREPORT = Field("irreport", fixed(0), Kind.IMPLIED)
 _CONTEXT: Layout = {(Format.SYNC, Sync.CONTEXT): WHERE}
 _START: Layout = {(Format.SYNC, Sync.START): (BRANCH, *WHERE, ADDRESS)}
 
-# rv_tracer: addresses are shortened by themselves; notify is a copy of the full address' MSB, and never tells anything.
+# rv_tracer: addresses are compressed separately; notify is a copy of the full address's MSB and never has a meaning.
 _PULP_ADDRESS = Field("address", address_bits, Kind.BYTES_ADDRESS)
 _PULP_REPORTING = (
     Field("address", address_bits, Kind.BYTES_REPORTED),
@@ -72,7 +73,7 @@ _PULP_REPORTING = (
 
 
 def _has_more(_: Modes, fields: Mapping[str, int], left: int) -> bool:
-    """Whether there is more than padding."""
+    """Whether more than padding is left."""
     return left >= 8
 
 
@@ -88,8 +89,8 @@ _PULP: Layout = {
     **_CONTEXT,
 }
 
-# PT10: as the document before thaddr and irreport were in it; tval is the EPC of illegal instructions. It is sent for
-# interrupts too, as one decoder has it; the other takes any length.
+# PT10: an early version of the document without thaddr and irreport; tval is the EPC of illegal instructions. tval is
+# sent for interrupts too, according to one decoder; the other accepts any length.
 _PT10_REPORTING = (
     Field("address", address_bits, Kind.REPORTED),
     Field("notify", fixed(1), Kind.FLAG),
@@ -107,7 +108,7 @@ _PT10: Layout = {
     **_CONTEXT,
 }
 
-# ET20: the address last, from a byte boundary on, its length the packet's.
+# ET20: the address is the last field and starts at a byte boundary; its length follows from the packet's.
 _ET20_REPORTING = (
     Field("notify", address_bits, Kind.LAST_FLAG),
     Field("updiscon", fixed(1), Kind.FLAG),
@@ -141,11 +142,12 @@ _QEMU: Layout = {
 _QEMU_MAP_BITS = (31, 3, *MAP_BITS[2:])
 _QEMU_ADDRESS_BITS = 64
 _QEMU_FLAGS = (0b000001, 0b111110)
-"""notify, updiscon, irreport and irdepth of format 2. In place of the highest bits of a full address: of no address."""
+"""The values of notify, updiscon, irreport and irdepth in format 2. As the highest bits of an address they are
+impossible."""
 
 
 def _qemu_key(read: Reader) -> Key:
-    """Format and subformat; format 2, 9 bytes long, is told by the flags at its end."""
+    """Read format and subformat. Format 2 is recognized by its length of 9 bytes and the flags at its end."""
     format = read.take(FORMAT_BITS)
     if format != Format.SYNC:
         return format, None
@@ -156,19 +158,22 @@ def _qemu_key(read: Reader) -> Key:
 
 
 def is_uncounted(fields: Mapping[str, int]) -> bool:
-    """Whether a packet has a branch_map with an address, and does not say of how many branches."""
+    """Whether a packet has a branch_map and an address, but not the number of branches."""
     return "branch_map" in fields and "address" in fields and not fields["branches"]
 
 
 def possible_branch_counts(fields: Mapping[str, int]) -> range:
-    """How many branches it can be then: 31 bits of map were sent, those not used are 0, and 31 have no address."""
+    """Return the possible numbers of branches of such a packet.
+
+    31 bits of map were sent, unused bits are 0, and with 31 branches there is no address.
+    """
     return range(max(16, fields["branch_map"].bit_length()), 31)
 
 
 def settle_branches(fields: dict[str, int], *, uncounted: bool) -> None:
-    """Of format 1: makes branches say what the length of the packet says. Raises Malformed if that cannot be.
+    """Set branches of format 1 according to the length of the packet. Raises Malformed if both contradict each other.
 
-    *uncounted*: it may stay unsaid how many branches there are.
+    *uncounted*: the number of branches may remain unknown.
     """
     branches, has_address = fields["branches"], "address" in fields
     if uncounted and is_uncounted(fields):
@@ -227,4 +232,4 @@ DEFAULTS: Mapping[Dialect, Mapping[str, int | bool | str]] = {
         "encapsulation": "qemu",
     },
 }
-"""What the encoders of a dialect are built with: fields of Parameters and Modes, support packets, encapsulation."""
+"""The defaults of each dialect's encoders: fields of Parameters and Modes, support packets, encapsulation."""

@@ -1,8 +1,8 @@
-"""The packets of one hart to its history: payloads through the step function, whose answers are remembered.
+"""The decoder of one hart's packets: it applies the step function to payloads, and remembers the steps.
 
-As for N-Trace, few of the packets in a real trace are distinct, and a step depends on nothing but its place, the
-payload, and sometimes what is on top of the call stack or in an entry of the jump target cache. What is remembered is
-bounded; forgetting costs time, never correctness.
+As for N-Trace, few of the packets in a real trace are distinct, and a step depends only on its place, the payload, and
+sometimes the top of the call stack or an entry of the jump target cache. The number of remembered steps is limited;
+dropping them costs time, but does not change the result.
 """
 
 from collections import deque
@@ -49,17 +49,21 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import Stack, pushed
 
 MEMO_LIMIT = 1 << 17
-"""Steps remembered at most (about 0.6 KB each; larger ones count as several)."""
+"""The greatest number of remembered steps (about 0.6 KB each; larger steps count as several)."""
 
-_LONGEST = 1 << 60  # instructions; only noise says so many
-_DEEPEST = 64  # return addresses a remembered step takes
+_LONGEST = 1 << 60  # instructions of a history; only noise reports more
+_DEEPEST = 64  # return addresses that a remembered step pops at most
 _ONE_STEP = 64  # pointers
 _WITH_PACKET = (NotCached, PredictorFork)
-_VARIANTS = 8  # of one packet, by the states of the predictor
+_VARIANTS = 8  # remembered steps of one packet for different states of the predictor
 
 
 class HartDecoder:
-    """Decodes what one hart sent. *memo_limit*: steps to remember at most, 0 for none. *builder*: see there."""
+    """Decodes the packets of one hart.
+
+    memo_limit  greatest number of steps to remember; 0: none
+    builder     collects the history
+    """
 
     def __init__(
         self,
@@ -80,18 +84,18 @@ class HartDecoder:
         self._tables = Tables(self._setup.parameters)
         self._depth = StackLimits(self._setup.parameters).entries
         self._data = DataDecoder(*self._setup)
-        self._has_data = False  # as far as the trace has told
+        self._has_data = False  # whether the trace has shown that there is data trace
         self._limit = memo_limit
         self._remembered = 0
         self._total = self._unused = 0
         self._stopped = False
         self._period_checker = period_checker(options)
-        self._lost_at = -1  # the byte of the last loss, if packets are counted
+        self._lost_at = -1  # the offset of the last loss, if packets are counted
         self._verifier = SyncVerifier(self._step_function, self._codec_of)
-        self._waiting: deque[Packets] = deque()  # not decoded yet: the first one is doubted, and has few behind it
+        self._waiting: deque[Packets] = deque()  # not decoded yet: too few packets follow one that is to be verified
 
     def run(self, packets: Packets) -> None:
-        """The next te_inst packets."""
+        """Decode the next te_inst packets."""
         self._total += packets.length
         if self._stopped:
             self._unused += packets.length
@@ -106,7 +110,7 @@ class HartDecoder:
             self.note(packets.offsets[-1], Note(NoteCause.TOO_LONG, (self._builder.position,)))
 
     def _run_checked(self, checker: SyncPeriodChecker, packets: Packets) -> None:
-        """The same, where it is known how many packets there have to be."""
+        """Decode packets and check the number of packets between synchronizations."""
         done = 0
         for candidate in checker.check(packets):
             self._run(packets.part(done, candidate.at + 1))
@@ -123,7 +127,7 @@ class HartDecoder:
         return checker.is_short(candidate, self._codec, image)
 
     def _report_missing(self, short: ShortStretch) -> None:
-        """Packets are missing, and no gap in that stretch tells it."""
+        """Report missing packets."""
         fact = Loss(LossCause.MESSAGES_MISSING, (short.packets, self._options.sync_packets))
         self._builder.missing(short.start, short.end, fact)
         if self._options.stop_at_error:
@@ -131,7 +135,7 @@ class HartDecoder:
             self._stopped = True
 
     def run_data(self, packets: Packets) -> None:
-        """The next te_data packets."""
+        """Decode the next te_data packets."""
         self._total += packets.length
         if self._stopped:
             self._unused += packets.length
@@ -143,7 +147,7 @@ class HartDecoder:
     def _run_data(self, packets: Packets) -> None:
         if not self._has_data:
             self._has_data = True
-            if self._state.place.mode is Mode.ON:  # no data came before: the first access is of what ran since here
+            if self._state.place.mode is Mode.ON:  # the first access belongs to what ran since decoding resumed
                 self._data.synchronize(self._builder.resumed_at)
         position = self._builder.position if self._state.place.mode is Mode.ON else -1
         for payload, offset in zip(packets.payloads, packets.offsets, strict=True):
@@ -156,12 +160,12 @@ class HartDecoder:
             self._data.forget()
 
     def ignore(self, packets: Packets) -> None:
-        """Packets of another kind: they are the hart's, and not about its instructions or data."""
+        """Count packets of another kind, which are the hart's but not about its instructions or data."""
         self._total += packets.length
         self._unused += packets.length
 
     def lose(self, lost: Lost) -> None:
-        """Bytes that are no packet: whatever they were, the flow is lost. Silent at the start of a wrapped buffer."""
+        """Handle bytes that are no packet: the flow is lost. At the start of a wrapped buffer this is not reported."""
         self._decode_waiting(Verdict.CONTRADICTED)
         if lost.why and not self._stopped:
             why = Loss(LossCause.SKIPPED, (lost.length, lost.why))
@@ -169,16 +173,16 @@ class HartDecoder:
             self._data.lost()
 
     def cut_off(self, lost: Lost) -> None:
-        """The trace ends in the middle of a packet, which may be this hart's."""
+        """Note that the trace ends in the middle of a packet, which may be this hart's."""
         self._decode_waiting(Verdict.BELIEVED)
         self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
 
     def note(self, offset: int, note: Note) -> None:
-        """Something worth knowing at this byte."""
+        """Add a note for this trace offset to the history."""
         self._builder.event(EventKind.NOTE, offset, note)
 
     def finish(self, offset: int = 0) -> History:
-        """The end of the trace. *offset*: where it ends."""
+        """End the trace at *offset* and return the history."""
         self._decode_waiting(Verdict.BELIEVED)
         if not self._stopped:
             self._report(self._step_function.end(self._state), offset)
@@ -188,14 +192,14 @@ class HartDecoder:
             history.accesses = attach(history, self._program, self._data.accesses)
         return history
 
-    # What has to wait until more of the trace is there
+    # Packets that wait for further ones
 
     def _run(self, packets: Packets) -> None:
         self._waiting.append(packets)
         self._decode_waiting()
 
     def _decode_waiting(self, default: Verdict = Verdict.OPEN) -> None:
-        """Decodes what waits. *otherwise*: what a synchronization is that too few packets follow."""
+        """Decode the waiting packets. *default*: the verdict for a synchronization that too few packets follow."""
         waiting = self._waiting
         while waiting:
             packets = waiting[0]
@@ -209,16 +213,16 @@ class HartDecoder:
             waiting.popleft()
 
     def _payloads_after(self, packets: Packets, index: int) -> Iterator[bytes]:
-        """The payloads behind that one, as far as there are any and they are looked at."""
+        """Return the payloads after that at *index*, as far as they are there and needed."""
         yield from packets.payloads[index + 1 : index + 1 + LOOKAHEAD]
         for others in islice(self._waiting, 1, None):
             if others.kind is Kind.INSTRUCTION:
                 yield from others.payloads[:LOOKAHEAD]
 
-    # The hot path: everything known is one look-up and one append
+    # The hot path: a remembered step is one look-up and one append
 
     def _decode(self, packets: Packets, default: Verdict) -> int:
-        """-1, or the index of a packet that has to wait for others."""
+        """Decode packets. Returns the index of a packet that has to wait for further ones, or -1."""
         # One long function: a call for each packet would cost as much as all the rest.
         builder = self._builder
         append = builder.append
@@ -227,7 +231,7 @@ class HartDecoder:
         predictor, cache = tables.states, tables.targets
         payloads, offsets, sizes = packets.payloads, packets.offsets, packets.sizes
         times: Any = packets.times or repeat(None)
-        depth = self._depth  # of the encoder's stack: where it overflows, a step is not what it was elsewhere
+        depth = self._depth  # of the encoder's stack: a remembered step is not valid where it would overflow
         for index, (payload, now) in enumerate(zip(payloads, times)):  # noqa: B905 - times may be endless
             step: Any = state.get(payload)
             below = stack
@@ -294,10 +298,13 @@ class HartDecoder:
         self._state, self._stack = state, stack
         return -1
 
-    # What is not known yet
+    # Packets without a remembered step
 
     def _decode_new(self, packets: Packets, index: int, packet: Packet | None, default: Verdict) -> bool:
-        """A payload without a remembered step. False: it has to wait for others. *otherwise*: see `_decode_waiting`."""
+        """Decode a payload for which no step is remembered. False: it has to wait for further packets.
+
+        *default*: see `_decode_waiting`.
+        """
         payload, offset, size = packets.payloads[index], packets.offsets[index], packets.sizes[index]
         if packet is None:
             try:
@@ -322,7 +329,7 @@ class HartDecoder:
         return not retry or self._stopped or self._decode_new(packets, index, packet, default)
 
     def _step(self, payload: bytes, packet: Packet, offset: int) -> bool:
-        """True: the packet is to be looked at again, see `Result`."""
+        """Take the step of *packet*, and return whether the packet is to be decoded again, see `Result`."""
         state = self._state
         result = self._step_function.step(state, packet, self._stack, self._tables)
         if packet.fields.get("denable"):
@@ -337,7 +344,7 @@ class HartDecoder:
         return result.retry
 
     def _reject(self, packet: Packet, offset: int, size: int) -> None:
-        """What comes after *packet* contradicts it. Said once for each gap."""
+        """Reject *packet*, because the packets after it contradict it. This is reported once for each gap."""
         self._unused += size
         self._forget_if_full()
         if not self._verifier.reported or self._state.place.mode is not Mode.LOST:
@@ -348,7 +355,7 @@ class HartDecoder:
         self._take(self._step_function.loss(self._state, EventKind.LOSS, Loss(cause, (detail,))), offset)
 
     def _forget_if_full(self) -> bool:
-        """Without memory, too, states must not pile up."""
+        """Drop all steps and states at the limit; the number of states is limited even if no steps are remembered."""
         if self._remembered <= (self._limit or MEMO_LIMIT):
             return False
         self._step_function.forget()
@@ -356,7 +363,7 @@ class HartDecoder:
         return True
 
     def _remember(self, state: State, payload: bytes, packet: Packet, result: Result) -> None:
-        """*payload* has led from *state* through this step."""
+        """Remember that *payload* leads from *state* to *result*."""
         step, cacheable, guard, _ = result
         if step.state.place.setup != state.place.setup:
             return
@@ -370,7 +377,7 @@ class HartDecoder:
             known[key] = NotCached(packet)
             return
         if packet.format == Format.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
-            index = packet.fields.get("index", 0)  # of a cache of one entry
+            index = packet.fields.get("index", 0)  # 0 for a cache of one entry
             lookup = known.get(key)
             if not isinstance(lookup, CacheFork):
                 lookup = known[key] = CacheFork(index)
@@ -385,7 +392,7 @@ class HartDecoder:
         known[key] = step
 
     def _take(self, step: Step, offset: int, time: int | None = None) -> None:
-        """*time*: of the packet's own instruction."""
+        """Apply a step. *time*: the time of the packet's own instruction."""
         if step.path is not None:
             self._builder.append(step.path)
         self._stack = step.stack_after(self._stack)
@@ -405,7 +412,7 @@ class HartDecoder:
             self._data.synchronize(self._builder.position - 1)
 
     def _set_up(self, setup: Setup) -> None:
-        """A support packet has changed how packets are to be read."""
+        """Apply the parameters and modes of a support packet."""
         if setup == self._setup:
             self._setup = setup
             return
@@ -430,7 +437,7 @@ class HartDecoder:
 def _predictor_variant(
     known: dict[Any, CachedStep], key: Any, packet: Packet, guard: Sequence[tuple[int, int]]
 ) -> dict[object, CachedStep]:
-    """Where a step is kept that depends on these states of the predictor's entries."""
+    """Return the dictionary for a step that depends on these states of predictor entries."""
     guarded = known.get(key)
     if not isinstance(guarded, PredictorFork) or len(guarded) >= _VARIANTS:
         guarded = known[key] = PredictorFork(packet)
@@ -445,7 +452,7 @@ def _predictor_variant(
 
 
 def _size(payload: bytes, step: Step) -> int:
-    """How many usual steps are as large as this one."""
+    """Return the size of a step in units of a usual step."""
     held = len(payload) // 8 + (len(step.path.parts) if step.path is not None else 0)
     if step.calls is not None:
         held += len(step.calls.taken) + len(step.calls.left)

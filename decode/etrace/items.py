@@ -1,9 +1,9 @@
-"""A trace taken apart without the program: each packet with the address it stands for.
+"""The items of a trace, read without the program: each packet with its address.
 
-Addresses in most packets are relative to the one reported before them (E-Trace 2.0, "Format 2 packets"), and how they
-are read depends on the support packet before them, so both are carried along for each source (`Known`). An address is
-unknown from the middle of a trace, from lost bytes, and from an unknown entry of the jump target cache on, up to the
-next full one.
+Addresses in most packets are relative to the last reported one (E-Trace 2.0, "Format 2 packets"), and packets are
+parsed according to the last support packet, so both are kept for each source (`SourceState`). Addresses are unknown up
+to the next full one at the start in the middle of a trace, after lost bytes, and after an unknown entry of the jump
+target cache.
 """
 
 from collections.abc import Iterator
@@ -26,16 +26,16 @@ _NO_ADDRESS = -1
 
 
 class Setup(NamedTuple):
-    """What an encoder is made of, and set to."""
+    """The parameters and modes of an encoder."""
 
     parameters: Parameters
     modes: Modes
 
 
 class SourceState:
-    """Of one source.
+    """The state of one source.
 
-    setup, codec  what its packets are read with
+    setup, codec  the encoder's parameters and modes, and the codec for them
     """
 
     def __init__(self, options: Options, xlen: int) -> None:
@@ -45,26 +45,29 @@ class SourceState:
         self._mask = (1 << xlen) - 1
         self._reference: int | None = None  # the last address it reported
         self._targets: dict[int, int] = {}  # its jump target cache
-        self._pending_target = _NO_ADDRESS  # an address that is in there, if no packet of format 3 follows
+        self._pending_target = _NO_ADDRESS  # an address that the cache has if no packet of format 3 follows
 
     def copy(self) -> "SourceState":
-        """Another one, at the same place."""
+        """Return a copy that can be advanced independently."""
         new = copy(self)
         new._targets = dict(self._targets)
         return new
 
     def forget(self) -> None:
-        """Packets are lost."""
+        """Forget the addresses, because packets were lost."""
         self._reference = None
         self._targets.clear()
         self._pending_target = _NO_ADDRESS
 
     def address(self, packet: Packet) -> int | None:
-        """The address *packet* stands for; None: it has none, or it is not known. To be asked once for each packet."""
+        """Return the address of *packet*; None: it has none, or it is not known.
+
+        Call this once for each packet, in order.
+        """
         return self._sync_address(packet) if packet.format == Format.SYNC else self._branch_address(packet)
 
     def set_up(self, packet: Packet) -> None:
-        """What a support packet says."""
+        """Apply the parameters and modes of a support packet."""
         said = read_support(packet, self._options)
         before, self.setup = self.setup, Setup(said.parameters, said.modes)
         if self.setup != before:
@@ -81,24 +84,24 @@ class SourceState:
         address = fields.get("address")
         if packet.subformat == Sync.TRAP:
             if not fields["thaddr"]:
-                return address  # of the trap: no difference is relative to it
+                return address  # the EPC; no difference is relative to it
             if address is None:
                 address = self._options.trap_handlers.of(fields["ecause"], bool(fields["interrupt"]))
         self._reference = address
         return address
 
     def _branch_address(self, packet: Packet) -> int | None:
-        """Formats 0 to 2.
+        """Return the address of a packet of format 0 to 2.
 
-        That one of these follows says of the address before that an uninferable discontinuity led there (2.0, "Format
-        2 notify and updiscon fields"), so it is in the cache ("Jump target cache mode").
+        Since one of these follows, an uninferable discontinuity led to the address before (2.0, "Format 2 notify and
+        updiscon fields"), so that address is in the cache ("Jump target cache mode").
         """
         fields, modes = packet.fields, self.setup.modes
         if self._pending_target >= 0:
             self._targets[self._index(self._pending_target)] = self._pending_target
             self._pending_target = _NO_ADDRESS
         if "index" in fields:
-            # Whether targets that are not reported are in the cache, documents do not agree.
+            # The documents disagree on whether targets that are not reported are in the cache.
             unseen = modes.implicit_return or modes.sijump or modes.resync_disabled
             self._reference = None if unseen else self._targets.get(fields["index"])
             return self._reference
@@ -109,7 +112,7 @@ class SourceState:
         elif self._reference is not None:
             self._reference = self._reference + fields["address"] & self._mask
         if self._reference is None:
-            self._targets.clear()  # any entry may be another now
+            self._targets.clear()  # any entry may have changed
         elif not fields.get("notify"):
             self._pending_target = self._reference
         return self._reference
@@ -124,19 +127,19 @@ _SLICE = 1 << 12  # bytes; items are in order of their offsets within each
 
 
 class Item(NamedTuple):
-    """Consecutive bytes of a trace: a packet, filling, or bytes that are neither.
+    """Consecutive bytes of a trace: a packet, idle bytes, or bytes that are neither.
 
-    offset     of the first byte
-    length     in bytes, with what the transport adds; 0: a packet that is known to be missing here
+    offset     the trace offset of the first byte
+    length     the number of bytes, including what the transport adds; 0: a packet is known to be missing here
     raw        the payload
-    packet     None when it is none of instruction trace
-    data       None when it is none of data trace
-    problem    why there is neither, "" for filling
-    source     who sent it; None for what is no packet
-    address    what address of an instruction trace packet stands for; None: it has none, or it is not known
-    access     what a data packet tells
-    timestamp  of the transport
-    setup      what the encoder is made of and set to, as far as is known here
+    packet     the instruction trace packet, None if it is none
+    data       the data trace packet, None if it is none
+    problem    why there is neither; "" for idle bytes
+    source     the source of the packet; None if the item is no packet
+    address    the address for that of an instruction trace packet; None: it has none, or it is not known
+    access     the access that a data packet reports
+    timestamp  the timestamp of the transport
+    setup      the parameters and modes of the encoder, as far as they are known here
     """
 
     offset: int
@@ -153,20 +156,23 @@ class Item(NamedTuple):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is filling between packets."""
+        """Whether the item is idle bytes between packets."""
         return self.source is None and not self.problem
 
     @property
     def end(self) -> int:
-        """The offset behind the last byte."""
+        """The offset after the last byte."""
         return self.offset + self.length
 
 
 class Itemizer:
-    """Cuts a trace into items, fed in pieces of any size; memory does not grow with the trace.
+    """Splits a trace, fed in pieces of any size, into items. Memory does not grow with the trace.
 
-    *options*, *encapsulation*: as for the decoder. *xlen*: 32 or 64. *wrapped*: the trace starts anywhere. A deep copy
-    goes on from where this one stands.
+    options, encapsulation  as for the decoder
+    xlen                    32 or 64
+    wrapped                 whether the trace starts anywhere, as in a ring buffer that wrapped
+
+    A deep copy continues from the same position.
     """
 
     def __init__(
@@ -177,8 +183,8 @@ class Itemizer:
         self._states: dict[int, SourceState] = {}
         self._accesses: dict[int, DataDecoder] = {}
         self._packets: dict[tuple[Codec, bytes], Packet] = {}  # few packets of a trace are distinct
-        self._incomplete = b""  # not a whole slice yet
-        self._idle: Item | None = None  # filling that may go on
+        self._incomplete = b""  # the start of a slice
+        self._idle: Item | None = None  # idle bytes that may continue
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Itemizer":
         new = copy(self)
@@ -188,7 +194,7 @@ class Itemizer:
         return new
 
     def feed(self, data: bytes) -> Iterator[Item]:
-        """The items that are complete with *data*, in order."""
+        """Return the items that are complete with *data*, in order."""
         data = self._incomplete + data
         whole = len(data) - len(data) % _SLICE
         self._incomplete = data[whole:]
@@ -196,13 +202,13 @@ class Itemizer:
             yield from self._in_order(list(self._deframer.feed(data[at : at + _SLICE])))
 
     def finish(self) -> Iterator[Item]:
-        """The end of the trace: what is left over."""
+        """End the trace and return the remaining items."""
         last, self._incomplete = self._incomplete, b""
         yield from self._in_order([*self._deframer.feed(last), *self._deframer.finish()])
         yield from self._end_of_filling()
 
     def _in_order(self, found: list[Found]) -> Iterator[Item]:
-        """Packets come sorted by source; their meaning depends on this source only, but what is lost may be of any."""
+        """Return items in trace order. The deframer's packets are sorted by source; a loss may concern any source."""
         pieces = [piece for one in found for piece in _pieces(one)]
         pieces.sort(key=attrgetter("offset"))
         for piece in pieces:
@@ -261,7 +267,7 @@ class Itemizer:
         return item._replace(packet=packet, address=address)
 
     def _synchronize(self, packet: Packet, known: SourceState, source: int) -> None:
-        """What packets of format 3 mean for data packets, and support packets for all."""
+        """Apply a packet of format 3 to the source's data packets, and a support packet to all of its packets."""
         accesses = self._accesses.get(source)
         if packet.subformat == Sync.SUPPORT:
             known.set_up(packet)
@@ -284,7 +290,7 @@ class Itemizer:
 
 
 class _LocatedPacket(NamedTuple):
-    """A packet where it is in the trace."""
+    """A packet with its position in the trace."""
 
     offset: int
     length: int

@@ -1,6 +1,6 @@
 """The formats of te_inst packets: tables of fields in the order of transmission, and how fields are read and written.
 
-A payload is a number in two's complement here: all bits after its end are copies of its last bit.
+A payload is treated as a number in two's complement: all bits after its end are copies of its last bit.
 
 Source: Efficient Trace for RISC-V 2.0, "Instruction Trace Encoder Output Packets"; irets instead of irdepth: the v0.8
 extension "Implicit Return", "Revised packet formats".
@@ -19,7 +19,7 @@ class Format(IntEnum):
     OPT_EXT = 0
     """Correctly predicted branches, or an index of the jump target cache."""
     DIFF_DELTA = 1
-    """Branches and, mostly, an address."""
+    """Branches and, usually, an address."""
     ADDR_ONLY = 2
     SYNC = 3
 
@@ -41,7 +41,7 @@ class Sync(IntEnum):
 
 
 class BranchFmt(IntEnum):
-    """branch_fmt: whether an address follows a count of branches, and what became of a branch there."""
+    """The values of branch_fmt: whether an address follows a count of branches, and how a branch was predicted."""
 
     NO_ADDR = 0
     RESERVED = 1
@@ -50,50 +50,52 @@ class BranchFmt(IntEnum):
 
 
 class Kind(Enum):
-    """What the bits of a field stand for."""
+    """How the bits of a field are encoded."""
 
     VALUE = "value"
-    """Themselves."""
+    """A number."""
     MAP = "map"
-    """Outcomes of branches; how many bits, the field branches says."""
+    """The outcomes of branches; the field branches determines the number of bits."""
     ADDRESS = "address"
     """A full address without its iaddress_lsb low bits."""
     REPORTED = "reported"
     """A full address if full_address is on, else a difference."""
     FLAG = "flag"
-    """One bit that says something where it differs from the bit before it."""
+    """One bit that is set if it differs from the bit before it."""
     DEPTH = "depth"
-    """There if irreport is; else copies of the bit before it, which say nothing."""
+    """A number if irreport is set; else copies of the bit before, without meaning."""
     GATE = "gate"
-    """No bits: packets that are not given this end here."""
+    """No bits: packets for which the condition is false end here."""
     SPARE = "spare"
-    """Bits that say nothing, *bits* of them, or up to a whole byte if that is 0. Sent as copies of the one before."""
+    """*bits* bits without meaning; if *bits* is 0, up to a whole byte. They are sent as copies of the bit before."""
     IMPLIED = "implied"
-    """Not sent: its value is what *bits* says."""
+    """Not transmitted: the value is *bits*."""
     SILENT = "silent"
-    """One bit that says nothing, and stands for a field that is 0."""
+    """One bit without meaning, for a field that is always 0."""
     BYTES_ADDRESS = "bytes address"
-    """As ADDRESS, sign-extended from 8k + 1 bits; how many, the length of the packet says."""
+    """As ADDRESS, sign-extended from 8k + 1 bits; the length of the packet determines k."""
     BYTES_REPORTED = "bytes reported"
-    """As REPORTED, likewise."""
+    """As REPORTED, sign-extended like BYTES_ADDRESS."""
     LAST_REPORTED = "last reported"
     """As REPORTED, sign-extended from the whole bytes at the end of the packet."""
     LAST_FLAG = "last flag"
-    """One bit that says something where it differs from the last one of the packet; *bits* are those of the address."""
+    """One bit that is set if it differs from the last bit of the packet; *bits* is the width of the address."""
 
 
 Condition = Callable[[Modes, Mapping[str, int], int], bool]
-"""Whether a packet has a field: by modes, the fields before, and how many bits of the payload are left for it and what
-follows. In building, these are ANY if the field is to be sent (of a GATE: an address), else 0."""
+"""Whether a packet has a field, given the modes, the fields before, and the number of bits left in the payload.
+
+When a packet is built, the number of bits is ANY_LENGTH if the field (for a GATE: an address) is given, else 0."""
 
 ANY_LENGTH = 1 << 16
 
 
 class Field(NamedTuple):
-    """One field.
+    """One field of a packet.
 
-    bits   its width, the greatest one where that varies; 0: there is no such field, if its kind does not say otherwise
-    given  whether packets have it; None: all have
+    bits       the width, or the greatest width if it varies; 0: there is no such field, unless its kind defines
+               otherwise
+    condition  whether a packet has the field; None: all packets have it
     """
 
     name: str
@@ -103,10 +105,10 @@ class Field(NamedTuple):
 
 
 MAP_BITS = (31, 1, *[3] * 2, *[7] * 4, *[15] * 8, *[31] * 16)
-"""Width of branch_map by the value of branches ("Packet format 1")."""
+"""The width of branch_map by the value of branches ("Packet format 1")."""
 
 PRIVILEGES = {0: "U-mode", 1: "S-mode", 3: "M-mode", 4: "debug mode", 5: "VU-mode", 6: "VS-mode"}
-"""The field privilege (2.0, "Privilege level (priv) encoding")."""
+"""The modes by the value of privilege (2.0, "Privilege level (priv) encoding")."""
 
 FORMAT_BITS = 2
 BRANCH_COUNT_BITS = 32
@@ -117,35 +119,35 @@ _IRETS_BITS = 8
 
 
 def address_bits(parameters: Parameters) -> int:
-    """Width of address fields."""
+    """Return the width of address fields."""
     return parameters.iaddress_width - parameters.iaddress_lsb
 
 
 def irdepth_bits(parameters: Parameters) -> int:
-    """Width of irdepth, the table of format 2; there may be none."""
+    """Return the width of irdepth (the table of format 2), which may be 0."""
     stack = parameters.return_stack_size
     return stack + (stack > 0) + parameters.call_counter_size
 
 
 def f0s_width(parameters: Parameters) -> int:
-    """Width of subformat in format 0 ("Format 0 subformat field")."""
+    """Return the width of subformat in format 0 ("Format 0 subformat field")."""
     if parameters.f0s_width is not None:
         return parameters.f0s_width
     return int(parameters.bpred_size > 0 and parameters.cache_size > 0)
 
 
 def fixed(bits: int) -> Callable[[Parameters], int]:
-    """The width of a field that has the same one everywhere."""
+    """Return the width function of a field with a constant width."""
     return lambda _: bits
 
 
 def gate(condition: Condition) -> Field:
-    """The packet goes on only if..."""
+    """Return a field at which packets end unless *condition* is true."""
     return Field("", fixed(0), Kind.GATE, condition)
 
 
 def has_branches(_: Modes, fields: Mapping[str, int], left: int) -> bool:
-    """Whether branches are counted: where they are not, there is a full map without address, or no map."""
+    """Whether the number of branches is given. If it is 0, there is a full map without address, or no map."""
     return fields["branches"] > 0
 
 
@@ -158,7 +160,7 @@ def _has_trap_address(modes: Modes, fields: Mapping[str, int], left: int) -> boo
 
 
 def is_exception(_: Modes, fields: Mapping[str, int], left: int) -> bool:
-    """Whether a trap is no interrupt."""
+    """Whether a trap is an exception."""
     return not fields["interrupt"]
 
 
@@ -174,7 +176,7 @@ _REPORTING = (
     Field("updiscon", fixed(1), Kind.FLAG),
     *_RETURNS,
 )
-"""An address of formats 0 to 2 and what is said of it."""
+"""The address of formats 0 to 2 and its flags."""
 
 BRANCHES = Field("branches", fixed(5))
 MAP = Field("branch_map", fixed(31), Kind.MAP)
@@ -189,9 +191,9 @@ ADDRESS = Field("address", address_bits, Kind.ADDRESS)
 TVAL = Field("tval", lambda p: p.iaddress_width)
 
 Key = tuple[int, int | None]
-"""Format and subformat; None: a format that has none."""
+"""Format and subformat; None: the format has no subformat."""
 Layout = Mapping[Key, tuple[Field, ...]]
-"""What follows format and subformat. Support packets: module `support`."""
+"""The fields after format and subformat. For support packets see `packet.LAYOUTS`."""
 
 STANDARD: Layout = {
     (Format.OPT_EXT, Ext.BRANCH_COUNT): (
@@ -222,20 +224,20 @@ STANDARD: Layout = {
 
 
 class Malformed(Exception):
-    """A payload that is no packet; the text says why."""
+    """A payload is no packet; the text contains the reason."""
 
 
 def byte_count(size: int) -> str:
-    """So many bytes."""
+    """Return "1 byte" or "N bytes"."""
     return f"{size} byte{'' if size == 1 else 's'}"
 
 
 class Packet(NamedTuple):
     """The fields of a te_inst packet, by their names in the specification.
 
-    Values are as transmitted, not negative, with two exceptions: *address* is in bytes (shifted left by iaddress_lsb;
-    sign-extended from the width of the field where it is a difference), and notify, updiscon and irreport are 1 where
-    they differ from the bit before them, so where they say something. irdepth and irets: only with irreport.
+    Values are as transmitted, not negative, with two exceptions: *address* is in bytes (shifted left by iaddress_lsb; a
+    difference is sign-extended from the width of the field), and notify, updiscon and irreport are 1 if they differ
+    from the bit before them. irdepth and irets are present only if irreport is 1.
     """
 
     format: int
@@ -244,12 +246,12 @@ class Packet(NamedTuple):
 
 
 class PlacedField(NamedTuple):
-    """A field of known width, and what is needed to read and write it.
+    """A field with its width and what else is needed to read and write it.
 
-    mask   as many ones as it has bits
-    lsb    bits of an address that are not sent
-    full   addresses are full ones
-    after  bits of the fields behind it, where all of them are of known width
+    mask   the mask of its bits
+    lsb    number of low address bits that are not transmitted
+    full   whether addresses are full addresses
+    after  bits of the fields after it, if all of them have a known width
     """
 
     kind: Kind
@@ -270,7 +272,7 @@ _WITHOUT_WIDTH = (Kind.GATE, Kind.SPARE, Kind.IMPLIED)
 
 
 def placed_fields(fields: Sequence[Field], parameters: Parameters, modes: Modes) -> tuple[PlacedField, ...]:
-    """The fields that packets of such an encoder have."""
+    """Return the fields that packets of an encoder with these parameters and modes have."""
     made: list[PlacedField] = []
     after = 0
     for field in reversed(fields):
@@ -286,12 +288,12 @@ def placed_fields(fields: Sequence[Field], parameters: Parameters, modes: Modes)
 
 
 class Reader:
-    """One payload.
+    """Reads the fields of one payload.
 
-    bits    as a number
-    end     where it ends
-    at      where the next field begins
-    fields  those before, as in `Packet`
+    bits    the payload as a number
+    end     the number of its bits
+    at      the bit at which the next field starts
+    fields  the fields read so far, as in `Packet`
     """
 
     __slots__ = ("_map_bits", "_modes", "at", "bits", "end", "fields")
@@ -305,13 +307,13 @@ class Reader:
         self._map_bits = map_bits
 
     def take(self, width: int) -> int:
-        """The next *width* bits."""
+        """Read the next *width* bits."""
         value = self.bits >> self.at & (1 << width) - 1
         self.at += width
         return value
 
     def read(self, shape: Sequence[PlacedField]) -> None:
-        """Reads these fields. Raises Malformed."""
+        """Read these fields. Raises Malformed."""
         bits, at, fields = self.bits, self.at, self.fields
         for place in shape:
             kind, name, width, mask, condition, lsb, _, _ = place
@@ -344,7 +346,7 @@ class Reader:
         self.at = at
 
     def _read_other(self, place: PlacedField) -> None:
-        """Kinds that only some encoders have."""
+        """Read a field of a kind that only some encoders have."""
         kind, name, width = place.kind, place.name, place.bits
         if kind is Kind.SPARE:
             self.at = self.at + width if width else self.at + 7 & ~7
@@ -377,7 +379,7 @@ class Reader:
 
 
 def _signed(value: int, width: int, place: PlacedField) -> int:
-    """An address that was sent in *width* bits, which may be more or fewer than it has."""
+    """Return an address that was sent in *width* bits, which may be more or fewer than it has."""
     value = value - (value >> width - 1 << width) & place.mask
     if not place.full and place.kind is not Kind.BYTES_ADDRESS:
         value -= value >> place.bits - 1 << place.bits
@@ -385,7 +387,7 @@ def _signed(value: int, width: int, place: PlacedField) -> int:
 
 
 class Writer:
-    """A payload in the making: *bits* as a number, not negative, *at* of them."""
+    """Builds one payload: a non-negative number *bits* of *at* bits."""
 
     __slots__ = ("_fields", "_map_bits", "_modes", "at", "bits")
 
@@ -396,14 +398,14 @@ class Writer:
         self._map_bits = map_bits
 
     def put(self, name: str, value: int, width: int) -> None:
-        """Appends a field. Raises ValueError if it does not fit."""
+        """Append a field. Raises ValueError if it does not fit."""
         if not 0 <= value < 1 << width:
             raise ValueError(f"{name} {value:#x} does not fit {width} bits")
         self.bits |= value << self.at
         self.at += width
 
     def payload(self, *, compressed: bool, zero_padded: bool = False) -> bytes:
-        """The payload, without equal bits at its end, or filled up to a whole byte with them or with 0."""
+        """Return the payload without equal bits at its end, or padded to a whole byte with the last bit or with 0."""
         if zero_padded:
             return self.bits.to_bytes((self.at + 7) // 8, "little")
         bits = self.bits - (self._before() << self.at)
@@ -411,7 +413,7 @@ class Writer:
         return bits.to_bytes(length, "little", signed=True)
 
     def write(self, shape: Sequence[PlacedField]) -> None:
-        """Writes these fields. Raises ValueError for one that is missing or does not fit."""
+        """Write these fields. Raises ValueError for one that is missing or does not fit."""
         for place in shape:
             left = ANY_LENGTH if (place.name or "address") in self._fields else 0
             if place.condition is None or place.condition(self._modes, self._fields, left):
@@ -440,7 +442,7 @@ class Writer:
             self.put(name, *self._address(place, name))
 
     def _address(self, place: PlacedField, name: str) -> tuple[int, int]:
-        """An address as it is sent, and in how many bits."""
+        """Return an address as it is transmitted, and its number of bits."""
         kind, width = place.kind, place.bits
         value = self._given(name)
         if value & (1 << place.lsb) - 1:

@@ -1,19 +1,20 @@
-"""Losses and damage that packets do not announce: packets that are missing, and synchronizations that are none.
+"""The detection of losses that packets do not report: missing packets, and bytes that only look like synchronizations.
 
-Packets are missing where there are fewer than there have to be from one synchronization to the next (`Stretches`).
-Source: Efficient Trace for RISC-V 2.0, "Resynchronisation": a counter of packets, which each format 3 packet of
-subformat 0 or 1 sets back, and a synchronization when it has exceeded the period: so one packet more than the period,
-or more where the next instruction cannot have one. An encoder that synchronizes when the period is reached, or counts
-the synchronization too, sends one or two fewer, and is believed until the trace has shown that it does not.
+Packets are missing if there are fewer from one synchronization to the next than the encoder's period demands
+(`SyncPeriodChecker`). Source: Efficient Trace for RISC-V 2.0, "Resynchronisation": a counter of packets is reset by
+each format 3 packet of subformat 0 or 1, and a synchronization is sent when it has exceeded the period. So there is one
+packet more than the period, or there are more if the next instruction cannot have a synchronization. An encoder that
+synchronizes when the period is reached, or also counts the synchronization, sends one or two fewer; this is accepted
+until the trace has shown that the encoder does not do so.
 
-A synchronization packet does not say why it was sent. Not periodic are those after a support packet (tracing starts,
-packets were lost), those with another privilege mode or context than the stretch began with, and those right after
-another. Where packets have no context an encoder may synchronize for a new one all the same: right after an instruction
-that writes a CSR, so that one after such an instruction tells nothing either.
+A synchronization packet does not contain its reason. It is not periodic after a support packet (tracing starts, packets
+were lost), with another privilege mode or context than at the start of the stretch, and right after another one. If
+packets have no context, an encoder may still synchronize for a new context: right after an instruction that writes a
+CSR. So a synchronization after such an instruction shows nothing either.
 
-Damage makes bytes look like packets that they are not, and a synchronization does not tell by itself that it is one:
-nearly any address may be code. Whether a synchronization after damage is believed depends on what the packets right
-after it would mean (`Doubt`): that either can have run from there on, or it cannot.
+Damaged bytes can look like packets, and a synchronization does not show by itself that it is one: nearly any address
+may be code. Whether a synchronization after damage is accepted depends on the packets right after it (`SyncVerifier`):
+either the program can have run that way from there on, or it cannot.
 """
 
 import re
@@ -42,13 +43,13 @@ _FIRST = itemgetter(0)
 _TOLERANCE = 2
 _CONTEXT_FIELDS = ("privilege", "context")
 _SYSTEM, _OPCODE = 0x73, 0x7F
-_CSR_BYTES = 4  # of an instruction that writes a CSR
+_CSR_BYTES = 4  # the size of an instruction that writes a CSR
 
 
 class ShortStretch(NamedTuple):
     """A stretch with few *packets*, from the synchronization *opening* at byte *start* to *closing* at byte *end*.
 
-    *at*: the packet, of those looked at, that closes it.
+    *opening* and *closing* are payloads. *at*: the index of the closing packet among those passed to `check`.
     """
 
     start: int
@@ -60,16 +61,16 @@ class ShortStretch(NamedTuple):
 
 
 class SyncPeriodChecker:
-    """Counts one hart's packets, whose encoder synchronizes after *period* of them."""
+    """Counts the packets of one hart whose encoder synchronizes after every *period* packets."""
 
     def __init__(self, period: int) -> None:
         self._judge = Judge(period + 1, _TOLERANCE)
         self._count: int | None = None  # since the last synchronization, None before the first one
         self._last_sync_payload = b""
-        self._last_sync: tuple[Sequence[int], int] = ((), 0)  # where that packet is; looked up only when it is needed
+        self._last_sync: tuple[Sequence[int], int] = ((), 0)  # its position; the offset is looked up only if needed
 
     def check(self, packets: Packets) -> Iterator[ShortStretch]:
-        """The stretches that may lack packets; each is to be judged before the next is asked for."""
+        """Return the stretches that may lack packets. Call `is_short` for each of them before taking the next one."""
         payloads, offsets = packets.payloads, packets.offsets
         heads = _heads(payloads)
         if self._count_complete(heads, packets):
@@ -94,7 +95,7 @@ class SyncPeriodChecker:
             self._count += len(payloads) - done
 
     def _count_complete(self, heads: bytes, packets: Packets) -> bool:
-        """Counts all packets at once if there is nothing to look at closely: no trap or support, no short stretch."""
+        """Count all packets at once if there is no trap or support packet and no short stretch; else return False."""
         if _TRAP in heads or _SUPPORT in heads:
             return False
         before, *counts = map(len, heads.split(_STARTS))
@@ -113,21 +114,21 @@ class SyncPeriodChecker:
         return True
 
     def is_short(self, candidate: ShortStretch, codec: Codec, image: Image) -> bool:
-        """Whether packets are missing there, as far as this encoder has shown that it keeps to its period.
+        """Whether packets are missing in *candidate*, as far as this encoder has shown that it observes its period.
 
-        *image*: the code that runs then.
+        *image*: the code that runs there.
         """
         return _is_periodic(candidate, codec, image) and self._judge.is_short(candidate.packets)
 
 
 def period_checker(options: Options) -> SyncPeriodChecker | None:
-    """What counts the packets of an encoder, None where it is not known how many there have to be."""
+    """Return the checker for an encoder, None if its period is not known."""
     known = options.sync_packets and options.dialect is Dialect.STANDARD
     return SyncPeriodChecker(options.sync_packets) if known else None
 
 
 def _heads(payloads: list[bytes]) -> bytes:
-    """Format and subformat of each packet, if it is a synchronization."""
+    """Return the low bits of each packet: format and subformat, if it is a synchronization."""
     try:
         return bytes(map(_FIRST, payloads)).translate(_HEADS)
     except IndexError:
@@ -135,7 +136,7 @@ def _heads(payloads: list[bytes]) -> bytes:
 
 
 def _is_periodic(candidate: ShortStretch, codec: Codec, image: Image) -> bool:
-    """Whether nothing but the period can have been why the encoder synchronized there."""
+    """Whether the period is the only possible reason of the closing synchronization."""
     try:
         opening, closing = codec.parse(candidate.opening).fields, codec.parse(candidate.closing).fields
     except Malformed:
@@ -146,7 +147,7 @@ def _is_periodic(candidate: ShortStretch, codec: Codec, image: Image) -> bool:
 
 
 def _follows_csr(address: int, image: Image) -> bool:
-    """Whether the instruction before this one may have written a CSR."""
+    """Whether the instruction before *address* may have written a CSR."""
     try:
         return image.read(address - _CSR_BYTES, _CSR_BYTES)[0] & _OPCODE == _SYSTEM
     except CodeMissing:
@@ -154,47 +155,48 @@ def _follows_csr(address: int, image: Image) -> bool:
 
 
 LOOKAHEAD = 2
-"""How many packets after one are looked at: of `benchmarks/damage.py` more of them find no more."""
+"""The number of packets after a synchronization that are checked. In `benchmarks/damage.py` more do not detect more."""
 
 _NO_DAMAGE = (LossCause.ABSENT_CODE, LossCause.NO_CODE, LossCause.COUNT_UNTOLD, LossCause.UNKNOWN_HANDLER)
 _HARMLESS = (*_NO_DAMAGE, LossCause.PACKETS_LOST)
 
 
 class Verdict(Enum):
-    """What the packets after a synchronization say of it."""
+    """The result of checking a synchronization by the packets after it."""
 
     BELIEVED = "believed"
     CONTRADICTED = "contradicted"
     OPEN = "open"
-    """Nothing yet: there are too few of them."""
+    """There are too few packets yet."""
     SELF_EVIDENT = "self-evident"
-    """Nothing is needed: the packet itself tells a loss, or what cannot be."""
+    """No check is needed: the packet itself reports a loss or something impossible."""
 
 
 class SyncVerifier:
-    """What is in doubt: nothing before there is damage, then all up to a synchronization that is believed.
+    """Verifies synchronizations after damage, up to the first one that is accepted.
 
-    *codec_of*: what reads packets under a setup. *active*: whether something is in doubt. *told*: whether it was said
-    since the damage that something is not believed.
+    codec_of  returns the codec for a setup
+    active    whether synchronizations have to be verified
+    reported  whether a rejected synchronization was reported since the damage
     """
 
     def __init__(self, step_function: StepFunction, codec_of: Callable[[Setup], Codec]) -> None:
         self._step_function = step_function
         self._codec_of = codec_of
-        self._last_mismatch: int | str | None = None  # the last place where program and trace do not agree
+        self._last_mismatch: int | str | None = None  # the last address at which program and trace differ
         self.active = self.reported = False
 
     def note_damage(self, reports: Iterable[Report]) -> None:
-        """Whether one of *reports* is damage; that code is missing is none."""
+        """Start to verify synchronizations if one of *reports* is damage. Missing code is none."""
         for report in reports:
             if report.lost and _cause(report) not in _NO_DAMAGE:
                 self.active = True
                 self._last_mismatch = _mismatch_address(report) or self._last_mismatch
 
     def verdict(self, state: State, packet: Packet, payloads: Iterable[bytes], default: Verdict) -> Verdict:
-        """What *payloads*, which follow *packet*, say of it. *state*: before it, where the hart is not known.
+        """Verify *packet* by the *payloads* that follow it. *state*: the state before it, with an unknown pc.
 
-        *otherwise*: what holds if there are too few of them.
+        *default*: the result if there are too few payloads.
         """
         verdict = self._verdict(state, packet, payloads)
         verdict = default if verdict is Verdict.OPEN else verdict
@@ -226,9 +228,10 @@ class SyncVerifier:
         return Verdict.BELIEVED
 
     def _judge(self, step: Step, packet: Packet) -> Verdict:
-        """Of a step with a loss. One synchronization against another says nothing of either.
+        """Return the verdict for a step with a loss. A contradiction to a later synchronization proves nothing about
+        either.
 
-        Where the program differs from the trace at the same place as before, it is the program that is wrong.
+        If program and trace differ at the same address as before, the program is wrong, not the trace.
         """
         losses = [report for report in step.reports if report.lost]
         if packet.format == Format.SYNC or all(_cause(report) in _HARMLESS for report in losses):
@@ -246,5 +249,5 @@ def _cause(report: Report) -> LossCause | None:
 
 
 def _mismatch_address(report: Report) -> int | str | None:
-    """The address at which program and trace do not agree, None where they do."""
+    """Return the address at which program and trace differ, None if the report is no mismatch."""
     return report.fact.detail[1] if isinstance(report.fact, Loss) and report.kind is EventKind.MISMATCH else None

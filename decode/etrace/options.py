@@ -1,4 +1,4 @@
-"""How an E-Trace stream was made, as far as a decoder must know it to read the packets, and an encoder to make them.
+"""The options of E-Trace: what a decoder must know to read packets, and an encoder to make them.
 
 Sources: Efficient Trace for RISC-V 2.0, "Parameters and Discovery" (names, without `_p`), "Optional and run-time
 configurable modes"; the v0.8 extensions "Standard Support Packet" and "Implicit Return".
@@ -10,22 +10,22 @@ from enum import Enum
 
 
 class Dialect(Enum):
-    """Whose packets these are, where encoders differ from the document in more than the support packet."""
+    """The dialect of packets, for encoders that differ from the document in more than the support packet."""
 
     STANDARD = "standard"
-    """The document, 2.0; with `Parameters.iret_ext`, its implicit return extension."""
+    """The packets of the document, version 2.0; with `Parameters.iret_ext`, those of its implicit return extension."""
     PULP = "pulp"
-    """rv_tracer: addresses are compressed on their own, to 8k + 1 bits, and the flags after them relate to the MSB."""
+    """rv_tracer: addresses are compressed separately, to 8k + 1 bits, and the flags after them relate to the MSB."""
     PT10 = "pt10"
     """Espressif's "Processor Trace v1.0": full addresses of 31 bits, fields of whole bytes."""
     ET20 = "et20"
-    """Espressif's "Efficient Trace v2.0": the flags of formats 1 and 2 stand before a byte-aligned address."""
+    """Espressif's "Efficient Trace v2.0": the flags of formats 1 and 2 precede a byte-aligned address."""
     QEMU = "qemu"
     """QEMU's trace encoder: never compressed, padded to four bytes."""
 
 
 class SupportLayout(Enum):
-    """What follows format and subformat in support packets, which 2.0 leaves to implementations (`support`)."""
+    """The fields after format and subformat in support packets, which 2.0 leaves to implementations (`packet`)."""
 
     REFERENCE = "reference"
     STANDARD = "standard"
@@ -36,25 +36,25 @@ class SupportLayout(Enum):
 
 @dataclass(frozen=True)
 class Parameters:
-    """What an encoder was built with: the discoverable attributes, without `_p`.
+    """The parameters of an encoder: the discoverable attributes, without `_p`.
 
-    iaddress_width, iaddress_lsb   bits of an instruction address; how many low ones are not sent
+    iaddress_width, iaddress_lsb   bits of an instruction address; number of low bits that are not transmitted
     privilege_width, ecause_width  bits of these fields
-    context_width, time_width      bits of these fields; 0: they are not there (nocontext, notime)
+    context_width, time_width      bits of these fields; 0: the field is absent (nocontext, notime)
     bpred_size, cache_size         branch predictor and jump target cache have 2**this entries; 0: there is none
     return_stack_size              the implicit return stack has 2**this entries; 0: there is none
     call_counter_size              bits of the call counter; 0: there is none
-    f0s_width                      bits of subformat in format 0; None: 1 if there are both predictor and cache, else 0
-    iret_ext                       irets in place of irdepth (Implicit Return extension v0.8)
+    f0s_width                      bits of subformat in format 0; None: 1 with both predictor and cache, else 0
+    iret_ext                       irets instead of irdepth (Implicit Return extension v0.8)
     ecall_retires                  ecall and ebreak are reported as retired before their trap
     data_width, daddress_width     bits of the data and address of a data access
     lrid_width                     bits of a load request ID (split loads); 0: loads are unified
-    data_format_width              bits of format in data packets: 2 if there are only unified loads and stores, else 3
+    data_format_width              bits of format in data packets: 2 with only unified loads and stores, else 3
     data_diff_width                bits of diff where it may be 1 or 2
-    data_difference                where diff has one bit, compressed data is a difference, not XOR
-    data_reference                 data packets of the reference model: diff is fixed, the first values of a size after
-                                   a support packet are full whatever diff says, 01 is a difference
-    csr_width                      bits of a CSR in data packets; 0: as data_width
+    data_difference                if diff has one bit, compressed data is a difference, not an XOR
+    data_reference                 data packets are those of the reference model: diff is fixed, the first values of a
+                                   size after a support packet are full whatever diff is, 01 is a difference
+    csr_width                      bits of a CSR in data packets; 0: data_width
     mmacas_ext                     data packets of the Multi-Memory Access and Compare and Swap extension v0.8
     """
 
@@ -84,7 +84,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Modes:
-    """What is switched on: ioptions and doptions of support packets, trTeInstFeatures.
+    """The modes that are enabled: ioptions and doptions of support packets, trTeInstFeatures.
 
     full_address         trTeInstNoAddrDiff
     implicit_exception   trTeInstNoTrapAddr
@@ -92,8 +92,8 @@ class Modes:
     implicit_return      trTeInstEnImplicitReturn
     branch_prediction    trTeInstEnBranchPrediction
     jump_target_cache    trTeInstJumpTargetCache
-    resync_disabled      predictor, cache and return stack outlive synchronization (trTeInstSyncMode 0)
-    data_no_address, data_no_data, data_full_address, data_full_data   of data packets
+    resync_disabled      predictor, cache and return stack are kept at a synchronization (trTeInstSyncMode 0)
+    data_no_address, data_no_data, data_full_address, data_full_data   the modes of data packets
     """
 
     full_address: bool = False
@@ -111,17 +111,17 @@ class Modes:
 
 @dataclass(frozen=True)
 class TrapHandlers:
-    """Where traps lead when their address is not in the packets (implicit exception mode).
+    """The addresses of trap handlers, for packets without them (implicit exception mode).
 
-    tvec      mtvec or stvec as in the CSR: base and, in its low bits, 0 direct or 1 vectored; None: not known
-    handlers  of (cause, interrupt), before *tvec*
+    tvec      the value of mtvec or stvec: base and, in its low bits, 0 for direct or 1 for vectored; None: not known
+    handlers  handlers by (cause, interrupt); they take precedence over *tvec*
     """
 
     tvec: int | None = None
     handlers: Mapping[tuple[int, bool], int] = field(default_factory=dict)
 
     def of(self, cause: int, interrupt: bool) -> int | None:
-        """The handler's address, None when it is not known."""
+        """Return the address of the handler, None if it is not known."""
         known = self.handlers.get((cause, interrupt))
         if known is not None or self.tvec is None:
             return known
@@ -130,15 +130,19 @@ class TrapHandlers:
 
 @dataclass(frozen=True)
 class Options:
-    """All a decoder is told.
+    """The options of a decoder.
 
-    modes         until a support packet says otherwise
-    pinned        support packets are not believed: *modes* hold for all of the trace
-    support       layout of support packets
-    unfiltered    everything that runs is traced: while it is on, the encoder stops only when the hart halts. Else
-                  filters or triggers may have left something out wherever tracing stops
-    sync_packets  packets after which it synchronizes (trTeInstSyncMode 1, trTeInstSyncMax); 0: not known
-    stop_at_error give up at the first loss instead of going on at the next synchronizing packet
+    parameters     the encoder's parameters
+    modes          the encoder's modes until a support packet reports others
+    pinned         whether to ignore the modes in support packets: *modes* apply to the whole trace
+    support        the layout of support packets
+    dialect        the dialect of packets
+    trap_handlers  the addresses of trap handlers
+    unfiltered     whether everything that runs is traced: an enabled encoder stops only when the hart halts. Else
+                   filters or triggers may have left something out wherever tracing stops
+    sync_packets   number of packets after which the encoder synchronizes (trTeInstSyncMode 1, trTeInstSyncMax); 0: not
+                   known
+    stop_at_error  whether to stop at the first loss instead of resuming at the next synchronizing packet
     """
 
     parameters: Parameters = field(default_factory=Parameters)

@@ -1,11 +1,11 @@
-"""One packet: its fields, read from a payload and written to one; and the layouts of support packets.
+"""Functions that parse and build te_inst packets, and the layouts of support packets.
 
-A payload is a string of bits, the first in bit 0 of byte 0. "Sign based compression" leaves out equal bits at its end,
-whatever fields they belong to.
+A payload is a string of bits; the first one is bit 0 of byte 0. "Sign based compression" leaves out equal bits at its
+end, whatever fields they belong to.
 
-Support packets are format 3, subformat 3. E-Trace 2.0 left to implementations what they say ("Format 3 subformat 3 -
-Support"), so there is a table for each: of the reference flow's encoder model, the Standard Support Packet extension
-v0.8, rv_tracer, Espressif's ET20 and PT10.
+Support packets are format 3, subformat 3. E-Trace 2.0 leaves their contents to implementations ("Format 3 subformat 3 -
+Support"), so there is one table for each: for the reference flow's encoder model, the Standard Support Packet
+extension v0.8, rv_tracer, and Espressif's ET20 and PT10.
 """
 
 from collections.abc import Mapping
@@ -36,19 +36,19 @@ from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameter
 
 
 class QualStatus(IntEnum):
-    """qual_status: what became of the instructions before."""
+    """The values of qual_status: what happened to the instructions before the packet."""
 
     NO_CHANGE = 0
     ENDED_REP = 1
-    """Tracing ended; the packet before was sent for that."""
+    """Tracing ended, and the packet before was sent because of that."""
     TRACE_LOST = 2
-    """One or more packets of instruction trace are lost."""
+    """One or more packets of instruction trace were lost."""
     ENDED_NTR = 3
-    """Tracing ended; the packet before would have been sent anyway, for its updiscon."""
+    """Tracing ended, and the packet before would have been sent anyway, because of its updiscon."""
 
 
 class SupportField(NamedTuple):
-    """One field of a layout, and what of Parameters or Modes it setting; "": nothing of them."""
+    """One field of a layout. *setting*: the attribute of Parameters or Modes that it reports; "": none."""
 
     name: str
     bits: int
@@ -56,25 +56,26 @@ class SupportField(NamedTuple):
 
 
 class SupportTable(NamedTuple):
-    """A layout. *units*: of parameters that are not sent as they are."""
+    """A layout of support packets. *units*: the units of parameters that are transmitted divided by a unit."""
 
     entries: tuple[SupportField, ...]
     units: Mapping[str, int] = {}
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """In order of transmission."""
+        """The fields in order of transmission."""
         return tuple(Field(one.name, fixed(one.bits)) for one in self.entries)
 
 
 class Support(NamedTuple):
-    """What a support packet says.
+    """The contents of a support packet.
 
-    ienable       instruction trace is on
-    encoder_mode  the algorithm; 0: branch trace, the only one there is
-    denable       data trace is on
-    dloss         packets of data trace are lost
-    parameters, modes   that hold from here on
+    ienable       whether instruction trace is on
+    encoder_mode  the algorithm; 0: branch trace, the only one defined
+    qual_status   what happened before the packet
+    denable       whether data trace is on
+    dloss         whether packets of data trace were lost
+    parameters, modes   the parameters and modes that apply from here on
     """
 
     ienable: bool
@@ -165,7 +166,7 @@ _PARAMETERS = frozenset(Parameters.__dataclass_fields__)
 
 
 def read_support(packet: Packet, options: Options) -> Support:
-    """What *packet* says to a decoder that was told *options*: of what it does not say, these hold."""
+    """Return the contents of a support packet. *options* supply the parameters and modes that it does not report."""
     fields, table = packet.fields, LAYOUTS[options.support]
     modes: dict[str, bool] = {}
     parameters: dict[str, Any] = {}
@@ -187,7 +188,7 @@ def read_support(packet: Packet, options: Options) -> Support:
 
 
 def apply_support(packet: Packet, options: Options) -> tuple[Parameters, Modes]:
-    """Parameters and modes that hold after *packet*."""
+    """Return the parameters and modes that apply after the support packet *packet*."""
     said = read_support(packet, options)
     return said.parameters, said.modes
 
@@ -202,9 +203,9 @@ def support_fields(
     denable: bool = False,
     dloss: bool = False,
 ) -> dict[str, int]:
-    """The fields of a support packet of an encoder in *modes*, for `decode.etrace.packet.build`.
+    """Return the fields of a support packet of an encoder in *modes*, for `build`.
 
-    Raises ValueError where *layout* cannot say what the parameters are.
+    Raises ValueError if *layout* cannot represent the parameters.
     """
     table = LAYOUTS[layout]
     known = {
@@ -220,7 +221,7 @@ def support_fields(
         value = known[name] if not setting else _value(setting, parameters, modes)
         unit = table.units.get(setting, 1)
         if value % unit or value // unit >> bits:
-            raise ValueError(f"{setting} {value} cannot be said in {bits} bits of a support packet ({layout.value})")
+            raise ValueError(f"{setting} {value} does not fit in {bits} bits of a support packet ({layout.value})")
         fields[name] = value // unit
     return fields
 
@@ -234,7 +235,7 @@ def _value(setting: str, parameters: Parameters, modes: Modes) -> int:
 
 
 def parse(payload: bytes, options: Options, modes: Modes) -> Packet:
-    """The packet in *payload*, of an encoder in *modes*. Raises Malformed."""
+    """Parse the packet in *payload*, of an encoder in *modes*. Raises Malformed."""
     return codec(options, modes).parse(payload)
 
 
@@ -247,21 +248,21 @@ def build(
     *,
     compress: bool = True,
 ) -> bytes:
-    """The payload of a packet with *fields* as in `Packet`; flags that are not given are 0.
+    """Return the payload of a packet with *fields* as in `Packet`; missing flags are 0.
 
     A difference of addresses may be given modulo 2**iaddress_width. Without *compress* all fields are sent, and the
-    last bit again up to a whole byte. Raises ValueError for a field that is missing or does not fit.
+    last bit is repeated up to a whole byte. Raises ValueError for a field that is missing or does not fit.
     """
     return codec(options, modes).build(format, subformat, fields, compress=compress)
 
 
 def codec(options: Options, modes: Modes) -> "Codec":
-    """Reader and writer of packets for *options*; who has many packets keeps it for as long as *modes* hold."""
+    """Return the codec for *options* and *modes*. A caller with many packets keeps it for as long as *modes* apply."""
     return _codec(options.parameters, modes, options.dialect, options.support)
 
 
 class Codec:
-    """Reads and writes the packets of an encoder with these parameters in these modes."""
+    """Parses and builds the packets of an encoder with these parameters in these modes."""
 
     def __init__(self, parameters: Parameters, modes: Modes, dialect: Dialect, supported: SupportLayout) -> None:
         self._parameters = parameters
@@ -272,9 +273,9 @@ class Codec:
         self._shapes = {key: placed_fields(fields, parameters, modes) for key, fields in formats.items()}
 
     def parse(self, payload: bytes) -> Packet:
-        """The packet in *payload*. Raises Malformed."""
+        """Parse the packet in *payload*. Raises Malformed."""
         if not payload:
-            raise Malformed("a packet of no bytes")
+            raise Malformed("an empty packet")
         read = Reader(payload, self._modes, self._rules.map_bits)
         format, subformat = self._key(read)
         if format == Format.OPT_EXT:
@@ -289,7 +290,7 @@ class Codec:
         return Packet(format, subformat, fields)
 
     def build(self, format: int, subformat: int | None, fields: Mapping[str, int], *, compress: bool = True) -> bytes:
-        """As the function of that name; *compress* is of no effect in dialects that do not."""
+        """Do the same as the function `build`. *compress* has no effect in dialects without compression."""
         shape = self._shapes.get((format, subformat))
         if shape is None:
             raise ValueError(f"no packet has format {format}, subformat {subformat}")
@@ -320,7 +321,7 @@ class Codec:
         return 2 if format == Format.SYNC else self._f0s_width
 
     def _only_extension(self) -> int:
-        """Subformat of format 0 where it is not sent: that of the only extension there is."""
+        """Return the subformat of format 0 if it is not transmitted: that of the only extension in use."""
         modes, parameters = self._modes, self._parameters
         for counts, jumps in (
             (modes.branch_prediction, modes.jump_target_cache),
@@ -331,16 +332,17 @@ class Codec:
         raise Malformed("format 0 without subformat, and neither modes nor sizes say which one it has")
 
     def _check_extension(self, subformat: int | None) -> None:
-        """Raises Malformed for one that such an encoder does not have."""
+        """Raise Malformed for an extension that the encoder does not have."""
         if subformat == Ext.JUMP_TARGET and not self._parameters.cache_size:
             raise Malformed("an entry of the jump target cache, but there is none: cache_size is 0")
         if subformat == Ext.BRANCH_COUNT and not self._parameters.bpred_size:
             raise Malformed("a count of predicted branches, but no branch predictor: bpred_size is 0")
 
     def _check_length(self, read: Reader, open_ended: bool) -> None:
-        """Raises Malformed for a payload that has too much, or too little where nothing is compressed.
+        """Raise Malformed for a payload that is too long, or too short in a dialect without compression.
 
-        Bits up to a whole byte may be anything (e-trace-encap, "Packet Length"); whole bytes must not tell anything.
+        The bits up to a whole byte may have any value (e-trace-encap, "Packet Length"); further whole bytes must repeat
+        the last bit.
         """
         if not self._rules.compressed and read.at > read.end:
             raise Malformed(f"{byte_count(read.end // 8)}, but its fields take {(read.at + 7) // 8}")

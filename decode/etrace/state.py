@@ -1,9 +1,8 @@
-"""What the decoder keeps of a hart: the automaton's states and steps, walks, and what is kept apart from both.
+"""The data of the E-Trace decoder: states, steps, walks, and the encoder's tables, which are not part of a state.
 
-Kept apart from states are the implicit return stack, of a limited depth which encoder and decoder must agree on, the
-branch predictor and the jump target cache, as an encoder keeps them: with them as a part of it, a loop would seldom
-come back to the same state. A walk over the program is described by what it is for (`Goal`) and what it has come to
-(`Walk`).
+Separate from states are the implicit return stack, whose limited depth must be the encoder's, the branch predictor and
+the jump target cache: if they were part of a state, a loop would rarely return to the same state. A walk over the
+program is described by its `Goal` and its progress (`Walk`).
 
 Sources: Efficient Trace for RISC-V 2.0, "Implicit return mode", `push_return_stack` of the decoder's pseudo-code,
 "Branch prediction mode" and "Jump target cache mode"; entries with a count: the Implicit Return extension v0.8.
@@ -31,17 +30,17 @@ from rvtrace_gdb.decode.stepping.control_flow import (
 )
 
 _UNLIMITED_PEAK = 1 << 30
-"""A peak no stack has room for."""
+"""A peak for which no stack has room."""
 
 
 class StackLimits:
-    """How deep the stack of an encoder is. *entries*: return addresses; *repeats*: of equal ones, in one entry."""
+    """The size of an encoder's stack: the number of *entries*, and how often an entry *repeats* its address at most."""
 
     __slots__ = ("entries", "repeats")
 
     def __init__(self, parameters: Parameters) -> None:
         size = parameters.return_stack_size or parameters.call_counter_size
-        # irdepth has one bit more for a stack, but not for a counter: it cannot tell of 2**call_counter_size calls.
+        # irdepth has one bit more for a stack, but not for a counter: it cannot represent 2**call_counter_size calls.
         narrow = not (parameters.return_stack_size or parameters.iret_ext)
         self.entries = min((1 << size) - narrow, MAX_DEPTH)
         counted = parameters.return_stack_size and parameters.call_counter_size and parameters.iret_ext
@@ -49,11 +48,12 @@ class StackLimits:
 
 
 class ReturnStack(Calls):
-    """A stack in use during one walk, as deep as the encoder's.
+    """The call stack during one walk, with the limits of the encoder's.
 
-    depth       entries on it now
-    overflowed  the oldest entries were dropped: what the walk does to the stack holds for no other one
-    peak        how many entries it ever had; *first*: at the start
+    depth       the current number of entries
+    overflowed  whether the oldest entries were dropped: the walk's effect is then valid for no other stack
+    peak        the greatest number of entries during the walk
+    first       the number of entries at the start
     """
 
     __slots__ = ("_limits", "depth", "first", "overflowed", "peak")
@@ -65,7 +65,7 @@ class ReturnStack(Calls):
         self.overflowed = False
 
     def push(self, address: int) -> None:
-        """A call."""
+        """Push the return address of a call."""
         if self._limits.repeats:
             self.peak = _UNLIMITED_PEAK  # whether an entry has room depends on the whole stack
             if self._shares(address):
@@ -79,7 +79,7 @@ class ReturnStack(Calls):
         super().push(address)
 
     def pop(self) -> int | None:
-        """A return: where to, None when no call is known."""
+        """Pop and return the address of a return, None if no call is known."""
         if self.depth == 0:
             self.taken.append(None)
             return None
@@ -89,7 +89,10 @@ class ReturnStack(Calls):
         return address
 
     def effect(self, *, clears: bool = False, left: tuple[int, ...] | None = None) -> CallEffect | None:
-        """What has become of the stack, None for nothing. *clears*: it is forgotten then; *left*: but for these."""
+        """Return the walk's effect on the stack, None for no effect.
+
+        *clears*: the stack is cleared then, except for *left*.
+        """
         if self.overflowed:
             return CallEffect((), _addresses(self.stack()) if left is None and not clears else left or (), True)
         kept = left if left is not None else () if clears else tuple(self.left)
@@ -98,7 +101,7 @@ class ReturnStack(Calls):
         return CallEffect(tuple(self.taken), kept, clears, self.peak - self.first)
 
     def stack(self) -> Stack:
-        """The stack as it is now."""
+        """Return the current stack."""
         whole = super().stack()
         if not self.overflowed:
             return whole
@@ -112,7 +115,10 @@ class ReturnStack(Calls):
         return pushed(None, kept[::-1])
 
     def follow(self, taken: tuple[int | None, ...], left: tuple[int, ...], peak: int) -> bool:
-        """Do what another walk did, which had *peak* entries more than at its start, if all is the same here."""
+        """Apply the effect of another walk if it is valid for this stack, and return whether it is.
+
+        *peak*: the greatest number of entries that it had, compared with its start.
+        """
         if not taken and not left and not peak:
             return True
         if self.overflowed or self._limits.repeats or self.depth + peak > self._limits.entries:
@@ -124,14 +130,14 @@ class ReturnStack(Calls):
         return True
 
     def _shares(self, address: int) -> bool:
-        """Whether the entry on top has room for one more call that returns to *address*, or has had one."""
+        """Whether the entry on top returns to *address* and counts, or can count, one more call."""
         stack = super().stack()
         run = _top_run(stack)[2] if stack is not None and stack[0] == address else 0
         return run % (self._limits.repeats + 1) != 0
 
 
 def _entries(stack: Stack, limits: StackLimits) -> int:
-    """How many entries an encoder has for these return addresses."""
+    """Return the number of entries that an encoder has for these return addresses."""
     if stack is None or not limits.repeats:
         return stack[2] if stack is not None else 0
     entries = 0
@@ -142,7 +148,7 @@ def _entries(stack: Stack, limits: StackLimits) -> int:
 
 
 def _top_run(stack: tuple[int, Stack, int]) -> tuple[int, Stack, int]:
-    """The return address on top, what is below all that are equal to it, and how many these are."""
+    """Return the address on top, the stack below all addresses equal to it, and the number of these addresses."""
     address, rest, run = stack[0], stack[1], 1
     while rest is not None and rest[0] == address:
         rest = rest[1]
@@ -151,12 +157,12 @@ def _top_run(stack: tuple[int, Stack, int]) -> tuple[int, Stack, int]:
 
 
 def replacement(stack: Stack) -> CallEffect:
-    """What makes any stack this one."""
+    """Return the effect that replaces any stack by this one."""
     return CallEffect((), _addresses(stack), True)
 
 
 def _addresses(stack: Stack) -> tuple[int, ...]:
-    """All return addresses, the one on top last."""
+    """Return all return addresses, the one on top last."""
     addresses: list[int] = []
     while stack is not None:
         addresses.append(stack[0])
@@ -165,7 +171,7 @@ def _addresses(stack: Stack) -> tuple[int, ...]:
 
 
 NOT_CACHED = -1
-"""In place of an address where the cache has none."""
+"""Stands for the address of an empty cache entry."""
 
 _INITIAL = 0b01
 # "00: to 01 if prediction fails; 01: to 00 if it succeeds, else 11; 11: to 10 if it fails; 10: to 11 if it succeeds,
@@ -173,17 +179,17 @@ _INITIAL = 0b01
 _SUCCESSORS = (bytes((0b00, 0b00, 0b00, 0b10)), bytes((0b01, 0b11, 0b11, 0b11)))
 
 Training = tuple[tuple[int, bytes], ...]
-"""What branches do to the predictor: for each index, the state after each of the four states before."""
+"""The effect of branches on the predictor: for each index, the new state for each of the four old states."""
 
 
 CacheEntries = tuple[tuple[int, int], ...]
-"""Jump targets for the cache, each with its index."""
+"""Jump targets to enter in the cache, as (index, target)."""
 
 
 class TableEffect(NamedTuple):
-    """What a packet does to the tables: trains branches, enters jump targets, or resets both.
+    """The effect of a packet on the tables: it trains the predictor, enters jump targets, or resets both.
 
-    *resets*: before *training*, which is then that of the instruction the synchronization reports.
+    *resets* precedes *training*, which is then that of the instruction that the synchronization reports.
     """
 
     training: Training = ()
@@ -192,24 +198,24 @@ class TableEffect(NamedTuple):
 
 
 class Tables:
-    """One hart's predictor and cache."""
+    """The branch predictor and the jump target cache of one hart."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._lsb = parameters.iaddress_lsb
         self._branch_mask = (1 << parameters.bpred_size) - 1
         self._jump_mask = (1 << parameters.cache_size) - 1
         self.states = bytearray([_INITIAL]) * (1 << parameters.bpred_size)
-        """Of the predictor, by index."""
+        """The states of the predictor by index."""
         self.targets: dict[int, int] = {}
-        """Of the cache, by index."""
+        """The targets in the cache by index."""
 
     def reset(self) -> None:
-        """As when a synchronization packet is sent."""
+        """Reset both tables, as at a synchronization packet."""
         self.states[:] = bytes([_INITIAL]) * len(self.states)
         self.targets.clear()
 
     def apply(self, effect: TableEffect) -> None:
-        """What a packet does."""
+        """Apply the effect of a packet."""
         if effect.resets:
             self.reset()
         for index, successor in effect.training:
@@ -218,15 +224,15 @@ class Tables:
             self.targets[index] = target
 
     def branch_index(self, pc: int) -> int:
-        """The entry of the predictor for a branch."""
+        """Return the index of the predictor entry for a branch."""
         return pc >> self._lsb & self._branch_mask
 
     def jump_index(self, target: int) -> int:
-        """The entry of the cache for a jump target."""
+        """Return the index of the cache entry for a jump target."""
         return target >> self._lsb & self._jump_mask
 
     def entries(self, targets: Iterable[int]) -> CacheEntries:
-        """These jump targets with their indices."""
+        """Return these jump targets with their indices."""
         return tuple((self.jump_index(target), target) for target in targets)
 
     def predicts(self, pc: int) -> bool:
@@ -234,7 +240,10 @@ class Tables:
         return self.states[self.branch_index(pc)] > 1
 
     def train(self, pc: int, taken: bool, before: dict[int, int]) -> bool:
-        """A branch had this outcome. True: its entry has changed. *before*: the first state of each entry used."""
+        """Train the predictor with the outcome of a branch, and return whether its entry changed.
+
+        *before* receives the first state of each entry used.
+        """
         index = self.branch_index(pc)
         state = self.states[index]
         before.setdefault(index, state)
@@ -242,14 +251,14 @@ class Tables:
         return state != successor
 
     def change(self, before: dict[int, int]) -> Training:
-        """What has become of the entries in *before*, which is put back."""
+        """Return the change of the entries in *before*, and restore these entries."""
         change = tuple((index, bytes([self.states[index]]) * 4) for index in before)
         for index, state in before.items():
             self.states[index] = state
         return change
 
     def training(self, outcomes: Iterable[tuple[int, bool]]) -> Training:
-        """What these (address, taken) do, one after the other."""
+        """Return the effect of these outcomes (address, taken), in order."""
         known: dict[int, bytes] = {}
         for pc, taken in outcomes:
             index = self.branch_index(pc)
@@ -265,24 +274,25 @@ Part = tuple[int, ...] | Path | RepeatPath
 
 
 class Arrival(Enum):
-    """How a walk came to the address of a packet."""
+    """How a walk reached the address of a packet."""
 
     INFERRED = "inferred"
-    """The code leads there; it may do so again."""
+    """The code leads there, and may do so again."""
     JUMPED = "jumped"
-    """By a jump only the packet tells the target of."""
+    """By a jump whose target only the packet determines."""
     RETURNED = "returned"
-    """The same, and the jump was a return to where its call came from."""
+    """By such a jump, which was a return to the address after its call."""
     FAULT = "fault"
-    """Not at all."""
+    """The walk did not reach it."""
 
 
 class Goal(NamedTuple):
-    """What a packet reports: the address of an instruction that retired; None: the next branch.
+    """The instruction that a packet reports, up to which a walk goes.
 
-    inferable  it may be one the code leads to; else only the target of an uninferable jump
-    returns    implicit returns reported (irets, irdepth), None for none
-    counted    the packet would say if there were any (irets)
+    address    its address; None: the next branch
+    inferable  whether the code may lead there; else it is the target of an uninferable jump
+    returns    the reported number of implicit returns (irets, irdepth), None if not reported
+    counted    whether the packet would report implicit returns if there were any (irets)
     """
 
     address: int | None
@@ -292,14 +302,16 @@ class Goal(NamedTuple):
 
 
 class Walk:
-    """One walk so far.
+    """The progress of one walk.
 
-    at        the instruction that retires next, NOWHERE when that is not known
-    behind    then: the last one that retired
+    next_pc   the next instruction to retire, NOWHERE if that is not known
+    last_pc   the last instruction that retired, if `next_pc` is not known
+    parts     the instructions walked
     irets     implicit returns since the last branch
-    outcomes  (address, taken) of the branches that were passed, where a predictor has to know them
-    fault     why the code contradicts the trace, "" while it does not; *missing*: because it is not there
-    pair      the jump at `next_pc`, whose target the instruction behind it determines
+    outcomes  the branches passed as (address, taken), if they train a predictor
+    fault     why the code contradicts the trace, "" if it does not
+    missing   whether the fault is missing code
+    pair      the jump at `next_pc` if the instruction before it determines its target
     """
 
     __slots__ = ("calls", "fault", "irets", "last_pc", "missing", "next_pc", "outcomes", "pair", "parts")
@@ -317,17 +329,17 @@ class Walk:
 
     @property
     def place(self) -> int:
-        """Where a fault is: the next instruction if it is known, else the last one."""
+        """The address of a fault: the next instruction if it is known, else the last one."""
         return self.next_pc if self.next_pc != NOWHERE else self.last_pc
 
     @property
     def path(self) -> Path | None:
-        """The instructions walked, None for none."""
+        """The instructions walked, None if there are none."""
         parts = [part for part in self.parts if len(part)]
         return Path(parts) if parts else None
 
     def before_last(self) -> Path | None:
-        """The instructions walked but for the last one, None for none."""
+        """Return the instructions walked without the last one, None if there are none."""
         parts = [part for part in self.parts if len(part)]
         if not parts:
             return None
@@ -338,33 +350,34 @@ class Walk:
 
 
 class Mode(Enum):
-    """Whether the decoder knows where the hart is."""
+    """Whether the decoder knows the pc of the hart."""
 
     LOST = "lost"
-    """Not until the next synchronizing packet."""
+    """The pc is unknown until the next synchronizing packet."""
     ADRIFT = "adrift"
-    """Not until the next address: there was no code to follow, but no packet is missing."""
+    """The pc is unknown until the next address: code is missing, but no packet is."""
     ON = "on"
     TRAPPED = "trapped"
-    """In a trap whose handler has not been reported yet."""
+    """The hart took a trap whose handler has not been reported yet."""
     OFF = "off"
-    """Tracing was stopped: what runs now is missing in the trace."""
+    """Tracing is stopped, and the hart may run untraced."""
     HALTED = "halted"
-    """Tracing was stopped because the hart was: nothing runs meanwhile."""
+    """Tracing is stopped because the hart is halted: nothing runs meanwhile."""
 
 
 class Setup(NamedTuple):
-    """How the encoder is built and set up, as far as was told."""
+    """The parameters and modes of the encoder, as far as they are known."""
 
     parameters: Parameters
     modes: Modes
 
 
 class PendingTrap(NamedTuple):
-    """A trap that was reported without its handler. *epc*: -1 when it is not known.
+    """A trap that was reported without its handler.
 
-    *address*: what the packet had for one; where it is not the EPC, 2.0.5 takes it for that of the next trap.
-    *elsewhere*, *untold*: as in `Report`.
+    epc      the address of the trap, -1 if it is not known
+    address  the address in the packet; if it is not the EPC, 2.0.5 uses it as the EPC of the next trap
+    elsewhere, untold   as in `Report`
     """
 
     trap: Trap
@@ -375,9 +388,9 @@ class PendingTrap(NamedTuple):
 
 
 class InferredAddress(NamedTuple):
-    """The address of the last packet was found where the code leads anyway: it may have been meant for a jump there.
+    """Notes that the code led to the address of the last packet, which may still be the target of a later jump to it.
 
-    *returns*: as in `Goal` of that packet; *irets*: implicit returns by then.
+    *returns* is that of the packet's `Goal`; *irets* is the number of implicit returns up to the address.
     """
 
     returns: int | None
@@ -385,10 +398,13 @@ class InferredAddress(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where decoding stands.
+    """The decoder's knowledge of the hart, without the remembered steps.
 
-    next_pc    the next instruction, NOWHERE when that is not known: what retired before it is `last_pc`
-    reference  the last address transmitted, which differences are relative to
+    next_pc    the next instruction, NOWHERE if that is not known
+    last_pc    the last instruction that retired
+    reference  the last transmitted address, to which differences are relative
+    inferred   set if the code led to the last address
+    trap       the trap whose handler has not been reported yet
     """
 
     mode: Mode
@@ -402,7 +418,7 @@ class Place(NamedTuple):
 
 
 class State(dict[object, "CachedStep"]):
-    """A place, and the steps already known from there, by payload."""
+    """A place and the remembered steps from it, by payload."""
 
     __slots__ = ("place",)
 
@@ -412,11 +428,13 @@ class State(dict[object, "CachedStep"]):
 
 
 class Step(NamedTuple):
-    """What a packet does: the code that ran, the next state, what to report, and then one more instruction that ran.
+    """The effect of a packet: the code that ran, the next state, the reports, and one more instruction that ran
+    (*landing*).
 
-    calls         what it does to the call stack; it holds only for a stack with `calls.taken` on top. None: nothing
-    tables        what it does to predictor and cache. None: nothing
-    synchronizes  the packet is a synchronizing one: what data packets say starts anew
+    calls         the effect on the call stack; the step is valid only for a stack with `calls.taken` on top. None: no
+                  effect
+    tables        the effect on predictor and cache. None: no effect
+    synchronizes  whether the packet synchronizes, so that data packets start anew
     """
 
     path: Path | None
@@ -428,7 +446,7 @@ class Step(NamedTuple):
     synchronizes: bool = False
 
     def stack_after(self, stack: Stack) -> Stack:
-        """The call stack after this step, from the one before it."""
+        """Return the call stack after this step, given the one before it."""
         calls = self.calls
         if calls is None:
             return stack
@@ -436,11 +454,11 @@ class Step(NamedTuple):
 
 
 class Fork(dict[int | None, "CachedStep"]):
-    """In place of a step that depends on the call stack: what there is for each return address on top of it."""
+    """The remembered steps of a packet that depends on the call stack, by the return address on top of the stack."""
 
 
 class CacheFork(dict[int | None, "CachedStep"]):
-    """In place of a step that depends on an entry of the jump target cache: what there is for each address in it."""
+    """The remembered steps of a packet that depends on a jump target cache entry, by the address in the entry."""
 
     __slots__ = ("index",)
 
@@ -450,13 +468,13 @@ class CacheFork(dict[int | None, "CachedStep"]):
 
 
 class NotCached(NamedTuple):
-    """In place of a step that is not remembered: the packet, so that it is read once."""
+    """Stands for a step that is not remembered. It keeps the packet, so that the payload is parsed only once."""
 
     packet: Packet
 
 
 class PredictorVariant(NamedTuple):
-    """What holds while some entries of the predictor are in these states. *known*: under 0."""
+    """A remembered step that is valid while some predictor entries are in these *states*. It is `known[0]`."""
 
     entries: Callable[[bytearray], object]
     states: object
@@ -465,7 +483,7 @@ class PredictorVariant(NamedTuple):
 
 
 class PredictorFork(list[PredictorVariant]):
-    """In place of a step that depends on the predictor."""
+    """The remembered steps of a packet that depends on the predictor."""
 
     __slots__ = ("packet",)
 

@@ -1,12 +1,12 @@
-"""The meaning of each te_inst packet: given a place, the code that ran, the next place, and what there is to report.
+"""The step function of the E-Trace decoder: for a place and a packet, the code that ran, the next place, and reports.
 
-This is the readable truth of the decoder; `hart` only remembers its answers. The call stack, the branch predictor and
-the jump target cache are no part of a place but arguments of `step`: with them, a loop would seldom come back to the
-same place. A synchronization that no encoder sends is recognised as damaged bytes that look like one (`noise`).
+This module and `branch_packets` define what packets mean; `hart` only remembers the results. The call stack, the branch
+predictor and the jump target cache are not part of a place but arguments of `step`: otherwise a loop would rarely
+return to the same place. A synchronization that no encoder sends is recognized as damaged bytes (`impossible_value`).
 
 Sources: Efficient Trace for RISC-V 2.0, "Decoder", "Instruction Trace Encoder Output Packets" and table "Privilege
 level encoding"; for irets and the standard support packet the v0.8 extensions; the privileged architecture, tables of
-the causes in mcause, where a cause that is designated for custom or platform use may come.
+the causes in mcause: causes that are designated for custom or platform use are possible.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,10 @@ _LAST_INTERRUPT = 4095
 
 
 def impossible_value(packet: Packet, name: str) -> Loss | None:
-    """What of a format 3 packet cannot be, None for nothing. *name*: what the packet is called."""
+    """Return the loss for a field of a format 3 packet with an impossible value, None if there is none.
+
+    *name*: the name of the packet for the loss.
+    """
     fields = packet.fields
     if fields.get("privilege") in _PRIVILEGES:
         return Loss(LossCause.RESERVED, (name, "privilege", fields["privilege"]))
@@ -74,7 +77,10 @@ class StepFunction(BranchPacketSteps):
     """The states and steps of one program under one set of options."""
 
     def step(self, state: State, packet: Packet, stack: Stack, tables: Tables) -> Result:
-        """What *packet* means in *state*. Contradictions between trace and program are reports, not exceptions."""
+        """Return the step of *packet* in *state*.
+
+        Contradictions between trace and program are reports, not exceptions.
+        """
         if packet.format != Format.SYNC:
             return self._branches(state.place, packet, stack, tables)
         if impossible := impossible_value(packet, packet_name(packet)):
@@ -82,19 +88,19 @@ class StepFunction(BranchPacketSteps):
         return _SYNCS[Sync(packet.subformat or 0)](self, state.place, packet, stack, tables)
 
     def can_resume(self, state: State, packet: Packet) -> bool:
-        """Whether a packet tells where the hart is, which is not known."""
+        """Whether a packet determines the pc of the hart, which is not known in *state*."""
         if state.place.mode is Mode.ADRIFT:
             return packet.format == Format.SYNC or "address" in packet.fields
         return state.place.mode is Mode.LOST and packet.format == Format.SYNC
 
     def end(self, state: State) -> tuple[Report, ...]:
-        """What is left to report at the end of the trace."""
+        """Return the remaining reports at the end of the trace."""
         return self._pending_trap(state.place, None)
 
     # Format 3
 
     def _start(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
-        """Subformat 0: start of tracing, or resynchronization."""
+        """Handle subformat 0: start of tracing, or resynchronization."""
         address = packet.fields["address"] & self._mask
         context = self._context(place, packet)
         there = place._replace(context=context)
@@ -113,7 +119,7 @@ class StepFunction(BranchPacketSteps):
             arrival = walker.reach(walk, Goal(address))
         reported_twice = repeats and self._options.dialect is Dialect.PULP
         if reported_twice and (arrival is not Arrival.INFERRED or walker.is_branch(address)):
-            arrival = Arrival.FAULT  # rv_tracer synchronizes at instructions it has reported before, branches with them
+            arrival = Arrival.FAULT  # rv_tracer synchronizes at instructions that it has reported before, also branches
         if arrival is Arrival.FAULT and repeats:
             walk = walker.start(place.next_pc, place.last_pc, stack)
             walk.parts = []
@@ -132,15 +138,15 @@ class StepFunction(BranchPacketSteps):
         return result
 
     def _keeps_outcome(self, place: Place, result: Result) -> Result:
-        """On where the branch led that is synchronized at again: rv_tracer's branch bit is not its outcome then."""
+        """Continue after a repeated branch where it led before: rv_tracer's branch bit is not its outcome then."""
         step = result.step
         return result._replace(step=step._replace(state=self._state(step.state.place._replace(next_pc=place.next_pc))))
 
     def _walk_to_sync(self, place: Place, walker: Walker, address: int, stack: Stack) -> Walk:
-        """The walk up to a synchronization at *address*, NOWHERE if the code cannot lead there (but by an xRET).
+        """Return the start of the walk to a synchronization at *address*, NOWHERE if only an xRET can lead there.
 
-        An address that was reported because of it is one step before it. Where the last address is not, it was the
-        target of a jump there: as in `_start_walk`.
+        If the last address is one step before the synchronization, it was reported because of it. Otherwise it was the
+        target of a jump, as in `_start_walk`.
         """
         if place.next_pc in (NOWHERE, address):
             place = place._replace(inferred=None)
@@ -149,7 +155,10 @@ class StepFunction(BranchPacketSteps):
     def _synchronized(
         self, place: Place, packet: Packet, walk: Walk, address: int, context: Context, known: int
     ) -> Result:
-        """After a walk that came to the address of a synchronization. *known*: what is next, if the walk told."""
+        """Return the result of a walk that reached the address of a synchronization.
+
+        *known*: the next pc, or NOWHERE.
+        """
         keeps = place.setup.modes.resync_disabled
         settled, following, effect = self._settle(place, packet, address, context, keeps=keeps)
         if known != NOWHERE and following.place.next_pc == NOWHERE and not self._walker(place).is_branch(address):
@@ -164,9 +173,9 @@ class StepFunction(BranchPacketSteps):
     def _settle(
         self, place: Place, packet: Packet, address: int, context: Context, *, keeps: bool, stack: Stack = None
     ) -> tuple[Walk, State, TableEffect | None]:
-        """Behind the instruction a synchronizing packet reports. *keeps*: predictor and cache are not reset.
+        """Return the walk, the state and the effect after the instruction that a synchronizing packet reports.
 
-        *stack*: of the calls that count any more.
+        *keeps*: whether predictor and cache are kept. *stack*: the calls that remain valid.
         """
         place = place._replace(context=context)
         walker = self._walker(place)
@@ -182,7 +191,7 @@ class StepFunction(BranchPacketSteps):
         return walk, self._state(following), effect
 
     def _resume(self, place: Place, packet: Packet, address: int, context: Context, stack: Stack) -> Step:
-        """Decoding starts at the address of a synchronizing packet."""
+        """Return the step that starts decoding at the address of a synchronizing packet."""
         continues = place.mode is Mode.TRAPPED and place.setup.modes.resync_disabled
         kept = stack if continues else None
         walk, following, effect = self._settle(place, packet, address, context, keeps=continues, stack=kept)
@@ -198,14 +207,14 @@ class StepFunction(BranchPacketSteps):
         return Step(None, following, reports, one_instruction(address), replacement(walk.calls.stack()), effect, True)
 
     def _trap(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
-        """Subformat 1: an exception or interrupt."""
+        """Handle subformat 1: an exception or interrupt."""
         fields = packet.fields
         interrupt = bool(fields["interrupt"])
         taken = Trap.of(fields["ecause"], fields.get("tval"), interrupt=interrupt)
         sent_address = fields["address"] & self._mask if "address" in fields else NOWHERE
         epc = self._epc(place, fields["thaddr"], sent_address, stack)
         if not fields["thaddr"]:
-            # Had it hit right where a filter ended, it would have been in the trace.
+            # A trap at the first instruction after a filter would be in the trace.
             pending = PendingTrap(
                 taken, epc, sent_address, *self._is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE)
             )
@@ -246,9 +255,10 @@ class StepFunction(BranchPacketSteps):
     def _sync_without_code(
         self, place: Place, packet: Packet, address: int, before: tuple[Report, ...] = (), path: Path | None = None
     ) -> Result:
-        """A synchronization where there is no code is a gap. *place*: with its context; *before*: what came first.
+        """Return the gap for a synchronization at an address without code.
 
-        Of a program that is whole, nothing in it is believed.
+        *place* has the packet's context; *before*: earlier reports, which are dropped if the program is complete,
+        because the packet is then not credible.
         """
         report = self._contradiction(place, packet, address, self._walker(place).why_unknown(address))
         following = self._without_code(place._replace(reference=address, trap=None))
@@ -256,9 +266,9 @@ class StepFunction(BranchPacketSteps):
         return Result(Step(path, following, reports, calls=CLEARS), path is None)
 
     def _epc(self, place: Place, thaddr: int, sent_address: int, stack: Stack) -> int:
-        """Where a trap hit, NOWHERE when it is not known. *told*: the packet's address."""
+        """Return the EPC of a trap, NOWHERE if it is not known. *sent_address*: the address in the packet."""
         if place.mode is Mode.TRAPPED and place.trap is not None:
-            # The second trap hit the first one's handler. 2.0 calls that packet's address undefined, 2.0.5 takes it.
+            # The second trap hit the first one's handler. 2.0 calls that packet's address undefined, 2.0.5 uses it.
             extended = place.setup.parameters.iret_ext or self._options.support is SupportLayout.STANDARD
             other = place.trap.address != place.trap.epc
             return place.trap.address if extended and other else NOWHERE
@@ -277,9 +287,9 @@ class StepFunction(BranchPacketSteps):
         return stack[0] if implicit and stack is not None else NOWHERE
 
     def _stack_after_trap(self, place: Place, stack: Stack) -> Stack:
-        """The call stack behind a trap, if it outlives synchronization.
+        """Return the call stack after a trap, if it is kept at a synchronization.
 
-        A call or return right before the trap retired, so the encoder has counted it; its way was not walked any more.
+        A call or return right before the trap retired, so the encoder has counted it, but no walk has passed it.
         """
         if not place.setup.modes.resync_disabled or place.mode is not Mode.ON or place.next_pc != NOWHERE:
             return stack
@@ -288,12 +298,12 @@ class StepFunction(BranchPacketSteps):
         return walk.calls.stack() if walk.calls.taken or walk.calls.left else stack
 
     def _context_change(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
-        """Subformat 2: the context has changed, somewhere near here. The flow goes on."""
+        """Handle subformat 2: the context has changed, at an imprecise place. The flow continues."""
         context = self._context(place, packet)
         return Result(Step(None, self._state(place._replace(context=context)), self._context_reports(place, context)))
 
     def _support(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
-        """Subformat 3: how the encoder is set up, and why tracing stopped."""
+        """Handle subformat 3: the encoder's settings, and why tracing stopped."""
         fields = packet.fields
         place = self._set_up(place, packet)
         qual_status = fields.get("qual_status", QualStatus.NO_CHANGE)
@@ -321,7 +331,7 @@ class StepFunction(BranchPacketSteps):
         return Result(Step(walk.path, self._state(following), reports, calls=calls), not walk.calls.overflowed)
 
     def _open_end(self, place: Place, qual_status: int) -> Open | None:
-        """Why nobody knows what comes next where tracing stops."""
+        """Return why the next instruction is not known where tracing stops."""
         if place.mode not in (Mode.ON, Mode.TRAPPED):
             return None
         if place.mode is Mode.TRAPPED or self._walker(place).raises(place.last_pc):
@@ -329,7 +339,7 @@ class StepFunction(BranchPacketSteps):
         return Open.PLACE if qual_status == QualStatus.NO_CHANGE else Open.JUMP
 
     def _set_up(self, place: Place, packet: Packet) -> Place:
-        """The place with what a support packet says of the encoder."""
+        """Return the place with the parameters and modes of a support packet."""
         if self._options.pinned:
             return place
         parameters, modes = apply_support(packet, self._options)

@@ -27,7 +27,7 @@ from rvtrace_gdb.decode.stepping.control_flow import (
 )
 
 RUN_BITS = 8
-"""Outcomes in a row that are remembered together."""
+"""The number of consecutive outcomes whose walk is remembered."""
 
 _RUN_MASK = (1 << RUN_BITS) - 1
 _RUNS_AT_MOST = 1 << 16
@@ -39,7 +39,7 @@ _NO_MARK = Mark(0, ())
 
 
 class Run(NamedTuple):
-    """What RUN_BITS outcomes lead over. *taken*, *left*, *peak*: as in `ReturnStack`; *outcomes*: as in `Walk`."""
+    """The walk of RUN_BITS outcomes. *taken*, *left* and *peak* are as in `ReturnStack`, *outcomes* as in `Walk`."""
 
     path: Path
     next_pc: int
@@ -50,7 +50,7 @@ class Run(NamedTuple):
 
 
 class Walker:
-    """Walks one program as one encoder's settings demand."""
+    """Walks one program for an encoder with these parameters and modes."""
 
     def __init__(self, image: Image, parameters: Parameters, modes: Modes) -> None:
         self.image = image
@@ -65,12 +65,12 @@ class Walker:
         self._runs: dict[tuple[int, int, int | None], Run | None] = {}
 
     def forget(self) -> None:
-        """Drops all that was built; it is built again when needed."""
+        """Drop the remembered segments and runs. They are built again when needed."""
         self._segments.forget()
         self._runs.clear()
 
     def start(self, next_pc: int, last_pc: int, stack: Stack) -> Walk:
-        """A walk from here on."""
+        """Start a walk."""
         walk = Walk(next_pc, last_pc, ReturnStack(stack, self._limits))
         if self._sequential and next_pc != NOWHERE and last_pc != NOWHERE:
             walk.pair = self.pair(last_pc, next_pc)
@@ -79,7 +79,7 @@ class Walker:
     # What instructions are to E-Trace
 
     def is_branch(self, address: int) -> bool:
-        """Whether the instruction at *address* is a branch; not, where there is none."""
+        """Whether there is a branch at *address*."""
         segment = self._segments.at(address)
         return segment.kind == BRANCH and len(segment.pcs) == 1
 
@@ -89,11 +89,11 @@ class Walker:
         return segment.kind == MISSING and not segment.pcs
 
     def why_unknown(self, address: int) -> str:
-        """Why there is none."""
+        """Return why there is no code at *address*."""
         return self._segments.at(address).why
 
     def is_uninferable(self, address: int) -> bool:
-        """Whether only the trace tells where the instruction at *address* leads (implicit returns apart)."""
+        """Whether only the trace determines the target of the instruction at *address*, apart from implicit returns."""
         segment = self._segments.at(address)
         return segment.kind == JUMP and len(segment.pcs) == 1 and segment.taken == NOWHERE
 
@@ -108,7 +108,7 @@ class Walker:
         return len(segment.pcs) == 1 and segment.kind not in (BRANCH, JUMP, DIRECT, CONTINUES, MISSING)
 
     def pair(self, last_pc: int, next_pc: int) -> Segment | None:
-        """The jump at *next_pc* as a segment with a target, if the instruction right before it loads its register."""
+        """Return the jump at *next_pc* with its target if the instruction before it, at *last_pc*, determines it."""
         segment = self._segments.known.get(next_pc) or self._segments.at(next_pc)
         if segment.kind != JUMP or len(segment.pcs) > 1 or segment.taken != NOWHERE or self.is_unknown(last_pc):
             return None
@@ -123,7 +123,7 @@ class Walker:
     # Over branches
 
     def spend(self, walk: Walk, bits: int, count: int, *, runs: bool = True) -> None:
-        """Goes on over *count* branches, the outcome of the first one in bit 0 of *bits*: 0 taken, 1 not."""
+        """Walk over *count* branches. Bit 0 of *bits* is the outcome of the first one: 0 taken, 1 not taken."""
         known, parts, calls, trains = self._segments.known, walk.parts, walk.calls, self._trains
         steps, marked, mark = 0, NOWHERE, _NO_MARK  # since the last branch
         first = len(parts)
@@ -160,17 +160,20 @@ class Walker:
             steps += 1
             if (walk.next_pc == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
                 walk.fault = f"{_outcomes_are(count)} left, and the code has none"
-                del parts[first:]  # nothing says how often that ran
+                del parts[first:]  # it is not known how often that ran
                 return
             if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
                 marked, mark = walk.next_pc, calls.mark()
 
     def predict(self, walk: Walk, tables: Tables, count: int, before: dict[int, int]) -> None:
-        """Goes on over *count* branches that went as *tables* predicted; trains these. *before*: as for `train`."""
+        """Walk over *count* branches with the outcomes that *tables* predict, and train them.
+
+        *before*: as for `train`.
+        """
         parts, calls = walk.parts, walk.calls
         steps = 0  # since the last branch
         done = 0
-        # Where everything comes again as it was - place, predictor, calls - the rest of the count is whole rounds.
+        # Once pc, predictor and calls are all the same as before, the rest of the count consists of whole rounds.
         marked, first, since, depth, mark, settled = NOWHERE, 0, 0, 0, _NO_MARK, False
         while done < count:
             next_pc = walk.next_pc
@@ -204,9 +207,10 @@ class Walker:
     # Up to an address
 
     def reach(self, walk: Walk, goal: Goal) -> Arrival:
-        """Goes on, past no branch, until the instruction the packet reports has retired.
+        """Walk on without passing a branch until the instruction that the packet reports has retired.
 
-        Where that never does, nothing says how much of the code on the way ran; where code is missing, all before it.
+        If the walk never reaches it, it is not known how much of the code ran; if code is missing, all code before it
+        ran.
         """
         first = len(walk.parts)
         arrival = self._reach(walk, goal)
@@ -243,7 +247,7 @@ class Walker:
                 calls.pop()
             if reported or not self._advance(walk, segment):
                 return self._jump(walk, segment, address, returned)
-            # irets does not count a return whose target is reported, so what an implicit one leads to is not meant.
+            # irets does not count a return whose target is reported, so an implicit one does not lead to the goal.
             first = int(returned is not None and goal.counted and goal.returns is not None)
             steps += 1
             if (walk.next_pc == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
@@ -253,14 +257,14 @@ class Walker:
                 marked, mark = walk.next_pc, calls.mark()
 
     def _comes_again(self, walk: Walk, segment: Segment, last: int, goal: Goal) -> bool:
-        """Whether the instruction reported is a return to itself: irets tells of both times alike."""
+        """Whether the reported instruction is a return to itself, so that irets is the same both times."""
         is_return = last == len(segment.pcs) and segment.kind == JUMP and segment.returns
         return is_return and goal.counted and goal.returns is not None and walk.calls.top() == goal.address
 
     def is_ambiguous(self, walk: Walk, goal: Goal) -> bool:
-        """Whether irdepth fits the first return on the ahead, and another one, or the address, behind it.
+        """Whether irdepth fits the first return on the walk and also a later one, or the address.
 
-        2.0's decoder takes the first; its encoders mean any of them (issue 254 of the specification).
+        The decoder of 2.0 takes the first; its encoders may mean any of them (issue 254 of the specification).
         """
         ahead = Walk(walk.next_pc, walk.last_pc, ReturnStack(walk.calls.stack(), self._limits))
         found = False
@@ -278,7 +282,7 @@ class Walker:
         return False
 
     def retire_at(self, walk: Walk, address: int, outcome: bool | None) -> None:
-        """The instruction at *address* has retired; *outcome*: whether it was taken, of a branch."""
+        """Retire the instruction at *address*. *outcome*: whether it was taken, if it is a branch."""
         walk.last_pc, walk.next_pc = address, NOWHERE
         segment = self._segments.at(address)
         if segment.kind == BRANCH and len(segment.pcs) == 1 and outcome is not None:
@@ -291,17 +295,17 @@ class Walker:
             walk.pair = self.pair(walk.last_pc, walk.next_pc)
 
     def leave(self, walk: Walk) -> None:
-        """Only what the instruction the walk stands behind does to the call stack, wherever it leads."""
+        """Apply the effect of the last instruction on the call stack, wherever it leads."""
         segment = self._next(walk)
         if segment.kind == JUMP and segment.returns and self._counts_all:
             walk.calls.pop()
         if segment.kind == JUMP and segment.calls:
             walk.calls.push(segment.fall)
 
-    # What they have in common
+    # Common parts
 
     def _next(self, walk: Walk) -> Segment:
-        """The code the walk comes to, or the undecided instruction it stands last_pc."""
+        """Return the segment that follows, or that of the last instruction if its successor is undecided."""
         if walk.pair is not None:
             pair, walk.pair = walk.pair, None
             return pair
@@ -309,7 +313,7 @@ class Walker:
         return self._segments.known.get(next_pc) or self._segments.at(next_pc)
 
     def _advance(self, walk: Walk, segment: Segment) -> bool:
-        """Goes on behind a segment's last instruction, which is no branch. False: only a packet can tell where."""
+        """Walk past a segment's last instruction, which is no branch. False: only a packet determines the next one."""
         kind, calls = segment.kind, walk.calls
         if kind == DIRECT:
             if segment.calls:
@@ -338,7 +342,7 @@ class Walker:
         return True
 
     def _jump(self, walk: Walk, segment: Segment, address: int | None, returned: int | None) -> Arrival:
-        """The end of a segment only a packet can tell the successor of: it does, for a jump."""
+        """End a walk at a segment whose successor only a packet determines, which it does for a jump."""
         if segment.kind != JUMP or address is None:
             missing = "cannot resolve the branch: the packet has no outcome for it" if segment.kind == BRANCH else ""
             walk.fault = missing or _stop_reason(segment, "the next branch is reported" if address is None else "")
@@ -352,7 +356,7 @@ class Walker:
         return Arrival.RETURNED if returned == address else Arrival.JUMPED
 
     def _retire(self, walk: Walk, segment: Segment, retired: int) -> None:
-        """The first *retired* instructions of a segment have retired: what is next, if that is decided."""
+        """Retire the first *retired* instructions of a segment, and determine the next one if possible."""
         walk.last_pc = segment.pcs[retired - 1]
         if retired < len(segment.pcs):
             walk.next_pc = segment.pcs[retired]
@@ -362,7 +366,7 @@ class Walker:
             walk.next_pc = segment.fall if segment.kind == MISSING else NOWHERE
 
     def _may_stop(self, walk: Walk, goal: Goal) -> bool:
-        """Whether the count of implicit returns is what the packet reports, if it does."""
+        """Whether the number of implicit returns is the one that the packet reports, if any."""
         if goal.returns is None:
             return not goal.counted or walk.irets == 0
         if not self._counts_all:
@@ -370,7 +374,7 @@ class Walker:
         return goal.returns == walk.irets
 
     def _is_reported(self, walk: Walk, segment: Segment, goal: Goal) -> bool:
-        """Whether the packet reports the target of the return a segment ends with, though it could be implicit."""
+        """Whether the packet reports the target of the return at the end of a segment although it could be implicit."""
         if goal.returns is None or segment.kind != JUMP or not segment.returns or segment.taken != NOWHERE:
             return False
         if walk.calls.depth == 0:
@@ -378,7 +382,7 @@ class Walker:
         return goal.returns == (walk.irets if self._counts_all else walk.calls.depth)
 
     def _remembered_run(self, next_pc: int, outcomes: int, calls: ReturnStack) -> Run | None:
-        """What these outcomes lead over from *next_pc* on, None where that is no plain run."""
+        """Return the walk of these outcomes from *next_pc* on, None if it has a fault or an undecided end."""
         key = (next_pc, outcomes, calls.top() if self._stacked else None)
         if key in self._runs:
             return self._runs[key]
@@ -398,11 +402,11 @@ class Walker:
 
 
 def _stop_reason(segment: Segment, what: str) -> str:
-    """Why a walk cannot go on behind a segment."""
+    """Return why a walk cannot pass the end of a segment."""
     if segment.kind == MISSING:
         return segment.why
     end = "an uninferable jump" if segment.kind == JUMP else "an instruction that raises an exception"
-    return f"{what} at {end}" if what else f"the code goes on at {end}"
+    return f"{what} at {end}" if what else f"the code ends at {end}"
 
 
 def _outcomes_are(count: int) -> str:

@@ -1,8 +1,8 @@
-"""The items of a trace in words: one line each, columns first.
+"""The text of a trace's items: one line for each item.
 
-A line is the kind of packet; its fields as they were sent, under the specification's names, but flags (notify,
-updiscon, irreport) only where they say something; then what they stand for: addr, map (branches); after " # " the
-meaning. Values hold no blanks, so that columns can be taken apart at them. Data packets have such lines, too. Meanings:
+A line contains the kind of packet; the transmitted fields under the specification's names, with flags (notify,
+updiscon, irreport) only if they are set; the values that they stand for: addr, map (branches); and after " # " the
+meaning. Values contain no blanks, so that a line can be split at blanks. Data packets have such lines too. Meanings:
 E-Trace 2.0, "Instruction Trace Encoder Output Packets".
 """
 
@@ -21,18 +21,18 @@ from rvtrace_gdb.decode.program.csrs import trap_text
 from rvtrace_gdb.decode.program.instructions import MULTIPLE, Access
 
 _COUNTS = frozenset({"size", "lrid", "diff", "resp", "data_len", "op_len"})
-"""Fields shown in decimal; the others are patterns of bits."""
+"""The fields shown in decimal; the others are bit patterns."""
 
 _ENCODINGS = {Mode.FULL: "full", Mode.XOR: "XOR-compressed", Mode.DIFFERENCE: "differential"}
 
 
 def data_columns(packet: DataPacket) -> list[str]:
-    """ "name=value" of each field, in the order of the packet."""
+    """Return "name=value" for each field, in the order of the packet."""
     return [f"{name}={value}" if name in _COUNTS else f"{name}={value:#x}" for name, value in packet.fields.items()]
 
 
 def data_meaning(packet: DataPacket, options: DataOptions) -> str:
-    """What was done, and how it is told."""
+    """Return the access of a data packet, and how it is encoded."""
     form, _, fields = packet
     if form in (Form.SPLIT_DATA, Form.SPLIT_ATOMIC_DATA):
         whose = f"data of load ID {fields['lrid']}"
@@ -50,7 +50,7 @@ def data_meaning(packet: DataPacket, options: DataOptions) -> str:
 
 
 def _operation(packet: DataPacket) -> str:
-    """E.g. "unaligned load of 4 bytes"."""
+    """Return the access in words, e.g. "unaligned load of 4 bytes"."""
     form, code, fields = packet
     alignment = "" if code.aligned else "unaligned "
     if form is Form.CSR:
@@ -67,25 +67,27 @@ def _data_encoding(resp: int, options: DataOptions) -> str:
 
 _FLAGS = frozenset({"notify", "updiscon", "irreport"})
 _PATTERNS = frozenset({"branch_map", "context", "tval", "address"})
-"""Fields shown in hexadecimal; the others are counts and codes."""
+"""The fields shown in hexadecimal; the others are counts and codes."""
 
-_MOST_RAW = 64  # bytes shown of a payload
+_MOST_RAW = 64  # bytes of a payload that are shown at most
 _REMEMBERED = 1 << 15  # packets
 
 _STATUS = {
     packet.QualStatus.NO_CHANGE: "",
-    packet.QualStatus.ENDED_REP: "tracing ended, which the packet before was sent for",
+    packet.QualStatus.ENDED_REP: "tracing ended, and the packet before was sent because of it",
     packet.QualStatus.TRACE_LOST: "packets were lost",
     packet.QualStatus.ENDED_NTR: "tracing ended, the packet before would have been sent anyway",
 }
 
 
 class _Words(NamedTuple):
-    """What an instruction trace packet is in words by itself. *packet* keeps the key of what is remembered alive.
+    """The text of an instruction trace packet by itself.
 
-    head     kind and fields
-    columns    columns behind addr
+    packet   the packet; this reference keeps the key of the remembered text alive
+    head     the kind and the fields
+    columns  the columns after addr
     missing  why its address may not be known; "" if it has none
+    meaning  the meaning
     """
 
     packet: Packet
@@ -96,14 +98,14 @@ class _Words(NamedTuple):
 
 
 class Wording:
-    """The lines of a trace that was made with *options*."""
+    """Makes the lines of a trace. *options* are those of its encoder."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._words: dict[int, _Words] = {}
 
     def text(self, item: Item, *, raw: bool = False) -> str:
-        """The line for *item*, without its offset. Never fails, whatever the bytes. *raw*: with the payload."""
+        """Return the line for *item*, without its offset. Any item is accepted. *raw*: also show the payload."""
         source = "" if not item.source else f" source={item.source}"
         if item.packet is not None and item.setup is not None:
             words = self._of(item.packet, item.setup)
@@ -127,13 +129,16 @@ class Wording:
         return f"{line} # {meaning}" if meaning else line
 
     def is_odd(self, item: Item) -> bool:
-        """Whether it is nothing that an encoder with these options sends."""
+        """Whether no encoder with these options sends the item."""
         if item.packet is None or item.setup is None:
             return bool(item.problem)
         return "reserved " in self._of(item.packet, item.setup).meaning
 
     def _of(self, packet: Packet, setup: Setup) -> _Words:
-        """Remembered, because few packets of a trace are distinct; those of one setup are others than of another."""
+        """Return the text of a packet. It is remembered, because few packets of a trace are distinct.
+
+        Packets of different setups are different objects.
+        """
         words = self._words.get(id(packet))
         if words is None:
             if len(self._words) >= _REMEMBERED:
@@ -151,13 +156,13 @@ class Wording:
 
 
 def _missing(packet: Packet) -> str:
-    """Why the address of *packet* may not be known."""
+    """Return why the address of *packet* may not be known."""
     if "address" in packet.fields:
         return "its address is relative to one that is not known here"
     if "index" in packet.fields:
         return "what the jump target cache holds follows from the code"
     is_trap = (packet.format, packet.subformat) == (Format.SYNC, Sync.TRAP)
-    return "where that handler is was not said" if is_trap else ""
+    return "the address of that handler was not sent" if is_trap else ""
 
 
 def _sent(fields: Mapping[str, int]) -> str:
@@ -169,7 +174,7 @@ def _sent(fields: Mapping[str, int]) -> str:
 
 
 def _number(value: int) -> str:
-    """In decimal, if it has no more digits than Python turns into text, and eyes can take in."""
+    """Return *value* in decimal, or in hexadecimal if it has more than 64 bits."""
     return str(value) if value >> 64 == 0 else hex(value)
 
 
@@ -180,7 +185,7 @@ def _address(item: Item, words: _Words) -> str:
 
 
 def _branches(fields: Mapping[str, int]) -> str:
-    """The outcomes in branch_map, first branch first: T taken, N not taken; ..: there may be more."""
+    """Return the outcomes in branch_map, oldest first: T taken, N not taken; "..": there may be more."""
     uncounted = is_uncounted(fields)
     count = possible_branch_counts(fields)[0] if uncounted else fields["branches"] or 31
     return "".join("N" if fields["branch_map"] >> i & 1 else "T" for i in range(count)) + (".." if uncounted else "")
@@ -200,9 +205,9 @@ def _privilege(fields: Mapping[str, int], setup: Setup) -> str:
 
 def _flags(fields: Mapping[str, int]) -> Iterator[str]:
     if fields.get("notify"):
-        yield "reported because a trigger asked for it"
+        yield "reported because a trigger requested it"
     if fields.get("updiscon"):
-        yield "behind an uninferable discontinuity"
+        yield "after an uninferable discontinuity"
     if fields.get("irets") is not None:
         yield f"{_plural(fields['irets'], 'implicit return')} since the last branch or packet"
     elif fields.get("irdepth") is not None:
@@ -290,7 +295,7 @@ _MEANING: Mapping[Key, Meaning] = {
 
 
 def _access_columns(access: Access | None) -> str:
-    """What a data packet stands for, as columns."""
+    """Return the access of a data packet as columns."""
     if access is None:
         return ""
     known = (("addr", access.address), ("value", access.value), ("operand", access.operand))

@@ -367,7 +367,9 @@ def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) 
         stack = after(stack, len(taken), left)
         parts += walk.parts
         pc, halfwords, done = walk.pc, halfwords + walk.halfwords, done + 1
-        fault = walk.fault or ("HIST is repeated at ever other places" if steps * outcomes > _OUTCOMES else "")
+        fault = walk.fault or (
+            "the repeated HIST never leads back to the same pc" if steps * outcomes > _OUTCOMES else ""
+        )
         if fault:
             return Walk(parts, pc, halfwords, calls, walk.last, fault)
         if pc == since.pc:

@@ -105,7 +105,7 @@ class Encapsulation:
                 raise ValueError(f"encapsulation {self.name} has no {field}")
         types = (self.fields.instruction, self.fields.data)
         if self.type_bits and (types[0] == types[1] or not all(0 <= type_ < 1 << self.type_bits for type_ in types)):
-            raise ValueError(f"instruction_type {types[0]} and data_type {types[1]} are no two values of type")
+            raise ValueError(f"instruction_type {types[0]} and data_type {types[1]} are not distinct values of type")
 
     def deframer(self, *, wrapped: bool = False) -> Deframer:
         """Takes packets out of a trace.
@@ -165,7 +165,7 @@ class Encapsulation:
     def _stream(self, layout: Layout, reader: Reader, wrapped: bool) -> Deframer:
         if not self.block_size:
             return StreamDeframer(layout, reader, wrapped=wrapped)
-        seams = Seams(self._next_block, None, f"a packet goes on across blocks of {self.block_size} bytes")
+        seams = Seams(self._next_block, None, f"a packet continues across blocks of {self.block_size} bytes")
         inside = wrapped and self.block_start % self.block_size > 0
         return StreamDeframer(layout, reader, wrapped=inside, search=lambda start: NoSearch(), seams=seams)
 

@@ -315,7 +315,7 @@ class Fields:
 
     def _check(self, name: str, payload: bytes, kind: Kind, source: int, time: int | None) -> None:
         if not payload:
-            raise CannotCarry(name, "a payload of no bytes")
+            raise CannotCarry(name, "an empty payload")
         if source >> self.src_bits:
             raise CannotCarry(name, f"source {source}: it has {self.src_bits} bits for it")
         if kind is Kind.OTHER or (kind is Kind.DATA and not self.type_bits):
@@ -330,7 +330,7 @@ def without_header(frames: Sequence[bytes]) -> list[bytes]:
 
 
 def _wrong_header(header: int) -> str:
-    return f"0x{header:02x} is no packet header: it announces what packets do not have"
+    return f"0x{header:02x} is no packet header: it announces fields that packets do not have"
 
 
 SMI = "smi"

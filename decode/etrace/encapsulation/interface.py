@@ -320,7 +320,7 @@ class ZerosSearch(Search):
     """
 
     def __init__(self, count: int) -> None:
-        self.nothing = f"there are no {count} zero bytes in a row, behind which a packet starts"
+        self.nothing = f"there are no {count} zero bytes in a row, after which a packet starts"
         self._count = count
         self._zeros = 0  # at the end of what was looked at
         self._only_zeros = True  # were looked at

@@ -251,7 +251,7 @@ def esp32_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
     """Reads such memory. *end*: where in the trace the end of a memory that wrapped is; 0: it is not inside."""
     sizes = [1] + [size if PREFIX < size <= MAX_SIZE else 0 for size in range(1, 256)]
     seams = Seams(
-        lambda offset: end if offset < end else None, _anchor_search, "no packet goes on at the end of the memory"
+        lambda offset: end if offset < end else None, _anchor_search, "no packet continues across the end of the memory"
     )
     return StreamDeframer(
         Layout(sizes, rb"\x00", lambda header: f"0x{header:02x} is no length of a packet"),
@@ -435,7 +435,9 @@ WORD = 4
 def qemu_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
     """Reads such memory. *end*: where in the trace the end of a memory that wrapped is; 0: it is not inside."""
     sizes = [_padded(1 + header) if header <= MAX_LENGTH else 0 for header in range(256)]
-    seams = Seams(lambda offset: end if offset < end else None, None, "no packet goes on at the end of the memory")
+    seams = Seams(
+        lambda offset: end if offset < end else None, None, "no packet continues across the end of the memory"
+    )
     return StreamDeframer(
         Layout(sizes, rb"\x00{%d}" % WORD, lambda header: f"no packet of QEMU starts with 0x{header:02x}"),
         UniformSorter(_qemu_payloads, [Kind.INSTRUCTION] * 256, frozenset({0})),

@@ -204,7 +204,7 @@ def read_snapshot(address: int) -> SnapshotReader:
         again = Root.parse((yield from _memory((address, ROOT_SIZE)))[0], SYMBOL)
         if again == root:
             return snapshot
-    raise BadSnapshot(f"{SYMBOL}: the firmware is just changing it: let the program go on for a moment, and stop it")
+    raise BadSnapshot(f"{SYMBOL}: the firmware is changing it: let the program run for a moment, and stop it again")
 
 
 def _read_once(root: Root) -> SnapshotReader:
@@ -259,7 +259,7 @@ def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, Answ
     requested = [core for core in cores if core.head_valid and core.state >= State.CAPTURING]
     for core in requested:
         if not 0 < core.capacity <= CAPACITY_AT_MOST:
-            raise BadSnapshot(f"core {core.core_id}: its trace buffer is said to have {core.capacity} bytes")
+            raise BadSnapshot(f"core {core.core_id}: its trace buffer has an impossible size of {core.capacity} bytes")
     if not requested:
         return cores
     answer = yield from _memory(*((core.buffer_addr, core.capacity) for core in requested))

@@ -189,7 +189,7 @@ def test_traps() -> None:
     data = framed([handler, jump(4)])
     assert [item.address for item in items(data, options)] == [None, None]
     assert "addr=? " in lines(data, options)[0]
-    assert lines(data, options)[0].endswith("where that handler is was not said")
+    assert lines(data, options)[0].endswith("the address of that handler was not sent")
     vectored = replace(options, trap_handlers=TrapHandlers(tvec=0x8001))
     assert [item.address for item in items(data, vectored)] == [0x801C, 0x8020]
 
@@ -384,8 +384,8 @@ def test_words() -> None:
         " tval=0x10 addr=0x10 # exception 12 (instruction page fault); S-mode; nothing of the handler has run yet: the"
         " address is where the trap was, if a discontinuity led there",
         "te_inst format=3 subformat=2 privilege=1 context=0x6 # context; S-mode",
-        "te_inst format=2 address=0x10 updiscon=1 addr=0x2010 # behind an uninferable discontinuity",
-        "te_inst format=2 address=-0x10 notify=1 addr=0x2000 # reported because a trigger asked for it",
+        "te_inst format=2 address=0x10 updiscon=1 addr=0x2010 # after an uninferable discontinuity",
+        "te_inst format=2 address=-0x10 notify=1 addr=0x2000 # reported because a trigger requested it",
         "te_inst format=1 branches=3 branch_map=0x5 address=0x2 irreport=1 irdepth=3 addr=0x2002 map=NTN"
         " # 3 branches; return stack depth 3",
         "te_inst format=1 branches=0 branch_map=0x1 map=NTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT # 31 branches, branch map full",

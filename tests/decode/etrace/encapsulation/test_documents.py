@@ -98,7 +98,7 @@ def test_extend_is_zero_without_a_timestamp() -> None:
     assert [packet[0] for packet in content.packets] == [0, 44]
     (lost,) = content.losses
     assert lost.offset == 2
-    assert lost.why == "0x81 is no packet header: it announces what packets do not have"
+    assert lost.why == "0x81 is no packet header: it announces fields that packets do not have"
 
 
 @pytest.mark.parametrize("src_bits", range(17))
@@ -206,13 +206,13 @@ def test_a_packet_that_straddles_a_block() -> None:
     assert [packet[0] for packet in content.packets] == [0, 2, 8, 10]
     content = read(Encapsulation(block_size=8), bytes.fromhex("01 1F 06 32 04 00 00 02") + bytes.fromhex("01 1F"))
     assert [packet[0] for packet in content.packets] == [0, 8]
-    assert content.losses == [Lost(2, 6, "a packet goes on across blocks of 8 bytes")]
+    assert content.losses == [Lost(2, 6, "a packet continues across blocks of 8 bytes")]
 
 
 @pytest.mark.parametrize(
     ("encapsulation", "arguments", "why"),
     [
-        (Encapsulation(), {"payload": b""}, "encap cannot carry a payload of no bytes"),
+        (Encapsulation(), {"payload": b""}, "encap cannot carry an empty payload"),
         (Encapsulation(), {"payload": bytes(32)}, "32 bytes: with its header it has 32, not 1 to 31"),
         (Encapsulation(src_bits=1), {"payload": bytes(31)}, "31 bytes: with its header it has 32, not 1 to 31"),
         (Encapsulation(src_bits=4), {"source": 16}, "source 16: it has 4 bits for it"),
@@ -247,8 +247,8 @@ def test_what_does_not_fit(encapsulation: Encapsulation, arguments: dict[str, ob
         ({"timestamp_bytes": -1}, "timestamp_bytes -1 is not 0 to 8"),
         ({"name": "esp32", "src_bits": 1}, "encapsulation esp32 has no src_bits"),
         ({"name": "atb", "block_size": 256}, "encapsulation atb has no block_size"),
-        ({"type_bits": 1, "instruction_type": 1}, "instruction_type 1 and data_type 2 are no two values of type"),
-        ({"type_bits": 2, "data_type": 2}, "instruction_type 2 and data_type 2 are no two values of type"),
+        ({"type_bits": 1, "instruction_type": 1}, "instruction_type 1 and data_type 2 are not distinct values of type"),
+        ({"type_bits": 2, "data_type": 2}, "instruction_type 2 and data_type 2 are not distinct values of type"),
     ],
 )
 def test_what_no_trace_has(fields: dict[str, object], why: str) -> None:

@@ -117,7 +117,7 @@ def test_behind_damage() -> None:
     data = bytes.fromhex("01 1F") + b"\x9f" * 32 + bytes.fromhex("01 1F 02 1F 1F")
     content = read(Encapsulation(), data)
     assert [offset for offset, *_ in content.packets] == [0, 34, 36]
-    assert content.losses == [Lost(2, 32, "0x9f is no packet header: it announces what packets do not have")]
+    assert content.losses == [Lost(2, 32, "0x9f is no packet header: it announces fields that packets do not have")]
 
 
 @pytest.mark.parametrize("start", range(0, 60, 4))
@@ -136,7 +136,7 @@ def test_damage_in_a_block_ends_with_it() -> None:
     data = bytes.fromhex("01 1F 9F 1F 1F 1F 1F 1F") + bytes.fromhex("01 1F 00 00 00 00 00 00")
     content = read(Encapsulation(block_size=8), data)
     assert [offset for offset, *_ in content.packets] == [0, 8]
-    assert content.losses == [Lost(2, 6, "0x9f is no packet header: it announces what packets do not have")]
+    assert content.losses == [Lost(2, 6, "0x9f is no packet header: it announces fields that packets do not have")]
 
 
 @pytest.mark.parametrize("zeros", [13, 14, 15, 40])
@@ -149,7 +149,7 @@ def test_anchor(zeros: int) -> None:
         assert read(Encapsulation("esp32"), data, wrapped=True, cuts=[cut, cut + 3]) == content
     if zeros < 14:
         assert content.losses == [
-            Lost(0, len(data), "there are no 14 zero bytes in a row, behind which a packet starts")
+            Lost(0, len(data), "there are no 14 zero bytes in a row, after which a packet starts")
         ]
         return
     assert content.losses == [Lost(0, 12 + 14, "")]

@@ -135,7 +135,7 @@ def test_esp32_written_round(name: str) -> None:
     content = read(Encapsulation("esp32", block_start=cut), data[:cut] + data, wrapped=True)
     assert [packet[3] for packet in content.packets] == [packet[3] for packet in linear[:700] + linear]
     assert content.losses == [
-        Lost(cut - 2, 2, "no packet goes on at the end of the memory"),
+        Lost(cut - 2, 2, "no packet continues across the end of the memory"),
         Lost(cut + 14, 0, "packet 0 comes after packet 699: some are missing, or older ones are left over"),
     ]
     anchor = linear[640][0]  # packet 640 is behind an anchor, which the memory may end before

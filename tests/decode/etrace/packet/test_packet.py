@@ -318,7 +318,7 @@ def test_differences_are_taken_modulo_the_width() -> None:
 @pytest.mark.parametrize(
     ("payload", "why"),
     [
-        (b"", "a packet of no bytes"),
+        (b"", "an empty packet"),
         (b"\x06\x00\x00\x00\x00\x00\x12", "7 bytes, of which 5 are fields"),
         (bytes(8), "format 0 without subformat"),
     ],

@@ -176,7 +176,7 @@ def test_what_is_sent_is_told() -> None:
 )
 def test_what_cannot_be_said(name: str, value: int, bits: int) -> None:
     """A time of 24 bits, or a size of more bits than its field has."""
-    with pytest.raises(ValueError, match=f"{name} {value} cannot be said in {bits} bits"):
+    with pytest.raises(ValueError, match=f"{name} {value} does not fit in {bits} bits"):
         support_fields(SupportLayout.STANDARD, Parameters(**{name: value}), PLAIN)  # type: ignore[arg-type]
 
 
