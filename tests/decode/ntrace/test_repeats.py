@@ -70,7 +70,7 @@ def test_returns_by_repeated_history() -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 3, 4, 5, 9, 4095, 4097, 100_000])
 def test_a_branch_message_that_leads_from_place_to_place(times: int) -> None:
-    """Two branches, each the same halfwords behind the other: identical DirectBranch messages, ever other places."""
+    """Two branches, each the same halfwords after the other: identical DirectBranch messages at different addresses."""
     image = image_of((0x100, [asm.C_NOP, asm.c_beqz(0x10)]), (0x112, [asm.C_NOP, asm.c_beqz(-0x14)]))
     branch, repeat = message("DirectBranch", icnt=2), message("RepeatBranch", bcnt=times)
     ways = [[0x100, 0x102], [0x112, 0x114]]

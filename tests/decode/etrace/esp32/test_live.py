@@ -59,7 +59,7 @@ def test_a_snapshot_that_changes_is_read_again() -> None:
 
 
 def test_while_the_firmware_changes_it_there_is_nothing_to_read() -> None:
-    with pytest.raises(BadSnapshot, match="the firmware is just changing it"):
+    with pytest.raises(BadSnapshot, match="the firmware is changing it"):
         snapshot(made.memory([PT10], sequence=7))
 
 
