@@ -24,7 +24,7 @@ from long_runs import histories
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.history.reverse_search import Nearest
+from rvtrace_gdb.decode.history.reverse_search import AddressSearch
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.queries.functions import Functions
 
@@ -68,7 +68,7 @@ def backtraces(history: History, calls: CallHistory) -> Iterator[tuple[str, floa
 
 def breakpoints(history: History) -> Iterator[tuple[str, float]]:
     """(what, seconds) for the nearest instruction."""
-    nearest, rng, nowhere = Nearest(history), random.Random(3), frozenset([2])
+    nearest, rng, nowhere = AddressSearch(history), random.Random(3), frozenset([2])
     for what in ("nowhere", "again"):
         yield what, timed(lambda: nearest.find(len(history), -1, nowhere))
     spent = []

@@ -12,7 +12,7 @@ from rvtrace_gdb.console import standard_streams
 from rvtrace_gdb.console.commands import Command, add_commands
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.system import OutOfMemory, starting
+from rvtrace_gdb.support.system import OutOfMemory, frozen_startup
 from rvtrace_gdb.support.text import printable
 
 COMMANDS = (
@@ -62,7 +62,7 @@ def _run(argv: Sequence[str] | None) -> int:
     """Return the exit status. Raises OSError, for standard output `standard_streams.NotWritten` and `NotRead`."""
     words = sys.argv[1:] if argv is None else argv
     try:
-        with starting() if argv is None else nullcontext():
+        with frozen_startup() if argv is None else nullcontext():
             arguments = parser().parse_args(words)
         return int(arguments.run(arguments))
     except RvtraceError as error:

@@ -114,7 +114,7 @@ def _instructions(image: Image, start: int, end: int) -> int:
 
 
 _BLOCK = 1 << 16  # entries counted between two looks at the progress
-_TOLD = 1 << 12  # parts or traps looked at between two looks at the progress
+_PROGRESS_INTERVAL = 1 << 12  # parts or traps looked at between two looks at the progress
 _BORDER = Path(((GAP,),))
 """A pair of this address separates entries that do not follow each other."""
 
@@ -144,7 +144,7 @@ class Counts(NamedTuple):
         return self.steps.get((source, target), 0) + self.resumed.get((source, target), 0)
 
 
-class Outcomes(NamedTuple):
+class BranchOutcomes(NamedTuple):
     """The outcomes of a conditional branch: how often it went to its *target*, and how often to the instruction that
     *follows* it.
 
@@ -179,7 +179,7 @@ def counts(
     return Counts(ran, steps, *_traps(history, wanted, progress), gaps)
 
 
-def added(one: Counts, other: Counts) -> Counts:
+def add_counts(one: Counts, other: Counts) -> Counts:
     """Return the sum of two counts."""
     return Counts(
         _sum(one.ran, other.ran),
@@ -194,7 +194,7 @@ def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
     return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
 
 
-def outcomes(counted: Counts, image: Image, pc: int) -> Outcomes | None:
+def branch_outcomes(counted: Counts, image: Image, pc: int) -> BranchOutcomes | None:
     """Return the outcomes of the instruction at *pc*; None if it is not a conditional branch, or both ways lead to the
     same address.
     """
@@ -206,10 +206,10 @@ def outcomes(counted: Counts, image: Image, pc: int) -> Outcomes | None:
         return None
     mask = (1 << image.xlen) - 1
     target, follows = pc + instruction.offset & mask, pc + instruction.length & mask
-    return Outcomes(counted.step(pc, target), counted.step(pc, follows), target, follows)
+    return BranchOutcomes(counted.step(pc, target), counted.step(pc, follows), target, follows)
 
 
-def entered(counted: Counts, image: Image, functions: Mapping[int, int]) -> dict[int, int]:
+def function_entries(counted: Counts, image: Image, functions: Mapping[int, int]) -> dict[int, int]:
     """Return how often functions were entered, by their start address. *functions* has their end addresses by start
     address.
 
@@ -279,7 +279,7 @@ def _of_parts(
     ran: defaultdict[int, int] = defaultdict(int)
     total = len(parts.order)
     for number, part in enumerate(reversed(parts.order)):  # whoever has a part in it comes first
-        if not number % _TOLD:
+        if not number % _PROGRESS_INTERVAL:
             progress("counting instructions (parts)", number, total)
         count = times[id(part)]
         if isinstance(part, tuple):
@@ -312,7 +312,7 @@ class _Parts:
         self._ends: dict[int, _Step] = {}  # first and last instruction of each part, by its id
         self.order: list[_Part] = []
         for number, entry in enumerate(entries):
-            if not number % _TOLD:
+            if not number % _PROGRESS_INTERVAL:
                 progress("looking at what is counted (parts)", number, len(entries))
             self._add(entry)
 
@@ -363,7 +363,7 @@ def _traps(history: History, stretches: Sequence[range], progress: Progress) -> 
     stops = [stretch.stop for stretch in stretches]
     chains = traps_of(history)
     for number, (position, chain_of_traps) in enumerate(chains.items()):
-        if not number % _TOLD:
+        if not number % _PROGRESS_INTERVAL:
             progress("counting traps (parts)", number, len(chains))
         stretch = bisect_right(stops, position)
         if stretch == len(stops) or position - 1 not in stretches[stretch]:

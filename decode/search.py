@@ -22,7 +22,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 _FUNCTION_BYTES = 1 << 16  # of a function are searched for jumps to its beginning
 
 
-class Wanted(NamedTuple):
+class Query(NamedTuple):
     """What a search looks for: executions of *addresses*, except those directly after an instruction of *not_after*.
 
     *entered* is the address of the function if entries of a function are searched.
@@ -33,20 +33,20 @@ class Wanted(NamedTuple):
     entered: int | None = None
 
 
-def executions(*addresses: int) -> Wanted:
+def executions(*addresses: int) -> Query:
     """Return the query for every execution of the instructions at some addresses."""
-    return Wanted(frozenset(addresses))
+    return Query(frozenset(addresses))
 
 
-def arrivals(first: int, last: int) -> Wanted:
+def arrivals(first: int, last: int) -> Query:
     """Return the query for every arrival in *first* to *last*: an instruction there ran, and the one before it was
     elsewhere.
     """
     inside = range(first, last + 1)
-    return Wanted(inside, inside)
+    return Query(inside, inside)
 
 
-def entries_of(function: int, image: Image) -> Wanted:
+def entries_of(function: int, image: Image) -> Query:
     """Return the query for the entries of the function at an address; rounds of a loop at its first instruction do not
     count.
 
@@ -54,7 +54,7 @@ def entries_of(function: int, image: Image) -> Wanted:
     `Search` decides that.
     """
     back = frozenset(_jumps_back(function, image))
-    return Wanted(frozenset([function]), LoopOrTrapReturn(back, image), function) if back else executions(function)
+    return Query(frozenset([function]), LoopOrTrapReturn(back, image), function) if back else executions(function)
 
 
 def _jumps_back(function: int, image: Image) -> Iterator[int]:
@@ -95,7 +95,7 @@ class LoopOrTrapReturn:
 
 _Part = tuple[int, ...] | Path | RepeatPath
 
-_AT_ONCE = 1 << 12  # steps looked at between two looks at the progress
+_PROGRESS_INTERVAL = 1 << 12  # steps looked at between two looks at the progress
 
 
 class _Count(NamedTuple):
@@ -118,7 +118,7 @@ _TAIL = _Count(False, 0, False), _Count(False, 0, True)
 """The counts of parts without matches, by whether their last instruction excludes a match after it."""
 
 
-class _Remembered(dict[Step, int]):
+class _StepCache(dict[Step, int]):
     """A cache of the results of *find*."""
 
     def __init__(self, find: Callable[[Step], int]) -> None:
@@ -149,11 +149,11 @@ class Search:
     Raises what *progress* raises.
     """
 
-    def __init__(self, calls: CallHistory, wanted: Wanted, progress: Progress = silent) -> None:
+    def __init__(self, calls: CallHistory, wanted: Query, progress: Progress = silent) -> None:
         self._calls, self._history, self._wanted = calls, calls.history, wanted
         self._some: dict[int, int] = {}  # by id: the history keeps all parts
         self._counts: dict[int, _Count] = {}
-        self._of_step = _Remembered(self._of if wanted.not_after else self._all_of)
+        self._of_step = _StepCache(self._of if wanted.not_after else self._all_of)
         self._near = _Span(-1, [], [], [])  # that was looked at last
         counts = list(self._added_up(progress))  # for each span
         self._resumed: dict[int, set[int]] = {}  # by span: steps that count although something speaks against it
@@ -199,9 +199,11 @@ class Search:
         of_step, tallies = self._of_step.__getitem__, self._calls.tallies
         for number, (steps, times) in enumerate(tallies):
             count = 0
-            for at in range(0, len(steps), _AT_ONCE):
+            for at in range(0, len(steps), _PROGRESS_INTERVAL):
                 progress("searching the history (parts)", number, len(tallies))
-                count += sum(map(mul, map(of_step, steps[at : at + _AT_ONCE]), times[at : at + _AT_ONCE]))
+                count += sum(
+                    map(mul, map(of_step, steps[at : at + _PROGRESS_INTERVAL]), times[at : at + _PROGRESS_INTERVAL])
+                )
             yield count
 
     def _find_resumed(self, function: int) -> None:
@@ -334,7 +336,7 @@ class Search:
                 yield k
 
 
-class Several:
+class CombinedSearch:
     """The matches of several searches, which have none in common, as one list. *length* is that of the history."""
 
     def __init__(self, searches: Sequence[Search], length: int) -> None:

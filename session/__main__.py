@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from io import TextIOWrapper
 
-from rvtrace_gdb.support.system import starting
+from rvtrace_gdb.support.system import frozen_startup
 
 
 class _LogFile(logging.FileHandler):
@@ -37,7 +37,7 @@ def main() -> int:
     """Serve standard input and output until input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for gdb, which then cancels by a request
     sys.setswitchinterval(0.0005)  # seconds: gdb's packets must not wait for other work
-    with starting():
+    with frozen_startup():
         from rvtrace_gdb.session.rpc.server import Server
         from rvtrace_gdb.session.session import Session
     # The output of a library must not get between the answers.

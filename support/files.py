@@ -94,16 +94,16 @@ class _File(FileIO):
         super().__init__(file, mode, opener=opener)
 
     def write(self, data, /):  # type: ignore[no-untyped-def]
-        with _of(self._path):
+        with _output_errors(self._path):
             return super().write(data)
 
     def close(self) -> None:
-        with _of(self._path):
+        with _output_errors(self._path):
             super().close()
 
 
 @contextmanager
-def _of(path: str) -> Iterator[None]:
+def _output_errors(path: str) -> Iterator[None]:
     """Raise OutputError, with the name of the file *path*, for what the system refuses in this context."""
     try:
         yield
@@ -112,7 +112,7 @@ def _of(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: str, like: str | None = None) -> Iterator[BinaryIO]:
+def atomic_output(path: str, like: str | None = None) -> Iterator[BinaryIO]:
     """Yield a file to write to, which becomes *path* when the context ends without an exception; `-` is standard
     output.
 
@@ -127,7 +127,7 @@ def replacing(path: str, like: str | None = None) -> Iterator[BinaryIO]:
     if not is_file_name(path):
         raise OutputError(path, OSError(errno.EINVAL, "that is no name of a file"))
     if os.path.exists(path) and not os.path.isfile(path):
-        with _of(path):
+        with _output_errors(path):
             device = BufferedWriter(_File(path, "w", path))
         with device:
             yield device
@@ -135,7 +135,7 @@ def replacing(path: str, like: str | None = None) -> Iterator[BinaryIO]:
         yield from _through_temporary(path, like)
 
 
-def keep(path: str | None, inputs: Iterable[str | None]) -> None:
+def protect_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
     """Protect files that are read: *path* (None for no file) must not be one of *inputs*. Raises OutputError."""
     for name in inputs:
         with suppress(OSError, ValueError):
@@ -143,9 +143,9 @@ def keep(path: str | None, inputs: Iterable[str | None]) -> None:
                 raise OutputError(path, OSError(None, "it is one of the files that are read"))
 
 
-def write(path: str, content: bytes) -> None:
-    """Write a whole file, as `replacing` does. Raises OutputError."""
-    with replacing(path) as file:
+def write_file(path: str, content: bytes) -> None:
+    """Write a whole file, as `atomic_output` does. Raises OutputError."""
+    with atomic_output(path) as file:
         file.write(content)
 
 
@@ -160,19 +160,19 @@ def _through_temporary(path: str, like: str | None) -> Iterator[BinaryIO]:
     temporary = real.with_name(f".{real.name[:32]}.{os.getpid()}.tmp")
     before = _status(real) or (_status(like) if like else None)
     try:
-        with _of(path):
+        with _output_errors(path):
             file = BufferedWriter(_File(temporary, "x", path, _by_umask if before is None else _private))
         with file:
             yield file
             file.flush()
-            with _of(path):
+            with _output_errors(path):
                 if before is not None:
                     _keep_access(file.fileno(), before)
                 os.fsync(file.fileno())
-        with _of(path):
+        with _output_errors(path):
             os.replace(temporary, real)
     finally:
-        with _of(path):
+        with _output_errors(path):
             temporary.unlink(missing_ok=True)
 
 

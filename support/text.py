@@ -46,7 +46,7 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a value of a TOML or JSON file, as Python writes it; a number that Python does not write is called too
     long.
     """
@@ -56,7 +56,7 @@ def shown(value: object) -> str:
         return "a number of thousands of digits"
 
 
-def why_not(error: Exception) -> str:
+def open_problem(error: Exception) -> str:
     """Return why a file with some name cannot be opened, or a host with some name cannot be reached.
 
     *error*: OSError, ValueError or OverflowError.

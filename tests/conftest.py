@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rvtrace_gdb.support.system import starting
+from rvtrace_gdb.support.system import frozen_startup
 
 # How long an example takes, and to draw it, is up to the machine, and no test asserts a speed. The examples are the
 # same each time, so that no change is refused for what was there before; `make fuzz SEED=...` looks for new ones.
@@ -64,5 +64,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """All tests there are, with their modules, are not searched for garbage at every turn of those that run."""
-    with starting():
+    with frozen_startup():
         return (yield)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import why_not
+from rvtrace_gdb.support.text import open_problem
 
 PIECE = 1 << 16
 """The most bytes that are read at once."""
@@ -309,7 +309,7 @@ def _path(path: str, baud: int | None) -> Stream:
             raise NoStream(path, "no such file, and no folder where it could appear") from None
         mode = stat.S_IFREG
     except (OSError, ValueError) as error:
-        raise NoStream(path, f"cannot be read: {why_not(error)}") from None
+        raise NoStream(path, f"cannot be read: {open_problem(error)}") from None
     if stat.S_ISCHR(mode) and _is_terminal(path):
         return open_serial(path, _opened(path), baud)
     if baud is not None:
@@ -377,7 +377,7 @@ def _connected(name: str, connect: Callable[[], socket.socket]) -> Stream:
         why = _PROBLEMS.get(error.errno or 0, error.strerror or str(error))
         raise NoStream(name, f"cannot connect: {why}") from None
     except ValueError as error:
-        raise NoStream(name, f"cannot connect: {why_not(error)}") from None
+        raise NoStream(name, f"cannot connect: {open_problem(error)}") from None
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setblocking(False)

@@ -15,26 +15,26 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.wording import Wording
 
 
-class Placed(Protocol):
+class ItemAtOffset(Protocol):
     """A message, filling, or bytes that are neither."""
 
     @property
     def offset(self) -> int: ...
 
 
-One = TypeVar("One", bound=Placed)
-OneIn = TypeVar("OneIn", bound=Placed, contravariant=True)
-OneOut = TypeVar("OneOut", bound=Placed, covariant=True)
+One = TypeVar("One", bound=ItemAtOffset)
+OneIn = TypeVar("OneIn", bound=ItemAtOffset, contravariant=True)
+OneOut = TypeVar("OneOut", bound=ItemAtOffset, covariant=True)
 
 
-class TakesApart(Protocol[OneOut]):
+class AnyItemizer(Protocol[OneOut]):
     """An itemizer of any format."""
 
     def feed(self, data: bytes) -> Iterator[OneOut]: ...
     def finish(self) -> Iterator[OneOut]: ...
 
 
-class Words(Protocol[OneIn]):
+class AnyWording(Protocol[OneIn]):
     """A wording of the same format."""
 
     def text(self, item: OneIn, *, raw: bool = False) -> str: ...
@@ -48,7 +48,7 @@ def lines(
 
 
 def lines_of(
-    data: Iterable[bytes], itemizer: TakesApart[One], wording: Words[One], *, raw: bool = False
+    data: Iterable[bytes], itemizer: AnyItemizer[One], wording: AnyWording[One], *, raw: bool = False
 ) -> Iterator[tuple[int, One, str]]:
     """Yield, for each item of a trace that comes in pieces, its number, the item, and its line.
 
@@ -58,7 +58,7 @@ def lines_of(
         yield number, item, f"{number}\t0x{item.offset:08x} {wording.text(item, raw=raw)}"
 
 
-def _items(data: Iterable[bytes], itemizer: TakesApart[One]) -> Iterator[One]:
+def _items(data: Iterable[bytes], itemizer: AnyItemizer[One]) -> Iterator[One]:
     for piece in data:
         yield from itemizer.feed(piece)
     yield from itemizer.finish()

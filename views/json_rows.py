@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.history.accesses import access_words, note_words
+from rvtrace_gdb.decode.history.accesses import access_text, note_text
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
@@ -123,8 +123,8 @@ class _Shown(NamedTuple):
             fields |= _csr(access.address) if access.kind == CSR else self._memory(access.address, position)
         for name, value in (("value", access.value), ("operand", access.operand)):
             fields[name] = None if value is None else f"0x{value:0{2 * access.size}x}"
-        text = access_words(access._replace(notes=()), self.program.xlen, image.symbol)
-        return {**fields, "failed": access.failed or None, "note": note_words(access) or None, "text": text}
+        text = access_text(access._replace(notes=()), self.program.xlen, image.symbol)
+        return {**fields, "failed": access.failed or None, "note": note_text(access) or None, "text": text}
 
     def _memory(self, address: int, position: int | None) -> Fields:
         found = self.place(address, position or 0) or {}

@@ -27,7 +27,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
-from rvtrace_gdb.decode.history.accesses import access_words, touches
+from rvtrace_gdb.decode.history.accesses import access_text, overlaps
 from rvtrace_gdb.decode.history.history import GAP, Event, History, interleaved_runs
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
@@ -46,19 +46,19 @@ def access_lines(history: History, program: Program, where: tuple[int, int] | No
 
 def accesses_to(accesses: Iterable[Access], where: tuple[int, int] | None) -> Iterator[Access]:
     """Yield the accesses to the memory *where*: (first byte, size in bytes); all if it is None."""
-    return (access for access in accesses if where is None or touches(access, *where))
+    return (access for access in accesses if where is None or overlaps(access, *where))
 
 
 def access_line(access: Access, history: History, program: Program) -> str:
     """Return the line of an access, without its number."""
     if access.position is None:
         image = program.image_of(history.context_at(max(access.after, 0)))
-        return f"@? trace byte {access.offset:#x}:\t{access_words(access, program.xlen, image.symbol)}"
+        return f"@? trace byte {access.offset:#x}:\t{access_text(access, program.xlen, image.symbol)}"
     image = program.image_of(history.context_at(access.position))
     pc = history.pc(access.position)
     symbol = image.symbol(pc)
     place = "" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>"
-    text = access_words(access, program.xlen, image.symbol)
+    text = access_text(access, program.xlen, image.symbol)
     return f"@{access.position + 1} 0x{pc:0{program.xlen // 4}x}{place}:\t{text}"
 
 

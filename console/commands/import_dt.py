@@ -9,7 +9,7 @@ from pathlib import Path
 from rvtrace_gdb.console import commands
 from rvtrace_gdb.session.description import devicetree, dtb
 from rvtrace_gdb.session.description.dtb import DeviceTreeError
-from rvtrace_gdb.support.files import keep, replacing
+from rvtrace_gdb.support.files import atomic_output, protect_inputs
 from rvtrace_gdb.support.text import columns
 
 
@@ -38,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the description. Raises `DeviceTreeError`, `DescriptionError`, `OutputError`."""
-    keep(args.output, [args.file])
+    protect_inputs(args.output, [args.file])
     root = dtb.read(_compiled(args.file), args.file)
     found = devicetree.trace_components(root, dict(args.buffer))
-    with replacing(args.output) as output:
+    with atomic_output(args.output) as output:
         output.write(found.text.encode())
     counted = ", ".join(f"{component.name} at {component.base:#x}" for component in found.description.components)
     for line in () if args.quiet else (f"{args.output}: {counted}", *found.notes):

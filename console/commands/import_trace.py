@@ -20,7 +20,7 @@ from rvtrace_gdb.session.formats import raw_import
 from rvtrace_gdb.session.formats.sinks import Harts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.files import keep
+from rvtrace_gdb.support.files import protect_inputs
 
 
 def of_capture(capture: Capture) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         raise RvtraceError("--json and -o - would both write to standard output")
     if args.of_hart is not None and not args.tandem:
         raise raw.RawError("--hart: only a tandem trace does not say whose it is: add --tandem")
-    keep(args.output, [args.file, args.settings, *args.elf])
+    protect_inputs(args.output, [args.file, args.settings, *args.elf])
     with Output(args, "reading the trace") as shown:
         capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)
         session = Session()

@@ -14,7 +14,7 @@ from rvtrace_gdb.session.description.model import DescriptionError, Usb
 from rvtrace_gdb.session.target import usb
 from rvtrace_gdb.session.target.usb import HartState, UsbBench
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.files import replacing
+from rvtrace_gdb.support.files import atomic_output
 from rvtrace_gdb.support.text import columns, printable
 
 _MOST_SHOWN = 1 << 16  # bytes of memory on the terminal
@@ -173,7 +173,7 @@ def _read(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any],
     if args.output is None:
         data = _data(bench, args, address, size)
         return {**told, "data": data.hex()}, _rows(address, data)
-    with replacing(args.output) as output:
+    with atomic_output(args.output) as output:
         output.write(_data(bench, args, address, size))
     return {**told, "file": args.output}, [f"{args.output}: {size} bytes from {address:#x}"]
 
@@ -195,7 +195,7 @@ def _keep(partial: bytes, address: int, file: str | None, *, quiet: bool) -> Non
         for line in [] if quiet else _rows(address, partial):
             print(line)
         return
-    with replacing(f"{file}.part", like=file) as output:
+    with atomic_output(f"{file}.part", like=file) as output:
         output.write(partial)
     print(f"rvtrace: {printable(file)}.part: {len(partial)} bytes from {address:#x}", file=sys.stderr)
 

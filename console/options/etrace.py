@@ -30,7 +30,7 @@ from rvtrace_gdb.session.capture.etrace_settings import (
     made,
 )
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import shown
+from rvtrace_gdb.support.text import value_text
 
 _MOST = 1 << 20
 _SWITCHES = {"true": 1, "false": 0}
@@ -104,7 +104,7 @@ class _Said:
         try:
             return int(value, 0) if number is None else number
         except (TypeError, ValueError):
-            raise BadParametersFile(self._file, f"{where}{name} is {shown(value)}, which is no number") from None
+            raise BadParametersFile(self._file, f"{where}{name} is {value_text(value)}, which is no number") from None
 
 
 def read_parameters(name: str) -> dict[str, Value]:

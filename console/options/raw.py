@@ -26,7 +26,7 @@ from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.ntrace.messages import MAX_SRC_BITS
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.plausibility import is_one as is_tandem
+from rvtrace_gdb.decode.tandem.plausibility import is_tandem_trace as is_tandem
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS as TANDEM_DIALECTS
 from rvtrace_gdb.decode.tandem.protocol import Parameters
 from rvtrace_gdb.session.capture import file as capture_file

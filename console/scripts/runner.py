@@ -22,7 +22,7 @@ from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.console.scripts.language import If, Node, Place, Repeat, Step, parse
 from rvtrace_gdb.console.scripts.verbs import Outcome, read
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.files import write
+from rvtrace_gdb.support.files import write_file
 
 PASSED, FAILED, ERROR = "passed", "failed", "error"
 EXIT = {PASSED: 0, FAILED: 1, ERROR: 2}
@@ -96,7 +96,7 @@ class Report:
         return json.dumps(self.as_json(), indent=2) + "\n"
 
     def write(self, path: Path) -> None:
-        write(str(path), self.text().encode())
+        write_file(str(path), self.text().encode())
 
 
 REPEATS_AT_MOST = 1_000_000

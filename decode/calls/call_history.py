@@ -35,7 +35,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 _BLOCK = 1024  # entries between stacks that are kept
 _SPAN = 64  # blocks that are counted together
-_TOLD = 1 << 3  # blocks from one word about progress to the next
+_PROGRESS_INTERVAL = 1 << 3  # blocks from one word about progress to the next
 _BEGINS, _LOW = attrgetter("begins"), attrgetter("low")
 
 
@@ -142,7 +142,7 @@ class CallHistory:
         blocks = len(self._positions)
         with _all_kept():
             for block in range(len(self._checkpoints), blocks):
-                if block % _TOLD == 0:
+                if block % _PROGRESS_INTERVAL == 0:
                     progress("finding calls (parts)", block, blocks)
                 try:
                     self._look_at(block, last=block == blocks - 1)
@@ -315,12 +315,12 @@ class _Work(NamedTuple):
     summaries: Summaries
 
 
-def tree(calls: CallHistory, progress: Progress = silent) -> Node:
+def call_tree(calls: CallHistory, progress: Progress = silent) -> Node:
     """Return the root of the call tree, which is not a function: below it are the functions without a known caller."""
     return _Tree(calls).made(calls.steps(progress).items(), progress)
 
 
-def rows(root: Node, depth: int) -> Iterator[tuple[int, Node]]:
+def tree_rows(root: Node, depth: int) -> Iterator[tuple[int, Node]]:
     """Yield (level, node) down to *depth* levels, nodes with the most instructions first."""
     waiting = [(0, node) for node in _sorted(root)[::-1]]
     while waiting:

@@ -3,9 +3,9 @@
 A call that is active at some level was made where that level was last reached. The lowest level in each block of
 entries is known, so only the block in which the call was made is searched.
 
-Inside the shared pieces of a history, `Inside` finds the active calls, and the steps that made them. A piece is opened
-when a query needs a position in it, and only where the call stack changes in it. Offsets count instructions from the
-start of a piece; the state at an offset is that before the instruction there runs.
+Inside the shared pieces of a history, `PartFrames` finds the active calls, and the steps that made them. A piece is
+opened when a query needs a position in it, and only where the call stack changes in it. Offsets count instructions from
+the start of a piece; the state at an offset is that before the instruction there runs.
 """
 
 from bisect import bisect_right
@@ -23,7 +23,7 @@ HIGHEST = 1 << 62
 """A level above all others."""
 
 
-class At(NamedTuple):
+class StackLevel(NamedTuple):
     """A call stack, and the level of the function that runs."""
 
     stack: Frame | None
@@ -40,21 +40,21 @@ class _Piece(NamedTuple):
 
     begin: int
     step_low: int
-    at: At
-    inside: "Inside | None"
+    at: StackLevel
+    inside: "PartFrames | None"
     low: int
 
 
-class Inside:
+class PartFrames:
     """A part of the history that runs with this call stack. *count* is the number of its instructions."""
 
-    def __init__(self, frames: Frames, summaries: Summaries, summary: Summary, at: At) -> None:
+    def __init__(self, frames: Frames, summaries: Summaries, summary: Summary, at: StackLevel) -> None:
         self.count = len(summary.part)
         self._frames, self._summaries, self._summary, self._begin = frames, summaries, summary, at
         self._pieces: list[_Piece] = []
         self._begins: list[int] = []
 
-    def at(self, offset: int) -> At:
+    def at(self, offset: int) -> StackLevel:
         """Return the call stack before the instruction at *offset* runs."""
         piece = self._piece(offset)
         if piece.inside is None or offset == piece.begin:
@@ -97,7 +97,7 @@ class Inside:
             for offset, (pc, to) in enumerate(pairwise(part), 1):
                 edge = self._summaries.edges.step(pc, to)
                 if edge.operations:
-                    self._add(offset, done(calls, edge.operations), calls, None)
+                    self._add(offset, apply_operations(calls, edge.operations), calls, None)
         elif isinstance(part, Path):
             self._open_path(self._summaries.children(part), calls)
         self._begins = [piece.begin for piece in self._pieces]
@@ -107,7 +107,7 @@ class Inside:
         begin = 0
         for child in children:
             edge = None if before is None else self._summaries.between(before, child)
-            low = done(calls, edge.operations) if edge is not None and edge.operations else HIGHEST
+            low = apply_operations(calls, edge.operations) if edge is not None and edge.operations else HIGHEST
             if low < HIGHEST or child.begins or not self._pieces or self._pieces[-1].inside is not None:
                 self._add(begin, low, calls, child)
             begin += len(child.part)
@@ -115,18 +115,18 @@ class Inside:
 
     def _add(self, begin: int, step_low: int, calls: Calls, child: Summary | None) -> None:
         """Add a piece, and apply it to *calls*."""
-        at = At(calls.stack, calls.level)
+        at = StackLevel(calls.stack, calls.level)
         if child is None or not child.begins:
             self._pieces.append(_Piece(begin, step_low, at, None, HIGHEST))
         else:
-            inside = inside_of(self._frames, self._summaries, child, at)
-            self._pieces.append(_Piece(begin, step_low, at, inside, done(calls, child.operations)))
+            inside = part_frames(self._frames, self._summaries, child, at)
+            self._pieces.append(_Piece(begin, step_low, at, inside, apply_operations(calls, child.operations)))
 
 
-class _Rounds(Inside):
+class _RepeatFrames(PartFrames):
     """A repetition. Its pieces are the first rounds, up to the one after which all are the same."""
 
-    def __init__(self, frames: Frames, summaries: Summaries, summary: Summary, at: At) -> None:
+    def __init__(self, frames: Frames, summaries: Summaries, summary: Summary, at: StackLevel) -> None:
         super().__init__(frames, summaries, summary, at)
         assert isinstance(summary.part, RepeatPath)
         self._round = summaries.of(summary.part.path)
@@ -158,23 +158,23 @@ class _Rounds(Inside):
             self._calls = Calls(self._frames)
             low, self._steady = NEVER, True
         elif number:
-            low = done(self._calls, self._again)
+            low = apply_operations(self._calls, self._again)
         self._add(number * self._unit, low, self._calls, self._round)
         if number > 1 and self._pieces[-1].at == self._pieces[-2].at:
             self._pieces.pop()
             self._steady = True
 
 
-def done(calls: Calls, operations: tuple[Operation, ...]) -> int:
+def apply_operations(calls: Calls, operations: tuple[Operation, ...]) -> int:
     """Apply these operations; return the lowest level meanwhile, NEVER if the stack was unknown at some time."""
     calls.lows = [calls.level]
     calls.do(operations)
     return calls.lows[0] if len(calls.lows) == 1 else NEVER
 
 
-def inside_of(frames: Frames, summaries: Summaries, summary: Summary, at: At) -> Inside:
-    """Return the `Inside` of a part that runs with this call stack."""
-    kind = _Rounds if isinstance(summary.part, RepeatPath) else Inside
+def part_frames(frames: Frames, summaries: Summaries, summary: Summary, at: StackLevel) -> PartFrames:
+    """Return the `PartFrames` of a part that runs with this call stack."""
+    kind = _RepeatFrames if isinstance(summary.part, RepeatPath) else PartFrames
     return kind(frames, summaries, summary, at)
 
 
@@ -207,7 +207,7 @@ class _Block:
         self.taken = taken
         self.begins = list(accumulate((step.unit.part.count for step in taken), initial=begin))
         self._frames = frames
-        self._opened: dict[int, tuple[int, Inside]] = {}
+        self._opened: dict[int, tuple[int, PartFrames]] = {}
 
     def number(self, position: int) -> int:
         """Return the number of the step to the entry that contains a position, or that ends there."""
@@ -217,12 +217,12 @@ class _Block:
         """Return the step to the entry that contains a position, or that ends there."""
         return self.taken[self.number(position)]
 
-    def at(self, position: int) -> At:
+    def at(self, position: int) -> StackLevel:
         """Return the call stack before the instruction at *position* runs."""
         number = self.number(position)
         if position == self.begins[-1]:
             state = self.taken[number].state
-            return At(state.stack, state.level)
+            return StackLevel(state.stack, state.level)
         return self._inside(number)[1].at(position - self.begins[number])
 
     def called(self, level: int, position: int) -> int | None:
@@ -240,15 +240,15 @@ class _Block:
                 return begin - 1
         return None
 
-    def _inside(self, number: int) -> tuple[int, Inside]:
+    def _inside(self, number: int) -> tuple[int, PartFrames]:
         """Return the entry at the end of a step, and the lowest level on the way into it."""
         found = self._opened.get(number)
         if found is None:
             origin, unit = self.taken[number].origin, self.taken[number].unit
             calls = Calls(self._frames, origin.stack, origin.level)
-            low = done(calls, unit.edge.operations) if unit.edge.operations else HIGHEST
+            low = apply_operations(calls, unit.edge.operations) if unit.edge.operations else HIGHEST
             summary = unit.summaries.of(unit.part)
-            inside = inside_of(self._frames, unit.summaries, summary, At(calls.stack, calls.level))
+            inside = part_frames(self._frames, unit.summaries, summary, StackLevel(calls.stack, calls.level))
             found = self._opened[number] = low, inside
         return found
 
@@ -278,7 +278,7 @@ class CallFrames:
         edges = block.step(position).unit.summaries.edges
         calls, low = Calls(self._calls.frames, *block.at(position)), HIGHEST
         if at_end and pc is not None:
-            low = done(calls, edges.step(self._history.pc(position - 1), pc).operations)
+            low = apply_operations(calls, edges.step(self._history.pc(position - 1), pc).operations)
         if not first:
             rank = calls.level if calls.stack is None else calls.stack.rank
             yield CallFrame(here, edges.functions.of(here), rank, None, Kind.BEGIN)

@@ -86,7 +86,7 @@ class Functions:
         return start
 
 
-class _Known(dict[tuple[int, int], Edge]):
+class _EdgeCache(dict[tuple[int, int], Edge]):
     """A cache of the results of *find*."""
 
     def __init__(self, find: Callable[[int, int], Edge]) -> None:
@@ -107,7 +107,7 @@ class Edges:
         self._from = after or self
         self._image = image
         self._mask = (1 << image.xlen) - 1
-        self.known = _Known(self._edge)
+        self.known = _EdgeCache(self._edge)
         """The results of `step`, by its arguments."""
 
     def step(self, pc: int, to: int) -> Edge:
@@ -396,7 +396,7 @@ class Calls:
             self.lows[-1] = self.level
 
 
-def reduced(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+def simplify(operations: Sequence[Operation]) -> tuple[Operation, ...]:
     """Return equivalent operations without the calls that return to where they should."""
     kept: list[Operation] = []
     for operation in operations:

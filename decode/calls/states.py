@@ -13,7 +13,7 @@ from itertools import accumulate, groupby, islice, pairwise
 from operator import attrgetter, getitem, itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.stack import Calls, Edge, Edges, Frame, Frames, Kind, Operation, reduced
+from rvtrace_gdb.decode.calls.stack import Calls, Edge, Edges, Frame, Frames, Kind, Operation, simplify
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
@@ -23,7 +23,7 @@ Trap = tuple[int | None, int | None]
 """The address where a trap hit, and that of its handler."""
 
 
-class Marked(NamedTuple):
+class MarkedEntry(NamedTuple):
     """An entry, or the rest of one, that runs in the program with this number, after these traps."""
 
     entry: Entry
@@ -39,7 +39,7 @@ class Entries:
     def __init__(self, history: History, program: Program, traps: dict[int, list[Event]]) -> None:
         self._all = history.entries
         self.images: list[Image] = []
-        self._instead: dict[int, list[Entry | Marked]] = {}  # what entries are replaced by, by their numbers
+        self._instead: dict[int, list[Entry | MarkedEntry]] = {}  # what entries are replaced by, by their numbers
         changes = [(position, self._number(image)) for position, image in _images(history, program)]
         self._begins = [position for position, _ in changes]
         self._programs = [number for _, number in changes]
@@ -52,12 +52,12 @@ class Entries:
     def __len__(self) -> int:
         return len(self._all)
 
-    def between(self, begin: int, end: int) -> Sequence[Entry | Marked]:
+    def between(self, begin: int, end: int) -> Sequence[Entry | MarkedEntry]:
         """Return the entries numbered *begin* to *end* - 1 of the history; more than these if some are cut."""
         first, last = (bisect_left(self._replaced, number) for number in (begin, end))
         if first == last:
             return self._all[begin:end]
-        found: list[Entry | Marked] = []
+        found: list[Entry | MarkedEntry] = []
         for number in self._replaced[first:last]:
             found += self._all[begin:number]
             found += self._instead[number]
@@ -72,14 +72,14 @@ class Entries:
 
     def _cut(
         self, number: int, begin: int, cuts: Sequence[int], traps: dict[int, list[Event]]
-    ) -> Iterator[Entry | Marked]:
+    ) -> Iterator[Entry | MarkedEntry]:
         """Yield the pieces of an entry that begins at a position, cut at others."""
         entry = self._all[number]
         if cuts[0] != begin:
             yield _piece(entry, 0, cuts[0] - begin)
         for position, end in pairwise([*cuts, begin + entry.count]):
             hit = tuple((trap.last_pc, trap.next_pc) for trap in traps.get(position, ()))
-            yield Marked(_piece(entry, position - begin, end - begin), self._program_at(position), hit)
+            yield MarkedEntry(_piece(entry, position - begin, end - begin), self._program_at(position), hit)
 
     def _program_at(self, position: int) -> int:
         return self._programs[bisect_left(self._begins, position + 1) - 1]
@@ -187,7 +187,7 @@ class Summaries:
     def _make(self, part: Part) -> Summary:
         if isinstance(part, tuple):
             edges = [self.edges.step(pc, to) for pc, to in itertools.pairwise(part)]
-            operations = reduced([operation for edge in edges for operation in edge.operations])
+            operations = simplify([operation for edge in edges for operation in edge.operations])
             return Summary(part, part[0], part[-1], sum(edge.begins for edge in edges), operations, 0)
         if isinstance(part, RepeatPath):
             return self._of_rounds(part)
@@ -208,15 +208,15 @@ class Summaries:
                 if edge.begins or child.begins:
                     done += edge.operations
                     done += child.operations
-        return Summary(part, first.first, last.last, begins, reduced(done) if done else (), height)
+        return Summary(part, first.first, last.last, begins, simplify(done) if done else (), height)
 
     def _of_rounds(self, part: RepeatPath) -> Summary:
         inner = self.of(part.path)
         edge = self.between(inner, inner)
-        again = reduced(edge.operations + inner.operations)
+        again = simplify(edge.operations + inner.operations)
         times = part.times - 1
         if len(again) * times <= _LISTED:
-            operations = reduced(inner.operations + again * times)
+            operations = simplify(inner.operations + again * times)
         else:
             operations = (*inner.operations, Operation(Kind.REPEAT, inner=again, times=times))
         begins = inner.begins * part.times + edge.begins * times
@@ -263,7 +263,7 @@ class Summaries:
         while done < part.times:
             if done and skip >= each:
                 rounds = min(skip // each, part.times - done)
-                again = reduced(edge.operations + inner.operations)
+                again = simplify(edge.operations + inner.operations)
                 calls.do((Operation(Kind.REPEAT, inner=again, times=rounds),))
                 done, skip = done + rounds, skip - rounds * each
                 continue
@@ -289,7 +289,7 @@ NEVER = -1 << 62
 """A level below all others."""
 _BEGIN = Edge(True, (Operation(Kind.BEGIN),))
 
-Key = Entry | Marked
+Key = Entry | MarkedEntry
 """What runs next."""
 
 
@@ -365,7 +365,7 @@ class States:
         unit = self._unit(state, key)
         calls = Calls(self.frames, state.stack, state.level)
         calls.do(unit.operations)
-        program = key.program if isinstance(key, Marked) else state.program
+        program = key.program if isinstance(key, MarkedEntry) else state.program
         following = self._state(calls.stack, calls.level, unit.part.last, program)
         return Step(state, unit, following, calls.lows)
 
@@ -386,7 +386,7 @@ class States:
         return unit
 
     def _new_unit(self, state: State, key: Key) -> Unit:
-        entry, program, traps = key if isinstance(key, Marked) else (key, state.program, ())
+        entry, program, traps = key if isinstance(key, MarkedEntry) else (key, state.program, ())
         summaries = self._of_program(program, program)
         edges = self._of_program(program, state.program).edges
         if state.last == NOTHING:

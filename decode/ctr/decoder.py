@@ -7,19 +7,19 @@ from rvtrace_gdb.decode.ctr.records import (
     ROUNDED_FROM,
     TYPE_NAMES,
     Goal,
+    Interpretation,
     Options,
     Record,
-    Seen,
     Way,
     Ways,
     impossible,
+    interpret,
     is_rounded,
     moments,
-    seen,
 )
-from rvtrace_gdb.decode.ctr.transfers import NOTHING, Code, Known
-from rvtrace_gdb.decode.history.builder import HistoryBuilder, contradiction
-from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.ctr.transfers import NOTHING_KNOWN, Code, KnownRegisters
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, contradiction_report
+from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import (
     Accounting,
     EventKind,
@@ -60,7 +60,7 @@ class Stretch(NamedTuple):
     @property
     def why(self) -> str:
         """The text that says why not all of it is known; "" if it is."""
-        return "" if self.missing is None else words(self.missing)
+        return "" if self.missing is None else fact_text(self.missing)
 
     @property
     def complete(self) -> bool:
@@ -125,7 +125,7 @@ class _Decoder:
         self._counts = any(record.cycles is not None for record in records) and not options.ras
         self._here: int | None = None  # where the hart went with the last record; None: a mode that is not recorded
         self._elsewhere: Stop | Loss = _ELSEWHERE  # why that is not known
-        self._known = NOTHING  # of its registers there
+        self._known = NOTHING_KNOWN  # of its registers there
 
     def _use(self, options: Options) -> None:
         """Assume these options for the records that follow."""
@@ -154,9 +154,9 @@ class _Decoder:
         if noise:
             self._noise(number, record, Loss(LossCause.IMPOSSIBLE, (noise,)))
             return
-        found = seen(record, self._code)
+        found = interpret(record, self._code)
         first = self.builder.position
-        known = NOTHING
+        known = NOTHING_KNOWN
         if number:
             known, missing = self._lead(number, record, found)
         else:
@@ -178,10 +178,10 @@ class _Decoder:
         """Handle a record with impossible content, which says nothing."""
         first = self.builder.position
         if not number:
-            self._begin(record, Seen(None, None, retired=False))
+            self._begin(record, Interpretation(None, None, retired=False))
         self.builder.gap(EventKind.LOSS, record.offset, loss)
         self.stretches.append(Stretch(first, self.builder.position, loss))
-        self._here, self._known, self._elsewhere = None, NOTHING, loss
+        self._here, self._known, self._elsewhere = None, NOTHING_KNOWN, loss
 
     def end(self) -> None:
         """Add what ran after the newest record."""
@@ -199,7 +199,7 @@ class _Decoder:
             missing = self._follow(way, goal, self._records[-1], blames=False)  # the user may have set pc
         self.stretches.append(Stretch(first, self.builder.position, missing))
 
-    def _begin(self, record: Record, found: Seen) -> _Missing:
+    def _begin(self, record: Record, found: Interpretation) -> _Missing:
         """Record what precedes everything that ran. Returns why the oldest record cannot be right, None if it can."""
         event = self.builder.event
         pc = found.source if found.retired else found.target
@@ -213,23 +213,23 @@ class _Decoder:
             event(EventKind.NOTE, record.offset, Note(NoteCause.ROUNDED_TIMES, (ROUNDED_FROM,)))
         return self._mismatch(record, found.source or 0, found.wrong) if found.wrong else None
 
-    def _lead(self, number: int, record: Record, found: Seen) -> tuple[Known, _Missing]:
+    def _lead(self, number: int, record: Record, found: Interpretation) -> tuple[KnownRegisters, _Missing]:
         """Add what ran between the previous record and this one.
 
         Returns what is known of the registers then, and what is missing.
         """
         if self._here is None:
             self.builder.add_gap()
-            return NOTHING, self._elsewhere
+            return NOTHING_KNOWN, self._elsewhere
         if found.source is None:
-            return NOTHING, self._gap(record, Stop(StopReason.LEFT_FOR_HIDDEN_MODE))
+            return NOTHING_KNOWN, self._gap(record, Stop(StopReason.LEFT_FOR_HIDDEN_MODE))
         if found.wrong:
-            return NOTHING, self._mismatch(record, found.source, found.wrong)
+            return NOTHING_KNOWN, self._mismatch(record, found.source, found.wrong)
         if self._counts and record.cycles is None:
-            return NOTHING, self._gap(record, Stop(StopReason.MAYBE_OFF))
+            return NOTHING_KNOWN, self._gap(record, Stop(StopReason.MAYBE_OFF))
         goal = Goal(found.source, found.target if found.retired else None)
         way = self._way(goal, number)
-        return way.known or NOTHING, self._follow(way, goal, record)
+        return way.known or NOTHING_KNOWN, self._follow(way, goal, record)
 
     def _way(self, goal: Goal, number: int) -> Way:
         """Return what ran before the record with this number."""
@@ -258,7 +258,7 @@ class _Decoder:
             return self._mismatch(record, way.wrong, way.why)
         return self._gap(record, Stop(StopReason.OTHER_WAY, detail=(goal.pc,)))
 
-    def _leave(self, number: int, record: Record, found: Seen, known: Known) -> None:
+    def _leave(self, number: int, record: Record, found: Interpretation, known: KnownRegisters) -> None:
         """Add the transfer itself."""
         if found.trap is not None:
             trap = Trap(found.trap, from_hidden=found.source is None, into_hidden=found.target is None)
@@ -268,7 +268,7 @@ class _Decoder:
             self.builder.time(time)
         step = self._code.at(found.source) if found.retired and found.source is not None else ""
         if isinstance(step, str) or step.kind in (IType.NONE, IType.TRAP_RETURN):
-            self._known = NOTHING
+            self._known = NOTHING_KNOWN
         else:
             self._known = step.after(known)
         self._here, self._elsewhere = found.target, _ELSEWHERE
@@ -285,7 +285,7 @@ class _Decoder:
         return why
 
     def _mismatch(self, record: Record, at: int, why: str) -> Loss:
-        report = contradiction(self._program, self._code.image, at, why, f"record of {TYPE_NAMES[record.kind]}")
+        report = contradiction_report(self._program, self._code.image, at, why, f"record of {TYPE_NAMES[record.kind]}")
         assert isinstance(report.fact, Loss)
         self.builder.gap(report.kind, record.offset, report.fact)
         return report.fact

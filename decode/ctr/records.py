@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.ctr.transfers import Block, Code, Known, Transfer
+from rvtrace_gdb.decode.ctr.transfers import Block, Code, KnownRegisters, Transfer
 from rvtrace_gdb.decode.history.events import TrapKind
 from rvtrace_gdb.decode.program.instructions import IType
 
@@ -153,7 +153,7 @@ _ALIKE = {
 """Types that are one kind of instruction, or that harts need not tell apart."""
 
 
-class Seen(NamedTuple):
+class Interpretation(NamedTuple):
     """The meaning of a record.
 
     source, target  as in the record; None: in a mode that is not recorded
@@ -169,24 +169,24 @@ class Seen(NamedTuple):
     wrong: str = ""
 
 
-def seen(record: Record, code: Code) -> Seen:
+def interpret(record: Record, code: Code) -> Interpretation:
     """Return what *record* means for the program. Its addresses must be those of a hart; all else may be anything."""
     source = None if record.source is None else record.source & code.mask
     target = None if record.target is None else record.target & code.mask
     if record.kind not in _LEAVES_MODE:  # stays in its mode: a 0 is an address
         source, target = source or 0, target or 0
     if source is None:
-        return Seen(None, target, False, _TRAPS.get(record.kind, _TRAPS[IType.NONE]))
+        return Interpretation(None, target, False, _TRAPS.get(record.kind, _TRAPS[IType.NONE]))
     if record.kind in (IType.EXCEPTION, IType.INTERRUPT):
-        return Seen(source, target, False, _TRAPS[record.kind])
+        return Interpretation(source, target, False, _TRAPS[record.kind])
     step = code.at(source)
     if record.kind is IType.NONE:
         return _untyped(source, target, step)
     if isinstance(step, str):
-        return Seen(source, target, True)
+        return Interpretation(source, target, True)
     if record.kind is IType.NOT_TAKEN and step.is_branch:
         target = step.fall  # what ctrtarget holds was not said before 2025
-    return Seen(source, target, True, wrong=_contradiction(record.kind, target, step))
+    return Interpretation(source, target, True, wrong=_contradiction(record.kind, target, step))
 
 
 def _contradiction(kind: IType, target: int | None, step: Transfer) -> str:
@@ -203,18 +203,20 @@ def _contradiction(kind: IType, target: int | None, step: Transfer) -> str:
     return ""
 
 
-def _untyped(source: int, target: int | None, step: Transfer | str) -> Seen:
+def _untyped(source: int, target: int | None, step: Transfer | str) -> Interpretation:
     """Return the meaning of a record without TYPE: the instruction determines it. An indirect jump is assumed to have
     jumped.
     """
     if isinstance(step, str):
-        return Seen(source, target, False)
+        return Interpretation(source, target, False)
     jumps = step.instruction.is_uninferable and (target is not None or step.kind is IType.TRAP_RETURN)
     leads = step.target is not None and step.target == target
     passes = step.is_branch and step.fall == target
     if jumps or leads or passes or step.instruction.custom:
-        return Seen(source, target, True)
-    return Seen(source, target, False, _TRAPS[IType.EXCEPTION if step.kind is IType.EXCEPTION else IType.NONE])
+        return Interpretation(source, target, True)
+    return Interpretation(
+        source, target, False, _TRAPS[IType.EXCEPTION if step.kind is IType.EXCEPTION else IType.NONE]
+    )
 
 
 _NODES_AT_MOST = 1 << 12
@@ -224,7 +226,7 @@ class Node(NamedTuple):
     """A place on a way."""
 
     pc: int
-    known: Known
+    known: KnownRegisters
 
 
 class Goal(NamedTuple):
@@ -271,7 +273,7 @@ class Way(NamedTuple):
     """
 
     parts: list[tuple[int, ...]]
-    known: Known | None = None
+    known: KnownRegisters | None = None
     why: str = ""
     missing: int | None = None
     wrong: int | None = None
@@ -289,7 +291,7 @@ class Ways:
     def __init__(self, code: Code, kinds: frozenset[IType], *, sure: bool, ras: bool = False) -> None:
         self._legs = Legs(code, frozenset() if ras else kinds, sure=sure and not ras, ras=ras)
 
-    def find(self, start: int, known: Known, goal: Goal) -> Way:
+    def find(self, start: int, known: KnownRegisters, goal: Goal) -> Way:
         """Return the way from *start*. If it is not known to the end, its beginning is returned, which ran if all is
         *sure*.
         """

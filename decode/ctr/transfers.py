@@ -23,7 +23,7 @@ SP = 2
 LINKS = (1, 5)
 
 
-class Known(NamedTuple):
+class KnownRegisters(NamedTuple):
     """What is known of the registers at some moment.
 
     links  ((register, address), ...): x1 and x5, as far as known
@@ -41,23 +41,23 @@ class Known(NamedTuple):
         """Return the address in x1 or x5, None if it is not known."""
         return dict(self.links).get(register)
 
-    def linked(self, register: int, address: int | None) -> "Known":
+    def linked(self, register: int, address: int | None) -> "KnownRegisters":
         """Return the state with an address, or with something unknown, in a register."""
         if register == SP:
-            return Known(self.links, None, (), self.upper)
+            return KnownRegisters(self.links, None, (), self.upper)
         if register not in LINKS:
             return self
         links = {**dict(self.links), register: address}
         return self._replace(links=tuple((number, links[number]) for number in LINKS if links.get(number) is not None))  # type: ignore[misc]
 
-    def moved(self, by: int) -> "Known":
+    def moved(self, by: int) -> "KnownRegisters":
         """Return the state with another stack pointer. What is below it then is not valid any more."""
         if self.sp is None:
             return self
         sp = self.sp + by
         return self._replace(sp=sp, slots=tuple(slot for slot in self.slots if slot[0] >= sp))
 
-    def stored(self, offset: int, size: int, address: int | None = None) -> "Known":
+    def stored(self, offset: int, size: int, address: int | None = None) -> "KnownRegisters":
         """Return the state after a store of *size* bytes to *offset* above sp: of a known address, or of something
         else.
         """
@@ -69,14 +69,14 @@ class Known(NamedTuple):
             slots.append((at, address))
         return self._replace(slots=tuple(sorted(slots)))
 
-    def loaded(self, register: int, offset: int) -> "Known":
+    def loaded(self, register: int, offset: int) -> "KnownRegisters":
         """Return the state after a load of a whole register from *offset* above sp."""
         at = None if self.sp is None else self.sp + offset
         return self.linked(register, None if at is None else dict(self.slots).get(at))
 
 
-NOTHING = Known()
-Change = Callable[[Known], Known] | None
+NOTHING_KNOWN = KnownRegisters()
+Change = Callable[[KnownRegisters], KnownRegisters] | None
 """The effect of an instruction on what is known; None: nothing, except for `Known.upper`."""
 
 
@@ -87,7 +87,7 @@ def change_of(word: int, instruction: Instruction, xlen: int, *, zcm: bool) -> C
     if instruction.length == 2:
         return _change16(word & 0xFFFF, xlen, zcm)
     if instruction.length != 4 or instruction.custom:
-        return lambda known: NOTHING
+        return lambda known: NOTHING_KNOWN
     return _change32(word, xlen)
 
 
@@ -110,7 +110,7 @@ def _change32(word: int, xlen: int) -> Change:
         offset = _signed((word >> 25) << 5 | rd, 12)
         return _store(rs2, offset, funct3, opcode == _FP_STORE, xlen) if rs1 == SP else None
     if opcode in (_AMO, _FENCE) and rs1 == SP:  # amo* and sc, cbo.zero
-        return lambda known: NOTHING
+        return lambda known: NOTHING_KNOWN
     if opcode in _NO_RD or opcode == _FENCE or not _writes_x(opcode, funct3, word) or rd not in (SP, *LINKS):
         return None
     immediate = _signed(word >> 20, 12)
@@ -195,7 +195,7 @@ def _change_q1(half: int, funct3: int, rd: int, xlen: int) -> Change:
 def _store_q2(half: int, funct3: int, xlen: int, zcm: bool) -> Change:
     """Return the effect of c.fsdsp (or anything of Zcmp and Zcmt), c.swsp, c.sdsp or c.fswsp."""
     if funct3 == 0b101 and zcm:
-        return lambda known: NOTHING
+        return lambda known: NOTHING_KNOWN
     wide = funct3 == 0b101 or (funct3 == 0b111 and xlen == 64)
     offset = (half >> 7 & 7) << 6 | (half >> 10 & 7) << 3 if wide else (half >> 7 & 3) << 6 | (half >> 9 & 15) << 2
     if funct3 == (0b111 if xlen == 64 else 0b110):
@@ -246,7 +246,7 @@ class Transfer(NamedTuple):
     instruction: Instruction
     change: Change
 
-    def leads_to(self, known: Known) -> int | None:
+    def leads_to(self, known: KnownRegisters) -> int | None:
         """Return the target of a jump, None if what is known does not determine it."""
         via = self.instruction.via
         if via is None:
@@ -257,7 +257,7 @@ class Transfer(NamedTuple):
         base = upper[1] if upper is not None and upper[0] == via.register else known.link(via.register)
         return None if base is None else base + via.offset & self.mask & ~1
 
-    def after(self, known: Known) -> Known:
+    def after(self, known: KnownRegisters) -> KnownRegisters:
         """Return what is known of the registers after a jump or a branch."""
         known = known._replace(upper=None)
         return known.linked(self.link, self.fall) if self.link else known
@@ -287,7 +287,7 @@ class Block(NamedTuple):
     missing: str = ""
     switches: bool = False
 
-    def up_to(self, count: int, known: Known) -> Known:
+    def up_to(self, count: int, known: KnownRegisters) -> KnownRegisters:
         """Return what is known of the registers after the first *count* instructions, none of which is *end*."""
         if not count:
             return known

@@ -23,7 +23,7 @@ from rvtrace_gdb.decode.etrace.state import (
     Walk,
 )
 from rvtrace_gdb.decode.etrace.walk import Walker
-from rvtrace_gdb.decode.history.builder import Report, contradiction
+from rvtrace_gdb.decode.history.builder import Report, contradiction_report
 from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, LossCause, Start, StartReason
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.program.csrs import Context
@@ -143,7 +143,7 @@ class BranchPacketSteps:
         return Result(Step(walk.path, self._lost(place), (report,), calls=calls), not walk.calls.overflowed)
 
     def _contradiction(self, place: Place, packet: Packet, at: int, why: str) -> Report:
-        return contradiction(self._program, self._walker(place).image, at, why, packet_name(packet))
+        return contradiction_report(self._program, self._walker(place).image, at, why, packet_name(packet))
 
     def _lost(self, place: Place) -> State:
         return self._state(place._replace(mode=Mode.LOST, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=None))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rvtrace_gdb.decode.etrace.encapsulation import CutOff, Encapsulation, Idle, Kind, Packets
 from rvtrace_gdb.decode.etrace.hart import MEMO_LIMIT, HartDecoder
 from rvtrace_gdb.decode.etrace.options import Options
-from rvtrace_gdb.decode.history.builder import Builders, Losses, Lost, Streams, whole
+from rvtrace_gdb.decode.history.builder import BuilderFactory, Losses, LostBytes, Streams, complete_history
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
@@ -57,7 +57,7 @@ class StreamDecoder:
         memo_limit: int = MEMO_LIMIT,
         split: bool = True,
         only: int | None = None,
-        builders: Builders = whole,
+        builders: BuilderFactory = complete_history,
     ) -> None:
         self._programs = programs
         self._options = options
@@ -81,7 +81,7 @@ class StreamDecoder:
 
     def finish(self) -> Streams:
         """End the trace and return the histories."""
-        cut_off: list[Lost] = []  # these are no losses: nothing follows them
+        cut_off: list[LostBytes] = []  # these are no losses: nothing follows them
         for item in self._deframer.finish():
             if isinstance(item, CutOff):
                 self._skipped += item.length
@@ -104,7 +104,7 @@ class StreamDecoder:
         """Make sure that there is a history of this hart, even if it sent nothing."""
         self._hart(source)
 
-    def _take(self, item: Packets | Idle | Lost) -> None:
+    def _take(self, item: Packets | Idle | LostBytes) -> None:
         if isinstance(item, Packets):
             self._packets(item)
         elif isinstance(item, Idle):

@@ -41,8 +41,8 @@ from rvtrace_gdb.decode.etrace.state import (
     Tables,
 )
 from rvtrace_gdb.decode.etrace.step import StepFunction
-from rvtrace_gdb.decode.history.accesses import attach
-from rvtrace_gdb.decode.history.builder import HistoryBuilder, Lost, Report, record
+from rvtrace_gdb.decode.history.accesses import locate_accesses
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, LostBytes, Report, record_reports
 from rvtrace_gdb.decode.history.events import Accounting, EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
@@ -164,7 +164,7 @@ class HartDecoder:
         self._total += packets.length
         self._unused += packets.length
 
-    def lose(self, lost: Lost) -> None:
+    def lose(self, lost: LostBytes) -> None:
         """Handle bytes that are no packet: the flow is lost. At the start of a wrapped buffer this is not reported."""
         self._decode_waiting(Verdict.CONTRADICTED)
         if lost.why and not self._stopped:
@@ -172,7 +172,7 @@ class HartDecoder:
             self._take(self._step_function.loss(self._state, EventKind.LOSS, why), lost.offset)
             self._data.lost()
 
-    def cut_off(self, lost: Lost) -> None:
+    def cut_off(self, lost: LostBytes) -> None:
         """Note that the trace ends in the middle of a packet, which may be this hart's."""
         self._decode_waiting(Verdict.BELIEVED)
         self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
@@ -189,7 +189,7 @@ class HartDecoder:
         accounting = Accounting(self._total, self._total - self._unused, 0, self._unused)
         history = self._builder.finish(accounting)
         if self._data.accesses and self._builder.keeps_accesses:
-            history.accesses = attach(history, self._program, self._data.accesses)
+            history.accesses = locate_accesses(history, self._program, self._data.accesses)
         return history
 
     # Packets that wait for further ones
@@ -430,7 +430,7 @@ class HartDecoder:
         if any(report.lost for report in reports):
             self._lost_at = offset
             self._verifier.note_damage(reports)
-        if record(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
+        if record_reports(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
             self._stopped = True
 
 

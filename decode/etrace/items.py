@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import Item as Found
 from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
 from rvtrace_gdb.decode.etrace.packet import Codec, codec, read_support
-from rvtrace_gdb.decode.history.builder import Lost
+from rvtrace_gdb.decode.history.builder import LostBytes
 from rvtrace_gdb.decode.program.instructions import Access
 
 _NO_ADDRESS = -1
@@ -228,7 +228,7 @@ class Itemizer:
             idle, self._idle = self._idle, None
             yield idle
 
-    def _lost(self, lost: Lost) -> Item:
+    def _lost(self, lost: LostBytes) -> Item:
         for known in self._states.values():
             known.forget()
         for accesses in self._accesses.values():
@@ -300,7 +300,7 @@ class _LocatedPacket(NamedTuple):
     time: int | None
 
 
-def _pieces(found: Found) -> "Iterator[_LocatedPacket | Idle | Lost]":
+def _pieces(found: Found) -> "Iterator[_LocatedPacket | Idle | LostBytes]":
     if not isinstance(found, Packets):
         yield found
         return

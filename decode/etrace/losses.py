@@ -29,7 +29,7 @@ from rvtrace_gdb.decode.etrace.options import Dialect, Options
 from rvtrace_gdb.decode.etrace.packet import Codec
 from rvtrace_gdb.decode.etrace.state import Setup, State, Step, Tables
 from rvtrace_gdb.decode.etrace.step import StepFunction
-from rvtrace_gdb.decode.history.builder import Judge, Report
+from rvtrace_gdb.decode.history.builder import MessageCountJudge, Report
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.stepping.control_flow import Stack
@@ -64,7 +64,7 @@ class SyncPeriodChecker:
     """Counts the packets of one hart whose encoder synchronizes after every *period* packets."""
 
     def __init__(self, period: int) -> None:
-        self._judge = Judge(period + 1, _TOLERANCE)
+        self._judge = MessageCountJudge(period + 1, _TOLERANCE)
         self._count: int | None = None  # since the last synchronization, None before the first one
         self._last_sync_payload = b""
         self._last_sync: tuple[Sequence[int], int] = ((), 0)  # its position; the offset is looked up only if needed

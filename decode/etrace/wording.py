@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_cou
 from rvtrace_gdb.decode.etrace.items import Item, Setup
 from rvtrace_gdb.decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Modes, Options
-from rvtrace_gdb.decode.history.accesses import note_words
+from rvtrace_gdb.decode.history.accesses import note_text
 from rvtrace_gdb.decode.program.csrs import trap_text
 from rvtrace_gdb.decode.program.instructions import MULTIPLE, Access
 
@@ -118,7 +118,7 @@ class Wording:
             line = f"te_data {sent}{source}{_access_columns(item.access)}"
             meaning = data_meaning(item.data, DataOptions.of(*item.setup))
             if item.access is not None and item.access.notes:
-                meaning += f"; {note_words(item.access)}"
+                meaning += f"; {note_text(item.access)}"
         else:
             name = "Idle" if item.is_idle else "NoPacket" if item.problem else "Other"
             line, meaning = f"{name} BYTES={item.length}{source}", item.problem

@@ -122,7 +122,7 @@ class _Reaches(dict[int, tuple[Reach, ...]]):
         return self[pc]
 
 
-class Laid(NamedTuple):
+class Alignment(NamedTuple):
     """The ways to assign accesses to slots.
 
     ends   the slots at which the next access may begin, one for each way
@@ -148,7 +148,7 @@ class Laid(NamedTuple):
         return found[::-1]
 
 
-def lay(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int) -> Laid | None:
+def align(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int) -> Alignment | None:
     """Return the ways to assign *accesses* to the slots from *start* to *stop* - 1, as many as there are slots for.
 
     Returns None if they do not fit.
@@ -166,10 +166,10 @@ def lay(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: 
         if step is None:
             return None
         if not step:
-            return Laid(ends, steps) if not all(are_missing(reaches, end, stop) for end in ends) else None
+            return Alignment(ends, steps) if not all(lacks_access(reaches, end, stop) for end in ends) else None
         steps.append(step)
         ends = list(step)
-    return Laid(ends, steps)
+    return Alignment(ends, steps)
 
 
 def _step(
@@ -193,12 +193,14 @@ def _may_be_skipped(found: Reach) -> bool:
     return found.optional or not found.times
 
 
-def are_missing(reaches: Sequence[Reach], slot: int, stop: int) -> bool:
+def lacks_access(reaches: Sequence[Reach], slot: int, stop: int) -> bool:
     """Return whether a slot in *slot* to *stop* - 1 must have an access."""
     return not all(map(_may_be_skipped, reaches[slot:stop]))
 
 
-def certain(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int) -> list[int | None] | None:
+def certain_slots(
+    reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int
+) -> list[int | None] | None:
     """Return the slots, from *start* to *stop* - 1, of accesses of which some are missing; None for those that are not
     certain.
 
@@ -230,7 +232,7 @@ SLACK = 4
 """How many accesses an encoder may report on the other side of a synchronizing packet than their instructions."""
 
 
-def attach(history: History, program: Program, accesses: Sequence[Access]) -> list[Access]:
+def locate_accesses(history: History, program: Program, accesses: Sequence[Access]) -> list[Access]:
     """Return *accesses*, in the order of the trace, with their positions in the history, or with a note why one has
     none.
 
@@ -302,19 +304,21 @@ def _run(slots: Slots, run: list[_Stretch]) -> list[Access]:
     first, last = run[0].start, run[-1].stop
     found: list[Access] = []
     for stretch, placed in zip(run, exact, strict=True):
-        found += placed or _some(slots, stretch, max(stretch.start - SLACK, first), min(stretch.stop + SLACK, last))
+        found += placed or _incomplete(
+            slots, stretch, max(stretch.start - SLACK, first), min(stretch.stop + SLACK, last)
+        )
     return found
 
 
 def _exact(slots: Slots, stretch: _Stretch) -> list[Access] | None:
     """Return the accesses with their positions if they are exactly those of the stretch, otherwise None."""
-    laid = lay(slots.reaches, stretch.accesses, stretch.start, stretch.stop)
+    laid = align(slots.reaches, stretch.accesses, stretch.start, stretch.stop)
     if laid is None or (stretch.is_followed and len(laid.steps) < len(stretch.accesses)):
         return None
-    ends = [end for end in laid.ends if stretch.is_cut or not are_missing(slots.reaches, end, stretch.stop)]
+    ends = [end for end in laid.ends if stretch.is_cut or not lacks_access(slots.reaches, end, stretch.stop)]
     if not ends:
         return None
-    placed = list(map(_placed, stretch.accesses, laid.places(ends, slots.positions)))
+    placed = list(map(_with_position, stretch.accesses, laid.places(ends, slots.positions)))
     return placed + [access.noted(AccessNote.BEYOND) for access in stretch.accesses[len(placed) :]]
 
 
@@ -336,16 +340,16 @@ def _whole(slots: Slots, run: list[_Stretch]) -> list[Access] | None:
     return found
 
 
-def _some(slots: Slots, stretch: _Stretch, start: int, stop: int) -> list[Access]:
+def _incomplete(slots: Slots, stretch: _Stretch, start: int, stop: int) -> list[Access]:
     """Return the accesses of a stretch of which some are missing, between two slots."""
-    found = certain(slots.reaches, stretch.accesses, start, stop)
+    found = certain_slots(slots.reaches, stretch.accesses, start, stop)
     if found is None:
         return [access.noted(AccessNote.DISAGREE) for access in stretch.accesses]
     positions = (None if slot is None else slots.positions[slot] for slot in found)
-    return list(map(_placed, stretch.accesses, positions))
+    return list(map(_with_position, stretch.accesses, positions))
 
 
-def _placed(access: Access, position: int | None) -> Access:
+def _with_position(access: Access, position: int | None) -> Access:
     return access.noted(AccessNote.AMBIGUOUS) if position is None else access._replace(position=position)
 
 
@@ -361,7 +365,7 @@ def _no_symbol(address: int) -> tuple[str, int] | None:
     return None
 
 
-def access_words(access: Access, xlen: int, symbol_of: SymbolOf = _no_symbol) -> str:
+def access_text(access: Access, xlen: int, symbol_of: SymbolOf = _no_symbol) -> str:
     """Return the text for an access, with remarks after " # ". Values that are not in the trace are left out."""
     text = " ".join(filter(None, (_what(access), _where(access, xlen, symbol_of))))
     if access.value is not None:
@@ -370,10 +374,10 @@ def access_words(access: Access, xlen: int, symbol_of: SymbolOf = _no_symbol) ->
         text += f", operand {_value(access.operand, access.size)}"
     if access.failed:
         text += ", failed"
-    return f"{text} # {note_words(access)}" if access.notes else text
+    return f"{text} # {note_text(access)}" if access.notes else text
 
 
-def note_words(access: Access) -> str:
+def note_text(access: Access) -> str:
     """Return the remarks on an access, "" for none."""
     return "; ".join(_NOTES[note] for note in access.notes)
 
@@ -394,7 +398,7 @@ _NOTES: Mapping[AccessNote, str] = {
 }
 
 
-def touches(access: Access, begin: int, size: int) -> bool:
+def overlaps(access: Access, begin: int, size: int) -> bool:
     """Return whether an access to memory, at a known address, shares a byte with the *size* bytes at *begin*."""
     if access.address is None or access.kind == CSR:
         return False

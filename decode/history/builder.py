@@ -1,15 +1,16 @@
 """The builders with which decoders make histories, the reports of decoders, and the bytes they could not use.
 
-`HistoryBuilder` collects a whole history. `ArrivingBuilder` collects one that is taken away in pieces while a decoder
-runs, for a trace that need not end. Positions, texts and events of the pieces are those of the whole history. What it
-keeps between two pieces is what later messages may still change or refer to: events that wait for the address at which
-decoding resumes, the last entry, the last context, the last time.
+`HistoryBuilder` collects a whole history. `IncrementalBuilder` collects one that is taken away in pieces while a
+decoder runs, for a trace that need not end. Positions, texts and events of the pieces are those of the whole history.
+What it keeps between two pieces is what later messages may still change or refer to: events that wait for the address
+at which decoding resumes, the last entry, the last context, the last time.
 
 A `Report` is what a decoder reports of a step (an event, a gap, a context), and `record` puts it into a history.
-`Losses` keeps the bytes that are no frame until each hart has its event for them. `Judge` decides whether there are
-fewer messages between two synchronizations than the encoder sends. The specifications do not define what encoders count
-in every detail, so a few fewer are accepted until the trace has shown how this encoder counts; and nothing is reported
-if the trace shows more such stretches than others, because then the encoder does not do what its register says.
+`Losses` keeps the bytes that are no frame until each hart has its event for them. `MessageCountJudge` decides whether
+there are fewer messages between two synchronizations than the encoder sends. The specifications do not define what
+encoders count in every detail, so a few fewer are accepted until the trace has shown how this encoder counts; and
+nothing is reported if the trace shows more such stretches than others, because then the encoder does not do what its
+register says.
 """
 
 import re
@@ -248,7 +249,7 @@ class Piece(NamedTuple):
         return self.end - self.begin - self.gaps
 
 
-class ArrivingBuilder(HistoryBuilder):
+class IncrementalBuilder(HistoryBuilder):
     """A builder whose history is taken in pieces; its memory is bounded as long as they are taken."""
 
     keeps_accesses = False
@@ -321,7 +322,7 @@ class Offsets(Protocol):
         ...
 
 
-class Later:
+class ShiftedOffsets:
     """The byte offsets of frames whose first *skipped* are left out."""
 
     def __init__(self, offsets: Offsets, skipped: int) -> None:
@@ -333,16 +334,16 @@ class Later:
         return self._offsets.of(index + self._skipped)
 
 
-Builders = Callable[[int], HistoryBuilder]
+BuilderFactory = Callable[[int], HistoryBuilder]
 """Creates the builder for the history of a source."""
 
 
-def whole(source: int) -> HistoryBuilder:
+def complete_history(source: int) -> HistoryBuilder:
     """Return a builder for a history that is read when it is complete."""
     return HistoryBuilder()
 
 
-class Lost(NamedTuple):
+class LostBytes(NamedTuple):
     """Bytes that are no frame: *length* of them at *offset*."""
 
     offset: int
@@ -357,19 +358,19 @@ class Losses:
     """
 
     def __init__(self) -> None:
-        self._kept: list[Lost] = []
+        self._kept: list[LostBytes] = []
         self._lengths = [0]  # bytes of all losses before each that is kept
         self._forgotten = 0  # losses that are not kept any more
-        self._first: Lost | None = None
+        self._first: LostBytes | None = None
         self._told: dict[int, int] = {}  # how many losses each hart was told of
 
-    def add(self, lost: Lost) -> None:
+    def add(self, lost: LostBytes) -> None:
         """Add a loss."""
         self._first = self._first or lost
         self._kept.append(lost)
         self._lengths.append(self._lengths[-1] + lost.length)
 
-    def missed(self, source: int) -> Lost | None:
+    def missed(self, source: int) -> LostBytes | None:
         """Return the losses not yet reported to this hart, as one loss; None without any."""
         told = self._told.get(source, 0)
         count = self._forgotten + len(self._kept) - told
@@ -379,7 +380,7 @@ class Losses:
         at = told - self._forgotten
         first, before = (self._first, 0) if at < 0 else (self._kept[at], self._lengths[at])
         why = first.why if count == 1 else f"{first.why}, the first of {count} places"
-        return Lost(first.offset, self._lengths[-1] - before, why)
+        return LostBytes(first.offset, self._lengths[-1] - before, why)
 
     @property
     def full(self) -> bool:
@@ -427,7 +428,9 @@ class Report(NamedTuple):
     after: int = 0
 
 
-def record(builder: HistoryBuilder, reports: Iterable[Report], offset: int, *, stop_at_error: bool = False) -> bool:
+def record_reports(
+    builder: HistoryBuilder, reports: Iterable[Report], offset: int, *, stop_at_error: bool = False
+) -> bool:
     """Put *reports*, found at byte *offset* of the trace, into a history. Returns whether decoding is to stop here."""
     for report in reports:
         if report.lost:
@@ -447,7 +450,7 @@ def record(builder: HistoryBuilder, reports: Iterable[Report], offset: int, *, s
     return False
 
 
-def contradiction(program: Program, image: Image, at: int, why: str, packet: str) -> Report:
+def contradiction_report(program: Program, image: Image, at: int, why: str, packet: str) -> Report:
     """Return the report that trace and code do not agree at this address, or that there is no code.
 
     *packet* is the name of what the trace reported it with.
@@ -462,7 +465,7 @@ def contradiction(program: Program, image: Image, at: int, why: str, packet: str
 _SHOWN = 4  # stretches of exactly the least number, before a little fewer is too few
 
 
-class Judge:
+class MessageCountJudge:
     """Decides about one encoder, which sends at least *least* messages in a stretch, or up to *unsure* fewer."""
 
     def __init__(self, least: int, unsure: int = 1) -> None:

@@ -143,7 +143,7 @@ TRAPS: Mapping[TrapKind, str] = {
 """The wording of a trap if the trace does not give the cause."""
 
 
-def words(fact: Fact) -> str:
+def fact_text(fact: Fact) -> str:
     """Return the text of a fact, as a listing shows it."""
     if isinstance(fact, Trap):
         return _trap(fact)
@@ -154,11 +154,11 @@ def words(fact: Fact) -> str:
     if isinstance(fact, Loss):
         return _loss(fact)
     if isinstance(fact, ContextChange):
-        return context_words(fact.now)
+        return context_text(fact.now)
     return _note(fact.cause, fact.detail)
 
 
-def context_words(context: Context) -> str:
+def context_text(context: Context) -> str:
     """Return the text of what is known of a context."""
     parts = [_mode(context.prv, context.virtual)] if context.prv is not None else []
     named = (("scontext", context.scontext), ("hcontext", context.hcontext))
@@ -193,7 +193,7 @@ def _trap(trap: Trap) -> str:
 def _stop(stop: Stop) -> str:
     text = STOPS[stop.reason].format(*((stop.code,) if stop.code is not None else stop.detail))
     text += "" if stop.open is None else _OPEN[stop.open]
-    return text if stop.then is None else f"{text}, then {words(stop.then)} at another place"
+    return text if stop.then is None else f"{text}, then {fact_text(stop.then)} at another place"
 
 
 def _loss(loss: Loss) -> str:
@@ -204,7 +204,7 @@ def _loss(loss: Loss) -> str:
     if loss.cause is LossCause.COUNT_UNTOLD:
         detail = (*detail[:2], " or ".join(map(str, detail[2:])))
     text = _LOSSES[loss.cause].format(*detail)
-    return text if loss.start is None else f"{words(loss.start)}{text}"
+    return text if loss.start is None else f"{fact_text(loss.start)}{text}"
 
 
 def _note(cause: NoteCause, detail: Detail) -> str:

@@ -19,7 +19,7 @@ from itertools import accumulate, chain
 from operator import itemgetter, lt
 from typing import TYPE_CHECKING, NamedTuple, overload
 
-from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import (
     GAP_KINDS,
     Accounting,
@@ -207,7 +207,7 @@ class Event(NamedTuple):
     @property
     def text(self) -> str:
         """The text of the event."""
-        return words(self.fact)
+        return fact_text(self.fact)
 
     @property
     def as_gap(self) -> str:

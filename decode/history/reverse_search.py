@@ -22,7 +22,7 @@ _SETS = 16  # of addresses whose parts are remembered
 _PARTS_AT_MOST = 1 << 20  # remembered for a set
 
 
-class Outside(NamedTuple):
+class OutsideRange(NamedTuple):
     """Every address except those from *start* to *stop* - 1; gaps are outside, too."""
 
     start: int
@@ -36,14 +36,14 @@ class Outside(NamedTuple):
         return not pcs or (self.start <= min(pcs) and max(pcs) < self.stop)
 
 
-Addresses = frozenset[int] | Outside
+Addresses = frozenset[int] | OutsideRange
 
 
 class _Parts:
     """The parts of a history that contain one of *addresses*."""
 
     def __init__(self, addresses: Addresses) -> None:
-        self.addresses = addresses if isinstance(addresses, Outside) else addresses - {GAP}
+        self.addresses = addresses if isinstance(addresses, OutsideRange) else addresses - {GAP}
         self._known: dict[int, bool] = {}  # by id: the history keeps all parts
         self._without: set[_Entry] = set()  # entries, which are compared by identity
 
@@ -129,7 +129,7 @@ def _within(part: Path, first: int, last: int, direction: int) -> Iterator[tuple
                 yield end, inner
 
 
-class Nearest:
+class AddressSearch:
     """A search for instructions in *history*."""
 
     def __init__(self, history: History) -> None:
@@ -206,7 +206,7 @@ class Gaps(NamedTuple):
     first: Event | None
 
 
-def gaps_passed(history: History, start: int, end: int) -> Gaps:
+def gaps_between(history: History, start: int, end: int) -> Gaps:
     """Return the gaps on the way from *start* to *end*; gaps at either are not passed."""
     low, high = min(start, end), max(start, end)
     gaps = history.gap_positions

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from rvtrace_gdb.decode.history.builder import Builders, Losses, Lost, Streams, whole
+from rvtrace_gdb.decode.history.builder import BuilderFactory, Losses, LostBytes, Streams, complete_history
 from rvtrace_gdb.decode.history.events import Accounting, Note
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.framing import Batch, Framer, faulty_frames, frame_fault, idle_note, is_idle
@@ -62,7 +62,7 @@ class StreamDecoder:
         total: int | None = None,
         memo_limit: int = MEMO_LIMIT,
         split: bool = True,
-        builders: Builders = whole,
+        builders: BuilderFactory = complete_history,
     ) -> None:
         self._programs = programs
         self._options = options
@@ -84,7 +84,7 @@ class StreamDecoder:
     def feed(self, data: bytes) -> None:
         """Decode the next bytes of the trace. Raises only what *progress* raises."""
         for item in self._framer.feed(data):
-            if isinstance(item, Lost):
+            if isinstance(item, LostBytes):
                 self._lose(item)
             elif self._split:
                 self._distribute(item)
@@ -128,7 +128,7 @@ class StreamDecoder:
             self._run(batch.frames[start:damaged], offset)
             frame = batch.frames[damaged]
             offset += sum(map(len, batch.frames[start:damaged]))
-            self._lose(Lost(offset, len(frame), frame_fault(frame) or ""))
+            self._lose(LostBytes(offset, len(frame), frame_fault(frame) or ""))
             start, offset = damaged + 1, offset + len(frame)
         self._run(batch.frames[start:], offset)
 
@@ -202,7 +202,7 @@ class StreamDecoder:
             self._pending_note = None
         return self._harts[src]
 
-    def _lose(self, lost: Lost) -> None:
+    def _lose(self, lost: LostBytes) -> None:
         """Record bytes that no hart can use and any hart may have sent.
 
         At the start of a wrapped buffer this is no loss.

@@ -25,7 +25,7 @@ from itertools import accumulate, pairwise
 from operator import add, itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.builder import Judge, Lost, Offsets
+from rvtrace_gdb.decode.history.builder import LostBytes, MessageCountJudge, Offsets
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, Layout, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -100,21 +100,21 @@ class Framer:
         self._tail = bytearray()  # the start of a frame whose end has not come yet
         self._dropped = 0  # number of bytes of that frame that were discarded
 
-    def feed(self, data: bytes) -> Iterator[Batch | Lost]:
+    def feed(self, data: bytes) -> Iterator[Batch | LostBytes]:
         """Return the frames that are complete with *data*."""
         for start in range(0, len(data), _SLICE):
             yield from self._feed(data[start : start + _SLICE])
 
-    def finish(self) -> Iterator[Lost]:
+    def finish(self) -> Iterator[LostBytes]:
         """End the stream. Returns the incomplete last message, if any, as a loss."""
         length = len(self._tail) + self._dropped
         if length:
             why = f"no end of message within {MAX_FRAME} bytes" if length > MAX_FRAME else "the last message is cut off"
-            yield Lost(self.total - length, length, why)
+            yield LostBytes(self.total - length, length, why)
         self._tail.clear()
         self._dropped = 0
 
-    def _feed(self, data: bytes) -> Iterator[Batch | Lost]:
+    def _feed(self, data: bytes) -> Iterator[Batch | LostBytes]:
         mseo = data.translate(_MSEO)
         offset = self.total - len(self._tail) - self._dropped
         self.total += len(data)
@@ -126,7 +126,7 @@ class Framer:
             length = len(self._tail) + self._dropped + end
             seeking, self._seeking, self._dropped = self._seeking, False, 0
             self._tail.clear()
-            yield Lost(offset, length, "" if seeking else f"no end of message within {MAX_FRAME} bytes")
+            yield LostBytes(offset, length, "" if seeking else f"no end of message within {MAX_FRAME} bytes")
             offset, data, mseo = offset + length, data[end:], mseo[end:]
         end = mseo.rfind(0b11) + 1
         if end:
@@ -344,7 +344,7 @@ class SyncPeriodChecker:
     """Counts the messages of one hart whose encoder synchronizes after every *period* messages."""
 
     def __init__(self, period: int, src_bits: int) -> None:
-        self._judge = Judge(period)
+        self._judge = MessageCountJudge(period)
         self._src_bits = src_bits
         self._count: int | None = None  # since the last synchronizing message, None before the first one
         self._flow_messages = 0  # of these, those that are no Ownership messages

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from operator import length_hint
 from typing import Any
 
-from rvtrace_gdb.decode.history.builder import HistoryBuilder, Later, Lost, Offsets, Report, record
+from rvtrace_gdb.decode.history.builder import (
+    HistoryBuilder,
+    LostBytes,
+    Offsets,
+    Report,
+    ShiftedOffsets,
+    record_reports,
+)
 from rvtrace_gdb.decode.history.events import Accounting, EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
 from rvtrace_gdb.decode.ntrace.framing import Clock, ShortStretch, SyncPeriodChecker, frame_fault, idle_note, is_idle
@@ -142,7 +149,7 @@ class HartDecoder:
         """Decode frames and check the number of messages between synchronizations."""
         done = 0
         for short in checker.check(frames, offsets):
-            self._run_frames(frames[done : short.at], Later(offsets, done))
+            self._run_frames(frames[done : short.at], ShiftedOffsets(offsets, done))
             done = short.at
             if self._stopped:
                 break
@@ -150,7 +157,7 @@ class HartDecoder:
         if self._stopped:
             self._abandon(frames, done)
         elif done:
-            self._run_frames(frames[done:], Later(offsets, done))
+            self._run_frames(frames[done:], ShiftedOffsets(offsets, done))
         else:
             self._run_frames(frames, offsets)
 
@@ -164,12 +171,12 @@ class HartDecoder:
             self.note(short.end, Note(NoteCause.STOPPED_AT_LOSS))
             self._stopped = True
 
-    def lose(self, lost: Lost) -> None:
+    def lose(self, lost: LostBytes) -> None:
         """Handle bytes that are no message: the flow is lost. At the start of a wrapped buffer this is not reported."""
         if lost.why and not self._stopped:
             self._fail(Loss(LossCause.SKIPPED, (lost.length, lost.why)), lost.offset)
 
-    def cut_off(self, lost: Lost) -> None:
+    def cut_off(self, lost: LostBytes) -> None:
         """Note that the trace ends in the middle of a message, which may be this hart's."""
         self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
 
@@ -316,7 +323,7 @@ class HartDecoder:
         why = frame_fault(frame)
         if why is not None:
             self._unused += len(frame)
-            self.lose(Lost(offset, len(frame), why))
+            self.lose(LostBytes(offset, len(frame), why))
             return None
         options = self._options
         try:
@@ -438,7 +445,7 @@ class HartDecoder:
     def _report(self, reports: Sequence[Report], offset: int) -> None:
         if self._period_checker is not None and any(report.lost for report in reports):
             self._lost_at = offset
-        if record(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
+        if record_reports(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
             self._stopped = True
 
 

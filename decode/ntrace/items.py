@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.builder import Lost
-from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.history.builder import LostBytes
+from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, Batch, Clock, Framer, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.messages import Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -129,7 +129,7 @@ class Itemizer:
     def feed(self, data: bytes) -> Iterator[Item]:
         """Return the items that are complete with *data*."""
         for found in self._framer.feed(data):
-            yield from self._lost(found) if isinstance(found, Lost) else self._batch(found)
+            yield from self._lost(found) if isinstance(found, LostBytes) else self._batch(found)
 
     def finish(self) -> Iterator[Item]:
         """End the trace and return the remaining items."""
@@ -151,11 +151,11 @@ class Itemizer:
         """Add idle bytes, which are one item up to the next message. A note on them is made once in a trace."""
         before = self._idle or Item(offset, 0)
         note = None if self._idle_noted else idle_note(frame)
-        said = "" if note is None else words(note)
+        said = "" if note is None else fact_text(note)
         self._idle_noted |= bool(said)
         self._idle = before._replace(length=before.length + len(frame), remark=before.remark or said)
 
-    def _lost(self, lost: Lost) -> Iterator[Item]:
+    def _lost(self, lost: LostBytes) -> Iterator[Item]:
         yield from self._end_of_filling()
         self.known.clear()
         why = lost.why or "the start of the buffer, inside a message"

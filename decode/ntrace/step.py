@@ -11,7 +11,7 @@ For the same reason the call stack is an argument.
 
 from collections.abc import Callable
 
-from rvtrace_gdb.decode.history.builder import Report, contradiction
+from rvtrace_gdb.decode.history.builder import Report, contradiction_report
 from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, LossCause, Note, NoteCause, Open
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.ntrace.messages import (
@@ -473,7 +473,7 @@ class StepFunction:
         fitted = not self._btm and message.tcode not in SYNC_TCODES
         listed = (fitted or not image.knows(walk.at)) and walk.halfwords >= certain.halfwords
         path = (walk if listed else certain).path
-        report = contradiction(self._program, image, walk.at, why, message.name)
+        report = contradiction_report(self._program, image, walk.at, why, message.name)
         return Step(path, self._lost(state.context), -ahead, (report,), calls=_clearing_effect(walk, certain))
 
 

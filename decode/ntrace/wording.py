@@ -9,7 +9,7 @@ that only SiFive's encoders send is not published: the text follows their captur
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from rvtrace_gdb.decode.history.event_wording import STARTS, STOPS, TRAPS, context_words
+from rvtrace_gdb.decode.history.event_wording import STARTS, STOPS, TRAPS, context_text
 from rvtrace_gdb.decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, Item, has_address
 from rvtrace_gdb.decode.ntrace.messages import VENDOR_TCODES, BType, Message, Process, ProcessFormat, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -264,7 +264,7 @@ def _ownership(message: Message, options: Options) -> str:
     process = Process.of(message.fields["process"])
     if process.format is ProcessFormat.RESERVED:
         return "reserved FORMAT 1 of PROCESS"
-    mode = context_words(Context(process.prv, bool(process.v)))
+    mode = context_text(Context(process.prv, bool(process.v)))
     if process.format is ProcessFormat.PRIVILEGE:
         return mode
     return f"{mode}, {process.format.name.lower()} {sifive_number(process.context)}"

@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.elf import BadElf, Elf, Section, Symbol, symbol_at
 from rvtrace_gdb.decode.program.instructions import Instruction, classify, length, zcmt_index
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import why_not
+from rvtrace_gdb.support.text import open_problem
 
 
 class CodeMissing(RvtraceError):
@@ -37,7 +37,7 @@ def read_elf(path: str | Path) -> Elf:
     try:
         content = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        raise BadElf(str(path), f"cannot be read: {why_not(error)}") from error
+        raise BadElf(str(path), f"cannot be read: {open_problem(error)}") from error
     # Not before there is a file to read: pyelftools takes a tenth of a start to load.
     from rvtrace_gdb.decode.program import elf_file
 

@@ -3,9 +3,10 @@
 The loads, stores, atomic operations and CSR instructions of a trace (`TandemAccesses`) are created on demand: which
 groups have one is found once, the rest is in the trace.
 
-`ArrivingDecoder` decodes a trace while its bytes arrive, in bounded memory: its history, without registers and memory.
-The groups of each piece are processed like those of a trace by itself, which begins with what is known: the pc, and the
-last write to each register. These are in empty groups before the piece's own, in the order in which they were made.
+`IncrementalDecoder` decodes a trace while its bytes arrive, in bounded memory: its history, without registers and
+memory. The groups of each piece are processed like those of a trace by itself, which begins with what is known: the pc,
+and the last write to each register. These are in empty groups before the piece's own, in the order in which they were
+made.
 """
 
 from array import array
@@ -31,7 +32,7 @@ from rvtrace_gdb.decode.program.instructions import (
 )
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, Effects
 from rvtrace_gdb.decode.tandem.group_grammar import plan_of
-from rvtrace_gdb.decode.tandem.history_builder import Flow
+from rvtrace_gdb.decode.tandem.history_builder import TandemHistoryBuilder
 from rvtrace_gdb.decode.tandem.index import Index, Indexer, index_of
 from rvtrace_gdb.decode.tandem.memory import Store
 from rvtrace_gdb.decode.tandem.protocol import (
@@ -192,7 +193,7 @@ class Tandem:
         """*index* is that of the trace, if it exists already."""
         self.trace = trace
         self.index = index_of(trace, progress) if index is None else index
-        flow = Flow(self.index, program, progress, stop_at_error=stop_at_error)
+        flow = TandemHistoryBuilder(self.index, program, progress, stop_at_error=stop_at_error)
         self.history: History = flow.build()
         self._groups = flow.groups
         self.history.accesses = TandemAccesses(self.index, flow.groups, self.history.gap_positions)
@@ -282,10 +283,10 @@ def decode(
     Decoding never fails, whatever the bytes: the history says what cannot be read. *stop_at_error*: everything after
     the first loss is part of that loss. Raises only what *progress* raises.
     """
-    return Decoding(data, program, parameters, wrapped=wrapped, stop_at_error=stop_at_error).result(progress)
+    return ResumableDecoding(data, program, parameters, wrapped=wrapped, stop_at_error=stop_at_error).result(progress)
 
 
-class Decoding:
+class ResumableDecoding:
     """A decoding of a whole trace that may be interrupted: what was read and indexed until then is kept."""
 
     def __init__(
@@ -345,7 +346,7 @@ class Decoder:
 _WAITING = 1 << 16  # bytes without a group
 
 
-class ArrivingDecoder:
+class IncrementalDecoder:
     """A decoder of a trace that is fed in pieces of any size; *builder* collects the history, and may be emptied
     between pieces.
 
@@ -364,7 +365,7 @@ class ArrivingDecoder:
         self._trace = Trace(parameters, wrapped=wrapped)
         self._index = Index(self._trace)
         self._indexer = Indexer(self._index)
-        self._flow = Flow(self._index, program, builder=builder, stop_at_error=stop_at_error)
+        self._flow = TandemHistoryBuilder(self._index, program, builder=builder, stop_at_error=stop_at_error)
         self._base = self._first = self._before = 0
         self._state = self._indexer.state
 

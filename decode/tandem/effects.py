@@ -126,7 +126,7 @@ _AMOS = {
 """The operations by funct5."""
 
 
-class Stored(NamedTuple):
+class StoreEffect(NamedTuple):
     """*size* bytes at *address*; *value* None: the trace does not report it. *physical*: a physical address in any
     case.
     """
@@ -175,7 +175,7 @@ def bus_operation(word: int) -> MemoryOp | None:
     return {_LR: MemoryOp.LOAD_RESERVED, _SC: MemoryOp.STORE_CONDITIONAL, **_AMOS}.get(word >> 27)
 
 
-def atomic_store(word: int, stored: Stored, rd: int | None, amo_data: AmoData) -> Stored | None:
+def atomic_store(word: int, stored: StoreEffect, rd: int | None, amo_data: AmoData) -> StoreEffect | None:
     """Return what an atomic instruction really stores, if its group has this store data; None: nothing.
 
     *rd*: the new value of its destination register, None if the group has none.
@@ -209,12 +209,12 @@ def amo_result(op: MemoryOp, old: int, operand: int, size: int) -> int:
     return results[op] & mask
 
 
-def bus_stores(elements: Sequence[Element]) -> Iterator[Stored]:
+def bus_stores(elements: Sequence[Element]) -> Iterator[StoreEffect]:
     """Yield what the memory requests of a group store, at physical addresses."""
     for request, follower in pairwise([*elements, None]):
         if isinstance(request, MemoryRequest) and request.data is not None:
             response = follower if isinstance(follower, MemoryResponse) else None
-            stored = Stored(request.addr, SIZES[request.size], request.data, physical=True)
+            stored = StoreEffect(request.addr, SIZES[request.size], request.data, physical=True)
             value = _bus_value(request, response)
             if value is not NOTHING:
                 yield stored._replace(value=value)
@@ -235,11 +235,11 @@ def _bus_value(request: MemoryRequest, response: MemoryResponse | None) -> int |
     return amo_result(MemoryOp(request.op), response.data, request.data, SIZES[request.size])
 
 
-UNTOLD_CAUSE = -1
+UNKNOWN_CAUSE = -1
 """The `Trapped.cause` if the trace does not report it."""
 
 
-class Trapped(NamedTuple):
+class TrapEffect(NamedTuple):
     """A group that took a trap. *epc*, *tval*, *handler*: None if the trace does not report them.
 
     *interrupt*: if the cause is not reported, the more frequent case; `fact` has what is known.
@@ -255,7 +255,7 @@ class Trapped(NamedTuple):
     @property
     def fact(self) -> Trap:
         """The trap, as far as the trace reports it."""
-        if self.cause == UNTOLD_CAUSE:
+        if self.cause == UNKNOWN_CAUSE:
             return Trap(TrapKind.UNKNOWN)
         return Trap.of(self.cause, self.tval, interrupt=self.interrupt)
 
@@ -317,7 +317,7 @@ class Effects:
         return sent[-1] if sent else None
 
     @cached_property
-    def trap(self) -> Trapped | None:
+    def trap(self) -> TrapEffect | None:
         """The trap it took: it wrote xcause, and either xepc, too, or it has no instruction that could have written
         xcause.
         """
@@ -326,9 +326,9 @@ class Effects:
         taken = self._taken
         if taken is not None:
             cause, interrupt = self._cause(self._told[taken.cause])
-            return Trapped(self.group, cause, interrupt, self._told.get(taken.epc), self._told.get(taken.tval), None)
+            return TrapEffect(self.group, cause, interrupt, self._told.get(taken.epc), self._told.get(taken.tval), None)
         if self.instr is None and self.pc is not None:
-            return Trapped(self.group, UNTOLD_CAUSE, True, None, None, None)
+            return TrapEffect(self.group, UNKNOWN_CAUSE, True, None, None, None)
         return None
 
     @property
@@ -342,7 +342,7 @@ class Effects:
         usually was an interrupt.
         """
         if value is None:
-            return UNTOLD_CAUSE, self.instr is None
+            return UNKNOWN_CAUSE, self.instr is None
         top = self._parameters.xlen - 1
         return value & (1 << top) - 1, bool(value >> top)
 
@@ -429,7 +429,7 @@ def impossible(seen: Effects) -> str:
         if pc is not None and pc & 1:
             return f"a pc of 0x{pc:x}"
     if seen.trap is not None:
-        cause = 0 if seen.trap.cause == UNTOLD_CAUSE else seen.trap.cause
+        cause = 0 if seen.trap.cause == UNKNOWN_CAUSE else seen.trap.cause
         return f"trap cause 0x{cause:x}" if cause >= _CAUSES else ""
     instr = seen.instr
     if instr is not None and (instr.word & 3 == 3) != (instr.length == 4):

@@ -44,7 +44,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
     response_form,
     state_forms,
 )
-from rvtrace_gdb.decode.tandem.wording import words
+from rvtrace_gdb.decode.tandem.wording import element_text
 from rvtrace_gdb.support.errors import RvtraceError
 
 
@@ -108,7 +108,7 @@ def encode_element(
     try:
         raw = bytearray(form.reader.pack(*fields))
     except struct.error:
-        said = words(element, Parameters(8 * widths.xlen, 8 * widths.flen))
+        said = element_text(element, Parameters(8 * widths.xlen, 8 * widths.flen))
         raise BadElement(element, "a value does not fit into its field", said) from None
     raw[0] = form.head
     if form.identifier:

@@ -112,7 +112,7 @@ MOST_ELEMENTS = 40
 """The limits of what is remembered; groups beyond them are read element by element each time."""
 
 
-class Bad(Exception):
+class InvalidBytes(Exception):
     """The bytes here are not an element. It is for the framer alone: a user sees a loss."""
 
     def __init__(self, why: str) -> None:
@@ -175,7 +175,7 @@ it is, in that node. (size, node, 0, shape): the end of a group.
 class Node(dict[int, Entry]):
     """A state of the reader: what can come next, by its first byte. Filled as bytes occur."""
 
-    def __init__(self, automaton: "Automaton", at: "Where", split: int = 0) -> None:
+    def __init__(self, automaton: "Automaton", at: "ReaderState", split: int = 0) -> None:
         super().__init__()
         self._automaton, self.where, self.split = automaton, at, split
 
@@ -186,7 +186,7 @@ class Node(dict[int, Entry]):
         return entry
 
 
-class Where:
+class ReaderState:
     """What the reader knows of the current group.
 
     *after*: what follows one more element, by that element and `_class`.
@@ -215,13 +215,13 @@ class Automaton:
         self._plain, self._states = plain_forms(), state_forms(widths)
         self._nodes = 0
         self._general: dict[tuple[bool, int], Node] = {}
-        self._begin = Node(self, Where((), inside=True))
+        self._begin = Node(self, ReaderState((), inside=True))
         self._roots: dict[int, Node] = {}
         self.root = self._root(-1)
         self.shapes = [Shape(end, (), end, self.root, known=False) for end in (0, 1)]
         """The shapes by number. The first two stand for all groups that are not remembered."""
 
-    def entry(self, where: Where, split: int, byte: int) -> Entry:
+    def entry(self, where: ReaderState, split: int, byte: int) -> Entry:
         """Return what to do at *byte*. Raises Bad."""
         if split:
             return self._split(where, split, byte)
@@ -232,7 +232,7 @@ class Automaton:
         at = self._splits_at(where, byte)
         return 0, Node(self, where, byte), at, None
 
-    def _splits_at(self, where: Where, byte: int) -> int:
+    def _splits_at(self, where: ReaderState, byte: int) -> int:
         """Return how far after the first byte of an element its form is determined. Raises Bad."""
         if byte == _REGISTER:
             return 2
@@ -242,38 +242,38 @@ class Automaton:
             return 1 + self.widths.mlen
         if byte == _RESPONSE:
             if where.pending < 0:
-                raise Bad("a memory response without a request right before it")
+                raise InvalidBytes("a memory response without a request right before it")
             return 1
-        raise Bad(f"0x{byte:02x} is no opcode")
+        raise InvalidBytes(f"0x{byte:02x} is no opcode")
 
-    def _split(self, where: Where, split: int, byte: int) -> Entry:
+    def _split(self, where: ReaderState, split: int, byte: int) -> Entry:
         if split == _REGISTER:
             if byte == FPR >> 8:  # the low byte tells x from f, and both from what is reserved
                 return 0, Node(self, where, _LOW), 1, None
             if byte > FPR >> 8:
-                raise Bad(f"there is no register 0x{byte:02x}..")
+                raise InvalidBytes(f"there is no register 0x{byte:02x}..")
             return self._after(where, self._integer, -1)
         if split == _LOW:
             if byte >= FPR_END & 0xFF:
-                raise Bad(f"there is no register 0x10{byte:02x}")
+                raise InvalidBytes(f"there is no register 0x10{byte:02x}")
             return self._after(where, self._floating(where) if byte >= FPR & 0xFF else self._integer, -1)
         if split == _STATE:
             if byte not in self._states:
-                raise Bad(f"0x{byte:02x} is no identifier of an additional state")
+                raise InvalidBytes(f"0x{byte:02x} is no identifier of an additional state")
             return self._after(where, self._states[byte], -1)
         found = request_form(self.widths, byte) if split == _REQUEST else response_form(where.pending, byte)
         if found is None:
-            raise Bad(f"0x{byte:02x} is reserved in a memory {'request' if split == _REQUEST else 'response'}")
+            raise InvalidBytes(f"0x{byte:02x} is reserved in a memory {'request' if split == _REQUEST else 'response'}")
         return self._after(where, found, byte & 15 if split == _REQUEST else -1)
 
     @property
     def _integer(self) -> Form:
         return register_form(self.widths, floating=False)
 
-    def _floating(self, where: Where) -> Form:
+    def _floating(self, where: ReaderState) -> Form:
         return register_form(self.widths, floating=True, in_initialization=where.init)
 
-    def _boundary(self, where: Where, byte: int) -> Entry:
+    def _boundary(self, where: ReaderState, byte: int) -> Entry:
         if where.inside:
             size = int(byte == _END)
             return size, self.root, 0, self._group(where.forms, size)
@@ -281,37 +281,37 @@ class Automaton:
             return 1, self.root, 0, self._shape((), 1, self.root, loose=True)
         return 1, self._begin, 0, None
 
-    def _after(self, where: Where, element: Form, pending: int) -> Entry:
+    def _after(self, where: ReaderState, element: Form, pending: int) -> Entry:
         """Return the state after one more element. Many bytes lead to the same state."""
         key = element, _class(pending)
         if key not in where.after:
             where.after[key] = self._behind(where, element, pending)
         return where.after[key]
 
-    def _behind(self, where: Where, element: Form, pending: int) -> Entry:
+    def _behind(self, where: ReaderState, element: Form, pending: int) -> Entry:
         if not where.inside:
             root = self._root(pending)
             return element.size, root, 0, self._shape((element,), 0, root, loose=True)
         init = where.init or element.head == _INITIALIZATION_OPCODE
         if where.once:
-            return element.size, Node(self, Where((element,), True, init, pending, once=True)), 0, None
+            return element.size, Node(self, ReaderState((element,), True, init, pending, once=True)), 0, None
         if where.forms is None or len(where.forms) >= MOST_ELEMENTS or self._nodes >= MOST_NODES:
             return element.size, self._forgetful(init, pending), 0, None
         self._nodes += 1
-        return element.size, Node(self, Where((*where.forms, element), True, init, pending)), 0, None
+        return element.size, Node(self, ReaderState((*where.forms, element), True, init, pending)), 0, None
 
     def _forgetful(self, init: bool, pending: int) -> Node:
         """Return the state in groups that are too many or too long to remember."""
         key = init, _class(pending)
         if key not in self._general:
-            self._general[key] = Node(self, Where(None, True, init, pending))
+            self._general[key] = Node(self, ReaderState(None, True, init, pending))
         return self._general[key]
 
     def _root(self, pending: int) -> Node:
         """Return the state outside of groups."""
         key = _class(pending)
         if key not in self._roots:
-            self._roots[key] = Node(self, Where((), False, False, pending))
+            self._roots[key] = Node(self, ReaderState((), False, False, pending))
         return self._roots[key]
 
     def _group(self, forms: tuple[Form, ...] | None, end: int) -> Shape:
@@ -328,7 +328,7 @@ class Automaton:
         """Yield the elements of a whole group at *offset*, and the place of each, without remembering anything."""
         offset, init, pending = offset + 1, False, -1
         while data[offset] not in (_BEGIN, _END):
-            size, node, at, _ = self.entry(Where((), True, init, pending, once=True), 0, data[offset])
+            size, node, at, _ = self.entry(ReaderState((), True, init, pending, once=True), 0, data[offset])
             while at:
                 size, node, at, _ = self.entry(node.where, node.split, data[offset + at])
             assert node.where.forms

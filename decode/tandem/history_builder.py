@@ -11,9 +11,9 @@ from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
-from rvtrace_gdb.decode.tandem.effects import NOWHERE, Trapped
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break, Index
-from rvtrace_gdb.decode.tandem.plausibility import AHEAD, TRACE, Before, Beliefs
+from rvtrace_gdb.decode.tandem.plausibility import AHEAD, TRACE, Beliefs, PreviousGroup
 from rvtrace_gdb.decode.tandem.protocol import Instr
 from rvtrace_gdb.decode.tandem.trace import Flaw
 from rvtrace_gdb.support.errors import Progress, silent
@@ -23,7 +23,7 @@ _LONGEST = 1 << 10  # instructions of one path
 _MOST_PATHS = 1 << 16
 
 
-class Flow:
+class TandemHistoryBuilder:
     """Creates the history.
 
     groups  by position: the group of the instruction, or the one before which the gap is
@@ -53,7 +53,7 @@ class Flow:
         self._reset_at: int | None = None  # the byte of a reset; what follows says where it went on
         self._resuming = True
         self._stop = 0  # of the groups that are followed now
-        self._last = Before()  # of the groups before them
+        self._last = PreviousGroup()  # of the groups before them
         self._is_unbelieved = False  # where the hart is before them
         self._beliefs = Beliefs(index, 0, (), self._last)
         self.groups = array("I")
@@ -166,7 +166,7 @@ class Flow:
         singles: list[Iterable[object]] = [index.breaks, index.traps, self._trace.flaws(start)]
         for items in singles:
             for item in items:
-                assert isinstance(item, Break | Trapped | Flaw)
+                assert isinstance(item, Break | TrapEffect | Flaw)
                 marks.setdefault(item.group, []).append(item)
         columns = (index.registers.columns[state].groups for state in (csrs.PRIVILEGE, csrs.MTIME))
         for groups in (index.resets, *columns, index.origins):
@@ -195,7 +195,7 @@ class Flow:
             self._doubt(group)
         self._plain(group, group + 1)
         for mark in marks:
-            if isinstance(mark, Trapped):
+            if isinstance(mark, TrapEffect):
                 self._trap(mark)
         self._states(group)
 
@@ -235,7 +235,7 @@ class Flow:
             self._builder.event(EventKind.SYNC, self._reset_at, Start(StartReason.RESET), next_pc=next_pc)
             self._reset_at = None
 
-    def _trap(self, trapped: Trapped) -> None:
+    def _trap(self, trapped: TrapEffect) -> None:
         offset = self._offset(trapped.group)
         last = trapped.epc if trapped.epc is not None else self._index.origin(trapped.group)
         beliefs = self._beliefs

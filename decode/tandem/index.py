@@ -12,7 +12,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Loss, LossCause, Note, Stop, StopReason
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.instructions import LOAD, UndecodableInstruction, reach
@@ -20,9 +20,9 @@ from rvtrace_gdb.decode.tandem.effects import (
     NOWHERE,
     Effects,
     Steps,
-    Stored,
     StoredSizes,
-    Trapped,
+    StoreEffect,
+    TrapEffect,
     atomic_store,
     bus_stores,
     impossible,
@@ -93,7 +93,7 @@ class Break(NamedTuple):
     @property
     def why(self) -> str:
         """The text of the cause."""
-        return words(self.cause)
+        return fact_text(self.cause)
 
 
 class Index:
@@ -116,7 +116,7 @@ class Index:
         self.memory: dict[int, MemoryWrites] = {}
         self.spaces: list[tuple[int, int]] = [(-1, UNKNOWN)]
         self.retired = bytearray()
-        self.traps: list[Trapped] = []
+        self.traps: list[TrapEffect] = []
         self.breaks: list[Break] = []
         self.resets: list[int] = []
         self.initializations = array("I")
@@ -271,7 +271,7 @@ class Indexer:
                     if regno & _NOT_A_NUMBER == GPR:
                         rd = value
             if data_at >= 0:
-                self._store(group, Stored(values[address_at], size, values[data_at], physical), word, rd)
+                self._store(group, StoreEffect(values[address_at], size, values[data_at], physical), word, rd)
             add_pc(next_pc)
             add_retired(1)
             pc = next_pc
@@ -397,10 +397,10 @@ class Indexer:
         self, seen: Effects, addresses: list[int], data: list[tuple[int, int]], word: int, *, physical: bool
     ) -> None:
         for address, (length, value) in zip(addresses, data, strict=False):
-            stored = Stored(address, length, None if value == _UNTOLD else value, physical)
+            stored = StoreEffect(address, length, None if value == _UNTOLD else value, physical)
             self._store(seen.group, stored, word, seen.rd)
 
-    def _store(self, group: int, stored: Stored, word: int, rd: int | None) -> None:
+    def _store(self, group: int, stored: StoreEffect, word: int, rd: int | None) -> None:
         if is_atomic(word):
             found = atomic_store(word, stored, rd, self._dialect.amo_data)
             if found is None:

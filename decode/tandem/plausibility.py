@@ -27,7 +27,7 @@ AHEAD = 2
 _HARMLESS = (Problem.DUPLICATE_RESET, Problem.DUPLICATE_INITIALIZATION, Problem.ORPHAN_END)
 
 
-class Before(NamedTuple):
+class PreviousGroup(NamedTuple):
     """What the groups after a group need to know of it: whether it agrees with the program, if known; breaks a rule."""
 
     agrees: bool | None = None
@@ -37,7 +37,7 @@ class Before(NamedTuple):
 class Beliefs:
     """The groups of an index from *first* on. *before*: of the group before."""
 
-    def __init__(self, index: Index, first: int, flaws: Iterable[Flaw], before: Before) -> None:
+    def __init__(self, index: Index, first: int, flaws: Iterable[Flaw], before: PreviousGroup) -> None:
         self._index, self._trace, self._first, self._before = index, index.trace, first, before
         self._steps = Steps(index.trace.parameters.xlen)
         flawed = {flaw.group for flaw in flaws if flaw.problem not in _HARMLESS}
@@ -128,11 +128,11 @@ class Beliefs:
     def _instr(self, group: int) -> Instr | None:
         return next((element for element in self._trace.elements(group) if isinstance(element, Instr)), None)
 
-    def last(self, stop: int, image: Image) -> Before:
+    def last(self, stop: int, image: Image) -> PreviousGroup:
         """Return what the next groups need to know of the group before *stop*."""
         if stop <= self._first:
             return self._before
-        return Before(self._agrees(stop - 1, image), stop - 1 in self._flawed)
+        return PreviousGroup(self._agrees(stop - 1, image), stop - 1 in self._flawed)
 
 
 _SAMPLE = 1 << 14  # bytes that are looked at
@@ -188,7 +188,7 @@ def _swallowed_its_end(group: Group, data: bytes) -> bool:
     return group.ending is Ending.IMPLIED and data[group.offset + group.size - 1] == Opcode.END_GROUP
 
 
-def candidates(parameters: Parameters) -> list[Parameters]:
+def candidate_parameters(parameters: Parameters) -> list[Parameters]:
     """Return other parameters a trace may have: the other XLEN and FLEN, Sv32, two addresses for the pc."""
     base = replace(parameters, mlen=0, eaddr=0)
     found = [
@@ -207,7 +207,7 @@ def _dialects(dialect: Dialect) -> list[Dialect]:
     return list(dict.fromkeys([dialect, *others]))
 
 
-def better(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
+def better_parameters(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
     """Return parameters that the beginning of *data* can be read with, if it cannot be with these; None: there are
     none.
 
@@ -215,7 +215,7 @@ def better(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Par
     """
     if fit(data, parameters, wrapped=wrapped).fits:
         return None
-    fits = ((other, fit(data, other, wrapped=wrapped)) for other in candidates(parameters))
+    fits = ((other, fit(data, other, wrapped=wrapped)) for other in candidate_parameters(parameters))
     return next((other for other, found in fits if found.fits and found.groups), None)
 
 
@@ -229,7 +229,7 @@ def contradictions(data: bytes, parameters: Parameters, *, wrapped: bool = False
     return nowhere + sum(1 for found in index.breaks if not found.loss)
 
 
-def of_another_meaning(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
+def parameters_of_other_meaning(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
     """Return parameters with the same layout of bytes and another meaning, with which *data* contradicts itself far
     less.
     """
@@ -252,29 +252,31 @@ def _same_bytes(parameters: Parameters) -> Iterator[Dialect]:
             yield other
 
 
-def is_one(data: bytes) -> bool:
+def is_tandem_trace(data: bytes) -> bool:
     """Return whether *data* begins as tandem traces do, and can be read as one: no other trace is that by chance."""
     if data[:1] != bytes([Opcode.BEGIN_GROUP]):
         return False
     found = (fit(data, parameters) for parameters in (Parameters(64), Parameters(32)))
-    return any(one.fits and one.groups >= _GROUPS for one in found) or better(data, Parameters(64)) is not None
+    return (
+        any(one.fits and one.groups >= _GROUPS for one in found) or better_parameters(data, Parameters(64)) is not None
+    )
 
 
-def advice(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> str:
+def parameter_hint(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> str:
     """Return the hint for a trace that cannot be read with these parameters: "this looks like RV64"; "" if it can."""
     if not data:
         return ""
-    found, other = fit(data, parameters, wrapped=wrapped), better(data, parameters, wrapped=wrapped)
+    found, other = fit(data, parameters, wrapped=wrapped), better_parameters(data, parameters, wrapped=wrapped)
     where = "" if found.first is None else f" from byte 0x{found.first:x} on"
     if other is not None:
         return f"the trace cannot be read as {parameters}{where}: this looks like {other}"
     if not found.fits and not found.groups:
         return f"the trace cannot be read as {parameters}{where}, nor with other parameters: is it a tandem trace?"
-    other = of_another_meaning(data, parameters, wrapped=wrapped)
+    other = parameters_of_other_meaning(data, parameters, wrapped=wrapped)
     return "" if other is None else f"the trace contradicts itself as {parameters}: this looks like {other}"
 
 
-def looks_like(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
+def likelier_parameters(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
     """Return parameters with which *data* was far more probably made; None: these are right, or it is not known."""
-    found = better(data, parameters, wrapped=wrapped)
-    return found or of_another_meaning(data, parameters, wrapped=wrapped)
+    found = better_parameters(data, parameters, wrapped=wrapped)
+    return found or parameters_of_other_meaning(data, parameters, wrapped=wrapped)

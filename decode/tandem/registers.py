@@ -28,7 +28,7 @@ from rvtrace_gdb.decode.program.csrs import (
 from rvtrace_gdb.decode.tandem.protocol import GPR, Dialect
 
 
-class Written(NamedTuple):
+class RegisterWrite(NamedTuple):
     """A write by *group*. *value*: None if the trace does not report it."""
 
     group: int
@@ -53,15 +53,15 @@ class Column:
         self.groups.append(group)
         self.values.append(value or 0)
 
-    def last(self, group: int) -> Written | None:
+    def last(self, group: int) -> RegisterWrite | None:
         """Return the last write up to and including *group*."""
         return self.number(bisect_right(self.groups, group) - 1)
 
-    def number(self, index: int) -> Written | None:
+    def number(self, index: int) -> RegisterWrite | None:
         """Return the write with this index, None if there is none."""
         if not 0 <= index < len(self.groups):
             return None
-        return Written(self.groups[index], None if index in self.unknown else self.values[index])
+        return RegisterWrite(self.groups[index], None if index in self.unknown else self.values[index])
 
 
 class Columns(dict[int, Column]):
@@ -138,7 +138,7 @@ class Registers:
         wholes = {self._parts[regno].whole for regno in written & self._parts.keys()}
         return written.union(*(self._families[whole] for whole in wholes))
 
-    def last_write(self, regno: int, group: int) -> Written | None:
+    def last_write(self, regno: int, group: int) -> RegisterWrite | None:
         """Return the last write up to and including *group*, to the register itself, to one it is a part of, or to a
         part of it.
 
@@ -159,7 +159,7 @@ class Registers:
         found = bisect_right(self._forgotten, group)
         return self._forgotten[found - 1] if found else 0
 
-    def _written(self, regno: int, group: int) -> Written | None:
+    def _written(self, regno: int, group: int) -> RegisterWrite | None:
         column = self.columns.get(regno)
         found = column.last(group) if column is not None else None
         return found if found is not None and found.group >= self._since(group) else None
@@ -188,7 +188,7 @@ class Registers:
                     found += self._delegated_before(regno, written, group)
         return found
 
-    def _said(self, regno: int, written: Written) -> _Seen:
+    def _said(self, regno: int, written: RegisterWrite) -> _Seen:
         """Return the bits of the whole register that a write determines."""
         part = self._parts[regno]
         whole, mask = self._parts[part.whole].mask, self._mask(part, written.group)
@@ -196,7 +196,7 @@ class Registers:
             return _Seen(written.group, regno, whole, written.value if regno == part.whole else None)
         return _Seen(written.group, regno, mask, None if written.value is None else written.value << part.shift)
 
-    def _delegated_before(self, regno: int, written: Written, group: int) -> Iterator[_Seen]:
+    def _delegated_before(self, regno: int, written: RegisterWrite, group: int) -> Iterator[_Seen]:
         """Yield the last writes to sie or sip under other values of mideleg, which determine other bits; newest first.
 
         They go back to the last write to the whole register; how far is limited.

@@ -9,9 +9,9 @@ from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Accounting, Loss, LossCause, Note, NoteCause
-from rvtrace_gdb.decode.tandem.group_grammar import Automaton, Bad, Problem, Shape, problems_of
+from rvtrace_gdb.decode.tandem.group_grammar import Automaton, InvalidBytes, Problem, Shape, problems_of
 from rvtrace_gdb.decode.tandem.protocol import Element, Ending, Group, Opcode, Parameters, maker_of
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -38,7 +38,7 @@ class Hole(NamedTuple):
     @property
     def why(self) -> str:
         """The text of the cause."""
-        return words(self.cause)
+        return fact_text(self.cause)
 
 
 class Framer:
@@ -127,7 +127,7 @@ class Framer:
                 return
             try:
                 self._read()
-            except Bad as bad:
+            except InvalidBytes as bad:
                 self._damaged = Loss(LossCause.NO_GROUP, (bad.why, self._forgotten + self._at))
                 self._candidate = self._start + 1
             else:
@@ -207,7 +207,7 @@ class Framer:
                     return at if shape.forms and not shape.problems else False
         except IndexError:
             return None
-        except Bad:
+        except InvalidBytes:
             return False
         return False
 

@@ -94,7 +94,7 @@ class Accessed(NamedTuple):
     address: int
 
 
-class Watched:
+class WatchpointSearch:
     """The watchpoints of a tandem trace.
 
     A store or load is found by its address, in whatever address space it was made, like a hart's own triggers; and, as

@@ -108,19 +108,19 @@ def register_name(regno: int) -> str:
     return f"{F[regno - FPR]} (f{regno - FPR})" if FPR <= regno < FPR_END else csrs.csr_name(regno)
 
 
-def lines(group: Group, parameters: Parameters) -> Iterator[str]:
+def group_lines(group: Group, parameters: Parameters) -> Iterator[str]:
     """Yield the lines of a group: one for each element, with its begin and end."""
     if group.ending is Ending.LOOSE:
-        yield from (words(element, parameters) for element in group.elements)
+        yield from (element_text(element, parameters) for element in group.elements)
         if not group.elements:
             yield "end group, without a begin group"
         return
     yield "begin group"
-    yield from (words(element, parameters) for element in group.elements)
+    yield from (element_text(element, parameters) for element in group.elements)
     yield "end group" if group.ending is Ending.EXPLICIT else "(end group implied)"
 
 
-def words(element: Element, parameters: Parameters) -> str:
+def element_text(element: Element, parameters: Parameters) -> str:
     """Return the text of one element."""
     if isinstance(element, FullRegister):
         bits = parameters.flen or parameters.xlen if element.regno >= FPR else parameters.xlen

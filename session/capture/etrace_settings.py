@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
-from rvtrace_gdb.support.text import shown
+from rvtrace_gdb.support.text import value_text
 
 Value = int | bool | str | Mapping[str, str]
 Values = Mapping[str, Value]
@@ -153,16 +153,18 @@ def _checked(key: str, value: Any) -> Value:
     if setting.kind is Kind.FLAG:
         if isinstance(value, bool):
             return value
-        raise BadSetting(key, f"is {shown(value)}, must be true or false")
+        raise BadSetting(key, f"is {value_text(value)}, must be true or false")
     if setting.kind is Kind.NUMBER:
         if isinstance(value, int) and not isinstance(value, bool) and value in setting.allowed:
             return value
         assert isinstance(setting.allowed, range)
-        raise BadSetting(key, f"is {shown(value)}, must be a number from {setting.allowed[0]} to {setting.allowed[-1]}")
+        raise BadSetting(
+            key, f"is {value_text(value)}, must be a number from {setting.allowed[0]} to {setting.allowed[-1]}"
+        )
     if setting.kind is Kind.CHOICE:
         if isinstance(value, str) and value in setting.allowed:
             return value
-        raise BadSetting(key, f"is {shown(value)}, must be one of {', '.join(map(str, setting.allowed))}")
+        raise BadSetting(key, f"is {value_text(value)}, must be one of {', '.join(map(str, setting.allowed))}")
     return _address(key, value) if setting.kind is Kind.ADDRESS else _handlers(key, value)
 
 
@@ -172,12 +174,14 @@ def _address(key: str, value: Any) -> str:
         return f"{value:#x}"
     if isinstance(value, str) and _HEX.fullmatch(value):
         return f"{int(value, 16):#x}"
-    raise BadSetting(key, f'is {shown(value)}, must be an address, as in "0x80000100"')
+    raise BadSetting(key, f'is {value_text(value)}, must be an address, as in "0x80000100"')
 
 
 def _handlers(key: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise BadSetting(key, f'is {shown(value)}, must be by cause, as in {{"2": "0x80000100", "i7": "0x80000200"}}')
+        raise BadSetting(
+            key, f'is {value_text(value)}, must be by cause, as in {{"2": "0x80000100", "i7": "0x80000200"}}'
+        )
     for cause in value:
         if not isinstance(cause, str) or not _TRAP.fullmatch(cause):
             raise BadSetting(key, f"has {cause!r}, which is no cause: a number, after an i that of an interrupt")

@@ -35,9 +35,9 @@ from rvtrace_gdb.session.capture.model import (
 )
 from rvtrace_gdb.support import system
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
-from rvtrace_gdb.support.files import OutputError, replacing
+from rvtrace_gdb.support.files import OutputError, atomic_output
 from rvtrace_gdb.support.system import OutOfMemory
-from rvtrace_gdb.support.text import printable, why_not
+from rvtrace_gdb.support.text import open_problem, printable
 
 FORMAT = "rvtrace capture"
 VERSION = 5
@@ -293,7 +293,7 @@ def save(capture: Capture, path: str | Path, progress: Progress = silent) -> Non
     It writes in pieces: the bytes of sinks may be mapped from files that do not fit into memory.
     """
     try:
-        with replacing(str(path)) as file:
+        with atomic_output(str(path)) as file:
             if str(path) != "-" and os.path.isfile(file.name):  # devices have no position
                 _write(capture, file, progress)
             else:
@@ -333,7 +333,7 @@ def load(path: str | Path, progress: Progress = silent) -> Capture:
     except MemoryError:
         raise _too_large(str(path)) from None
     except (OSError, ValueError) as error:
-        raise CaptureError(str(path), f"cannot be read: {why_not(error)}") from None
+        raise CaptureError(str(path), f"cannot be read: {open_problem(error)}") from None
     return parse(content, str(path), progress)
 
 

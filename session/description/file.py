@@ -60,7 +60,7 @@ from rvtrace_gdb.session.description.model import (
     Source,
 )
 from rvtrace_gdb.session.description.tables import Table, Tables
-from rvtrace_gdb.support.text import why_not
+from rvtrace_gdb.support.text import open_problem
 
 FUNNEL_INPUTS = range(16)  # the bits of trFunnelDisInput
 
@@ -244,7 +244,7 @@ def load(path: Path) -> Description:
     except UnicodeDecodeError:
         raise DescriptionError("is no TOML file: it is not UTF-8 text", str(path)) from None
     except (OSError, ValueError) as error:
-        raise DescriptionError(f"cannot be read: {why_not(error)}", str(path)) from None
+        raise DescriptionError(f"cannot be read: {open_problem(error)}", str(path)) from None
     return parse(text, str(path))
 
 

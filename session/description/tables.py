@@ -48,7 +48,7 @@ from rvtrace_gdb.session.description.model import (
     Tandem,
     Usb,
 )
-from rvtrace_gdb.support.text import printable, shown
+from rvtrace_gdb.support.text import printable, value_text
 
 REGISTER_BLOCK = 0x1000  # Trace Control Interface 1.0: one 4 KiB-aligned block of 4 KiB per component
 
@@ -88,7 +88,7 @@ class Tables:
     def integer(self, table: Table, where: str, key: str, default: int | None = None) -> int:
         value = self._value(table, where, key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
-            raise self.error(f"is {shown(value)}, must be a number from 0 to 2**64 - 1", where, key)
+            raise self.error(f"is {value_text(value)}, must be a number from 0 to 2**64 - 1", where, key)
         return value
 
     def within(self, table: Table, where: str, key: str, allowed: range) -> int | None:
@@ -104,13 +104,13 @@ class Tables:
         """Return true or false at *key*; None if it is missing."""
         value = table.get(key)
         if value is not None and not isinstance(value, bool):
-            raise self.error(f"is {shown(value)}, must be true or false", where, key)
+            raise self.error(f"is {value_text(value)}, must be true or false", where, key)
         return value
 
     def string(self, table: Table, where: str, key: str, default: str | None = None) -> str:
         value = self._value(table, where, key, default)
         if not isinstance(value, str) or not value or not value.isprintable():
-            raise self.error(f"is {shown(value)}, must be one line of text", where, key)
+            raise self.error(f"is {value_text(value)}, must be one line of text", where, key)
         return value
 
     def choice(self, table: Table, where: str, key: str, choices: Sequence[str]) -> str:
@@ -133,7 +133,7 @@ class Tables:
             raise self.error("must be a table of names and numbers, as in inputs = {encoder0 = 0}", where, key)
         for name, number in value.items():
             if not isinstance(number, int) or isinstance(number, bool) or number not in allowed:
-                what = f"is {shown(number)}, must be from {allowed[0]} to {allowed[-1]}"
+                what = f"is {value_text(number)}, must be from {allowed[0]} to {allowed[-1]}"
                 raise self.error(what, where, f"{key}.{name}")
         return dict(value)
 
@@ -210,7 +210,7 @@ def _numbers(tables: Tables, table: Table, key: str, allowed: range, what: str) 
         return None
     values = table[key]
     if not isinstance(values, Sequence) or not all(type(value) is int and value in allowed for value in values):
-        raise tables.error(f"is {shown(values)}, must be {what}", _WHERE, key)
+        raise tables.error(f"is {value_text(values)}, must be {what}", _WHERE, key)
     return tuple(values)
 
 

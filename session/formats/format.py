@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SyncMode
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import SYNC_MAX_LOWEST_UNIT
 from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
-from rvtrace_gdb.decode.history.builder import ArrivingBuilder, Streams
+from rvtrace_gdb.decode.history.builder import IncrementalBuilder, Streams
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import Unsupported
@@ -67,7 +67,7 @@ class NumberedItems(Protocol):
 class Builders(Protocol):
     """Gives the history builder of a source, for traces that are decoded as they arrive."""
 
-    def __call__(self, source: int, /) -> ArrivingBuilder: ...
+    def __call__(self, source: int, /) -> IncrementalBuilder: ...
 
 
 class ArrivingDecoder(Protocol):

@@ -358,7 +358,7 @@ def _problem(captured: Captured, capture: Capture, instructions: int) -> str | N
     if sensible and sensible * 100 >= size * (_OF_FEW if size < _FEW else kind.least):
         return None
     if isinstance(captured, CapturedTandem):
-        advice = tandem_guess.advice(captured.data, captured.in_force.parameters, wrapped=captured.wrapped)
+        advice = tandem_guess.parameter_hint(captured.data, captured.in_force.parameters, wrapped=captured.wrapped)
         if advice:
             return advice
     first = "the first " if size > _LOOKED_AT else ""
@@ -372,7 +372,7 @@ def _is_of_other_parameters(captured: Captured) -> bool:
     if not isinstance(captured, CapturedTandem):
         return False
     told = captured.in_force.parameters
-    return tandem_guess.looks_like(captured.data, told, wrapped=captured.wrapped) is not None
+    return tandem_guess.likelier_parameters(captured.data, told, wrapped=captured.wrapped) is not None
 
 
 def _share_of_messages(data: bytes, how: How, xlen: int, *, wrapped: bool) -> _Read:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple, cast
 
-from rvtrace_gdb.decode.history.builder import ArrivingBuilder, Piece, is_loss
+from rvtrace_gdb.decode.history.builder import IncrementalBuilder, Piece, is_loss
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture import file as capture_file
@@ -82,7 +82,7 @@ class Following:
     def __init__(self, source: Source, program: Program, *, wrapped: bool = False, stop_at_error: bool = False) -> None:
         self.counts = Counts()
         self._source = source
-        self._builders: dict[int, ArrivingBuilder] = {}
+        self._builders: dict[int, IncrementalBuilder] = {}
         self._decoder = registry.format_of(source.how).arriving_decoder(
             program, source.how, self._builder, wrapped=wrapped, stop_at_error=stop_at_error
         )
@@ -105,8 +105,8 @@ class Following:
         self._decoder.finish()
         yield from self._taken(last=True)
 
-    def _builder(self, source: int) -> ArrivingBuilder:
-        return self._builders.setdefault(source, ArrivingBuilder())
+    def _builder(self, source: int) -> IncrementalBuilder:
+        return self._builders.setdefault(source, IncrementalBuilder())
 
     def _taken(self, *, last: bool) -> Iterator[Arrived]:
         """Yield new rows. Sources for which decoding never started are ignored: noise contains any source."""

@@ -19,8 +19,8 @@ from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.program.csrs import trap_text
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.tandem import plausibility
-from rvtrace_gdb.decode.tandem.decoder import ArrivingDecoder
-from rvtrace_gdb.decode.tandem.decoder import Decoding as TandemDecoding
+from rvtrace_gdb.decode.tandem.decoder import IncrementalDecoder
+from rvtrace_gdb.decode.tandem.decoder import ResumableDecoding as TandemDecoding
 from rvtrace_gdb.decode.tandem.group_grammar import Problem
 from rvtrace_gdb.decode.tandem.protocol import (
     SIZES,
@@ -283,8 +283,8 @@ def advice(data: bytes, told: Parameters, *, wrapped: bool = False, by_elf: bool
 
     *by_elf*: XLEN is the program's, whatever the options say.
     """
-    text = plausibility.advice(data, told, wrapped=wrapped)
-    other = plausibility.looks_like(data, told, wrapped=wrapped) if text else None
+    text = plausibility.parameter_hint(data, told, wrapped=wrapped)
+    other = plausibility.likelier_parameters(data, told, wrapped=wrapped) if text else None
     if other is None:
         return text
     options = " ".join(_options(told, other, by_elf))
@@ -336,9 +336,9 @@ def decoding(data: bytes, program: Program, how: TandemPort, *, wrapped: bool, s
 
 def arriving_decoder(
     program: Program, how: TandemPort, builders: Builders, *, wrapped: bool, stop_at_error: bool
-) -> ArrivingDecoder:
+) -> IncrementalDecoder:
     """See `Format`."""
-    return ArrivingDecoder(program, how.parameters, builders(0), wrapped=wrapped, stop_at_error=stop_at_error)
+    return IncrementalDecoder(program, how.parameters, builders(0), wrapped=wrapped, stop_at_error=stop_at_error)
 
 
 def itemizer(how: TandemPort, xlen: int, *, wrapped: bool = False) -> Itemizer:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rvtrace_gdb.decode import coverage
-from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, Node, addresses, rows, tree
+from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, Node, addresses, call_tree, tree_rows
 from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
 from rvtrace_gdb.decode.coverage import Counts
 from rvtrace_gdb.decode.coverage import Function as FunctionSymbol
@@ -94,13 +94,13 @@ class Functions:
 
     def tree(self, depth: int, progress: Progress = silent) -> int:
         """Build the rows of the call tree down to *depth* levels, 0: all, for `tree_rows`; return their number."""
-        self._rows = [self._call(level, node, depth) for level, node in rows(self.root(progress), depth or _ALL)]
+        self._rows = [self._call(level, node, depth) for level, node in tree_rows(self.root(progress), depth or _ALL)]
         return len(self._rows)
 
     def root(self, progress: Progress = silent) -> Node:
         """Return the root of the call tree, which is built once."""
         if self._tree is None:
-            self._tree = tree(self.calls, progress)
+            self._tree = call_tree(self.calls, progress)
             found = (self._program.image_of(context) for _, context in self._history.contexts)
             self._images = [self._program.base, *{id(image): image for image in found}.values()]
         return self._tree
@@ -204,7 +204,7 @@ class Coverage:
         """Yield the conditional branches that ran from *begin* to *end* - 1."""
         found, image = self._counts(silent)[0], self._program.base
         for pc, _ in self.addresses(begin, end):
-            outcomes = coverage.outcomes(found, image, pc)
+            outcomes = coverage.branch_outcomes(found, image, pc)
             if outcomes is not None:
                 yield BranchRow(pc, *outcomes)
 
@@ -214,7 +214,7 @@ class Coverage:
             self._functions = functions_of(self._program.base)
         found = self._counts(silent)[0]
         ran = sorted(found.ran)
-        entered = coverage.entered(found, self._program.base, {it.start: it.end for it in self._functions})
+        entered = coverage.function_entries(found, self._program.base, {it.start: it.end for it in self._functions})
         return [
             CoveredFunction(
                 *function, bisect_left(ran, function.end) - bisect_left(ran, function.start), entered[start]
@@ -243,7 +243,7 @@ class Coverage:
             elsewhere += sum(here.ran.values()) - sum(own.values())
             steps = {step: count for step, count in here.steps.items() if step[0] in own}
             resumed = {step: count for step, count in here.resumed.items() if step[0] in own}
-            found = coverage.added(found, here._replace(ran=own, steps=steps, resumed=resumed))
+            found = coverage.add_counts(found, here._replace(ran=own, steps=steps, resumed=resumed))
         return found, elsewhere
 
     def _stretches(self) -> dict[Image, list[range]]:

@@ -19,7 +19,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.event_wording import context_words, says_its_kind
+from rvtrace_gdb.decode.history.event_wording import context_text, says_its_kind
 from rvtrace_gdb.decode.history.events import GAP_KINDS, MARKS, EventKind, Start, StartReason, Stop, StopReason
 from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.program.csrs import Context
@@ -336,4 +336,4 @@ def _change(before: Context, now: Context) -> str:
         None if before.scontext == now.scontext else now.scontext,
         None if before.hcontext == now.hcontext else now.hcontext,
     )
-    return context_words(now if new._replace(virtual=False) == Context() else new)
+    return context_text(now if new._replace(virtual=False) == Context() else new)

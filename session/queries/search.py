@@ -11,12 +11,12 @@ from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.history.accesses import access_words, touches
+from rvtrace_gdb.decode.history.accesses import access_text, overlaps
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind, Trap
 from rvtrace_gdb.decode.history.history import GAP, Event, Fields, History, event_fields
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.decode.program.instructions import Access
-from rvtrace_gdb.decode.search import Search, Several, Wanted, arrivals, entries_of, executions
+from rvtrace_gdb.decode.search import CombinedSearch, Query, Search, arrivals, entries_of, executions
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.rows import ROWS, Cursor, Selection
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -56,7 +56,7 @@ class Accesses:
         if where is not None and not where[1]:
             where = where[0], size_at(where[0], program.image_of(history.context_at(0)))
         self._where = where
-        self._chosen = [access for access in history.accesses if where is None or touches(access, *where)]
+        self._chosen = [access for access in history.accesses if where is None or overlaps(access, *where)]
         self._cursor = Cursor("data trace", numbers=ROWS)
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class Accesses:
         access, history, program = self._chosen[number - 1], self._history, self._program
         position = access.position
         image = program.image_of(history.context_at(max(access.after, 0) if position is None else position))
-        text = access_words(access, program.xlen, image.symbol)
+        text = access_text(access, program.xlen, image.symbol)
         if position is None:
             return AccessRow(number, None, None, access.offset, text)
         return AccessRow(number, position + 1, history.pc(position), access.offset, text)
@@ -148,7 +148,7 @@ class Row(NamedTuple):
     facts: Fields | None = None
 
 
-Searching = Callable[[Wanted], Search]
+Searching = Callable[[Query], Search]
 """Searches the history that the question is about."""
 
 
@@ -213,7 +213,7 @@ class Executions(NamedTuple):
 
     def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
         searches = list(map(search, self._wanted(program)))
-        found = searches[0] if len(searches) == 1 else Several(searches, len(history))
+        found = searches[0] if len(searches) == 1 else CombinedSearch(searches, len(history))
         return _Executions(history, program, self, found)
 
     def comes(self, pc: int, history: History, program: ContextImages) -> bool:
@@ -222,7 +222,7 @@ class Executions(NamedTuple):
         wanted = (one for one in self._wanted(program) if pc in one.addresses)
         return any(last == GAP or last not in one.not_after for one in wanted)
 
-    def _wanted(self, program: ContextImages) -> list[Wanted]:
+    def _wanted(self, program: ContextImages) -> list[Query]:
         """Return the searches for addresses, ranges and functions."""
         if self.last is not None:
             return [arrivals(self.first, self.last)]
@@ -245,7 +245,7 @@ class Found:
         progress: Progress = silent,
         calls: Callable[[], CallHistory] | None = None,
     ) -> None:
-        def search(wanted: Wanted) -> Search:
+        def search(wanted: Query) -> Search:
             return Search(calls() if calls else CallHistory(history, program, progress), wanted, progress)
 
         self.history, self._question = history, question
@@ -343,7 +343,9 @@ class _Events:
 
 
 class _Executions:
-    def __init__(self, history: History, program: ContextImages, asked: Executions, search: Search | Several) -> None:
+    def __init__(
+        self, history: History, program: ContextImages, asked: Executions, search: Search | CombinedSearch
+    ) -> None:
         self._places, self._search = _Places(history, program), search
         self.none = f"{asked.name} did not run in this history."
         if history.gaps:

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.accesses import touches
+from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, STORE, STORE_FAILURE
@@ -246,7 +246,7 @@ def stored(history: History, position: int, address: int, size: int) -> tuple[Wr
             continue
         if access.address is None:
             unknown += 1
-        elif touches(access, address, size):
+        elif overlaps(access, address, size):
             value = access.value if access.kind == STORE else None
             store = Store(0, access.address, access.size, value)
             doubts = () if access.position is not None else (_NO_PLACE,)

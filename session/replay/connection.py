@@ -20,7 +20,7 @@ from zlib import adler32
 from rvtrace_gdb.session.replay.proxy_state import Shared
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.system import is_refusal
-from rvtrace_gdb.support.text import printable, why_not
+from rvtrace_gdb.support.text import open_problem, printable
 
 LONGEST = (
     1 << 25
@@ -342,7 +342,7 @@ class Stub:
         except (OSError, OverflowError, ValueError) as error:
             if isinstance(error, OSError) and is_refusal(error):
                 raise  # the stub is not what is missing
-            raise StubAbsent(*where, why_not(error)) from error
+            raise StubAbsent(*where, open_problem(error)) from error
         return cls(shared, connection, where)
 
     def is_alive(self) -> bool:

@@ -26,7 +26,7 @@ from rvtrace_gdb.support import files
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import NotPrivate
 from rvtrace_gdb.support.system import OutOfMemory, is_refusal, refusal
-from rvtrace_gdb.support.text import printable, why_not
+from rvtrace_gdb.support.text import open_problem, printable
 
 
 class ListenFailed(RvtraceError):
@@ -62,7 +62,7 @@ def at_port(port: int) -> Listening:
     try:
         listener = socket.create_server((_HOST, port))
     except (OSError, OverflowError) as error:
-        raise ListenFailed(f"port {port}", why_not(error)) from error
+        raise ListenFailed(f"port {port}", open_problem(error)) from error
     found = int(listener.getsockname()[1])
     return Listening(listener, f"localhost:{found}", found, ExitStack())
 
@@ -76,7 +76,7 @@ def at_path(path: str) -> Listening:
             _remove_dead(path)
             return Listening(_bound(path, ends), path, 0, ends.pop_all())
         except (OSError, ValueError) as error:
-            raise ListenFailed(printable(path), why_not(error)) from error
+            raise ListenFailed(printable(path), open_problem(error)) from error
 
 
 def in_private(environ: Mapping[str, str] = os.environ) -> Listening | None:

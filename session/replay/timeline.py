@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.history.reverse_search import Addresses, Nearest, Outside, gaps_passed
+from rvtrace_gdb.decode.history.reverse_search import Addresses, AddressSearch, OutsideRange, gaps_between
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.watchpoints import Watched
+from rvtrace_gdb.decode.tandem.watchpoints import WatchpointSearch
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.replay import shadow_state
@@ -45,7 +45,7 @@ class Watching:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._watched = None if history.shadow is None else Watched(history.shadow)
+        self._watched = None if history.shadow is None else WatchpointSearch(history.shadow)
         self._gap_said = self._untold_said = self._misplaced_said = False
         self._passed: _Passed | None = None  # at the last hit, by the instruction that is stepped over next
         self._due: _Passed | None = None  # at the position where that step led
@@ -130,7 +130,7 @@ class Watching:
         low, high = min(start, end), max(start, end)
         groups = shadow.group_of(low), shadow.group_of(high)
         lines: list[str] = []
-        if not self._gap_said and gaps_passed(self._history, start, end).passed:
+        if not self._gap_said and gaps_between(self._history, start, end).passed:
             self._gap_said = True
             lines.append(_IN_GAP)
         loads = any(it.kind != "watch" for it in watchpoints)
@@ -172,7 +172,7 @@ class _Place(NamedTuple):
     """A position in the history of a hart, with the searches in that history."""
 
     it: SelectedHistory
-    nearest: Nearest
+    nearest: AddressSearch
     watching: Watching
     position: int
 
@@ -190,7 +190,7 @@ class Timeline:
         self._select = select
         self._places: dict[int | None, _Place] = {}
         self._only: dict[int | None, int] = {}
-        self._nearest: dict[int | None, tuple[History, Nearest, Watching]] = {}
+        self._nearest: dict[int | None, tuple[History, AddressSearch, Watching]] = {}
         self._memories: dict[int | None, shadow_state.Memory] = {}
 
     def enter(self, hart: int | None, progress: Progress) -> None:
@@ -281,7 +281,7 @@ class Timeline:
         length = len(place.it.history)
         if stop != Stop() or place.position == length or place.it.history.pc(place.position) not in addresses:
             return stop
-        found = self._find(place, direction, Outside(addresses.start, addresses.stop), progress)
+        found = self._find(place, direction, OutsideRange(addresses.start, addresses.stop), progress)
         if 0 <= found < length and place.it.history.pc(found) == GAP:
             found -= direction
         return self._move_watched(hart, place, direction, found, watchpoints)
@@ -374,7 +374,7 @@ class Timeline:
             raise NoTrace("nothing ran that is in the trace: there is no past to go to")
         known = self._nearest.get(hart)
         if known is None or known[0] is not it.history:
-            known = self._nearest[hart] = it.history, Nearest(it.history), Watching(it.history)
+            known = self._nearest[hart] = it.history, AddressSearch(it.history), Watching(it.history)
             if it.history.shadow is not None:
                 shadow_state.prepare(it.history.shadow)
         return _Place(it, *known[1:], len(it.history))
@@ -412,7 +412,7 @@ class Timeline:
 
 def _passed(history: History, start: int, end: int) -> tuple[str, ...]:
     """Return the line about gaps that were passed."""
-    count, first = gaps_passed(history, start, end)
+    count, first = gaps_between(history, start, end)
     if first is None:
         return ()
     gap = f"[{first.as_gap}]"

@@ -27,7 +27,7 @@ from rvtrace_gdb.session.description.model import Description, Tandem
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.sources.options import chosen, trace_request
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
-from rvtrace_gdb.support.text import why_not
+from rvtrace_gdb.support.text import open_problem
 from rvtrace_gdb.transport.stream import NoStream, Stream, StreamLost, open_stream
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ class PortFile:
         try:
             self._file = FileIO(path, "r")
         except (OSError, ValueError) as error:
-            raise PortFileError(path, f"cannot be read: {why_not(error)}; is the port's other end running?") from None
+            raise PortFileError(
+                path, f"cannot be read: {open_problem(error)}; is the port's other end running?"
+            ) from None
         if not Path(path).is_file():
             self._file.close()
             raise PortFileError(path, "is no file: the trace has to arrive in one")

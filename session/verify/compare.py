@@ -30,7 +30,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
     State,
     StateInitialization,
 )
-from rvtrace_gdb.decode.tandem.registers import PHYSICAL, Written
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, RegisterWrite
 from rvtrace_gdb.session.verify.masks import ADDRESSES, ALL, STORES, TRAP_STATUS, Masks, inputs
 from rvtrace_gdb.session.verify.model import Counts, Difference, Kind, Mirror, Step, Stored
 
@@ -155,7 +155,7 @@ class Comparing:
                 wanted[PRIVILEGE] = written.value, ALL
         return wanted
 
-    def mode_written(self, group: int) -> Written | None:
+    def mode_written(self, group: int) -> RegisterWrite | None:
         """Return the privilege mode after a trap or return, reported or not; its value is None if it is unknown."""
         written = self._columns[PRIVILEGE].last(group) if PRIVILEGE in self._columns else None
         return None if written is None or written.group != group else written

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.tandem.decoder import Tandem
-from rvtrace_gdb.decode.tandem.effects import NOWHERE, Trapped
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Instr
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
@@ -51,7 +51,7 @@ class Executing:
         self.made: Step | None = None
         """A step of the model that has already been executed, for the next group."""
 
-    def attempt(self, told: GroupState, trap: Trapped | None, gap: Break | None) -> Outcome:
+    def attempt(self, told: GroupState, trap: TrapEffect | None, gap: Break | None) -> Outcome:
         """Execute an instruction, or a trap. *gap*: the group does not continue the previous one."""
         bridge = Bridge() if gap is None else self._bridged(told, trap, gap)
         origin = self._index.origin(told.group)
@@ -65,7 +65,7 @@ class Executing:
             self._put(told, step, why)
         return Outcome(step, result, not why)
 
-    def _stepped(self, told: GroupState, trap: Trapped | None) -> tuple[Step, str]:
+    def _stepped(self, told: GroupState, trap: TrapEffect | None) -> tuple[Step, str]:
         """Return the model's step; if it cannot execute it, the step it would have made, and why it cannot."""
         pc = self._mirror.pc
         why = self._inputs.why_not(told, pc)
@@ -77,7 +77,7 @@ class Executing:
             self._undo(step)
         return self._inputs.instead(told, why, pc), why
 
-    def _bridged(self, told: GroupState, trap: Trapped | None, gap: Break) -> Bridge:
+    def _bridged(self, told: GroupState, trap: TrapEffect | None, gap: Break) -> Bridge:
         """Let the model execute a group that does not continue the previous one, to find out what is wrong.
 
         If the model does what the group reports, only the pc was wrong. If it comes to the group's pc, one group is
@@ -101,7 +101,7 @@ class Executing:
         note = f"a group is missing before this one: that{words} at 0x{step.pc:x}"
         return Bridge([missing._replace(note=note)])
 
-    def _step(self, told: GroupState, trap: Trapped | None) -> Step:
+    def _step(self, told: GroupState, trap: TrapEffect | None) -> Step:
         """Copy what is not deterministic, and execute one instruction."""
         word = 0 if told.instr is None else told.instr.word
         if word & 0x7F == _CSR_READ and word >> 12 & 3:
@@ -124,7 +124,7 @@ class Executing:
         self._mirror.pend(mip if changed is None else changed | mip)
 
     def _compare(
-        self, told: GroupState, step: Step, trap: Trapped | None, differences: list[Difference], place: int | None
+        self, told: GroupState, step: Step, trap: TrapEffect | None, differences: list[Difference], place: int | None
     ) -> Result:
         """Compare everything about one group; *place*: the address of its load or store in the model."""
         if told.instr is not None and step.instr is not None and not same(told.instr, step.instr):

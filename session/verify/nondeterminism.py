@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.program.csrs import PRIVILEGE
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import CSR, reach
 from rvtrace_gdb.decode.tandem.decoder import Tandem
-from rvtrace_gdb.decode.tandem.effects import NOWHERE, UNTOLD_CAUSE, Trapped
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, UNKNOWN_CAUSE, TrapEffect
 from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from rvtrace_gdb.decode.tandem.state import State
@@ -278,13 +278,13 @@ class Inputs:
             return None
         return place, (values[0] & (1 << 8 * found.size) - 1).to_bytes(found.size, "little")
 
-    def prepare(self, told: GroupState, trap: Trapped | None) -> int | None:
+    def prepare(self, told: GroupState, trap: TrapEffect | None) -> int | None:
         """Make the model take the interrupt that was taken, or none, with bits of mip for one step.
         Return mip before.
         """
         mip = self._mirror.get(csrs.MIP)
         if trap is not None and trap.interrupt:
-            asked = (self._mirror.get(csrs.MIE) or 0) if trap.cause == UNTOLD_CAUSE else 1 << trap.cause
+            asked = (self._mirror.get(csrs.MIE) or 0) if trap.cause == UNKNOWN_CAUSE else 1 << trap.cause
             self._counts.copied["interrupts"] += 1
             self._mirror.pend(asked)
             return mip or 0
@@ -394,7 +394,7 @@ class Doubts:
         if self._registers:
             self._registers.difference_update(told.registers)
 
-    def presume(self, told: GroupState, trap: Trapped) -> None:
+    def presume(self, told: GroupState, trap: TrapEffect) -> None:
         """Before a trap after a loss, give the model the state that leads to the trap, if the trace
         does not report it.
         """
@@ -419,14 +419,14 @@ class Doubts:
         if found is not None and found & bits != value:
             self._mirror.set(regno, found & ~bits | value)
 
-    def about(self, told: GroupState, trap: Trapped | None) -> bool:
+    def about(self, told: GroupState, trap: TrapEffect | None) -> bool:
         """Return whether the effects of a group depend on an unknown value."""
         word = 0 if told.instr is None else told.instr.word
         if self._registers and word and not self._registers.isdisjoint(sources(word, self._xlen)):
             return True
         return self.lost and self._is_lost(told, trap, self._tandem.after(told.group - 1), word)
 
-    def _is_lost(self, told: GroupState, trap: Trapped | None, state: State, word: int) -> bool:
+    def _is_lost(self, told: GroupState, trap: TrapEffect | None, state: State, word: int) -> bool:
         needed = self._needed(word, trap)
         if any(state.register(regno) is None for regno in needed):
             return True
@@ -437,7 +437,7 @@ class Doubts:
         size = found.size if found is not None and found.size else 1
         return None in state.memory(address, size, loads=True)
 
-    def _needed(self, word: int, trap: Trapped | None) -> list[int]:
+    def _needed(self, word: int, trap: TrapEffect | None) -> list[int]:
         """Return the CSRs that decide what an instruction, or a trap, does, mostly those that the
         trace reports at all.
         """

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import MTIME, PRIVILEGE, parts
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem
-from rvtrace_gdb.decode.tandem.effects import NOWHERE, Trapped
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
@@ -312,7 +312,7 @@ class Verifier:
             self._mirror.go(self._index.pcs[told.group])
         self._executing.copy_stores(told)
 
-    def _count(self, trap: Trapped | None) -> None:
+    def _count(self, trap: TrapEffect | None) -> None:
         if trap is None:
             self.counts.instructions += 1
         elif trap.interrupt:
@@ -320,7 +320,7 @@ class Verifier:
         else:
             self.counts.traps += 1
 
-    def _found(self, told: GroupState, trap: Trapped | None, outcome: Outcome) -> Divergence | None:
+    def _found(self, told: GroupState, trap: TrapEffect | None, outcome: Outcome) -> Divergence | None:
         differences = outcome.result.differences
         if not differences:
             return None
@@ -332,7 +332,7 @@ class Verifier:
         return self._divergence(told, trap, outcome.step, differences)
 
     def _divergence(
-        self, told: GroupState, trap: Trapped | None, step: Step | None, differences: Sequence[Difference]
+        self, told: GroupState, trap: TrapEffect | None, step: Step | None, differences: Sequence[Difference]
     ) -> Divergence:
         counts, group = self.counts, told.group
         counts.divergences += 1

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.coverage import counts, entered, outcomes
+from rvtrace_gdb.decode.coverage import branch_outcomes, counts, function_entries
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
@@ -129,13 +129,13 @@ def test_it_can_be_interrupted() -> None:
 )
 def test_branches(history: History, taken: int, not_taken: int) -> None:
     """BRANCH goes back to WAIT, or on to WAITED; traps of `ran` hit at WAIT."""
-    assert outcomes(counts(history), program(), BRANCH) == (taken, not_taken, WAIT, WAITED)
+    assert branch_outcomes(counts(history), program(), BRANCH) == (taken, not_taken, WAIT, WAITED)
 
 
 def test_what_is_no_branch_has_no_outcomes() -> None:
     found = counts(ran((CALL, WAIT, BRANCH)))
     for pc in (CALL, WAIT, WAITED, LEAVE, 0x10):
-        assert outcomes(found, program(), pc) is None
+        assert branch_outcomes(found, program(), pc) is None
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -152,7 +152,7 @@ def test_entries_are_those_that_a_search_finds(seed: int) -> None:
     history, image = ran(*pieces), program()
     calls = CallHistory(history, image)
     assert counts(history, calls=calls) == counts(history)
-    found = entered(counts(history), image, {WAIT: WAIT + 12, CALL: CALL + 8, HANDLER: HANDLER + 8})
+    found = function_entries(counts(history), image, {WAIT: WAIT + 12, CALL: CALL + 8, HANDLER: HANDLER + 8})
     for function, count in found.items():
         assert count == len(Search(calls, entries_of(function, image))), hex(function)
 

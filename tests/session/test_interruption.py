@@ -145,7 +145,7 @@ def test_another_program_begins_anew(opened: Session, tmp_path: Path, monkeypatc
 
 def test_the_calls_go_on_where_they_were(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._BLOCK", 4)
-    monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._TOLD", 1)
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._PROGRESS_INTERVAL", 1)
     monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._SPAN", 3)
     it = opened.selected(Context())
     calls = CallHistory(it.history, it.program, None)

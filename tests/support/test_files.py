@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.support import files
-from rvtrace_gdb.support.files import NotPrivate, OutputError, opener_beside, replacing
+from rvtrace_gdb.support.files import NotPrivate, OutputError, atomic_output, opener_beside
 from tests.support.foreign_owner import given_away
 
 
 def write(path: Path | str, content: bytes = b"new") -> None:
-    with replacing(str(path)) as file:
+    with atomic_output(str(path)) as file:
         file.write(content)
 
 
@@ -44,7 +44,7 @@ def test_a_symbolic_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -
 
 def test_an_exception_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), replacing(str(tmp_path / "file")) as file:
+    with pytest.raises(KeyboardInterrupt), atomic_output(str(tmp_path / "file")) as file:
         file.write(b"half")
         raise KeyboardInterrupt
     assert (tmp_path / "file").read_bytes() == b"old"
@@ -104,7 +104,7 @@ def test_a_new_file_is_as_the_umask_says(mask: int, mode: int, tmp_path: Path) -
 def test_nobody_else_reads_what_replaces_a_private_file_while_it_is_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch(0o600)
-    with replacing(str(file)) as writing:
+    with atomic_output(str(file)) as writing:
         writing.write(b"new")
         writing.flush()
         assert {mode_of(path) for path in tmp_path.iterdir()} == {0o600}
@@ -119,7 +119,7 @@ def test_a_link_to_a_private_file_leads_to_a_private_file(tmp_path: Path) -> Non
 
 def test_what_is_written_beside_a_private_file_is_private(tmp_path: Path) -> None:
     (tmp_path / "file").touch(0o600)
-    with replacing(str(tmp_path / "file.part"), like=str(tmp_path / "file")) as part:
+    with atomic_output(str(tmp_path / "file.part"), like=str(tmp_path / "file")) as part:
         part.write(b"new")
     with open(tmp_path / "other", "xb", opener=opener_beside(str(tmp_path / "file"))):
         pass
@@ -165,10 +165,10 @@ def test_a_group_that_cannot_be_kept_gets_no_more_than_everybody(
 def test_what_goes_wrong_meanwhile_is_not_the_files_fault(tmp_path: Path) -> None:
     """An input that cannot be read, a limit of the process."""
     for output in (str(tmp_path / "out"), os.devnull):
-        with pytest.raises(FileNotFoundError) as missing, replacing(output):
+        with pytest.raises(FileNotFoundError) as missing, atomic_output(output):
             (tmp_path / "in").read_bytes()
         assert missing.value.filename == str(tmp_path / "in")
-        with pytest.raises(OSError, match="Too many open files"), replacing(output) as file:
+        with pytest.raises(OSError, match="Too many open files"), atomic_output(output) as file:
             file.write(b"half")
             raise OSError(errno.EMFILE, "Too many open files")
     assert os.listdir(tmp_path) == []
@@ -186,7 +186,7 @@ def test_a_pipe_nobody_reads_any_more_is_named(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with pytest.raises(OutputError) as caught, replacing(str(pipe)) as file:
+    with pytest.raises(OutputError) as caught, atomic_output(str(pipe)) as file:
         os.close(reader)
         file.write(b"new")
     assert str(caught.value) == f"{pipe}: cannot be written: Broken pipe"

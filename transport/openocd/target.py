@@ -19,7 +19,7 @@ from typing import Self
 
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.system import is_refusal
-from rvtrace_gdb.support.text import why_not
+from rvtrace_gdb.support.text import open_problem
 
 
 class OpenOcdError(RvtraceError):
@@ -353,7 +353,7 @@ class OpenOcd:
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and is_refusal(error):
                 raise  # it is not OpenOCD that is missing
-            raise OpenOcdAbsent(self.host, self.port, why_not(error)) from error
+            raise OpenOcdAbsent(self.host, self.port, open_problem(error)) from error
         hello = f'catch {{target names}} _rvtrace; {self._return} "rvtrace\n[version]\n$_rvtrace"'
         greeted = False
         try:

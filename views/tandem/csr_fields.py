@@ -63,7 +63,7 @@ def fields_of(csr: int, xlen: int) -> tuple[Field, ...]:
     return tuple(sorted(_TABLES[xlen].get(csr, ()), key=lambda field: field.low))
 
 
-def words(csr: int, old: int | None, new: int, xlen: int) -> str:
+def change_text(csr: int, old: int | None, new: int, xlen: int) -> str:
     """Return the meaning of a new value of a CSR: the fields that changed, or, if the old value is unknown, those that
     are set.
 
@@ -84,9 +84,9 @@ def words(csr: int, old: int | None, new: int, xlen: int) -> str:
     return ", ".join(found)
 
 
-def all_words(csr: int, value: int, xlen: int) -> str:
+def value_text(csr: int, value: int, xlen: int) -> str:
     """Return the meaning of a value: all fields that are not 0."""
-    return words(csr, None, value, xlen)
+    return change_text(csr, None, value, xlen)
 
 
 def _table(xlen: int) -> dict[int, tuple[Field, ...]]:

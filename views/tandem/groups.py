@@ -8,13 +8,13 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Access, UndecodableInstruction, length, reach
 from rvtrace_gdb.decode.tandem.decoder import Tandem, TandemAccesses
-from rvtrace_gdb.decode.tandem.effects import NOWHERE, Trapped
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.group_grammar import Problem
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.memory import Store
@@ -73,7 +73,7 @@ class Row(NamedTuple):
     access: Access | None
     stored: tuple[tuple[int, Store], ...]
     bus: tuple[Element, ...]
-    trap: Trapped | None
+    trap: TrapEffect | None
     is_reset: bool
     initializes: bool
     loose: bool
@@ -236,9 +236,9 @@ def _number(element: Element) -> int | None:
     return None
 
 
-def trap_words(trap: Trapped) -> str:
+def trap_words(trap: TrapEffect) -> str:
     """Return which trap it was; its value is among what it wrote."""
-    return words(trap.fact._replace(value=None))
+    return fact_text(trap.fact._replace(value=None))
 
 
 def is_physical(space: int) -> bool:

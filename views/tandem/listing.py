@@ -21,19 +21,19 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.history.accesses import access_words
+from rvtrace_gdb.decode.history.accesses import access_text
 from rvtrace_gdb.decode.history.events import TrapKind
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.instructions import CSR, Access
 from rvtrace_gdb.decode.tandem.decoder import Tandem
-from rvtrace_gdb.decode.tandem.effects import Trapped
+from rvtrace_gdb.decode.tandem.effects import TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.memory import Store
 from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR, Parameters
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
-from rvtrace_gdb.decode.tandem.wording import lines as element_lines
+from rvtrace_gdb.decode.tandem.wording import element_text as element_words
+from rvtrace_gdb.decode.tandem.wording import group_lines as element_lines
 from rvtrace_gdb.decode.tandem.wording import register_name
-from rvtrace_gdb.decode.tandem.wording import words as element_words
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import printable
 from rvtrace_gdb.views import listing
@@ -109,7 +109,7 @@ class Words:
         if row.sets_pc is not None:
             yield f"pc = {self._place(row.sets_pc, row)}"
         if row.access is not None and row.access.kind != CSR:
-            yield access_words(row.access, self._xlen, lambda at: self._texts.symbol(at, row.context))
+            yield access_text(row.access, self._xlen, lambda at: self._texts.symbol(at, row.context))
         yield from (self._stored(run, row) for run in _runs(row.stored))
         yield from (self.change(change) for change in row.changes)
         yield from (element_words(element, self._groups.parameters) for element in row.bus)
@@ -137,7 +137,7 @@ class Words:
             return f"privilege {_mode(old)} -> {_mode(new)}"
         values = [value_of(regno, value, parameters) for value in (old, new)]
         became = values[1] if old is None else " -> ".join(values)
-        meaning = csr_fields.words(regno, old, new, parameters.xlen) if new is not None and regno < GPR else ""
+        meaning = csr_fields.change_text(regno, old, new, parameters.xlen) if new is not None and regno < GPR else ""
         return f"{name_of(regno)} = {became}" + (f" ({meaning})" if meaning else "")
 
 
@@ -215,7 +215,7 @@ class Known:
         if state.mtime is not None:
             yield f"mtime, told last = {value_of(csrs.MTIME, state.mtime, self._parameters)}"
         for regno, value in self._registers():
-            meaning = csr_fields.all_words(regno, value, xlen) if regno < GPR else ""
+            meaning = csr_fields.value_text(regno, value, xlen) if regno < GPR else ""
             said = f" ({meaning})" if meaning else ""
             yield f"{name_of(regno)} = {value_of(regno, value, self._parameters)}{said}"
         for space, rows in self._memory():
@@ -341,7 +341,7 @@ class Objects:
         fields["memory"] = None if access.address is None else self._memory(access.address, row)
         for name, value in (("value", access.value), ("operand", access.operand)):
             fields[name] = None if value is None else f"0x{value:0{2 * access.size}x}"
-        fields["text"] = access_words(access, self._xlen, lambda at: self._texts.symbol(at, row.context))
+        fields["text"] = access_text(access, self._xlen, lambda at: self._texts.symbol(at, row.context))
         return _known(fields)
 
     def _stored(self, space: int, store: Store, row: Row) -> Fields:
@@ -349,7 +349,7 @@ class Objects:
         fields = {"size": store.size, "memory": self._memory(store.address, row), "value": value}
         return _known({**fields, "physical": True if is_physical(space) else None})
 
-    def _trap(self, trap: Trapped, row: Row) -> Fields:
+    def _trap(self, trap: TrapEffect, row: Row) -> Fields:
         fact = trap.fact
         known = fact.kind is not TrapKind.UNKNOWN
         fields: Fields = {"text": trap_words(trap), "interrupt": trap.interrupt if known else None, "cause": fact.cause}

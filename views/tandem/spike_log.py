@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from rvtrace_gdb.decode.executed.readers import CAUSES
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CSR, LOAD, STORE
-from rvtrace_gdb.decode.tandem.effects import UNTOLD_CAUSE
+from rvtrace_gdb.decode.tandem.effects import UNKNOWN_CAUSE
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR
 from rvtrace_gdb.decode.tandem.wording import F, X
@@ -204,7 +204,7 @@ class SpikeLog:
         trap = row.trap
         assert trap is not None
         epc = row.pc if trap.epc is None else trap.epc
-        if trap.cause == UNTOLD_CAUSE or epc is None:
+        if trap.cause == UNKNOWN_CAUSE or epc is None:
             self.left_out[NO_TRAP] += 1
             return
         if trap.interrupt:

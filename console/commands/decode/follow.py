@@ -34,7 +34,7 @@ from rvtrace_gdb.session.formats.stream import (
 from rvtrace_gdb.session.program import Program, elf_of, other_elf
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError, silent
-from rvtrace_gdb.support.files import keep
+from rvtrace_gdb.support.files import protect_inputs
 from rvtrace_gdb.support.text import rows, warning
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.json_rows import HistoryRows
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace, hart: int | None) -> int:
     modifiers, numbers = Modifiers.split(" ".join(args.range))
     if numbers:
         raise FollowError(f"{numbers}: --follow lists all that arrives")
-    keep(args.output, [args.capture, args.settings, *args.elf])
+    protect_inputs(args.output, [args.capture, args.settings, *args.elf])
     made = made_of(args)
     program, said = _program(args, made.capture)
     contexts = program.in_contexts(program.image())

@@ -30,7 +30,7 @@ from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, tandem_capture
 from rvtrace_gdb.session.formats.tandem import Itemizer, Wording
 from rvtrace_gdb.support.errors import Progress, RvtraceError
-from rvtrace_gdb.support.files import keep
+from rvtrace_gdb.support.files import protect_inputs
 
 _BATCH = 1024  # groups
 
@@ -228,7 +228,7 @@ def run(args: argparse.Namespace) -> int:
         raise EncodeError("--dump and -o - would both write to standard output")
     if args.json and args.output == "-":
         raise EncodeError("--json and -o - would both write to standard output")
-    keep(args.output, [args.pcs, *args.elf])
+    protect_inputs(args.output, [args.pcs, *args.elf])
     with Output(args, "reading the program") as shown:
         image = Image.from_elf(args.elf[0])
         inputs.add_others(image, args.elf[1:])

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats.raw_import import EncoderHow
-from rvtrace_gdb.support.files import replacing
+from rvtrace_gdb.support.files import atomic_output
 from rvtrace_gdb.views import dump, json_rows
 
 _BATCH = 4096  # blocks and traps
@@ -99,7 +99,7 @@ def destination(
     if args.output is None:
         yield lambda data: None
     elif not args.output.endswith(".rvt"):
-        with replacing(args.output) as file:
+        with atomic_output(args.output) as file:
             yield file.write
     else:
         data = bytearray()
@@ -116,7 +116,7 @@ def written(pieces: Iterator[bytes], write: Callable[[bytes], object]) -> Iterat
 
 
 def items(
-    pieces: Iterator[bytes], itemizer: dump.TakesApart[dump.One], wording: dump.Words[dump.One], *, json: bool
+    pieces: Iterator[bytes], itemizer: dump.AnyItemizer[dump.One], wording: dump.AnyWording[dump.One], *, json: bool
 ) -> Iterator[str]:
     """What is in the pieces of a trace, as `rvtrace dump` shows it."""
     for number, item, line in dump.lines_of(pieces, itemizer, wording):

@@ -19,7 +19,7 @@ from rvtrace_gdb.console.commands.sim.target import Streams, openocd_config, tar
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.session.description.model import Description, Tandem
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.files import OutputError, write
+from rvtrace_gdb.support.files import OutputError, write_file
 from rvtrace_gdb.support.text import printable
 from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
 from rvtrace_gdb.transport.simulated.debug.run_control import MOST
@@ -364,7 +364,7 @@ def _stop_on_signals(stop: Callable[[], None], cleanup: ExitStack) -> None:
 
 def _write(path: str, text: str) -> None:
     try:
-        write(path, text.encode())
+        write_file(path, text.encode())
     except OutputError as error:
         raise SimError(f"cannot write {path}: {error.why}") from None
 

@@ -24,7 +24,7 @@ from rvtrace_gdb.console.commands.sim.encoder import FORMATS
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.description.tables import Table, Tables
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import shown
+from rvtrace_gdb.support.text import value_text
 from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, ComponentBuild
 from rvtrace_gdb.transport.simulated.devices.encoder import MOST as TRIGGERS
 from rvtrace_gdb.transport.simulated.devices.encoder import OPTIONAL
@@ -150,7 +150,7 @@ class Section:
         if name not in ("Active", "Enable", "Empty"):
             raise self.error(f"stuck.{name}", "is none of Active, Enable, Empty")
         if isinstance(value, bool) or value not in (0, 1):
-            raise self.error(f"stuck.{name}", f"is {shown(value)}, must be 0 or 1")
+            raise self.error(f"stuck.{name}", f"is {value_text(value)}, must be 0 or 1")
         return int(str(value))
 
     def _faults(self) -> tuple[int, ...]:
@@ -172,7 +172,7 @@ class Section:
 
     def _number(self, key: str, value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 32:
-            raise self.error(key, f"is {shown(value)}, {_NUMBER}")
+            raise self.error(key, f"is {value_text(value)}, {_NUMBER}")
         return value
 
 

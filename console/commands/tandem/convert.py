@@ -10,7 +10,7 @@ from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.support.errors import Progress
-from rvtrace_gdb.support.files import keep, replacing
+from rvtrace_gdb.support.files import atomic_output, protect_inputs
 from rvtrace_gdb.support.text import rows
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
@@ -47,10 +47,10 @@ def run(args: argparse.Namespace) -> int:
     """Convert. Raises TandemError, RawError, CaptureError, BadElf, RangeError, OutputError."""
     if args.json and args.output == "-":
         raise TandemError("--json and -o - would both write to standard output")
-    keep(args.output, [args.file, *args.elf])
+    protect_inputs(args.output, [args.file, *args.elf])
     with Output(args, "reading the trace") as shown:
         found = open_trace(args, shown)
-        keep(args.output, [elf.path for elf, _ in found.decoded.image.elves])
+        protect_inputs(args.output, [elf.path for elf, _ in found.decoded.image.elves])
         selected = selection(found.tandem, " ".join(args.range))
         mode = _MODES.get(args.mode)
         with Disassemblers(found.decoded.program) as source:
@@ -97,7 +97,7 @@ def _write(place: str, lines: Iterator[str], shown: Output) -> int:
     if place == "-":
         return shown.rows(lines)
     count = 0
-    with replacing(place) as file:
+    with atomic_output(place) as file:
         for count, line in enumerate(lines, 1):  # noqa: B007 - how many is what is wanted
             file.write(rows([line]).encode())
     return count

@@ -13,7 +13,7 @@ from rvtrace_gdb.console import commands, output
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.console.options import tandem as options_tandem
 from rvtrace_gdb.console.output import Output
-from rvtrace_gdb.decode.history.accesses import touches
+from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem
@@ -115,7 +115,7 @@ class Wanted:
 
 def _touches(groups: Groups, group: int, begin: int, size: int) -> bool:
     access = groups.access(group)
-    if access is not None and touches(access, begin, size):
+    if access is not None and overlaps(access, begin, size):
         return True
     stores = (store for _, store in groups.tandem.stored(group))
     return any(store.address < begin + size and begin < store.address + store.size for store in stores)

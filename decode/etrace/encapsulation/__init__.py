@@ -29,7 +29,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     NoSearch,
     Packets,
 )
-from rvtrace_gdb.decode.history.builder import Lost
+from rvtrace_gdb.decode.history.builder import LostBytes
 
 __all__ = [
     "NAMES",
@@ -42,7 +42,7 @@ __all__ = [
     "Idle",
     "Item",
     "Kind",
-    "Lost",
+    "LostBytes",
     "Packets",
 ]
 

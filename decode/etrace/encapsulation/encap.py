@@ -35,7 +35,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     Sorter,
     UniformSorter,
 )
-from rvtrace_gdb.decode.history.builder import Lost
+from rvtrace_gdb.decode.history.builder import LostBytes
 
 _SLICE = 1 << 16  # bytes looked at once: bounds memory, and how long a caller waits for a sign of life
 _GROUPS = ((1, 2, 3), (4, 5, 6, 7), tuple(range(8, 16)), tuple(range(16, 64)))
@@ -189,7 +189,7 @@ class StreamDeframer:
             self._tail = b""
         tail, self._tail = self._tail, b""
         if tail:
-            yield Lost(self.total - len(tail), len(tail), seams.why)
+            yield LostBytes(self.total - len(tail), len(tail), seams.why)
 
     def _lose(self, start: int, why: str) -> None:
         self._loss = _Loss(start, why, self._make_search(start + 1))
@@ -198,7 +198,7 @@ class StreamDeframer:
         self._loss = None
         filling = loss.search.filling
         if stop - filling > loss.start:
-            yield Lost(loss.start, stop - filling - loss.start, loss.why)
+            yield LostBytes(loss.start, stop - filling - loss.start, loss.why)
         if filling:
             yield Idle(stop - filling, filling)
 

@@ -13,7 +13,7 @@ from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import NamedTuple, Protocol, overload
 
-from rvtrace_gdb.decode.history.builder import Lost
+from rvtrace_gdb.decode.history.builder import LostBytes
 from rvtrace_gdb.support.errors import RvtraceError
 
 
@@ -61,11 +61,11 @@ class Idle(NamedTuple):
     length: int
 
 
-class CutOff(Lost):
+class CutOff(LostBytes):
     """The trace ends in the middle of a packet: this much of it is there."""
 
 
-Item = Packets | Idle | Lost
+Item = Packets | Idle | LostBytes
 
 
 class Deframer(Protocol):

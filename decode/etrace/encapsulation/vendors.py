@@ -57,7 +57,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     UniformSorter,
     ZerosSearch,
 )
-from rvtrace_gdb.decode.history.builder import Lost
+from rvtrace_gdb.decode.history.builder import LostBytes
 
 ATB = "atb"
 MAX_ID = 0x6F
@@ -94,7 +94,7 @@ class AtbDeframer:
                 self._tail = data
                 return
             at, self._skip = self._skip, 0
-            yield Lost(offset, at, "")
+            yield LostBytes(offset, at, "")
         stop = len(data) - (len(data) - at) % self._size
         self._tail = data[stop:]
         for place in range(at, stop, self._size):
@@ -118,14 +118,14 @@ class AtbDeframer:
             yield Packets(source, Kind.OTHER, [record[_HEAD:]], [offset], len(record), None, [len(record)])
         elif valid > len(record) - _HEAD:
             yield from self._lose_record(
-                Lost(offset, len(record), f"ATBYTES says {valid} of {len(record) - _HEAD} bytes")
+                LostBytes(offset, len(record), f"ATBYTES says {valid} of {len(record) - _HEAD} bytes")
             )
         else:
             if source not in self._streams:
                 self._streams[source] = _SourceStream(source, self._fields, len(record), wrapped=self._wrapped)
             self._streams[source].add(record[_HEAD : _HEAD + valid], offset)
 
-    def _lose_record(self, lost: Lost) -> Iterator[Item]:
+    def _lose_record(self, lost: LostBytes) -> Iterator[Item]:
         """A record any source may have sent is lost: none goes on where it was."""
         self._wrapped = True
         for stream in self._streams.values():
@@ -281,7 +281,7 @@ class _Esp32Sorter:
         for i in self._jumps(indices):
             yield from _esp32_packets(frames, places, kept[start:i])
             before = (indices[i - 1] if i else self._next_before()) & _INDICES - 1
-            yield Lost(places[kept[i]], 0, _missing_text(before, indices[i]))
+            yield LostBytes(places[kept[i]], 0, _missing_text(before, indices[i]))
             start = i
         yield from _esp32_packets(frames, places, kept[start:])
         if indices:
@@ -370,7 +370,7 @@ class PulpDeframer:
                 self._tail = data
                 return
             at, self._skip = self._skip, 0
-            yield Lost(offset, at, "")
+            yield LostBytes(offset, at, "")
         stop = len(data) - (len(data) - at) % RECORD
         self._tail = data[stop:]
         yield from _pulp_items([data[i : i + RECORD] for i in range(at, stop, RECORD)], offset + at)
@@ -390,7 +390,9 @@ def _pulp_items(records: list[bytes], offset: int) -> Iterator[Item]:
             continue
         yield from _pulp_packets(records[start:i], offset + start * RECORD)
         start, where = i + 1, offset + i * RECORD
-        yield Lost(where, RECORD, "a record with more payload than it says") if any(record) else Idle(where, RECORD)
+        yield (
+            LostBytes(where, RECORD, "a record with more payload than it says") if any(record) else Idle(where, RECORD)
+        )
     yield from _pulp_packets(records[start:], offset + start * RECORD)
 
 

@@ -32,7 +32,7 @@ from rvtrace_gdb.session.sources.qemu.encoder import Wanted, encoder_for, wanted
 from rvtrace_gdb.session.sources.qemu.log_recorder import LogServer
 from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.support.files import OutputError, replacing
+from rvtrace_gdb.support.files import OutputError, atomic_output
 from rvtrace_gdb.transport.qemu import launch
 from rvtrace_gdb.transport.qemu.recorder import QemuError, QemuGone, Ring
 
@@ -386,7 +386,7 @@ def _serve(
 def _write_target(path: str, qemu: launch.Qemu, folder: Path) -> None:
     described = Description(f"QEMU {_version(qemu)}", path, qemu.xlen, OpenOcd(), (), (), qemu=str(folder))
     try:
-        with replacing(path) as file:
+        with atomic_output(path) as file:
             file.write(text(described, "Written by `rvtrace qemu`; it holds as long as that QEMU runs.").encode())
     except OutputError as error:
         raise DescriptionError(error.problem, error.path) from None

@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import pytest
 
-from rvtrace_gdb.decode.calls.call_history import CallHistory, rows, tree
+from rvtrace_gdb.decode.calls.call_history import CallHistory, call_tree, tree_rows
 from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST, Kind
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
@@ -329,7 +329,7 @@ def test_the_tree_of_calls() -> None:
     code = PLAIN
     once = "main.1 f.0 f.1 g.0 g.1 f.2 "
     calls = CallHistory(history_of(code.pcs(once * 2 + "main.1 g.0 g.1 main.2")), code.image)
-    found = [(level, code.name(n.function), n.calls, n.own, n.total) for level, n in rows(tree(calls), 9)]
+    found = [(level, code.name(n.function), n.calls, n.own, n.total) for level, n in tree_rows(call_tree(calls), 9)]
     assert found == [
         (0, "main", 0, 4, 16),
         (1, "f", 2, 6, 10),
@@ -345,7 +345,7 @@ def test_the_tree_of_traps() -> None:
         history_of(HANDLED.pcs("main.0 handler.0 handler.2 main.0 handler.0 handler.2 main.1 handler.0"), traps),
         HANDLED.image,
     )
-    found = [(level, HANDLED.name(n.function), n.trap, n.calls) for level, n in rows(tree(calls), 9)]
+    found = [(level, HANDLED.name(n.function), n.trap, n.calls) for level, n in tree_rows(call_tree(calls), 9)]
     assert found == [(0, "main", False, 0), (1, "handler", True, 2), (1, "handler", False, 1)]
 
 
@@ -353,5 +353,5 @@ def test_the_tree_of_what_a_handler_calls() -> None:
     """It hangs on the handler that was entered by a trap."""
     places = "main.0 handler.0 handler.1 f.0 f.1 handler.2 main.1"
     calls = CallHistory(history_of(HANDLED.pcs(places), [HANDLED.trap(1, "main.1", "handler.0")]), HANDLED.image)
-    found = [(level, HANDLED.name(n.function), n.trap, n.calls, n.own) for level, n in rows(tree(calls), 9)]
+    found = [(level, HANDLED.name(n.function), n.trap, n.calls, n.own) for level, n in tree_rows(call_tree(calls), 9)]
     assert found == [(0, "main", False, 0, 2), (1, "handler", True, 1, 3), (2, "f", False, 1, 2)]

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, addresses, rows, tree
+from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, addresses, call_tree, tree_rows
 from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event
@@ -87,8 +87,8 @@ def test_the_tree_is_the_sum_of_the_list(seed: int) -> None:
     """Instructions of all nodes of a function, and how often it was called, from the list of functions."""
     case = Case(seed)
     functions = list(case.calls.functions(1, len(case.calls) + 1))
-    root = tree(case.calls)
-    nodes = [node for _, node in rows(root, 1 << 30)]
+    root = call_tree(case.calls)
+    nodes = [node for _, node in tree_rows(root, 1 << 30)]
     assert root.total == sum(node.own for node in nodes) == sum(pc != GAP for pc in case.pcs)
     for start in {node.function for node in nodes}:
         mine = [f for f in functions if f.pc != GAP and f.pc - (case.image.symbol(f.pc) or ("", 0))[1] == start]

@@ -7,7 +7,7 @@ from pathlib import Path
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.decode.history.reverse_search import Nearest
+from rvtrace_gdb.decode.history.reverse_search import AddressSearch
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode.calls.naive_calls import NaiveCalls
 from tests.decode.calls.test_frames import told
@@ -50,7 +50,7 @@ def test_breakpoints(tmp_path: Path) -> None:
     elf = compiled(tmp_path, "rv32imac")
     traced = trace(machine_with(elf), elf)
     addresses, retired = frozenset(starts_of(elf)), traced.retired
-    nearest = Nearest(traced.history)
+    nearest = AddressSearch(traced.history)
     expected = [position for position, pc in enumerate(retired) if pc in addresses]
     assert len(expected) > 100
     forth, back = list[int](), list[int]()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rvtrace_gdb.decode.history.accesses import access_words, attach, touches
+from rvtrace_gdb.decode.history.accesses import access_text, locate_accesses, overlaps
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
@@ -49,12 +49,12 @@ def history(code: Sequence[int], *parts: Sequence[int]) -> tuple[History, Image]
 
 
 def placed(found: tuple[History, Image], *accesses: Access) -> list[int | None]:
-    return [access.position for access in attach(*found, accesses)]
+    return [access.position for access in locate_accesses(*found, accesses)]
 
 
 def notes(found: tuple[History, Image], *accesses: Access) -> list[AccessNote | None]:
     """The last note of each."""
-    return [access.notes[-1] if access.notes else None for access in attach(*found, accesses)]
+    return [access.notes[-1] if access.notes else None for access in locate_accesses(*found, accesses)]
 
 
 def load(size: int = 4, sync: int = 0, *notes: AccessNote) -> Access:
@@ -71,7 +71,7 @@ def test_in_order() -> None:
 
 
 def test_nothing_to_attach() -> None:
-    assert attach(*history([LW], [0]), []) == []
+    assert locate_accesses(*history([LW], [0]), []) == []
 
 
 def test_another_kind_or_size_gets_no_place() -> None:
@@ -202,7 +202,7 @@ def test_what_has_a_place_has_the_right_one(seed: int) -> None:
     lost = r.choice([0, 0, 0.01, 0.1])
     last = {access.kind: access for access in true}.values()  # a kind that is not there at all says something else
     told = [access for access in true if access in last or r.random() >= lost]
-    found = attach(*history(code, range(200)), [access._replace(position=None) for access in told])
+    found = locate_accesses(*history(code, range(200)), [access._replace(position=None) for access in told])
     wrong = [access for access, right in zip(found, told, strict=True) if access.position not in (None, right.position)]
     assert not wrong
     if len(told) == len(true):
@@ -260,7 +260,7 @@ def test_what_spike_says_of_qsort() -> None:
     builder.append(Path([tuple(expected("qsort", "o01"))]))
     ran = builder.finish(Accounting(0, 0, 0, 0))
     told = [access._replace(sync=0) for access in reference_accesses()]
-    found = attach(ran, image("qsort"), told)
+    found = locate_accesses(ran, image("qsort"), told)
     assert sum(access.position is not None for access in found) == 8754
     assert all(access.notes == ((AccessNote.BEYOND,) if number >= 8754 else ()) for number, access in enumerate(found))
     positions = [access.position for access in found[:8754]]
@@ -269,26 +269,26 @@ def test_what_spike_says_of_qsort() -> None:
 
 def test_words() -> None:
     access = Access(LOAD, 4, "", 0x8000_5B40, 0x2A)
-    assert access_words(access, 32, lambda _: ("buffer", 8)) == "load 4 bytes at 0x80005b40 <buffer+8> = 0x0000002a"
-    assert access_words(Access(STORE, 1, MULTIPLE, None, 7), 64) == "store 1 byte = 0x07"
+    assert access_text(access, 32, lambda _: ("buffer", 8)) == "load 4 bytes at 0x80005b40 <buffer+8> = 0x0000002a"
+    assert access_text(Access(STORE, 1, MULTIPLE, None, 7), 64) == "store 1 byte = 0x07"
     assert (
-        access_words(Access(ATOMIC, 8, "add", 0x10, None, 1), 32)
+        access_text(Access(ATOMIC, 8, "add", 0x10, None, 1), 32)
         == "atomic add 8 bytes at 0x00000010, operand 0x0000000000000001"
     )
-    assert access_words(Access(CSR, 4, "rs", 0x300, 8, 1), 32) == "csr rs 0x300 = 0x00000008, operand 0x00000001"
-    assert access_words(Access(LOAD, 2, failed=True, notes=(AccessNote.BEYOND,)), 32) == (
+    assert access_text(Access(CSR, 4, "rs", 0x300, 8, 1), 32) == "csr rs 0x300 = 0x00000008, operand 0x00000001"
+    assert access_text(Access(LOAD, 2, failed=True, notes=(AccessNote.BEYOND,)), 32) == (
         "load 2 bytes, failed # its place is not known: its instruction is not in the history"
     )
 
 
 def test_touches() -> None:
     access = Access(STORE, 4, "", 0x100, 0)
-    assert [touches(access, begin, 2) for begin in (0xFE, 0xFF, 0x100, 0x103, 0x104)] == [
+    assert [overlaps(access, begin, 2) for begin in (0xFE, 0xFF, 0x100, 0x103, 0x104)] == [
         False,
         True,
         True,
         True,
         False,
     ]
-    assert not touches(Access(STORE, 4), 0, 1 << 64)
-    assert not touches(Access(CSR, 8, "rw", 0x300), 0x300, 8)
+    assert not overlaps(Access(STORE, 4), 0, 1 << 64)
+    assert not overlaps(Access(CSR, 8, "rw", 0x300), 0x300, 8)

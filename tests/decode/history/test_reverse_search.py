@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import GAP, Path, RepeatPath
-from rvtrace_gdb.decode.history.reverse_search import Nearest, Outside, gaps_passed
+from rvtrace_gdb.decode.history.reverse_search import AddressSearch, OutsideRange, gaps_between
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.calls.call_histories import history_of
 
 PCS = st.lists(st.sampled_from([2, 4, 6, 8, 10, 40, 44, 48, 96]), min_size=1, max_size=120)
 
 
-def expected(pcs: list[int], position: int, direction: int, addresses: frozenset[int] | Outside) -> int | None:
+def expected(pcs: list[int], position: int, direction: int, addresses: frozenset[int] | OutsideRange) -> int | None:
     order = range(position + 1, len(pcs)) if direction > 0 else range(position - 1, -1, -1)
     return next((k for k in order if pcs[k] in addresses), None)
 
@@ -36,7 +36,7 @@ def test_as_a_search_of_the_list(pcs: list[int], addresses: frozenset[int], seed
     rng = random.Random(seed)
     unit, times = rng.randrange(len(pcs)), rng.choice([1, 1, 9, 40])
     pcs = with_gaps(pcs[:unit] + pcs[unit : unit + 3] * times + pcs[unit:], rng)
-    nearest = Nearest(history_of(pcs, rng=rng))
+    nearest = AddressSearch(history_of(pcs, rng=rng))
     for position in range(len(pcs) + 1):
         for direction in (1, -1):
             found = expected(pcs, position, direction, addresses)
@@ -52,13 +52,13 @@ def test_as_a_search_of_the_list(pcs: list[int], addresses: frozenset[int], seed
 def test_the_first_outside_of_a_range(pcs: list[int], start: int, size: int, seed: int) -> None:
     rng = random.Random(seed)
     pcs = with_gaps(pcs * rng.choice([1, 9]), rng)
-    nearest, outside = Nearest(history_of(pcs, rng=rng)), Outside(start, start + size)
+    nearest, outside = AddressSearch(history_of(pcs, rng=rng)), OutsideRange(start, start + size)
     for position in range(len(pcs) + 1):
         for direction in (1, -1):
             assert nearest.find(position, direction, outside) == expected(pcs, position, direction, outside)
 
 
-def long_history(rounds: int) -> tuple[list[int], Nearest]:
+def long_history(rounds: int) -> tuple[list[int], AddressSearch]:
     """Nested repetitions, and many entries of few kinds with a rare one among them."""
     rng = random.Random(1)
     loop = RepeatPath(Path([(0x10, 0x12), RepeatPath(Path([(0x14,), (0x16, 0x18)]), 5)]), 7)
@@ -68,7 +68,7 @@ def long_history(rounds: int) -> tuple[list[int], Nearest]:
     for k in range(rounds):
         builder.append(rare if k in (rounds // 3, rounds // 3 + 1, rounds - 5) else rng.choice(kinds))
     history = builder.finish(Accounting(0, 0, 0, 0))
-    return list(history.pcs()), Nearest(history)
+    return list(history.pcs()), AddressSearch(history)
 
 
 def test_far_ones() -> None:
@@ -90,7 +90,7 @@ def test_huge_repetitions_are_not_walked() -> None:
     builder.append(loop)
     builder.append(Path([(0x20,)]))
     history = builder.finish(Accounting(0, 0, 0, 0))
-    nearest, round_length = Nearest(history), 3 * (1 << 40) + 1
+    nearest, round_length = AddressSearch(history), 3 * (1 << 40) + 1
     last = len(history) - 1
     assert nearest.find(0, 1, frozenset([0x20])) == last
     assert nearest.find(0, 1, frozenset([0x16])) == round_length - 1
@@ -98,13 +98,13 @@ def test_huge_repetitions_are_not_walked() -> None:
     assert nearest.find(round_length, -1, frozenset([0x14])) == round_length - 2
     assert nearest.find(round_length - 1, 1, frozenset([0x16])) == 2 * round_length - 1
     assert nearest.find(0, 1, frozenset([0x18])) is None
-    assert nearest.find(5 * round_length, -1, Outside(0x10, 0x16)) == 5 * round_length - 1
+    assert nearest.find(5 * round_length, -1, OutsideRange(0x10, 0x16)) == 5 * round_length - 1
 
 
 def test_gaps_are_never_found_and_end_ranges() -> None:
-    nearest = Nearest(history_of([2, 4, GAP, 2, 4]))
+    nearest = AddressSearch(history_of([2, 4, GAP, 2, 4]))
     assert nearest.find(4, -1, frozenset([GAP])) is None
-    assert nearest.find(0, 1, Outside(0, 100)) == 2
+    assert nearest.find(0, 1, OutsideRange(0, 100)) == 2
 
 
 def test_progress_can_cancel_it() -> None:
@@ -121,7 +121,7 @@ def test_progress_can_cancel_it() -> None:
 
 def test_gaps_on_the_way() -> None:
     history = history_of([2, GAP, 4, 6, GAP, 8, GAP, 10])
-    assert gaps_passed(history, 2, 3).passed == 0
+    assert gaps_between(history, 2, 3).passed == 0
     for start, end, count, first in ((0, 7, 3, 1), (7, 0, 3, 6), (2, 5, 1, 4), (5, 0, 2, 4), (8, 6, 0, None)):
-        found = gaps_passed(history, start, end)
+        found = gaps_between(history, start, end)
         assert (found.passed, found.first and found.first.position) == (count, first)

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from rvtrace_gdb.decode.history.builder import ArrivingBuilder, HistoryBuilder
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.program.image import Image, Program
-from rvtrace_gdb.decode.tandem.decoder import ArrivingDecoder, decode
+from rvtrace_gdb.decode.tandem.decoder import IncrementalDecoder, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import Ending, Group, IncrementPc, Instr, Parameters
 from tests.decode.tandem.corpus import TRACES, parameters_of, program_of, trace_bytes
@@ -24,8 +24,8 @@ def whole(data: bytes, program: Program, parameters: Parameters, *, wrapped: boo
 
 def arrived(data: bytes, program: Program, parameters: Parameters, sizes: list[int], *, wrapped: bool = False) -> Told:
     """In pieces of these sizes, again and again; what is there is taken away after each."""
-    builder = ArrivingBuilder()
-    decoder = ArrivingDecoder(program, parameters, builder, wrapped=wrapped)
+    builder = IncrementalBuilder()
+    decoder = IncrementalDecoder(program, parameters, builder, wrapped=wrapped)
     pcs: list[int] = []
     events: list[Event] = []
     at = number = 0
@@ -41,7 +41,7 @@ def arrived(data: bytes, program: Program, parameters: Parameters, sizes: list[i
     pcs += piece.history.pcs(piece.begin, piece.end)
     events += piece.events
     collected = HistoryBuilder()
-    decoder = ArrivingDecoder(program, parameters, collected, wrapped=wrapped)
+    decoder = IncrementalDecoder(program, parameters, collected, wrapped=wrapped)
     for start in range(0, len(data), sizes[0] * 16):
         decoder.feed(data[start : start + sizes[0] * 16])
     decoder.finish()
@@ -103,8 +103,8 @@ def test_a_wrong_program() -> None:
 
 
 def test_memory_does_not_grow() -> None:
-    builder = ArrivingBuilder()
-    decoder = ArrivingDecoder(Image(), RV64, builder)
+    builder = IncrementalBuilder()
+    decoder = IncrementalDecoder(Image(), RV64, builder)
     one = encode([group(pc(0x100 + 4 * (n + 1)), NOP, x(n + 1, n)) for n in range(30)], RV64)
     one += encode([group(pc(0x100), Instr(0xF8DFF06F, 4))], RV64)
     kept = set()

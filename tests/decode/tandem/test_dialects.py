@@ -8,7 +8,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
 from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
-from rvtrace_gdb.decode.tandem.plausibility import advice, better, fit
+from rvtrace_gdb.decode.tandem.plausibility import better_parameters, fit, parameter_hint
 from rvtrace_gdb.decode.tandem.protocol import (
     DIALECTS,
     FLUTE,
@@ -163,8 +163,8 @@ def test_a_trace_read_with_the_other_xlen_says_so(name: str) -> None:
     right = parameters_of(name)
     wrong = Parameters(96 - right.xlen, 64, dialect=right.dialect)
     data = trace_bytes(name)
-    assert advice(data, right) == ""
-    text = advice(data, wrong)
+    assert parameter_hint(data, right) == ""
+    text = parameter_hint(data, wrong)
     assert text.startswith(f"the trace cannot be read as RV{wrong.xlen}, FLEN 64, MLEN {wrong.xlen}")
     assert f": this looks like RV{right.xlen}, " in text
     first = fit(data, wrong).first
@@ -181,20 +181,22 @@ def test_a_wrong_flen_or_mlen_or_dialect() -> None:
     for right in every:
         raw = bytes(line.decoded(right).trace.data)
         for wrong in every:
-            found = better(raw, wrong)
+            found = better_parameters(raw, wrong)
             assert (found is None and wrong == right) or (found is not None and found.widths == right.widths)
     two = Line(0x1000)
     two.groups = [
         group(AdditionalState(State.PC, 0x1004 + 4 * n, 0x1000 + 4 * n), Instr(0x13, 4), x(5, n)) for n in range(50)
     ]
     raw = bytes(two.decoded(Parameters(64, 64, dialect=TWO_PC)).trace.data)
-    found = better(raw, Parameters(64, 64))
+    found = better_parameters(raw, Parameters(64, 64))
     assert found is not None and found.dialect is TWO_PC
 
 
 def test_what_is_no_tandem_trace_at_all() -> None:
-    assert advice(b"\x7fELF" + bytes(400), Parameters()).endswith("nor with other parameters: is it a tandem trace?")
-    assert advice(b"", Parameters()) == ""
+    assert parameter_hint(b"\x7fELF" + bytes(400), Parameters()).endswith(
+        "nor with other parameters: is it a tandem trace?"
+    )
+    assert parameter_hint(b"", Parameters()) == ""
 
 
 @pytest.mark.parametrize(
@@ -273,8 +275,8 @@ def test_a_dialect_whose_addresses_mean_something_else(right: Dialect, wrong: Di
     """The bytes have the same layout: what the trace says of itself tells."""
     said = Parameters(64, 64, dialect=right)
     raw = sent(said, returning())
-    assert advice(raw, said) == ""
-    text = advice(raw, replace(said, dialect=wrong))
+    assert parameter_hint(raw, said) == ""
+    text = parameter_hint(raw, replace(said, dialect=wrong))
     if (right, wrong) == (FLUTE, PICCOLO_2018):  # that the pc is told in the usual way, too, is no contradiction
         assert text == ""
     else:
@@ -286,9 +288,9 @@ def test_a_dialect_whose_addresses_mean_something_else(right: Dialect, wrong: Di
 @pytest.mark.parametrize("name", TRACES)
 def test_the_right_dialect_is_not_doubted(name: str) -> None:
     right = parameters_of(name)
-    assert advice(trace_bytes(name), right) == ""
+    assert parameter_hint(trace_bytes(name), right) == ""
     damaged = trace_bytes(name)[:600] + trace_bytes(name)[700:]
-    assert advice(damaged, right) == ""
+    assert parameter_hint(damaged, right) == ""
 
 
 def test_a_wrong_dialect_is_not_blamed_on_the_program(capsys: pytest.CaptureFixture[str]) -> None:

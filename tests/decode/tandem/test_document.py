@@ -25,7 +25,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
     State,
 )
 from rvtrace_gdb.decode.tandem.trace import CUT_OFF, Trace
-from rvtrace_gdb.decode.tandem.wording import lines, words
+from rvtrace_gdb.decode.tandem.wording import element_text, group_lines
 from tests.decode.tandem.corpus import DATA
 from tests.decode.tandem.groups import INIT, NOP, RESET, RV32, RV64, csr, group, loose, pc, priv, x
 
@@ -318,7 +318,7 @@ MEANINGS = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_appendix_c_in_words(name: str) -> None:
     trace = Trace.of(bytes.fromhex(EXAMPLES[name]["corrected"]), RV64)
-    assert list(lines(trace.group(0), RV64)) == ["begin group", *MEANINGS[name], "end group"]
+    assert list(group_lines(trace.group(0), RV64)) == ["begin group", *MEANINGS[name], "end group"]
 
 
 def test_the_rest_in_words() -> None:
@@ -329,7 +329,7 @@ def test_the_rest_in_words() -> None:
         AdditionalState(State.STORE_DATA_8, 7), AdditionalState(State.MTIME, 9), AdditionalState(State.PC, 8, 4),
         FullRegister(0x1021, 1), csr(0x7FF, 2),
     ]  # fmt: skip
-    assert [words(element, parameters) for element in elements] == [
+    assert [element_text(element, parameters) for element in elements] == [
         "hart reset",
         "state initialization",
         "incremental register update sp (x2) -16",
@@ -345,7 +345,7 @@ def test_the_rest_in_words() -> None:
         "full register csr 0x7ff = 0x00000002",
     ]
     raw = bytes.fromhex("01 03 11 13000000  01 03 11 13000000 02  02  07 01 03")
-    found = [list(lines(one, RV64)) for one in Trace.of(raw, RV64).groups()]
+    found = [list(group_lines(one, RV64)) for one in Trace.of(raw, RV64).groups()]
     assert [one[-1] for one in found] == [
         "(end group implied)", "end group", "end group, without a begin group", "privilege mode machine mode",
     ]  # fmt: skip

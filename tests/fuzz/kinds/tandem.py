@@ -78,7 +78,7 @@ def _state(it: Looked) -> None:
     for group in range(min(len(it.groups), ROWS)):
         for regno, value in it.tandem.changed(group).items():
             if value is not None and regno < 0x1000:
-                csr_fields.all_words(regno, value, it.trace.program.xlen)
+                csr_fields.value_text(regno, value, it.trace.program.xlen)
         for _, store in it.tandem.stored(group):
             it.tandem.stores(store.address, store.size)
 

@@ -288,7 +288,7 @@ def test_encodings_and_modes_that_no_hart_has() -> None:
 )
 def test_the_fields_of_csrs(csr: str, xlen: int, old: int | None, new: int, words: str) -> None:
     """Bits as in the Privileged Architecture, chapter 3 and 12; fcsr: F extension."""
-    assert csr_fields.words(CSRS[csr], old, new, xlen) == words
+    assert csr_fields.change_text(CSRS[csr], old, new, xlen) == words
 
 
 def test_a_trap_whose_cause_is_not_told_is_not_called_an_interrupt(

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.data.codec import Compression, DataEncoder
 from rvtrace_gdb.decode.etrace.layout import Malformed
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.history.accesses import note_words
+from rvtrace_gdb.decode.history.accesses import note_text
 from rvtrace_gdb.decode.program.instructions import (
     ATOMIC,
     CAS_FAILURE,
@@ -95,7 +95,7 @@ def test_a_synchronization_begins_anew() -> None:
     assert [(a.address, a.value, a.sync) for a in decoder.accesses] == [
         (0x400, 1, -1), (None, 2, 7), (0x800, 3, 7), (0x804, 7, 7)
     ]  # fmt: skip
-    assert note_words(decoder.accesses[1]) == "told by how it differs from an access that is not in the trace"
+    assert note_text(decoder.accesses[1]) == "told by how it differs from an access that is not in the trace"
 
 
 def test_after_a_loss_nothing_is_known_to_differ_from() -> None:

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.etrace.data.codec import Compression, DataEncoder
 from rvtrace_gdb.decode.etrace.data.packet import parse
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.etrace.wording import data_columns, data_meaning
-from rvtrace_gdb.decode.history.accesses import note_words
+from rvtrace_gdb.decode.history.accesses import note_text
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CSR, LOAD, STORE, STORE_FAILURE, Access
 from tests.decode.etrace.data.fields import payload
 
@@ -160,7 +160,7 @@ def test_a_packet(title: str, parameters: Parameters, modes: Modes, fields: Fiel
 def test_two_phases(title: str, modes: Modes, request_fields: Fields, response: Fields, told: Access) -> None:
     decoder = DataDecoder(SPLIT, modes)
     decoder.packet(payload(*request_fields))
-    assert note_words(decoder.accesses[0]) == "no response in the trace"
+    assert note_text(decoder.accesses[0]) == "no response in the trace"
     decoder.packet(payload(*response))
     assert decoder.accesses == [told]
     sent: list[bytes] = []

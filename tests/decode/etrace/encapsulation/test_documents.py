@@ -6,7 +6,7 @@ RISC-V 2.0; "Code fragment and transport" is one of its chapters.
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encapsulation import CannotCarry, Encapsulation, Idle, Kind, Lost, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import CannotCarry, Encapsulation, Idle, Kind, LostBytes, Packets
 from tests.decode.etrace.encapsulation.transports import bits_of, items_of, normal, read
 
 ILLEGAL_OPCODE = bytes.fromhex("32 04 00 00 02")
@@ -206,7 +206,7 @@ def test_a_packet_that_straddles_a_block() -> None:
     assert [packet[0] for packet in content.packets] == [0, 2, 8, 10]
     content = read(Encapsulation(block_size=8), bytes.fromhex("01 1F 06 32 04 00 00 02") + bytes.fromhex("01 1F"))
     assert [packet[0] for packet in content.packets] == [0, 8]
-    assert content.losses == [Lost(2, 6, "a packet continues across blocks of 8 bytes")]
+    assert content.losses == [LostBytes(2, 6, "a packet continues across blocks of 8 bytes")]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation, Item, Kind, Lost, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation, Item, Kind, LostBytes, Packets
 from tests.decode.etrace.encapsulation.transports import Told, bits_of, items_of, normal, read, write
 
 examples = settings(derandomize=True, max_examples=80, deadline=None)
@@ -124,7 +124,7 @@ def _check_order(items: list[Item], *, lanes: bool) -> None:
     last: dict[int, int] = {}
     loss = -1
     for item in items:
-        if isinstance(item, Lost):
+        if isinstance(item, LostBytes):
             assert item.length >= 0
             assert lanes or all(offset < item.offset for offset in last.values())
             loss = item.offset

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Idle, Lost, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Idle, LostBytes, Packets
 from tests.decode.etrace.encapsulation.transports import bits_of, items_of, normal, read
 
 examples = settings(derandomize=True, max_examples=60, deadline=None)
@@ -59,9 +59,9 @@ def test_the_first_place_that_is_certain(seed: int, src_bits: int, timestamp_byt
         expected = [packet for packet in linear if certain is not None and packet[0] >= start + certain]
         assert [(offset + start, *rest) for offset, *rest in content.packets] == expected
         if certain is None or certain > len(rest):
-            assert content.losses == [Lost(0, len(rest), NOWHERE)]
+            assert content.losses == [LostBytes(0, len(rest), NOWHERE)]
         elif certain:
-            assert content.losses[0] == Lost(0, certain, "")
+            assert content.losses[0] == LostBytes(0, certain, "")
 
 
 @pytest.mark.parametrize(("src_bits", "timestamp_bytes"), [(0, 0), (12, 2), (16, 8)])
@@ -97,7 +97,7 @@ def test_nothing_is_guessed() -> None:
     for length in (1, 31, 32, 1000):
         content = read(Encapsulation(), NO_WAY * length, wrapped=True, cuts=range(0, length, 7))
         assert not content.packets
-        assert content.losses == [Lost(0, length, NOWHERE)]
+        assert content.losses == [LostBytes(0, length, NOWHERE)]
 
 
 def test_a_byte_that_is_no_header_ends_a_way() -> None:
@@ -106,7 +106,7 @@ def test_a_byte_that_is_no_header_ends_a_way() -> None:
     packets = bytes.fromhex("01 1F 02 1F 1F")
     content = read(Encapsulation(), b"\x9f" * 31 + packets, wrapped=True)
     assert [offset for offset, *_ in content.packets] == [31, 33]
-    assert content.losses == [Lost(0, 31, "")]
+    assert content.losses == [LostBytes(0, 31, "")]
     content = read(Encapsulation(), b"\x9f" * 63 + packets, wrapped=True)
     assert [offset for offset, *_ in content.packets] == [63, 65]
     assert [lost[:2] for lost in content.losses] == [(0, 31), (31, 32)]
@@ -117,7 +117,8 @@ def test_behind_damage() -> None:
     data = bytes.fromhex("01 1F") + b"\x9f" * 32 + bytes.fromhex("01 1F 02 1F 1F")
     content = read(Encapsulation(), data)
     assert [offset for offset, *_ in content.packets] == [0, 34, 36]
-    assert content.losses == [Lost(2, 32, "0x9f is no packet header: it announces fields that packets do not have")]
+    why = "0x9f is no packet header: it announces fields that packets do not have"
+    assert content.losses == [LostBytes(2, 32, why)]
 
 
 @pytest.mark.parametrize("start", range(0, 60, 4))
@@ -129,14 +130,14 @@ def test_blocks_of_a_ring(start: int) -> None:
     content = read(Encapsulation(block_size=16, block_start=-start % 16), data[start:], wrapped=True)
     first = start + -start % 16
     assert [offset + start for offset, *_ in content.packets] == [p[0] for p in linear if p[0] >= first]
-    assert content.losses == ([Lost(0, -start % 16, "")] if start % 16 else [])
+    assert content.losses == ([LostBytes(0, -start % 16, "")] if start % 16 else [])
 
 
 def test_damage_in_a_block_ends_with_it() -> None:
     data = bytes.fromhex("01 1F 9F 1F 1F 1F 1F 1F") + bytes.fromhex("01 1F 00 00 00 00 00 00")
     content = read(Encapsulation(block_size=8), data)
     assert [offset for offset, *_ in content.packets] == [0, 8]
-    assert content.losses == [Lost(2, 6, "0x9f is no packet header: it announces fields that packets do not have")]
+    assert content.losses == [LostBytes(2, 6, "0x9f is no packet header: it announces fields that packets do not have")]
 
 
 @pytest.mark.parametrize("zeros", [13, 14, 15, 40])
@@ -149,10 +150,10 @@ def test_anchor(zeros: int) -> None:
         assert read(Encapsulation("esp32"), data, wrapped=True, cuts=[cut, cut + 3]) == content
     if zeros < 14:
         assert content.losses == [
-            Lost(0, len(data), "there are no 14 zero bytes in a row, after which a packet starts")
+            LostBytes(0, len(data), "there are no 14 zero bytes in a row, after which a packet starts")
         ]
         return
-    assert content.losses == [Lost(0, 12 + 14, "")]
+    assert content.losses == [LostBytes(0, 12 + 14, "")]
     assert content.idle == set(range(26, 12 + zeros))
     assert [offset for offset, *_ in content.packets] == [12 + zeros]
 
@@ -160,7 +161,7 @@ def test_anchor(zeros: int) -> None:
 def test_anchor_first() -> None:
     """Zeros at the very start are an anchor, and all filling."""
     items = items_of(Encapsulation("esp32").deframer(wrapped=True), bytes(20) + bytes.fromhex("04 07 00 1F"), range(24))
-    assert not any(isinstance(item, Lost) for item in items)
+    assert not any(isinstance(item, LostBytes) for item in items)
     assert sum(item.length for item in items if isinstance(item, Idle)) == 20
 
 
@@ -170,7 +171,7 @@ def test_zeros_on_both_sides_of_the_end_of_an_esp32s_memory() -> None:
     data = packet * 2 + bytes(7) + bytes(7) + packet + bytes(14) + bytes.fromhex("04 08 00 2F")
     content = read(Encapsulation("esp32", block_start=15), data, wrapped=True)
     assert [offset for offset, *_ in content.packets] == [40]
-    assert content.losses == [Lost(0, 40, "")]
+    assert content.losses == [LostBytes(0, 40, "")]
 
 
 def test_esp32_damage_lasts_to_the_next_anchor() -> None:
@@ -178,7 +179,7 @@ def test_esp32_damage_lasts_to_the_next_anchor() -> None:
     packet = bytes.fromhex("04 07 00 1F")
     content = read(Encapsulation("esp32"), packet + b"\x24" + packet + bytes(14) + bytes.fromhex("04 08 00 2F"))
     assert [offset for offset, *_ in content.packets] == [0, 23]
-    assert content.losses == [Lost(4, 19, "0x24 is no length of a packet")]
+    assert content.losses == [LostBytes(4, 19, "0x24 is no length of a packet")]
 
 
 def test_esp32_index_wraps() -> None:
@@ -202,7 +203,7 @@ def test_esp32_missing_packets(first: int, second: int, why: str, anchor: bool) 
         no_idle = [item for item in items if not isinstance(item, Idle)]
         assert [item.payloads if isinstance(item, Packets) else item for item in no_idle] == [
             [b"\x1f"],
-            Lost(len(data) - 4, 0, why),
+            LostBytes(len(data) - 4, 0, why),
             [b"\x2f"],
         ]
 
@@ -231,7 +232,7 @@ def test_qemu_end_of_memory() -> None:
     memory = bytes.fromhex("1F 1F 1F 1F") * 3
     content = read(Encapsulation("qemu", block_start=12), memory + bytes.fromhex("01 1F 00 00"), wrapped=True)
     assert [offset for offset, *_ in content.packets] == [12]
-    assert content.losses == [Lost(0, 12, "")]
+    assert content.losses == [LostBytes(0, 12, "")]
 
 
 @pytest.mark.parametrize(("word", "header"), [("3F 1F 1F 1F", "3f"), ("00 1F 00 00", "00")])
@@ -241,7 +242,7 @@ def test_qemu_damage(word: str, header: str) -> None:
     for cuts in ((), range(len(data))):
         content = read(Encapsulation("qemu"), data, cuts=cuts)
         assert [offset for offset, *_ in content.packets] == [0, 36, 40, 44]
-        assert content.losses == [Lost(4, 32, f"no packet of QEMU starts with 0x{header}")]
+        assert content.losses == [LostBytes(4, 32, f"no packet of QEMU starts with 0x{header}")]
 
 
 def test_a_long_search_among_the_transfers_of_a_bus() -> None:
@@ -254,7 +255,7 @@ def test_a_long_search_among_the_transfers_of_a_bus() -> None:
     for cuts in ((), range(0, len(data), 501)):
         content = read(encapsulation, data, wrapped=True, cuts=cuts)
         assert next(offset for offset, source, *_ in content.packets if source == 1) == len(data) // 2 - len(packet)
-        assert content.losses[0] == Lost(0, 3000 * 6 + 31 // 4 * 6 + 6, "")
+        assert content.losses[0] == LostBytes(0, 3000 * 6 + 31 // 4 * 6 + 6, "")
 
 
 def test_a_lost_transfer_joins_nothing() -> None:
@@ -268,8 +269,8 @@ def test_a_lost_transfer_joins_nothing() -> None:
         content = read(encapsulation, data, cuts=cuts)
         assert [offset for offset, *_ in content.packets] == [len(data) - len(packet)]
         assert content.losses[:2] == [
-            Lost(0, 6, "the last packet is cut off"),
-            Lost(6, 6, "ATBYTES says 8 of 4 bytes"),
+            LostBytes(0, 6, "the last packet is cut off"),
+            LostBytes(6, 6, "ATBYTES says 8 of 4 bytes"),
         ]
 
 
@@ -289,5 +290,5 @@ def test_records_of_rv_tracer_with_more_than_they_say() -> None:
     good = bytes(30) + b"\x1f" + bytes(8) + b"\x01"
     content = read(Encapsulation("pulp"), good + b"\x07" + good[1:] + bytes(40) + good)
     assert [offset for offset, *_ in content.packets] == [0, 120]
-    assert content.losses == [Lost(40, 40, "a record with more payload than it says")]
+    assert content.losses == [LostBytes(40, 40, "a record with more payload than it says")]
     assert content.idle == set(range(80, 120))

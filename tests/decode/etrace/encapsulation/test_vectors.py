@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind, Lost
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind, LostBytes
 from tests.decode.etrace.encapsulation.transports import Content, read, write
 
 _DATA = Path(__file__).resolve().parents[3] / "data"
@@ -135,8 +135,8 @@ def test_esp32_written_round(name: str) -> None:
     content = read(Encapsulation("esp32", block_start=cut), data[:cut] + data, wrapped=True)
     assert [packet[3] for packet in content.packets] == [packet[3] for packet in linear[:700] + linear]
     assert content.losses == [
-        Lost(cut - 2, 2, "no packet continues across the end of the memory"),
-        Lost(cut + 14, 0, "packet 0 comes after packet 699: some are missing, or older ones are left over"),
+        LostBytes(cut - 2, 2, "no packet continues across the end of the memory"),
+        LostBytes(cut + 14, 0, "packet 0 comes after packet 699: some are missing, or older ones are left over"),
     ]
     anchor = linear[640][0]  # packet 640 is behind an anchor, which the memory may end before
     content = read(Encapsulation("esp32", block_start=anchor - 14), data, wrapped=True)
@@ -165,4 +165,4 @@ def test_rv_tracer_from_any_place() -> None:
         content = read(Encapsulation("pulp", block_start=-start % 40), records[start:], wrapped=True)
         expected = [packet[1:] for packet in linear.packets if packet[0] >= start]
         assert [packet[1:] for packet in content.packets] == expected
-        assert content.losses == ([Lost(0, -start % 40, "")] if start % 40 else [])
+        assert content.losses == ([LostBytes(0, -start % 40, "")] if start % 40 else [])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rvtrace_gdb.decode.etrace.encapsulation import Deframer, Encapsulation, Idle, Item, Kind, Lost, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import Deframer, Encapsulation, Idle, Item, Kind, LostBytes, Packets
 
 Told = tuple[int, int, Kind, bytes, int | None]
 """Of a packet: offset, source, kind, payload, timestamp."""
@@ -16,7 +16,7 @@ class Content:
     """What a trace was told to hold: packets by offset, losses, and which bytes are filling."""
 
     packets: list[Told]
-    losses: list[Lost]
+    losses: list[LostBytes]
     idle: frozenset[int]
 
     @property
@@ -61,7 +61,7 @@ def normal(
 def told(items: Iterable[Item]) -> Content:
     """The items, whatever pieces they came in."""
     packets: list[Told] = []
-    losses: list[Lost] = []
+    losses: list[LostBytes] = []
     idle: set[int] = set()
     for item in items:
         if isinstance(item, Packets):

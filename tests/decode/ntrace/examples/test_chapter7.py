@@ -3,7 +3,7 @@
 import pytest
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
-from rvtrace_gdb.decode.history.event_wording import context_words
+from rvtrace_gdb.decode.history.event_wording import context_text
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.messages import Sync, parse
 from rvtrace_gdb.decode.program.csrs import Context
@@ -70,7 +70,7 @@ def test_section_7_1_ownership_examples(process: int, context: Context) -> None:
     history = decoded(IMAGE, started(), message("Ownership", process=process), stopped(2))
     assert list(history.pcs()) == [0x100, 0x102]
     assert history.context_at(0) == history.context_at(1) == context
-    assert [(e.position, e.text) for e in of_kind(history, EventKind.CONTEXT)] == [(0, context_words(context))]
+    assert [(e.position, e.text) for e in of_kind(history, EventKind.CONTEXT)] == [(0, context_text(context))]
 
 
 def test_section_7_1_two_consecutive_messages() -> None:
