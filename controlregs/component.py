@@ -16,7 +16,7 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 POLL_PAUSE = 0.0005  # seconds; doubled with each poll up to the maximum
 POLL_PAUSE_MAX = 0.05
-UNANSWERED_READ = 0xFFFF_FFFF  # what a bus reads that answers for those that do not
+UNANSWERED_READ = 0xFFFF_FFFF  # the value that some buses return where no device answers
 
 
 class Component:
@@ -51,7 +51,7 @@ class Component:
         except RvtraceError as error:
             raise self._refused(register, "written", error) from error
         in_force = self.read(register)
-        # Active and Enable (RW) may take their time; what they will be is what was written.
+        # Active and Enable (RW) may take some time to change, but will become what was written.
         granted = in_force & register.mask_of(Access.WARL)
         self._shadow[register] = value & register.mask_of(Access.RW) | granted
         return in_force

@@ -164,7 +164,7 @@ class SettingsChanged(SettingRefused):
         super().__init__(
             component,
             base,
-            f"{register} reads {now:#010x}, it was set to {before:#010x}: it was reset, or set by somebody else, or "
+            f"{register} reads {now:#010x}, it was set to {before:#010x}: it was reset, or set by other software, or "
             "answers at the address of another component as well; start the trace anew",
         )
 

@@ -218,7 +218,7 @@ def open_serial(name: str, fd: int, baud: int | None) -> DescriptorStream:
         number = error.args[0] if error.args else 0
         if number == errno.EINVAL and baud is not None:
             raise NoStream(name, f"does not do {baud} baud") from None
-        if number in (errno.EIO, errno.ENXIO, errno.ENODEV):  # /dev/ttyS* are there for ports that no chip is behind
+        if number in (errno.EIO, errno.ENXIO, errno.ENODEV):  # /dev/ttyS* exist also for ports without a chip
             raise NoStream(name, "there is no device behind it") from None
         raise NoStream(name, f"cannot be set up as a serial line: {os.strerror(number)}") from None
 
@@ -273,7 +273,7 @@ _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^/:]*):([0-9]+)")
 _CONNECT_SECONDS = 10
 _GROUP = " (serial devices are for the group dialout, on most systems)"
 _PROBLEMS = {
-    errno.ECONNREFUSED: "nobody listens there (connection refused)",
+    errno.ECONNREFUSED: "nothing listens there (connection refused)",
     errno.ENOENT: "no such socket",
     errno.EPROTOTYPE: "a socket of another kind listens there",
     errno.ENETUNREACH: "the network cannot be reached",

@@ -83,7 +83,7 @@ def drain(
     else:
         last, width = in_force.limit, in_force.access_bytes
     end = (limit if mode is RamMode.SMEM else last) + width  # SRAM may have no teSinkLimit
-    _check_stopped(sink)  # what was read may come from a sink in reset, or from nobody
+    _check_stopped(sink)  # what was read may be that of a sink in reset, or of none
     check_buffer(sink, in_force, mode, (start, pointer, end))
     pieces = pieces_oldest_first(mode, (start, end), pointer, wrapped=wrapped)
     read = partial(_read_sram, sink) if mode is RamMode.SRAM else sink.target.read_block
@@ -110,7 +110,7 @@ def _read_sram(sink: Component, start: int, nbytes: int, progress: Progress) -> 
     if sink.read(component_registers.SINK_RP) == start:
         text = f"teSinkRP stays {start:#x} while teSinkData is read: its SRAM cannot be read"
         raise SinkNotReadable(sink.name, sink.base, text)
-    _check_stopped(sink)  # the words, too, may come from a sink in reset, or from nobody
+    _check_stopped(sink)  # the words, too, may be those of a sink in reset, or of none
     return data
 
 

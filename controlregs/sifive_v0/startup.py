@@ -89,7 +89,7 @@ def _set_id(encoder: Component, number: int, bits: int, *, mixed: bool) -> list[
     got_bits, got = ENCODER_IMPL.get(value, "nSrcBits"), ENCODER_IMPL.get(value, "srcID")
     inhibit = ENCODER_CONTROL.get(update(encoder, teInhibitSrc=int(not bits)), "teInhibitSrc")
     if mixed:
-        return []  # that it can be told apart is checked, and nobody has asked for a certain width
+        return []  # `check_streams` checks the width, and none was requested
     notes = []
     if (0 if inhibit else got_bits) != bits:
         notes.append(f"{encoder.name}: source IDs in messages have {0 if inhibit else got_bits} bits, not {bits}")

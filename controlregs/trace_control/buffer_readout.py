@@ -48,7 +48,7 @@ def check_buffer(sink: Component, in_force: SinkInForce | None, mode: RamMode, f
     if in_force and (in_force.mode, in_force.start, in_force.end) != (mode, start, end):
         its = f"its buffer is {start:#x} to {end:#x} of {mode.name}"
         text = f"{its}, it was set to {in_force.start:#x} to {in_force.end:#x} of {in_force.mode.name}: it was reset"
-        raise SinkNotReadable(sink.name, sink.base, f"{text}, or set by somebody else; start the trace anew")
+        raise SinkNotReadable(sink.name, sink.base, f"{text}, or set by other software; start the trace anew")
     if not start <= pointer <= end:
         text = f"its write pointer {pointer:#x} is outside the buffer {start:#x} to {end:#x}"
         raise SinkNotReadable(sink.name, sink.base, f"{text}: was it reset while tracing? start the trace anew")
@@ -64,7 +64,7 @@ def pieces_oldest_first(
     pieces = [(pointer, end), (start, pointer)] if wrapped else [(start, pointer)]
     if mode is RamMode.SRAM and buffer in pieces:
         middle = start + (end - start) // 8 * 4
-        pieces = [(start, middle), (middle, end)]  # of all at once it could not be told that the read pointer moves
+        pieces = [(start, middle), (middle, end)]  # one piece would not show whether the read pointer moves
     return [piece for piece in pieces if piece[0] < piece[1]]
 
 
@@ -130,7 +130,7 @@ def drain(sink: Component, in_force: SinkInForce | None = None, progress: Progre
     low = sink.read(component_registers.RAM_WP_LOW)
     pointer = low & WORD_MASK | (sink.read(component_registers.RAM_WP_HIGH) << 32 if mode is RamMode.SMEM else 0)
     wrapped = bool(component_registers.RAM_WP_LOW.get(low, "trRamWrap"))
-    _check_stopped(sink, in_force)  # what was read may come from a sink in reset, or from nobody
+    _check_stopped(sink, in_force)  # what was read may be that of a sink in reset, or of none
     check_buffer(sink, in_force, mode, (start, pointer, end))
     pieces = pieces_oldest_first(mode, (start, end), pointer, wrapped=wrapped)
     read = partial(_read_sram, sink, (start, end)) if mode is RamMode.SRAM else sink.target.read_block

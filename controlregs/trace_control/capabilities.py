@@ -55,9 +55,9 @@ class Probe:
         try:
             check_active(self.component)
         except (WasReset, NoAnswer):
-            return  # who has looked at it will see that, too
+            return  # the code inside the context meets the same error
         except ComponentError:
-            pass  # some of it may answer
+            pass  # some registers may still answer
         failure: ComponentError | None = None
         for register, value in self._before.items():
             try:
@@ -365,7 +365,7 @@ def _found(component: Component, identity: Identity) -> Capabilities:
     try:
         with Probe(component) as probe:
             found = PROBES[component.block.comp_type](probe)
-        check_active(component)  # or what was read may come from a component in reset, or from nobody
+        check_active(component)  # else what was read may be that of a component in reset, or of none
     finally:
         component.forget()
     return Capabilities(component.name, component.base, identity, tuple(found.has), tuple(found.lacks))

@@ -36,7 +36,7 @@ IMPL_OFFSET = 0x004
 VENDOR_RANGE = range(0xE00, 0x1000)
 
 VERSION = (1, 0)
-VERSION_EXPERIMENTAL = 15  # as a minor version: not final; as a major version: an encoding nobody can know
+VERSION_EXPERIMENTAL = 15  # as a minor version: not final; as a major version: an unknown encoding
 
 
 class CompType(IntEnum):

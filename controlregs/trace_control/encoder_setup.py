@@ -153,7 +153,7 @@ def _data_notes(name: str, got: dict[str, int], request: TraceRequest) -> Iterab
         ("trTeDataNoAddr", request.data_no_address, "addresses"),
     ):
         if bool(got[field]) != asked:
-            yield f"{name} cannot leave out data {what}" if asked else f"{name} never tells data {what}"
+            yield f"{name} cannot leave out data {what}" if asked else f"{name} never reports data {what}"
     compression = got["trTeDataAddrCompress"]
     if compression != request.data_addr_compress and not got["trTeDataNoAddr"]:
         yield f"{name} {_COMPRESSIONS[compression]} (trTeDataAddrCompress stays {compression})"
@@ -364,7 +364,7 @@ def _control_notes(name: str, register: Register, value: int, request: TraceRequ
         yield f"{name} cannot produce {_protocol_name(request.format)}; it produces {_protocol_name(got)}"
     if request.context and not register.get(value, "trTeContext"):
         yield (
-            f"{name} tells privilege always, and contexts if it was built to (trTeContext stays 0)"
+            f"{name} always reports privilege, and contexts if it was built to (trTeContext stays 0)"
             if of_etrace
             else f"{name} does not report context and privilege"
         )

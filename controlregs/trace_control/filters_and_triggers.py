@@ -70,7 +70,7 @@ def configure_filters(component: Component, wanted: Filter | None, *, data: bool
         raise _refused(component, _too_few(len(there), len(ranges)))
     units = _set_comparators(component, ranges)
     numbers = _set_filters(component, there, units or [()], wanted.privileges)
-    _select(component, INST_FILTERS, numbers, "cannot be told which filters to use")
+    _select(component, INST_FILTERS, numbers, "does not take the selection of filters")
     if data and component.get(DATA_CONTROL, "trTeDataImplemented"):
         _select(component, DATA_FILTERS, numbers, "has no filters for loads and stores: trace no data, or everything")
     return [f"{component.name} traces only {describe_filter(ranges, wanted.privileges)}"]

@@ -129,7 +129,7 @@ class OpenOcd:
         self._socket: socket.socket | None = None
         self._return = RETURN_UNLOGGED
         self._unpolled = False
-        self._kept = 0.0  # when OpenOCD was told last not to poll, by time.monotonic
+        self._kept = 0.0  # the time of the last command not to poll, by time.monotonic
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,6 @@
 """The devices of a `Wiring`, connected with one another and on the bus.
 
-Beside them is the memory for the buffers of sinks; `check_registers` says where registers can be besides. Devices of
+The module also adds the memory for the buffers of sinks; `check_registers` checks where registers can be. Devices of
 version 0 are encoders and funnels with their sinks inside (sources: see `controlregs.sifive_v0`).
 """
 
@@ -36,7 +36,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
 
 
 def add_buffers(bus: Bus, parts: Iterable[AnyPart], clint: int) -> None:
-    """Add RAM where buffers are outside of the main memory. Raises WiringError for one that can be nowhere."""
+    """Add RAM where buffers are outside the main memory. Raises WiringError for a buffer that cannot be placed."""
     buffers = [part for part in parts if isinstance(part, RamSinkPart) and part.size]
     outside = [part for part in buffers if not _in_main(bus, part)]
     for part in outside:
@@ -53,7 +53,7 @@ def add_buffers(bus: Bus, parts: Iterable[AnyPart], clint: int) -> None:
 
 
 def check_registers(bus: Bus, parts: Sequence[AnyPart], clint: int) -> None:
-    """Raises WiringError where something else is in the way of a component's registers."""
+    """Raise WiringError where something else occupies the addresses of a component's registers."""
     taken: dict[int, str] = {}
     memory = [(part.start, part.size, f"the buffer of {part.name}") for part in parts if isinstance(part, RamSinkPart)]
     memory += [(bus.ram_base, bus.main.size, "the main memory"), (clint, CLINT_SIZE, "the CLINT")]
@@ -96,7 +96,7 @@ _SOURCES = 16  # that srcID can tell apart
 
 
 class Ways(TypedDict, total=False):
-    """Where trace goes from a component: see `V0Component`."""
+    """The receivers of a component's trace: see `V0Component`."""
 
     to: TraceOutput
     memory: V0Memory
@@ -105,7 +105,9 @@ class Ways(TypedDict, total=False):
 
 
 def ways(part: Source, fed: Sequence[FunnelPart | Sink], bus: Bus, above: Sequence[TraceOutput]) -> Ways:
-    """*fed*: what *part* feeds; *above*: the inputs of funnels among it. Raises WiringError."""
+    """Return the receivers of *part*. *fed*: the parts it sends to; *above*: the inputs of funnels among them. Raises
+    WiringError.
+    """
     found = Ways()
     if above:
         found["to"] = above[0]
@@ -126,7 +128,7 @@ def ways(part: Source, fed: Sequence[FunnelPart | Sink], bus: Bus, above: Sequen
 
 
 def source_of(wiring: Wiring, name: str) -> tuple[int, int]:
-    """The hard-wired srcID and nSrcBits of an encoder: as many bits as there have to be. Raises WiringError."""
+    """Return the hard-wired srcID and nSrcBits of an encoder, with as many bits as are needed. Raises WiringError."""
     names = [part.name for part in wiring.encoders]
     if len(names) > _SOURCES:
         raise WiringError(name, f"version 0 has room for {_SOURCES} source IDs, and there are {len(names)} encoders")
@@ -134,7 +136,7 @@ def source_of(wiring: Wiring, name: str) -> tuple[int, int]:
 
 
 def build_of(build: ComponentBuild) -> V0Build:
-    """The same choices; the version is 0 unless it was chosen."""
+    """Return a V0Build with the same choices; the version is 0 unless it was chosen."""
     values = {each.name: getattr(build, each.name) for each in fields(ComponentBuild)}
     return V0Build(**values | {"version": (0, 0) if build.version == VERSION else build.version})
 
@@ -153,11 +155,13 @@ AnyEncoder = TraceEncoder | V0Encoder
 _HARTIDS = 0xF  # what teImpl has room for
 SinkDevice = RamSink | PibSink | AtbBridge
 Fired = Callable[[str, int], None]
-"""Told that a trigger output fires: the name of its encoder, and its number."""
+"""Called when a trigger output fires, with the name of its encoder and its number."""
 
 
 class Devices:
-    """Sinks, bridges and funnels are there at once; `encoder` makes that of each hart. *elapsed*: the time."""
+    """The trace components of a target. Sinks, bridges and funnels exist from the start; `encoder` creates that of each
+    hart. *elapsed*: the time.
+    """
 
     def __init__(self, wiring: Wiring, bus: Bus, elapsed: Callable[[], int], fired: Fired) -> None:
         self.by_name: dict[str, TraceComponent] = {}
@@ -174,7 +178,7 @@ class Devices:
         self.by_name.update(self._funnels)
 
     def encoder(self, hart: Hart, in_progress: InProgress) -> AnyEncoder | None:
-        """That of *hart*, if it has one."""
+        """Create the encoder of *hart*, if it has one."""
         part = self._encoders.get(hart.hartid)
         if part is None:
             return None
@@ -183,7 +187,7 @@ class Devices:
         return made
 
     def attach(self) -> None:
-        """Put all on the bus, in the order of the wiring, once all are there."""
+        """Put all devices on the bus, in the order of the wiring, once all exist."""
         for part in self._wiring.parts:
             if part.name in self.by_name:
                 device = self.by_name[part.name]
@@ -191,7 +195,7 @@ class Devices:
 
     @property
     def in_order(self) -> tuple[TraceComponent, ...]:
-        """Where trace begins first."""
+        """Return all components, senders before receivers."""
         parts: tuple[AnyPart, ...] = (*self._wiring.encoders, *self._wiring.funnels[::-1], *self._wiring.sinks)
         return tuple(self.by_name[part.name] for part in parts if part.name in self.by_name)
 

@@ -20,7 +20,7 @@ Write = Callable[[int, int, int], None]
 
 
 class BusError(RvtraceError):
-    """Nothing answers at `address`, or what answers does not take an access of this size."""
+    """No device answers at `address`, or the device does not accept an access of this size."""
 
     def __init__(self, address: int, nbytes: int = 1) -> None:
         super().__init__(f"bus error: no memory or device takes {nbytes} bytes at {address:#x}; see the memory map")
@@ -56,7 +56,7 @@ class Device:
 
 
 class Bus:
-    """Addresses to RAM and devices. RAM is looked at before devices, both in the order they were added.
+    """Routes addresses to RAM and devices. RAM is searched before devices, both in the order in which they were added.
 
     The default RAM is as large as QEMU's `virt` board's; it costs only the pages that are touched.
     """
@@ -83,7 +83,7 @@ class Bus:
         return ram
 
     def read(self, address: int, nbytes: int) -> int:
-        """The unsigned value at *address*, which need not be aligned in RAM. Raises `BusError`."""
+        """Return the unsigned value at *address*, which need not be aligned in RAM. Raises `BusError`."""
         for ram in self._rams:
             offset = address - ram.base
             if 0 <= offset <= ram.size - nbytes:
@@ -105,7 +105,8 @@ class Bus:
         device.write(address - device.base, nbytes, value)
 
     def read_bytes(self, address: int, size: int) -> bytes:
-        """*size* bytes of RAM; devices are never read. Raises `BusError` when they do not lie in one RAM region."""
+        """Return *size* bytes of RAM; devices are never read. Raises `BusError` when they do not lie in one RAM region.
+        """
         ram, offset = self._ram(address, size)
         return ram.data[offset : offset + size]
 
@@ -195,7 +196,7 @@ class ElfFile:
                 yield Segment(address, self._data[offset : offset + file_size], memory_size)
 
     def symbol(self, name: str) -> int | None:
-        """The address of symbol *name*, None when the file has none of that name (or was stripped)."""
+        """Return the address of symbol *name*; None when the file has none of that name (or was stripped)."""
         wanted = name.encode()
         sections = list(self._sections())
         for table in sections:

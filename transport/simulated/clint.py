@@ -1,20 +1,18 @@
 """The core-local interruptor (CLINT) of one or of several harts, and the host-target interface (HTIF).
 
 CLINT: software interrupt and timer. Layout as in SiFive's CLINT (FU540-C000 manual, chapter 9) and the RISC-V ACLINT
-specification 1.0, for hart i: msip at 0x0000 + 4 * i, mtimecmp at 0x4000 + 8 * i; mtime, at 0xBFF8, is there once.
-Time is deterministic: mtime advances by one with every retired instruction, and jumps to mtimecmp when the hart waits
-for the timer in WFI. As in Spike mtimecmp resets to 0, so the timer interrupt is pending until a program writes
-mtimecmp.
+specification 1.0, for hart i: msip at 0x0000 + 4 * i, mtimecmp at 0x4000 + 8 * i; there is one mtime, at 0xBFF8. Time
+is deterministic: mtime advances by one with every retired instruction, and jumps to mtimecmp when the hart waits for
+the timer in WFI. As in Spike, mtimecmp resets to 0, so the timer interrupt is pending until a program writes mtimecmp.
 
-Several harts take turns, and time passes for a hart as it retires instructions: in the middle of a round some are
-ahead of others. At the end of it (`align`) those that were slower, slept or were halted catch up, so that mtime
+Several harts take turns, and time passes for a hart as it retires instructions: in the middle of a round some are ahead
+of others. At the end of the round (`align`) the harts that were slower, slept or were halted catch up, so that mtime
 advances as fast as the fastest hart. When all sleep it jumps to where the first of them wakes up (`skip_to_timer`).
 
 HTIF: how test programs print and end (`tohost`, `fromhost`). A 64-bit command in `tohost` is device (bits 63:56),
-command (55:48), payload. Device 0: an odd payload ends the program with status payload >> 1, an even one is the
-address of a system call block of 64-bit words [number, arguments...]. Device 1, command 1 prints a character. Every
-command but the end is answered at once by a non-zero `fromhost` and a cleared `tohost`. Source: riscv-isa-sim `fesvr`
-as of 1.1.
+command (55:48), payload. Device 0: an odd payload ends the program with status payload >> 1, an even one is the address
+of a system call block of 64-bit words [number, arguments...]. Device 1, command 1 prints a character. Every command but
+the end is answered at once by a non-zero `fromhost` and a cleared `tohost`. Source: riscv-isa-sim `fesvr` as of 1.1.
 """
 
 from collections.abc import Sequence
@@ -31,25 +29,26 @@ _NEVER = 1 << 62
 
 
 class TimedHart(Protocol):
-    """What the CLINT needs of its hart."""
+    """The part of a hart that the CLINT uses."""
 
     clint: "Clint | None"
 
     @property
     def now(self) -> int:
-        """Instructions retired so far, exact even in the middle of a compiled block."""
+        """Return the number of instructions retired so far, exact even in the middle of a compiled block."""
 
     def set_interrupt(self, number: int, level: bool) -> None:
         """Drive interrupt line *number* of mip."""
 
     def timer_changed(self) -> None:
-        """`Clint.due` has changed."""
+        """React to a change of `Clint.due`."""
 
 
 class Clint:
-    """`due` is the count of retired instructions at which mtime reaches mtimecmp, `idle` the time slept so far.
+    """The CLINT of one hart. `due` is the count of retired instructions at which mtime reaches mtimecmp, `idle` the
+    time slept so far.
 
-    *bus* None: who made it carries out the accesses to its registers, with `read` and `write`.
+    *bus* None: the owner carries out the accesses to its registers, with `read` and `write`.
     """
 
     def __init__(self, hart: TimedHart, bus: Bus | None, base: int = 0x0200_0000) -> None:
@@ -130,14 +129,14 @@ _MSIP_SIZE, _MTIMECMP_SIZE = 4, 8
 
 
 class SleepingHart(TimedHart, Protocol):
-    """What the CLINT needs of a hart that may sleep while others run."""
+    """The part that the CLINT uses of a hart that may sleep while others run."""
 
     def situation_changed(self) -> None:
-        """The time it is for this hart makes a jump."""
+        """React to a jump of the hart's time."""
 
 
 class HartClint(Clint):
-    """The part of one hart."""
+    """The part of a shared CLINT that belongs to one hart."""
 
     def __init__(self, hart: SleepingHart) -> None:
         super().__init__(hart, None)
@@ -145,12 +144,12 @@ class HartClint(Clint):
 
     @property
     def can_wake(self) -> bool:
-        """WFI sleeps: whether time may jump is not for one hart to say."""
+        """False: one hart cannot decide that time jumps, so its WFI sleeps."""
         return False
 
     @property
     def wakes_after(self) -> int | None:
-        """How long until the timer expires; None: never."""
+        """The time until the timer expires; None: never."""
         return max(0, self.due - self._sleeper.now) if super().can_wake else None
 
     @property
@@ -163,20 +162,20 @@ class HartClint(Clint):
             self._sleeper.situation_changed()
 
     def shift(self, ticks: int) -> None:
-        """mtime was written."""
+        """Follow a write of mtime, which moved it by *ticks*."""
         self._skew += ticks
         self._reschedule()
 
     def reset(self) -> None:
-        """A hart by itself is reset, and the CLINT is not."""
+        """Do nothing: resetting a hart by itself does not reset the CLINT."""
 
     def restart(self) -> None:
-        """All is reset."""
+        """Reset everything."""
         super().reset()
 
 
 class SharedClint:
-    """`reading`: whose time it is that mtime shows, the hart's that executes."""
+    """The CLINT of several harts. `reading` is the part of the hart that executes, whose time mtime shows."""
 
     def __init__(self, harts: Sequence[SleepingHart], bus: Bus, base: int) -> None:
         self.parts = tuple(HartClint(hart) for hart in harts)
@@ -184,13 +183,13 @@ class SharedClint:
         bus.add(base, SIZE, self._read, self._write)
 
     def align(self) -> None:
-        """Harts that are behind catch up."""
+        """Let harts that are behind catch up."""
         elapsed = max(part.elapsed for part in self.parts)
         for part in self.parts:
             part.catch_up(elapsed)
 
     def skip_to_timer(self, waiting: Sequence[HartClint]) -> None:
-        """Let the time pass until the timer of the first of *waiting* expires. All must be aligned."""
+        """Let the time pass until the first timer of *waiting* expires. All parts must be aligned."""
         times = [after for part in waiting if (after := part.wakes_after) is not None]
         if times:
             for part in self.parts:
@@ -229,7 +228,7 @@ _ENOSYS = 38
 
 
 class Htif:
-    """Carries out commands. `output` collects what the program printed."""
+    """Executes HTIF commands. `output` collects what the program printed."""
 
     def __init__(self, bus: Bus, tohost: int, fromhost: int | None) -> None:
         self._bus = bus
@@ -238,7 +237,7 @@ class Htif:
         self.output = bytearray()
 
     def command(self) -> int | None:
-        """Look at `tohost` after the program wrote it. Returns the exit status when the program ends."""
+        """Examine `tohost` after the program wrote it. Return the exit status when the program ends."""
         command = self._bus.read(self._tohost, 8)
         device, payload = command >> 56, command & (1 << 48) - 1
         if command == 0:

@@ -1,12 +1,11 @@
-"""The simulated target put together: harts, memory map, trace components, Debug Module, JTAG TAP.
+"""The complete simulated target: harts, memory map, trace components, Debug Module, JTAG TAP.
 
-Everything runs in one thread: the owner lets the harts run with `Machine.run_slice` and feeds the JTAG pins in
-between, so whatever a debugger sees is a state between two blocks of the program. A `Core` is a hart with what
-belongs to it alone, its trace encoder and its run control.
+Everything runs in one thread: the owner lets the harts run with `Machine.run_slice` and feeds the JTAG pins in between,
+so whatever a debugger sees is a state between two blocks of the program. A `Core` is a hart with what belongs to it
+alone, its trace encoder and its run control.
 
-Several harts take turns, which is what makes a program with several harts run the same way every time: `TURN`
-instructions each, one hart after the other, whatever a debugger asks for in between. A write is seen by the others in
-their next turn.
+Several harts take turns, so that a program with several harts runs the same way every time: `TURN` instructions each,
+one hart after the other, whatever a debugger does in between. The others see a write in their next turn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,17 +33,17 @@ TURN = 250
 
 
 class Tracer(HartListener, Protocol):
-    """A trace encoder, as its hart sees it."""
+    """A trace encoder, as its hart uses it."""
 
     def drain(self) -> None:
-        """Encode what the hart has retired since the last time, and pass it on."""
+        """Encode what the hart has retired since the last call, and pass it on."""
 
     def triggered(self, action: int) -> None:
-        """A trigger with one of the trace actions has fired."""
+        """Process a trigger with one of the trace actions that has fired."""
 
 
 class Untraced:
-    """Of a hart without trace encoder."""
+    """The tracer of a hart without trace encoder."""
 
     def drain(self) -> None: ...
 
@@ -60,8 +59,9 @@ class Untraced:
 
 
 class Core:
-    """*encoder* makes the trace encoder, from the hart and what tells it what the hart is executing; None: it has
-    none."""
+    """A hart with its trace encoder and its run control. *encoder* creates the trace encoder from the hart and a
+    function that returns what the hart is executing; None: it has none.
+    """
 
     def __init__(self, hart: Hart, encoder: Callable[[Hart, InProgress], Tracer | None]) -> None:
         self.hart = hart
@@ -73,7 +73,7 @@ class Core:
 
     @property
     def asleep(self) -> bool:
-        """In WFI, and no interrupt is pending that would end it."""
+        """Whether the hart is in WFI, and no interrupt is pending that would end it."""
         return self.hart.waiting and not self.hart.mip & self.hart.csr.mie
 
     def run(self, instructions: int) -> None:
@@ -87,12 +87,12 @@ class Core:
             self.control.halt(cause)
 
     def _in_progress(self) -> tuple[HartBlock, int] | None:
-        """The block under execution and how much of it has retired, when a device is accessed by the program itself."""
+        """Return the block being executed and how much of it has retired, when the program itself accesses a device."""
         return (self.hart.block, self.hart.position) if self._executing else None
 
 
 class Turns:
-    """Several harts, and their CLINT."""
+    """Several harts that take turns, and their CLINT."""
 
     def __init__(self, cores: Sequence[Core], bus: Bus, clint: int) -> None:
         self._cores = cores
@@ -104,17 +104,17 @@ class Turns:
 
     @property
     def running(self) -> list[Core]:
-        """Neither halted nor in reset; asleep perhaps."""
+        """The harts that are neither halted nor in reset; they may be asleep."""
         return [core for core in self._cores if not core.control.stopped]
 
     @property
     def idle(self) -> bool:
-        """No hart executes anything, and no timer will change that."""
+        """Whether no hart executes anything, and no timer will change that."""
         running = self.running
         return all(core.asleep for core in running) and not self._timers(running)
 
     def run(self, instructions: int, done: Callable[[Core], None]) -> None:
-        """Whole rounds, about so many instructions of all harts together. *done* is called after each turn."""
+        """Run whole rounds, about so many instructions of all harts together. *done* is called after each turn."""
         left = instructions
         while left > 0:
             left -= self._round(done)
@@ -124,7 +124,7 @@ class Turns:
                 return
 
     def _round(self, done: Callable[[Core], None]) -> int:
-        """Returns the instructions there was time for."""
+        """Run one round; return the instructions there was time for."""
         self.clint.align()
         spent = 0
         for core in self._cores:
@@ -137,12 +137,12 @@ class Turns:
         return spent
 
     def _timers(self, running: Sequence[Core]) -> list[HartClint]:
-        """Of those that sleep: what wakes them some time."""
+        """Return the timers of sleeping harts that will wake them."""
         parts = [self._parts[core] for core in running if core.asleep and core.hart.csr.mie & 1 << MTI]
         return [part for part in parts if part.wakes_after is not None]
 
     def _begin(self, core: Core) -> None:
-        """What another hart may have written makes a reservation void."""
+        """Begin a hart's turn. What another hart may have written invalidates its reservation."""
         if core is not self._last:
             core.hart.data.reset()
         self._last = core
@@ -154,7 +154,7 @@ class Turns:
 
 
 class Machine:
-    """One hart or several, and everything around them. `hart` is hart 0.
+    """A simulated target: one hart or several, memory, and devices. `hart` is hart 0.
 
     *others*: the harts besides *hart*; all share its bus. *wiring*: the trace components, None: an encoder for each
     hart, and one RAM sink.
@@ -199,7 +199,7 @@ class Machine:
         self.tap = Tap(Dtm(self.debug_module, has_errinfo=spec is DebugSpec.V1_0))
 
     def _devices(self) -> Devices:
-        """The trace components, but for the encoders, and their memory."""
+        """Create the trace components, except the encoders, and their memory."""
         parts, clint = self.wiring.parts, self.memory_map.clint
         check_registers(self.bus, parts, clint)
         add_buffers(self.bus, parts, clint)
@@ -226,33 +226,33 @@ class Machine:
 
     @property
     def encoders(self) -> tuple[TraceEncoder, ...]:
-        """Those of the ratified interface, in the order of their harts."""
+        """The encoders of the ratified interface, in the order of their harts."""
         return tuple(device for device in self._settling if isinstance(device, TraceEncoder))
 
     @property
     def encoder(self) -> TraceEncoder:
-        """The first one."""
+        """The first encoder."""
         return self.encoders[0]
 
     @property
     def ram_sink(self) -> RamSink:
-        """The first one."""
+        """The first RAM sink."""
         return next(device for device in self._settling if isinstance(device, RamSink))
 
     @property
     def halted(self) -> bool:
-        """All in Debug Mode."""
+        """Whether all harts are in Debug Mode."""
         return all(core.control.halted for core in self._cores)
 
     @property
     def idle(self) -> bool:
-        """Nothing will happen before somebody writes to the JTAG pins."""
+        """Whether nothing will happen until the JTAG pins change."""
         if self._turns is not None:
             return self._turns.idle
         return self._control.stopped or self._cores[0].asleep
 
     def pins(self, *, fast: bool = True) -> Pins:
-        """The TAP's pins for a newly connected adapter."""
+        """Return the TAP's pins for a newly connected adapter."""
         self.tap.reset()
         return Pins(self.tap, self.debug_module.system_reset, fast=fast)
 
@@ -262,7 +262,7 @@ class Machine:
             core.control.halt(DebugCause.HALTREQ)
 
     def run_slice(self, instructions: int) -> None:
-        """Let the harts that run execute about so many instructions together, and encode what they retired."""
+        """Let the running harts execute about so many instructions together, and encode what they retired."""
         if self._turns is None and not self._control.stopped:
             self._settle()
             self._cores[0].run(instructions)
@@ -305,10 +305,11 @@ def build(
     wiring: Wiring | None = None,
     **how: Unpack[EncoderHow],
 ) -> Machine:
-    """A machine with a program loaded, all *harts* about to run its first instruction. *xlen* None: the program's.
+    """Return a machine with a program loaded, all *harts* about to run its first instruction. *xlen* None: the
+    program's.
 
-    *ctr*: what Control Transfer Records each hart has, None: none. *wiring*: the trace components; without it an
-    encoder for each hart, built as *how* says, and a RAM sink.
+    *ctr*: the Control Transfer Records of each hart, None: none. *wiring*: the trace components; without it an encoder
+    for each hart, with the properties in *how*, and a RAM sink.
 
     Raises ElfError and WiringError.
     """

@@ -53,9 +53,9 @@ _DONE = b"OK 0\n"
 
 
 class SideDoor:
-    """Answers the clients of *listener*, which is the caller's to close; the owner polls `filenos`.
+    """The backdoor: answers the clients of *listener*, which the caller has to close; the owner polls `filenos`.
 
-    *components*: by name, those there are.
+    *components*: the trace components by name.
     """
 
     def __init__(self, bus: Bus, listener: socket.socket, components: Mapping[str, TraceComponent] = _NONE) -> None:
@@ -70,7 +70,7 @@ class SideDoor:
         return self._filenos
 
     def handle(self, fileno: int) -> None:
-        """One of them is ready."""
+        """Process a socket that is ready."""
         if fileno == self._listener.fileno():
             client, _ = self._listener.accept()
             client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _ANSWER_TIMEOUT, 0))
@@ -90,7 +90,7 @@ class SideDoor:
         self._filenos = frozenset({self._listener.fileno()})
 
     def _talk(self, client: socket.socket, pending: bytearray) -> bool:
-        """Read what there is and answer the whole lines in it. False: the connection is over."""
+        """Read what has arrived and answer the complete lines in it. Return False when the connection is over."""
         try:
             data = client.recv(1 << 16)
             pending += data
@@ -103,7 +103,7 @@ class SideDoor:
         return bool(data) and len(pending) <= _LONGEST_LINE
 
     def answer(self, line: bytes) -> bytes:
-        """The reply to one request line (without its newline)."""
+        """Return the reply to one request line (without its newline)."""
         command, *words = line.decode("ascii", "replace").split() or [""]
         if command in ("OVERFLOW", "TRIGGER"):
             return self._disturb(command, words)
@@ -124,7 +124,7 @@ class SideDoor:
             return f"ERROR {error}\n".encode()
 
     def _disturb(self, command: str, words: list[str]) -> bytes:
-        """Something happens to an encoder."""
+        """Cause an event in an encoder."""
         encoder = self._components.get(words[0]) if words else None
         if not isinstance(encoder, AnyEncoder):
             return _unknown(
@@ -152,7 +152,7 @@ class SideDoor:
 
 
 def _trigger_inputs(encoder: AnyEncoder) -> int:
-    """How many it has: each has 4 bits in a register."""
+    """Return the number of trigger inputs: each has 4 bits in a register."""
     register = TRIG_EXT_IN_CONTROL if isinstance(encoder, TraceEncoder) else XTI_CONTROL
     return encoder.legal(register).bit_count() // 4
 
@@ -171,7 +171,7 @@ _SEND_TIMEOUT = 10  # seconds a client may leave replies unread before it counts
 
 
 class ListenError(RvtraceError):
-    """`where` cannot be listened on."""
+    """It is not possible to listen at `where`."""
 
     def __init__(self, where: str, reason: str, remedy: str) -> None:
         super().__init__(f"cannot listen on {where}: {reason}; {remedy}")
@@ -179,7 +179,7 @@ class ListenError(RvtraceError):
 
 
 def listen_tcp(port: int) -> socket.socket:
-    """A listening socket on the loopback interface; *port* 0 takes a free one. Raises ListenError."""
+    """Return a listening socket on the loopback interface; *port* 0 takes a free one. Raises ListenError."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -193,7 +193,8 @@ def listen_tcp(port: int) -> socket.socket:
 
 
 def listen_unix(path: str | Path) -> socket.socket:
-    """A listening unix socket, for its owner alone. A socket file nobody listens on is replaced. Raises ListenError."""
+    """Return a listening unix socket that only its owner may use. A stale socket file is replaced. Raises ListenError.
+    """
     listener = socket.socket(socket.AF_UNIX)
     try:
         _remove_stale(str(path))
@@ -219,9 +220,9 @@ def _remove_stale(path: str) -> None:
 
 
 class Server:
-    """Serves one remote_bitbang client after another, and any number of side doors, until `stop` is called.
+    """Serves one remote_bitbang client after another, and any number of backdoor clients, until `stop` is called.
 
-    The sockets passed in are the caller's to close.
+    The caller has to close the sockets it passes in.
     """
 
     def __init__(
@@ -247,7 +248,7 @@ class Server:
             self._wake.send(b"!")
 
     def serve(self) -> None:
-        """Returns after `stop`."""
+        """Serve clients until `stop` is called."""
         try:
             while not self._stopping:
                 self._register()
@@ -261,7 +262,7 @@ class Server:
             self._woken.close()
 
     def _register(self) -> None:
-        """Poll the sockets there are now: while a client is connected others wait in the listener's queue."""
+        """Poll the present sockets: while a client is connected others wait in the listener's queue."""
         wanted = {self._woken.fileno(), (self._client or self._listener).fileno()}
         if self._side_door is not None:
             wanted |= self._side_door.filenos()
@@ -273,7 +274,7 @@ class Server:
             self._registered = frozenset(wanted)
 
     def _wait(self) -> list[int]:
-        """The sockets that are ready; runs the hart when none is, or when it has waited long enough."""
+        """Return the sockets that are ready; run the hart when none is, or when it has waited long enough."""
         if self._machine.idle:
             return self._ready(None)
         ready = self._ready(0)
@@ -319,7 +320,7 @@ class Server:
             self._disconnect()
 
     def _disconnect(self) -> None:
-        """The hart stays as it is: halted or running."""
+        """Close the connection. The hart stays as it is: halted or running."""
         if self._client is not None:
             if self._client.fileno() in self._registered:
                 self._poller.unregister(self._client.fileno())
@@ -329,5 +330,5 @@ class Server:
 
 
 def serve(machine: Machine, listener: socket.socket) -> None:
-    """Serve *machine* to whoever connects to *listener*, until interrupted."""
+    """Serve *machine* to clients of *listener*, until interrupted."""
     Server(machine, listener).serve()

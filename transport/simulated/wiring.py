@@ -1,8 +1,9 @@
-"""Which trace components a simulated target has, how each is built, and what feeds what: plain descriptions.
+"""The trace components of a simulated target, their properties, and the connections between them, as plain
+descriptions.
 
-An encoder feeds sinks, bridges and funnels, and so does a funnel. Unless others are described there are encoders
-before one RAM sink (`standard`), at the places of the `MemoryMap`. `problems` says whether a component can be built
-as it is wanted: the fields, the registers and the parts it has.
+An encoder feeds sinks, bridges and funnels, and so does a funnel. Unless others are described there are encoders in
+front of one RAM sink (`standard`), at the places of the `MemoryMap`. `problems` checks whether a component can be built
+as requested: the fields, the registers and the parts it has.
 
 Source: RISC-V Trace Control Interface Specification 1.0, "Connections Between Components".
 """
@@ -26,7 +27,7 @@ from rvtrace_gdb.transport.simulated.devices.sinks import Probe
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """Where things are; sizes in bytes. The CLINT and the main memory are where QEMU's `virt` board has them.
+    """The memory map; sizes in bytes. The CLINT and the main memory are where QEMU's `virt` board has them.
 
     `encoder` is that of hart 0, that of hart i is i times `encoder_stride` further up.
     """
@@ -52,7 +53,7 @@ RATIFIED = 1
 
 
 class WiringError(RvtraceError):
-    """A component that cannot be, or cannot be where it is. *name*: which one."""
+    """A component that cannot be built, or cannot be at its address. *name*: the component."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"{name}: {problem}")
@@ -61,10 +62,10 @@ class WiringError(RvtraceError):
 
 @dataclass(frozen=True)
 class Unheard:
-    """What is at pins that nothing is connected to."""
+    """Pins that nothing is connected to."""
 
     def write(self, data: bytes, /) -> None:
-        """It is gone."""
+        """Discard the bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +80,11 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderPart(Part):
-    """Follows *hart*, and feeds the parts named in *to*.
+    """An encoder that follows *hart*, and feeds the parts named in *to*.
 
-    *formats*, *built_with*, *etrace*, *absent*, *filters*: see `TraceEncoder`. *trigger_inputs*, *trigger_outputs*: how
-    many external triggers there are. *overflow_after*: after so many messages, counted from the first one, a message
-    finds no room on its way out.
+    *formats*, *built_with*, *etrace*, *absent*, *filters*: see `TraceEncoder`. *trigger_inputs*, *trigger_outputs*: the
+    numbers of external triggers. *overflow_after*: after so many messages, counted from the first one, a message finds
+    no room on its way out.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -102,11 +103,11 @@ class EncoderPart(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class FunnelPart(Part):
-    """Feeds the parts named in *to*. *inputs*: at which one each part that feeds it arrives; *input_count*: how many
-    there are. *depth*: messages that each of them holds.
+    """A funnel that feeds the parts named in *to*. *inputs*: the input of each part that feeds it; *input_count*: the
+    number of inputs. *depth*: messages that each of them holds.
 
-    *system_clock*, *external_clock*: which modes of its timestamp unit count, besides that it passes on the time of a
-    funnel above. None for the former: it does if no funnel is above.
+    *system_clock*, *external_clock*: the modes in which its timestamp unit counts, besides passing on the time of a
+    funnel above. None for the former: it counts if no funnel is above.
     """
 
     kind: ClassVar[str] = "funnel"
@@ -121,9 +122,9 @@ class FunnelPart(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class RamSinkPart(Part):
-    """*start*, *size*: a buffer in system memory, which there will be, bytes; size 0: there is none.
+    """A RAM sink. *start*, *size*: a buffer in system memory to be created, in bytes; size 0: there is none.
 
-    The rest: see `RamSink`. *inside*: the part of before ratification that it is in.
+    The rest: see `RamSink`. *inside*: the pre-ratification part that contains it.
     """
 
     kind: ClassVar[str] = "ram_sink"
@@ -139,7 +140,7 @@ class RamSinkPart(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class PibSinkPart(Part):
-    """*probe* is at its pins. *modes*, *divider_bits*: see `PibSink`. *inside*: as of a RAM sink."""
+    """A PIB sink. *probe* is at its pins. *modes*, *divider_bits*: see `PibSink`. *inside*: as for a RAM sink."""
 
     kind: ClassVar[str] = "pib_sink"
     probe: Probe = field(default_factory=Unheard)
@@ -150,7 +151,9 @@ class PibSinkPart(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class AtbBridgePart(Part):
-    """*transfer* gets what goes over a bus of *width* bytes: the ID, the data. *inside*: as of a RAM sink."""
+    """An ATB bridge. *transfer* is called with the ID and the data of each transfer over a bus of *width* bytes.
+    *inside*: as for a RAM sink.
+    """
 
     kind: ClassVar[str] = "atb_bridge"
     transfer: Callable[[int, bytes], None] = lambda atid, data: None
@@ -165,19 +168,19 @@ AnyPart = Source | Sink
 
 @dataclass(frozen=True)
 class Wiring:
-    """All parts of a target. `checked` says whether they go together."""
+    """All parts of a target. `checked` checks whether they are consistent."""
 
     parts: tuple[AnyPart, ...]
 
     @property
     def encoders(self) -> tuple[EncoderPart, ...]:
-        """In the order of their harts."""
+        """The encoders in the order of their harts."""
         found = (part for part in self.parts if isinstance(part, EncoderPart))
         return tuple(sorted(found, key=lambda part: part.hart))
 
     @property
     def funnels(self) -> tuple[FunnelPart, ...]:
-        """Those that others feed come before these."""
+        """The funnels, senders before receivers."""
         found = [part for part in self.parts if isinstance(part, FunnelPart)]
         ordered: list[FunnelPart] = []
         while found:
@@ -194,7 +197,7 @@ class Wiring:
         return tuple(part for part in self.parts if isinstance(part, Sink))
 
     def fed(self, source: Source) -> tuple[FunnelPart | Sink, ...]:
-        """What *source* feeds, as it says. Raises WiringError."""
+        """Return the parts that *source* sends to. Raises WiringError."""
         known = {part.name: part for part in self.parts if not isinstance(part, EncoderPart)}
         for name in source.to:
             if name not in known:
@@ -202,7 +205,7 @@ class Wiring:
         return tuple(known[name] for name in source.to)
 
     def checked(self, harts: int) -> "Wiring":
-        """This one. Raises WiringError for what no target of so many harts can be."""
+        """Return this wiring. Raises WiringError for what no target of so many harts can be."""
         names = [part.name for part in self.parts]
         for part in self.parts:
             if names.count(part.name) > 1:
@@ -233,7 +236,7 @@ SINK = "ram0"
 
 
 class EncoderHow(TypedDict, total=False):
-    """How an encoder is built: see `EncoderPart`."""
+    """The properties of an encoder: see `EncoderPart`."""
 
     formats: Sequence[int]
     built_with: EncoderOptions | None
@@ -244,7 +247,7 @@ class EncoderHow(TypedDict, total=False):
 
 
 def standard(memory_map: MemoryMap, harts: int = 1, **how: Unpack[EncoderHow]) -> Wiring:
-    """An encoder for each hart, all built alike."""
+    """Return a wiring with an encoder for each hart, all with the same properties."""
     encoders = (
         EncoderPart(name=f"encoder{hart}", base=memory_map.encoder_of(hart), hart=hart, to=(SINK,), **how)
         for hart in range(harts)
@@ -263,11 +266,11 @@ _OF_ALL = {
 }  # fmt: skip
 
 Problem = tuple[str, str]
-"""What is wrong: which key says so, and why it cannot be."""
+"""What is wrong: the key concerned, and the reason."""
 
 
 def block_of(part: AnyPart) -> RegisterBlock:
-    """The registers of a part that has some of its own."""
+    """Return the registers of a part that has some of its own."""
     return block(part.kind, part.version if isinstance(part, Source) else 1)
 
 
@@ -276,7 +279,7 @@ def register_named(part: AnyPart, name: str) -> Register | None:
 
 
 def problems(part: AnyPart) -> Iterator[Problem]:
-    """What is wrong with how *part* is built, in the words of the file of `rvtrace sim --devices`."""
+    """Yield the problems of how *part* is built, in the words of the file of `rvtrace sim --devices`."""
     known = {name: field for register in block_of(part).registers for name, field in register.by_name.items()}
     build = part.build
     for name in build.fixed:

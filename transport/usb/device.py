@@ -281,7 +281,7 @@ def _holders(node: str, processes: Path = Path("/proc")) -> list[str]:
         try:
             if process.name != str(os.getpid()) and any(os.readlink(fd) == node for fd in (process / "fd").iterdir()):
                 holders.append(f"{(process / 'comm').read_text().strip()} (process {process.name})")
-        except OSError:  # it has ended, or is somebody else's
+        except OSError:  # it has ended, or belongs to another user
             continue
     return sorted(holders)
 

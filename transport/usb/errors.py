@@ -129,7 +129,7 @@ class DebugModuleLost(UsbLost):
     def __init__(self, adapter: str) -> None:
         self.adapter = adapter
         super().__init__(
-            f"{adapter}: the debug module forgot what it was told: the target was reset, or lost its power; repeat the "
+            f"{adapter}: the debug module is no longer active: the target was reset, or lost its power; repeat the "
             "command"
         )
 

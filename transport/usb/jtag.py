@@ -182,7 +182,7 @@ class Dtm:
                     raise DmiFailed(self.name, address, "failed")
                 results.append(0 if value is not None else answer >> 2)
                 if status == BUSY:
-                    break  # those behind it were ignored
+                    break  # those after it were ignored
         return results
 
     def run_checked(self, accesses: Sequence[Access]) -> list[int]:

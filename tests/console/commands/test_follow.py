@@ -354,7 +354,7 @@ def test_encoders_that_feed_a_buffer_did_not_send_what_left_the_chip(settings: P
         ("{folder}/no/x.bin {made}", "{folder}/no/x.bin: no such file, and no folder where it could appear"),
         ("{folder} {made}", "{folder}: is a folder"),
         ("unix:{folder}/none {made}", "unix:{folder}/none: cannot connect: no such socket"),
-        ("tcp:127.0.0.1:1 {made}", "tcp:127.0.0.1:1: cannot connect: nobody listens there (connection refused)"),
+        ("tcp:127.0.0.1:1 {made}", "tcp:127.0.0.1:1: cannot connect: nothing listens there (connection refused)"),
         ("tcp:127.0.0.1 {made}", "tcp:127.0.0.1: give tcp:HOST:PORT"),
         ("{raw} {made} --baud 9600", "{raw}: is no serial line: it has no speed to set (--baud 9600)"),
         ("{elf} {made}", "{elf}: is an ELF file, not a trace"),

@@ -46,7 +46,7 @@ def test_what_only_n_trace_has_is_not_granted() -> None:
     got = rig(encoder={**E_TRACE, "fixed_zeros": 7 << 24 | 1 << 9}, sink={"asyncs": 7}).start(request)
     assert list(got.notes) == [
         "encoder 0 produces E-Trace, which has no BTM",
-        "encoder 0 tells privilege always, and contexts if it was built to (trTeContext stays 0)",
+        "encoder 0 always reports privilege, and contexts if it was built to (trTeContext stays 0)",
     ]
 
 

@@ -212,7 +212,7 @@ def test_a_filter_that_is_always_selected_is_refused() -> None:
     model = FilterModel(lambda offset, value: legal(offset, value) | (2 if offset == INST_FILTERS else 0))
     with pytest.raises(SettingRefused) as caught:
         configured(model, Filter((A,)))
-    line = "cannot be told which filters to use (trTeInstFilters reads 0x3, not 0x1)"
+    line = "does not take the selection of filters (trTeInstFilters reads 0x3, not 0x1)"
     assert str(caught.value) == f"encoder0 at 0x0: {line}"
 
 

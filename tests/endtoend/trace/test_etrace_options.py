@@ -127,7 +127,7 @@ def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
         "encoder0 has no repeated history (trTeInstEnRepeatedHistory stays 0)",
         "encoder0 has no implicit return (trTeInstEnImplicitReturn stays 0)",
         "encoder0 produces E-Trace, which has no BTM",
-        "encoder0 tells privilege always, and contexts if it was built to (trTeContext stays 0)",
+        "encoder0 always reports privilege, and contexts if it was built to (trTeContext stays 0)",
         "encoder0 has no data trace",
         "encoder0 has no timestamps",
     ]

@@ -193,7 +193,7 @@ def test_a_socket(tmp_path: Path) -> None:
         assert len(bench.pcs()) == bench.ported.hart.instret
         (warning,) = bench.warnings()
         assert "the other end has closed the connection" in warning
-        with pytest.raises(PortFileError, match="cannot connect: nobody listens there"):
+        with pytest.raises(PortFileError, match="cannot connect: nothing listens there"):
             bench.session.start(bench.context)
         assert len(bench.pcs()) == bench.ported.hart.instret
         bench.session.close()

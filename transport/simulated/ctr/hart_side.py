@@ -1,11 +1,11 @@
-"""Between a hart and its CTR recorder: the CSRs, and which transfer a block of instructions ends with.
+"""The connection of a hart to its CTR recorder: the CSRs, and the transfer that a block of instructions ends with.
 
-`CtrRegisters` are the CSRs of a recorder, and those through which its entries are reached. `CtrFollower` tells the
-recorder of transfers. While the present mode is not recorded the hart does not call for each block: it asks
-`listener` whenever something may have changed that, which no block does but its last instruction. A simple
-`Predictor` makes mispredictions to record (MISP of ctrtarget): branches backward are expected to be taken, others
-not. An indirect jump is expected to go where it went the last time (the first time, nowhere); returns and what the
-code tells are expected rightly.
+`CtrRegisters` are the CSRs of a recorder, and those that give access to its entries. `CtrFollower` reports transfers to
+the recorder. While the present mode is not recorded, the hart does not call it for each block: it asks for a `listener`
+whenever that may have changed, which only the last instruction of a block can cause. A simple `Predictor` makes
+mispredictions to record (MISP of ctrtarget): branches backward are expected to be taken, others not. An indirect jump
+is expected to go where it went the last time (the first time, nowhere); returns and direct jumps are always predicted
+correctly.
 
 Sources: CTR 1.0, "Transfer Type Filtering" (the opcodes of the transfer types), "CSR Listing", sctrctl, sctrdepth,
 sctrstatus, "Entry Registers"; CTR 0.1.4, chapters 2 and 3; Smcsrind/Sscsrind 1.0 for the select registers.
@@ -28,11 +28,11 @@ _READ_ONLY_ZERO = {5: "ireg4", 6: "ireg5", 7: "ireg6"}  # by distance from the s
 
 
 class NotSelected(Exception):
-    """The select register does not hold the number of an entry: there is no such indirect register."""
+    """The select register does not hold the number of an entry, so that there is no such indirect register."""
 
 
 class CtrCsr(NamedTuple):
-    """A CSR and what an access does. *read* and *write* may raise NotSelected."""
+    """A CSR and the functions that access it. *read* and *write* may raise NotSelected."""
 
     name: str
     read: Callable[[], int]
@@ -40,7 +40,7 @@ class CtrCsr(NamedTuple):
 
 
 class CtrRegisters:
-    """All of a hart's CSRs that have to do with CTR, in `by_number`.
+    """All CTR-related CSRs of a hart, in `by_number`.
 
     Values written have *xlen* bits; those read may have more.
     """
@@ -158,7 +158,7 @@ class CtrRegisters:
 
 
 class Select:
-    """An iselect register, and what its ireg registers then are."""
+    """An iselect register, and the entry that its ireg registers access."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -168,7 +168,7 @@ class Select:
         self.value = value & _SELECT_BITS
 
     def require(self) -> int:
-        """The entry that is selected. Raises NotSelected."""
+        """Return the entry that is selected. Raises NotSelected."""
         if not ENTRY_SELECT <= self.value < ENTRY_SELECT + ENTRIES_MAX:
             raise NotSelected
         return self.value - ENTRY_SELECT
@@ -196,13 +196,13 @@ _INDIRECT = (
 
 
 class Predictor:
-    """Of one hart."""
+    """The branch predictor of one hart."""
 
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
 
     def wrong(self, type: TransferType, operation: Operation, source: int, target: int) -> bool:
-        """Whether this transfer was not expected; it is the next time, if it can be."""
+        """Return whether this transfer was mispredicted. It is learned for the next time, if it can be."""
         if type is TransferType.TAKEN_BRANCH:
             return operation.imm >= 0
         if type is TransferType.NOT_TAKEN_BRANCH:
@@ -222,7 +222,7 @@ _BRANCHES = ("beq", "bne", "blt", "bge", "bltu", "bgeu")
 
 
 class FollowedHart(Protocol):
-    """What the follower sees of its hart."""
+    """The part of its hart that the follower uses."""
 
     xlen: int
     extensions: str
@@ -247,13 +247,15 @@ class CtrFollower:
         self.csrs = CtrRegisters(self.recorder, hart.xlen).by_number
 
     def reset(self) -> None:
-        """The registers' owners stay, so that `csrs` stays valid."""
+        """Reset the recorder. The register objects stay, so that `csrs` stays valid."""
         self.recorder.reset(self._hart.instret)
 
     # -- while the program runs
 
     def listener(self) -> Callable[[HartBlock, int], None] | None:
-        """What to call with each whole block that retires, and where it led; None: nothing, until asked again."""
+        """Return the function to call with each whole block that retires and its target; None: call nothing until this
+        is called again.
+        """
         self.recorder.enter(Mode(self._hart.privilege), self._hart.instret)
         if not self.recorder.active:
             return None
@@ -263,7 +265,7 @@ class CtrFollower:
         return self.retired
 
     def retired(self, block: HartBlock, target: int) -> None:
-        """A block has, `Hart.instret` counts it."""
+        """Process a block that has retired and is counted in `Hart.instret`."""
         type = block.transfer
         if type is None:
             type = block.transfer = self._type(block)
@@ -285,7 +287,7 @@ class CtrFollower:
         )
 
     def trapped(self, trap: TrapEntry) -> None:
-        """The hart is in M mode now."""
+        """Process a trap. The hart is already in M mode."""
         type = TransferType.INTERRUPT if trap.interrupt else TransferType.EXCEPTION
         source, now = Mode(trap.privilege), self._hart.instret
         self.recorder.transfer(Transfer(type, trap.epc, trap.handler, source, Mode.M, now, cause=trap.cause))
@@ -301,22 +303,22 @@ class CtrFollower:
     # -- its registers
 
     def read(self, number: int) -> int:
-        """Raises NotSelected."""
+        """Return the value of a CSR. Raises NotSelected."""
         return self.csrs[number].read()
 
     def write(self, number: int, value: int, now: int) -> None:
-        """*now*: the cycles that have passed when the value is in force. Raises NotSelected."""
+        """Write a CSR. *now*: the cycles that have passed when the value is in force. Raises NotSelected."""
         self.recorder.elapse(now)
         self.csrs[number].write(value)
 
     def clear(self) -> None:
-        """SCTRCLR: not sctrstatus."""
+        """Execute SCTRCLR, which does not change sctrstatus."""
         self.recorder.buffer.clear()
         self.recorder.cycles.invalidate()
 
 
 def transfer_of(operation: Operation) -> TransferType:
-    """The transfer that an instruction is when it retires; a branch counts as not taken, no transfer is NONE."""
+    """Return the transfer that an instruction is when it retires; a branch counts as not taken, no transfer is NONE."""
     name, rd, rs1 = operation.name, operation.rd, operation.rs1
     if name in _BRANCHES:
         return TransferType.NOT_TAKEN_BRANCH
@@ -336,7 +338,7 @@ def transfer_of(operation: Operation) -> TransferType:
 
 
 def outcome(branch: Operation, x: list[int], xlen: int) -> bool:
-    """Whether a branch is taken with these registers."""
+    """Return whether a branch is taken with these registers."""
     a, b = x[branch.rs1] if branch.rs1 else 0, x[branch.rs2] if branch.rs2 else 0
     if branch.name in ("blt", "bge"):
         a, b = a ^ 1 << xlen - 1, b ^ 1 << xlen - 1

@@ -1,15 +1,13 @@
-"""The CTR recorder of one hart: what it records, where it stands in its buffer, when it stops.
+"""The CTR recorder of one hart: what it records, its position in the buffer, and when it freezes.
 
-It is told of transfers (`transfer`) and of whatever else changes the mode (`enter`); `hart_side` has its CSRs. All
-privilege modes are here, though the simulated hart has M and U only. A `CtrBuild` says how a recorder is built: what
-its document leaves to the implementation. The `CycleCounter` (CtrCycleCounter) counts the active cycles since the
-last record. The `Buffer` has as many entries as can be selected, the place to write next, and the registers of an
-entry.
+It receives transfers (`transfer`) and all other changes of mode (`enter`); `hart_side` has its CSRs. All privilege
+modes are implemented, although the simulated hart has M and U only. A `CtrBuild` holds the choices that the document
+leaves to the implementation. The `CycleCounter` (CtrCycleCounter) counts the active cycles since the last record. The
+`Buffer` has as many entries as can be selected, the write pointer, and the registers of an entry.
 
-Where the documents leave a choice: a change of depth keeps what the buffer holds, and WRPTR as far as it fits; FROZEN
-is set by the traps that set it whether or not a mode is enabled (QEMU does the same); clearing zeroes the whole
-buffer. Where the draft does not say which control register counts when V changes, it is the one of the mode that was
-left.
+Where the documents leave a choice: a change of depth keeps the content of the buffer, and WRPTR as far as it fits;
+FROZEN is set by the traps that set it whether or not a mode is enabled (QEMU does the same); clearing zeroes the whole
+buffer. The draft does not define which control register counts when V changes; it is the one of the mode that was left.
 
 Sources: CTR 1.0, "Behavior", "External Traps" (which modes are more privileged), "Cycle Counting", "RAS Emulation
 Mode", "Entry Registers", mctrctl, sctrdepth and sctrstatus; CTR 0.1.4, 2.1, 2.4 for WRPTR and WRAP, chapters 3, 5
@@ -39,7 +37,7 @@ from rvtrace_gdb.transport.simulated.hart.block import BREAKPOINT
 
 
 class Mode(IntEnum):
-    """A privilege mode: its code in bits 1:0, the virtualization mode V in bit 2. S is HS where there is H."""
+    """A privilege mode: its code in bits 1:0, the virtualization mode V in bit 2. S is HS with the H extension."""
 
     U = 0
     S = 1
@@ -49,7 +47,7 @@ class Mode(IntEnum):
 
     @property
     def virtual(self) -> bool:
-        """V=1."""
+        """Whether V is 1."""
         return bool(self & 4)
 
 
@@ -71,9 +69,9 @@ UNWINDING = (TransferType.COROUTINE_SWAP, TransferType.FUNCTION_RETURN)
 class Transfer(NamedTuple):
     """One transfer, at the moment it retires or the trap is taken.
 
-    source, target  addresses; of a trap the epc and the handler
+    source, target  addresses; for a trap the epc and the handler
     now             cycles that have passed (the `mcycle` of a hart that nobody writes), the transfer's own included
-    cause           of a trap: xcause without the interrupt bit
+    cause           for a trap: xcause without the interrupt bit
     """
 
     type: TransferType
@@ -93,17 +91,17 @@ _ENTRY_FIELDS = {"TYPE", "MISP"}
 
 
 class CtrNotBuildable(ValueError):
-    """No CTR can be built like this; the text says what cannot be, and why."""
+    """A contradiction in a CtrBuild; the text says what is impossible, and why."""
 
 
 @dataclass(frozen=True)
 class CtrBuild:
-    """One implementation.
+    """One implementation of CTR. Raises CtrNotBuildable.
 
     version        "1.0" or "0.1.4"
     depths         depths that can be selected, ascending
     absent         fields it lacks, by their names in the document: of the control registers, TYPE, MISP
-    exponent_bits  bits of CCE there are, 0 to 4; None: no cycle counts
+    exponent_bits  number of implemented bits of CCE, 0 to 4; None: no cycle counts
     modes          the hart's privilege modes
     """
 
@@ -128,17 +126,17 @@ class CtrBuild:
 
     @property
     def virtual(self) -> bool:
-        """There is a vsctrctl, or vsctrcontrol."""
+        """Whether there is a vsctrctl, or vsctrcontrol."""
         return Mode.VS in self.modes
 
     @property
     def fields(self) -> frozenset[str]:
-        """Fields the control register has."""
+        """The fields that the control register has."""
         return frozenset(self._known - self.absent)
 
     @property
     def optional(self) -> frozenset[str]:
-        """Fields that `absent` may name."""
+        """The fields that `absent` may name."""
         return frozenset(self._known - _REQUIRED[self.version] | _ENTRY_FIELDS)
 
     @property
@@ -163,9 +161,10 @@ class CtrBuild:
 
 
 class CycleCounter:
-    """*exponent_bits*: bits of CCE there are, None: no counts at all. `valid`: whether the next record gets CCV=1.
+    """The cycle counter. *exponent_bits*: implemented bits of CCE, None: no counts at all. `valid`: whether the next
+    record gets CCV=1.
 
-    `mask`: the bits of ctrdata that exist for it.
+    `mask`: the implemented bits of ctrdata for the count.
     """
 
     def __init__(self, exponent_bits: int | None) -> None:
@@ -177,28 +176,28 @@ class CycleCounter:
             self.mask = DATA.mask("CCV", "CCM") | DATA.put(0, "CCE", (1 << exponent_bits) - 1)
 
     def advance(self, cycles: int) -> None:
-        """So many cycles pass, or are added. That a counter of hardware is full at some point, `data` sees to."""
+        """Add cycles to the count. `data` handles the limit of a counter in hardware."""
         self.count += cycles
 
     def invalidate(self) -> None:
-        """What was counted is meaningless until the next record: after a write to xctrctl, SCTRCLR."""
+        """Mark the count as meaningless until the next record: after a write to xctrctl, SCTRCLR."""
         self.count, self.valid = 0, False
 
     def take(self, elapsed: int = 0) -> int | None:
-        """The count for a record, None if it has none, after so many more cycles; counting begins anew."""
+        """Return the count for a record after *elapsed* more cycles, None if it has none, and restart counting."""
         count = self.count + elapsed if self.valid else None
         self.count, self.valid = 0, True
         return count
 
     def data(self, count: int | None) -> int:
-        """CCV and CC for a count, in their places of ctrdata."""
+        """Return CCV and CC for a count, at their positions in ctrdata."""
         if count is None or self._exponent_bits is None:
             return 0
         exponent, mantissa = divmod(encode_cycles(count, self._exponent_bits), 1 << MANTISSA_BITS)
         return DATA.pack(CCV=1, CCE=exponent, CCM=mantissa)
 
     def give_back(self, data: int) -> None:
-        """A record goes (RAS emulation), its ctrdata being this: the next one counts from the one before it."""
+        """Remove a record with this ctrdata (RAS emulation): the next record counts from the one before it."""
         if DATA.get(data, "CCV"):
             self.advance(decode_cycles(DATA.get(data, "CCE") << MANTISSA_BITS | DATA.get(data, "CCM")))
         else:
@@ -230,18 +229,19 @@ class Buffer:
         self.wrap = False
 
     def select(self, depth: int) -> None:
-        """The largest depth there is that is not above this one, else the smallest; WRPTR keeps the bits it has."""
+        """Set the largest supported depth that is not above this one, else the smallest; WRPTR keeps the bits it has.
+        """
         self.depth = max((d for d in self._depths if d <= depth), default=self._depths[0])
         self.wrptr &= self.depth - 1
 
     def clear(self) -> None:
-        """All entries, also those above the present depth."""
+        """Clear all entries, also those above the present depth."""
         self._entries = [EMPTY] * len(self._entries)
 
     # -- recording
 
     def push(self, type: TransferType, source: int, target: int, cycles: int | None) -> None:
-        """Bit 0 of *target* is MISP."""
+        """Add an entry. Bit 0 of *target* is MISP."""
         self._entries[self.wrptr] = type, source, target, cycles
         if self.wrptr == self.depth - 1:
             self.wrptr, self.wrap = 0, True
@@ -249,11 +249,11 @@ class Buffer:
             self.wrptr += 1
 
     def overwrite(self, type: TransferType, source: int, target: int, cycles: int | None) -> None:
-        """Logical entry 0."""
+        """Overwrite logical entry 0."""
         self._entries[self._physical(0)] = type, source, target, cycles
 
     def pop(self) -> None:
-        """Logical entry 0 is invalid and becomes entry depth-1."""
+        """Invalidate logical entry 0, which becomes entry depth-1."""
         if self.wrptr == 0:
             self.wrap = False
         self.wrptr = self._physical(0)
@@ -278,7 +278,7 @@ class Buffer:
         return self._at(self._physical(logical)) if logical < self.depth else EMPTY
 
     def write(self, logical: int, word: int, value: int) -> None:
-        """One of an entry's registers (0 ctrsource, 1 ctrtarget, 2 ctrdata), as far as its bits exist."""
+        """Write one of an entry's registers (0 ctrsource, 1 ctrtarget, 2 ctrdata), as far as its bits exist."""
         if logical < self.depth:
             place = self._physical(logical)
             words = list(self._at(place))
@@ -292,7 +292,7 @@ _FREEZING = {(TransferType.EXCEPTION, BREAKPOINT): "BPFRZ", (TransferType.INTERR
 
 
 class Plan(IntEnum):
-    """What a type of transfer means to the recorder while nothing but the program's flow changes."""
+    """How the recorder handles a type of transfer inside the present mode."""
 
     NOTHING = 0
     INSERT = 1
@@ -318,7 +318,7 @@ class Recorder:
         self.reset()
 
     def reset(self, now: int = 0) -> None:
-        """Everything is 0, the depth the smallest: the documents leave that open."""
+        """Set everything to 0 and the depth to the smallest, which the documents leave open."""
         self.control = self.vs_control = 0
         self.frozen = False
         self.cycles = CycleCounter(self.build.exponent_bits)
@@ -329,7 +329,7 @@ class Recorder:
     # -- what the hart tells
 
     def transfer(self, t: Transfer) -> None:
-        """It has retired, or the trap is taken; the hart is in its target mode from now on."""
+        """Process a transfer that has retired, or a trap that is taken; the hart is in its target mode afterwards."""
         self.elapse(t.now)
         if t.cause is not None and self._freezes(t, t.cause):
             self.frozen = True
@@ -338,23 +338,25 @@ class Recorder:
         self.mode = t.target_mode
 
     def enter(self, mode: Mode, now: int) -> None:
-        """The hart is in this mode, by nothing that is recorded: Debug Mode was left, or nobody listened."""
+        """Enter a mode by something that is not recorded: Debug Mode was left, or transfers were not reported."""
         self.elapse(now)
         self.mode = mode
 
     def elapse(self, now: int) -> None:
-        """Time passes until *now*, under the present control and status: to be told before they change."""
+        """Let time pass until *now*, under the present control and status; to be called before these change."""
         if self.active:
             self.cycles.advance(now - self._since)
         self._since = now
 
     def within(self, type: TransferType, source: int, target: int, now: int) -> None:
-        """A transfer that stays in the present mode and whose plan is `Plan.INSERT`; bit 0 of *target* is MISP."""
+        """Process a transfer that stays in the present mode and whose plan is `Plan.INSERT`; bit 0 of *target* is MISP.
+        """
         elapsed, self._since = now - self._since, now
         self.buffer.push(type, source, target, self.cycles.take(elapsed))
 
     def plans(self) -> tuple["Plan", ...]:
-        """What to do with each type of transfer, by its code, in the present mode and as the registers are now."""
+        """Return the plan for each type of transfer, by its code, in the present mode and with the present registers.
+        """
         return tuple(self._plan(TransferType(code)) for code in range(16))
 
     def _plan(self, type: TransferType) -> "Plan":
@@ -371,7 +373,7 @@ class Recorder:
 
     @property
     def active(self) -> bool:
-        """Active is CTR when the current privilege mode is enabled for recording and CTR is not frozen."""
+        """Whether CTR is active: the current privilege mode is enabled for recording and CTR is not frozen."""
         return not self.frozen and self.enabled(self.mode)
 
     def enabled(self, mode: Mode) -> bool:
@@ -442,6 +444,8 @@ class Recorder:
 
 
 def inhibited(control: int, type: TransferType) -> bool:
-    """ "Transfer Type Filtering": one of the bits means the opposite."""
+    """Return whether the filters leave out this type ("Transfer Type Filtering"); one of the bits has the opposite
+    meaning.
+    """
     bit = bool(control >> FILTER_LSB + type & 1)
     return not bit if type is TransferType.NOT_TAKEN_BRANCH else bit

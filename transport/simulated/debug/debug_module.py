@@ -20,7 +20,7 @@ __all__ = ["DebugModule", "NoSuchRegister"]
 
 
 class DebugSpec(Enum):
-    """The value is what `--debug-spec` calls it.
+    """The Debug Specification that is followed; the value is the argument of `--debug-spec`.
 
     The differences that show here (Debug Specification 1.0, 1.2.1 "Versions", and the registers of both versions):
     dmstatus.version is 2 or 3, dmstatus.ndmresetpending and dtmcs.errinfo are new in 1.0, and 0.13 increments sbaddress
@@ -54,7 +54,9 @@ class MemoryBus(Protocol):
 
 
 class SystemBusAccess:
-    """The registers sbcs, sbaddress0/1 and sbdata0/1. *written* is told the address of each write that succeeded."""
+    """The registers sbcs, sbaddress0/1 and sbdata0/1. *written* is called with the address of each write that
+    succeeded.
+    """
 
     def __init__(self, bus: MemoryBus, *, address_bits: int, spec: DebugSpec, written: Callable[[int], None]) -> None:
         self._bus = bus
@@ -168,7 +170,7 @@ class CmdErr(IntEnum):
 
 
 class DebugModule:
-    """Registers of the Debug Module on the DMI. Registers that are not implemented read 0 and ignore writes.
+    """The registers of the Debug Module on the DMI. Registers that are not implemented read 0 and ignore writes.
 
     *others*: the harts besides the first, *reset*: see `DebugHarts`.
     """
@@ -220,14 +222,14 @@ class DebugModule:
         self._system_bus.reset()
 
     def read(self, address: int) -> int:
-        """A DMI read."""
+        """Do a DMI read."""
         reader = self._readers.get(address)
         if reader is None or not (self._dmcontrol & DMACTIVE or address == DMSTATUS):
             return 0
         return reader(address)
 
     def write(self, address: int, value: int) -> None:
-        """A DMI write."""
+        """Do a DMI write."""
         if address == DMCONTROL:
             self._write_dmcontrol(value)
         elif self._dmcontrol & DMACTIVE:
@@ -236,7 +238,7 @@ class DebugModule:
                 writer(address, value)
 
     def system_reset(self, asserted: bool) -> None:
-        """The nRESET pin of the debug connector, which resets what ndmreset does."""
+        """Set the nRESET pin of the debug connector, which resets what ndmreset does."""
         self._nreset = asserted
         self._follow_reset()
 

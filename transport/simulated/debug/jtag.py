@@ -56,7 +56,7 @@ ERRINFO_UNKNOWN = 4
 
 
 class DebugModuleInterface(Protocol):
-    """What hangs on the DMI. Accesses are answered at once and never fail, as the Debug Specification allows."""
+    """The device on the DMI. Accesses are answered at once and never fail, as the Debug Specification allows."""
 
     def read(self, address: int) -> int: ...
 
@@ -74,7 +74,7 @@ class Dtm:
         self._result = 0
 
     def capture(self, ir: int) -> tuple[int, int]:
-        """Value and length in bits of the data register that *ir* selects."""
+        """Return value and length in bits of the data register that *ir* selects."""
         if ir == IR_DMI:
             return self._result, DMI_LENGTH
         if ir == IR_DTMCS:
@@ -105,13 +105,13 @@ class Tap:
         self.reset()
 
     def reset(self) -> None:
-        """TRST, or five clocks with TMS high: Test-Logic-Reset, instruction IDCODE."""
+        """Enter Test-Logic-Reset with the instruction IDCODE: TRST, or five clocks with TMS high."""
         self.state = TEST_LOGIC_RESET
         self.ir = IR_IDCODE
         self._shifter, self._length = 0, 1
 
     def rise(self, tms: int, tdi: int) -> None:
-        """A rising edge of TCK with these levels at the pins."""
+        """Process a rising edge of TCK with these levels at the pins."""
         state = self.state
         if state in (SHIFT_DR, SHIFT_IR):
             self._shifter = self._shifter >> 1 | tdi << self._length - 1
@@ -128,14 +128,15 @@ class Tap:
             self.ir = IR_IDCODE
 
     def fall(self) -> None:
-        """A falling edge of TCK: TDO takes the next bit."""
+        """Process a falling edge of TCK: TDO takes the next bit."""
         if self.state in (SHIFT_DR, SHIFT_IR):
             self.tdo = self._shifter & 1
 
     def shift(self, tdi: int, count: int, leave: bool) -> int:
-        """*count* clocks (falling, then rising edge) in a Shift state, the last with TMS = *leave*.
+        """Do *count* clocks (falling, then rising edge) in a Shift state, the last with TMS = *leave*.
 
-        *tdi* holds the bits that go in, first in bit 0. Returns those that TDO showed before each rising edge likewise.
+        *tdi* holds the input bits, the first in bit 0. Returns the bits that TDO showed before each rising edge
+        likewise.
         """
         out = self._shifter | tdi << self._length
         self._shifter = out >> count
@@ -158,8 +159,8 @@ _RESETS = {ord(c): n for n, c in enumerate("rstu")}
 class Pins:
     """The TAP's pins, driven by characters. They may arrive in pieces of any size: the replies are the same.
 
-    *fast* False takes every character by itself: the plain reading of the protocol, kept to check and to measure the
-    other one against. *system_reset* is called with the level of SRST when it changes.
+    *fast* False processes every character by itself: the literal reading of the protocol, kept to check the fast one
+    and to measure it. *system_reset* is called with the level of SRST when it changes.
     """
 
     def __init__(
@@ -173,7 +174,7 @@ class Pins:
         self.quit = False
 
     def feed(self, data: bytes) -> bytes:
-        """The samples of TDO that *data* asks for. What follows a `Q` is not looked at; `quit` is then set."""
+        """Return the samples of TDO that *data* requests. What follows a `Q` is ignored; `quit` is then set."""
         tap = self.tap
         out: list[str] = []
         position, end = 0, len(data)

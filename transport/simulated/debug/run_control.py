@@ -1,8 +1,8 @@
-"""The harts of a simulated Debug Module, and what it does to each: halt, resume, reset, registers.
+"""The harts of a simulated Debug Module, and its operations on each: halt, resume, reset, registers.
 
-`DebugHarts` knows which are selected, what is asked of them, and what is remembered of each; `RunControl` does it to
-one hart, also for the owner of the simulated target. A single hart can neither be reset by itself nor be in an array
-mask or a group: hartreset, hasel and dmcs2 are there only if there are several. Names are the specification's.
+`DebugHarts` knows which harts are selected, the pending requests, and the state kept of each hart; `RunControl`
+operates on one hart, also for the owner of the simulated target. A single hart can neither be reset by itself nor be in
+an array mask or a group: hartreset, hasel and dmcs2 exist only if there are several. Names are the specification's.
 
 Sources: RISC-V Debug Specification 1.0, 3.2 "Reset Control", 3.3 "Selecting Harts", 3.5 "Run Control", 3.6 "Halt
 Groups, Resume Groups, and External Triggers", 3.7.1.1 "Access Register" and its register numbers, dmcontrol and
@@ -56,7 +56,7 @@ class DebuggedHart(Protocol):
         """Start at the reset vector, or enter Debug Mode before the first instruction."""
 
     def register_bits(self, regno: int) -> int:
-        """The width of a register by its number for abstract commands. Raises NoSuchRegister."""
+        """Return the width of a register by its number for abstract commands. Raises NoSuchRegister."""
 
     def read_register(self, regno: int) -> int:
         """Raises NoSuchRegister."""
@@ -66,7 +66,7 @@ class DebuggedHart(Protocol):
 
 
 class HartPort:
-    """One hart, and what the Debug Module keeps of it."""
+    """One hart, and the state that the Debug Module keeps of it."""
 
     def __init__(self, hart: DebuggedHart) -> None:
         self.hart = hart
@@ -80,17 +80,19 @@ class HartPort:
 
     @property
     def accessible(self) -> bool:
-        """Its registers are."""
+        """Whether its registers are accessible."""
         return not self.in_reset and self.hart.halted
 
     @property
     def status(self) -> int:
-        """Its bits of dmstatus: both of each pair."""
+        """Return its bits of dmstatus: both of each pair."""
         state = UNAVAIL if self.in_reset else HALTED if self.hart.halted else RUNNING
         return state | (RESUMEACK if self.resumeack else 0) | (HAVERESET if self.havereset else 0)
 
     def request(self, value: int) -> bool:
-        """The bits of dmcontrol that act on selected harts, but for resumeack. True: the hart is to resume."""
+        """Apply the bits of dmcontrol that act on selected harts, except resumeack. Return whether the hart is to
+        resume.
+        """
         if value & ACKHAVERESET:
             self.havereset = False
         if value & CLRRESETHALTREQ:
@@ -109,7 +111,7 @@ class HartPort:
         return bool(value & RESUMEREQ) and self.hart.halted
 
     def follow_reset(self, asserted: bool) -> bool:
-        """True: it has left reset, to halt at once."""
+        """Follow the reset line. Return True if the hart has left reset and is to halt at once."""
         begins, ends, self.in_reset = asserted > self.in_reset, asserted < self.in_reset, asserted
         if begins:
             self.hart.hold_in_reset()
@@ -164,7 +166,7 @@ class DebugHarts:
 
     @property
     def status(self) -> int:
-        """The pairs of dmstatus."""
+        """Return the pairs of dmstatus."""
         each = [port.status for port in self._selected]
         if self.current is None:
             each.append(NONEXISTENT)
@@ -175,7 +177,7 @@ class DebugHarts:
         return sum(port.hart.halted << n for n, port in enumerate(self._ports))
 
     def write_dmcontrol(self, value: int) -> None:
-        """Select, and ask of those selected."""
+        """Select harts, and apply the request to those selected."""
         self._dmcontrol = value & self.dmcontrol_bits
         resuming = []
         for port in self._selected:
@@ -210,7 +212,7 @@ class DebugHarts:
                 port.group = value >> _GROUP_SHIFT & _GROUPS
 
     def has_halted(self, hart: DebuggedHart) -> None:
-        """A hart has entered Debug Mode, for whatever reason: the others of its halt group follow."""
+        """Halt the others of a hart's halt group after it has entered Debug Mode for any reason."""
         group = next(port.group for port in self._ports if port.hart is hart)
         for port in self._ports:
             if group and port.group == group and not (port.in_reset or port.hart.halted):
@@ -223,23 +225,23 @@ _NAN_BOX = 0xFFFF_FFFF << 32
 
 
 class HartListener(Protocol):
-    """A trace encoder that is told what happens to its hart."""
+    """A trace encoder that is notified of the state of its hart."""
 
     def halted(self) -> None:
-        """It entered Debug Mode."""
+        """React to the hart entering Debug Mode."""
 
     def resumed(self) -> None:
-        """It leaves Debug Mode."""
+        """React to the hart leaving Debug Mode."""
 
     def hart_reset(self) -> None:
-        """It is about to be reset while running."""
+        """React to a reset of the running hart, which is about to happen."""
 
     def hart_started(self) -> None:
-        """It starts at its reset vector."""
+        """React to the start of the hart at its reset vector."""
 
 
 class RunControl:
-    """What a Debug Module does to the hart, with the trace encoder told of it."""
+    """The operations of a Debug Module on a hart, with its trace encoder notified of them."""
 
     def __init__(self, hart: Hart, encoder: HartListener) -> None:
         self._hart = hart
@@ -258,7 +260,7 @@ class RunControl:
 
     @property
     def stopped(self) -> bool:
-        """Executes nothing for now."""
+        """Whether the hart executes nothing now."""
         return self.halted or self.held or self.parked
 
     def halt(self, cause: DebugCause) -> None:
@@ -295,7 +297,7 @@ class RunControl:
             self._encoder.hart_started()
 
     def look_at_memory(self) -> None:
-        """Before the hart runs: forget translated code that may have been overwritten."""
+        """Before the hart runs, drop translated code that may have been overwritten."""
         if self.code_changed:
             self._hart.flush_blocks()
             self.code_changed = False

@@ -1,14 +1,14 @@
-"""Trace components as devices on the simulated bus: what they have in common, how they are built, and their time.
+"""Trace components as devices on the simulated bus: common registers, build options, and their time.
 
 Fields and offsets come from the tables in `controlregs`. Where the document leaves a choice, the one is taken that
-shows up a careless driver: fields that are undefined after reset hold junk, and a change of Active or Enable shows up
-only when it has been polled for. A `ComponentBuild` says how a component is made where its document leaves a choice
-("Some WARL fields may be hard coded to any value"), and what may be wrong with it.
+exposes a careless driver: fields that are undefined after reset hold junk, and a change of Active or Enable is visible
+only after it has been polled for. A `ComponentBuild` holds the choices of an implementation ("Some WARL fields may be
+hard coded to any value"), and possible faults.
 
-The timestamp unit has the counter that trTsControl controls. Internal System counts time, which goes on while the
-hart sleeps; Internal Core counts the hart's own clock, which stands still then. In Debug Mode no clock of the
-simulated target runs, so trTsRunInDebug stays 0. Shared is the counter of a unit above, on the same system clock;
-External is a value from elsewhere.
+The timestamp unit has the counter that trTsControl controls. Internal System counts time, which continues while the
+hart sleeps; Internal Core counts the hart's own clock, which stops then. In Debug Mode no clock of the simulated target
+runs, so trTsRunInDebug stays 0. Shared is the counter of a unit above, on the same system clock; External is a value
+from another source.
 
 Behaviour: RISC-V Trace Control Interface Specification 1.0, "Common registers", "Versioning of Components", "Reset and
 Discovery" (a component may take its time), "Enabling and disabling", "Timestamp Unit".
@@ -50,7 +50,7 @@ class ComponentBuild:
     powered_down: bool = False
 
     def legal(self, register: Register, value: int) -> int:
-        """What becomes of a register's *value* for the fields that are limited."""
+        """Return what *value* becomes in *register* for the fields that are limited."""
         for name in register.by_name.keys() & self.allowed.keys():
             value = register.put(value, name, _nearest(register.get(value, name), self.allowed[name]))
         for name in register.by_name.keys() & self.fixed.keys():
@@ -58,21 +58,21 @@ class ComponentBuild:
         return value
 
     def impl(self, block: RegisterBlock, value: int) -> int:
-        """tr??Impl as this component has it, *value* as the document has it."""
+        """Return tr??Impl of this component; *value* is the document's."""
         comp_type = block.comp_type if self.comp_type is None else self.comp_type
         for name, number in (("VerMajor", self.version[0]), ("VerMinor", self.version[1]), ("CompType", comp_type)):
             value = block.impl.put(value, block.prefix + name, number)
         return value & 0x00FF_FFFF | self.vendor << 24
 
     def stuck_bits(self, block: RegisterBlock) -> tuple[int, int]:
-        """Masks of tr??Control: what always reads 0, and what always reads 1."""
+        """Return masks of tr??Control: the bits that always read 0, and those that always read 1."""
         masks = dict.fromkeys((0, 1), 0)
         for name, level in self.stuck.items():
             masks[level] |= block.control.mask(block.prefix + name)
         return masks[0], masks[1]
 
     def check_access(self, offset: int, nbytes: int, *, active: bool, control: int) -> None:
-        """Raises BusError for an access that nothing answers. *control*: the offset of tr??Control."""
+        """Raise BusError for an access that is not answered. *control*: the offset of tr??Control."""
         if offset in self.faults or (self.powered_down and not active and offset != control):
             raise BusError(offset, nbytes)
 
@@ -92,12 +92,12 @@ UNDEFINED = 0xA5A5_A5A5
 
 
 class TraceComponent:
-    """Storage and access rules of one component.
+    """The storage and the access rules of one component.
 
     *implemented* gives, by field name, the bits of a WARL field that can be written; fields not named there read 0.
-    *constant* gives the value of read-only fields. *polls*: how many reads of tr??Control still show the old Active
-    and Enable after a change, and Empty as 0 after Enable was cleared; anything else that happens also ends the wait.
-    *build*: the choices of its makers, and their mistakes.
+    *constant* gives the value of read-only fields. *polls*: how many reads of tr??Control still show the old Active and
+    Enable after a change, and Empty as 0 after Enable was cleared; any other access also ends the wait. *build*: the
+    choices of the implementation, and its faults.
     """
 
     def __init__(
@@ -131,33 +131,33 @@ class TraceComponent:
         """Bring everything up to date before software looks at or changes a register."""
 
     def activated(self) -> None:
-        """Active went to 1: everything has its reset value."""
+        """React to Active becoming 1: everything has its reset value."""
 
     def deactivated(self) -> None:
-        """Active went to 0: all that was under way is forgotten."""
+        """React to Active becoming 0: all pending work is dropped."""
 
     def control_changed(self, before: int) -> None:
-        """tr??Control was written while active; *before* is its former value."""
+        """React to a write of tr??Control while active; *before* is its former value."""
 
     def flushed(self) -> None:
-        """Enable was cleared and the time for the flush has passed."""
+        """React to the end of a flush, after Enable was cleared."""
 
     def legalize(self, register: Register, value: int) -> int:
-        """What becomes of *value*, reduced to writable bits already, on its way into *register*."""
+        """Return what *value*, already reduced to writable bits, becomes in *register*."""
         return value
 
     def load(self, register: Register) -> int:
-        """The value a read of a register other than tr??Control and tr??Impl gives."""
+        """Return the value that a read of a register other than tr??Control and tr??Impl gives."""
         return self._registers.get(register.offset, 0)
 
     def store(self, register: Register, value: int) -> None:
-        """A write to a register other than tr??Control."""
+        """Store a value written to a register other than tr??Control."""
         self._registers[register.offset] = self.in_force(register, value & self._legal[register.offset])
 
     def in_force(self, register: Register, value: int) -> int:
-        """What *value*, reduced to writable bits already, becomes in *register* of this very component.
+        """Return what *value*, already reduced to writable bits, becomes in *register* of this component.
 
-        What goes together with other fields depends on what is hard-wired among them.
+        Fields that depend on others depend on which of those are hard-wired.
         """
         return self.build.legal(register, self.legalize(register, self.build.legal(register, value)))
 
@@ -177,11 +177,11 @@ class TraceComponent:
 
     @property
     def impl(self) -> int:
-        """tr??Impl."""
+        """The value of tr??Impl."""
         return self._impl | self._registers.get(IMPL_OFFSET, 0)
 
     def field(self, name: str) -> int:
-        """The value in force of a field, by the name the document gives it."""
+        """Return the value in force of a field, by the document's name of it."""
         control = self.block.control
         if name in control.by_name:
             return control.get(self._control, name)
@@ -189,15 +189,15 @@ class TraceComponent:
         return self.field_of(register, name)
 
     def field_of(self, register: Register, name: str) -> int:
-        """The same of one of several registers that have a field of this name."""
+        """Return the value of a field of *register*, when several registers have a field of this name."""
         return register.get(self._registers.get(register.offset, 0), name)
 
     def legal(self, register: Register) -> int:
-        """The bits of *register* that can be written."""
+        """Return the bits of *register* that can be written."""
         return self._legal[register.offset]
 
     def settle(self) -> None:
-        """Time has passed: what was under way is done."""
+        """Finish pending changes, as time has passed."""
         if self._unsettled:
             self._unsettled = False
             if self._shown & ENABLE and not self._control & ENABLE:
@@ -206,7 +206,7 @@ class TraceComponent:
     # -- the bus side
 
     def read(self, offset: int, nbytes: int) -> int:
-        """A bus read. 64-bit accesses are two of 32 bits; smaller ones read the whole register too."""
+        """Do a bus read. 64-bit accesses are two of 32 bits; smaller ones read the whole register too."""
         if nbytes == 8:
             return self.read(offset, 4) | self.read(offset + 4, 4) << 32
         self._check_access(offset & ~3, nbytes)
@@ -215,7 +215,8 @@ class TraceComponent:
         return word >> 8 * (offset & 3) & (1 << 8 * nbytes) - 1
 
     def write(self, offset: int, nbytes: int, value: int) -> None:
-        """A bus write of 32 bits, or twice that. Raises BusError for smaller ones: these registers are 32 bits wide."""
+        """Do a bus write of 32 bits, or twice that. Raises BusError for smaller ones: these registers are 32 bits wide.
+        """
         if nbytes == 8:
             self.write(offset, 4, value & 0xFFFF_FFFF)
             self.write(offset + 4, 4, value >> 32)
@@ -311,10 +312,11 @@ _ACTIVE, _RESET = component_registers.TS_CONTROL.mask("trTsActive"), component_r
 
 
 class TimestampUnit:
-    """*clocks* gives the input clock of each mode there is, in cycles; the first one is what others become.
+    """A timestamp unit. *clocks* gives the input clock of each mode it has, in cycles; other modes become the first
+    one.
 
     *above*: the unit whose counter mode Shared is; without *clocks* that is the only mode. Its input clock must be that
-    of Internal System. *limit*: what becomes of trTsControl beyond that.
+    of Internal System. *limit*: further restricts trTsControl.
     """
 
     def __init__(
@@ -337,7 +339,7 @@ class TimestampUnit:
 
     @property
     def enabled(self) -> bool:
-        """Messages carry timestamps."""
+        """Whether messages carry timestamps."""
         return bool(_GET(self.control, "trTsEnable"))
 
     @property
@@ -346,7 +348,7 @@ class TimestampUnit:
 
     @property
     def clock(self) -> int:
-        """The input clock now, in cycles."""
+        """The present input clock, in cycles."""
         if self._mode == TsMode.SHARED:
             own = self._clocks.get(TsMode.INTERNAL_SYSTEM)
             return own() if own is not None else self._above.clock if self._above is not None else 0
@@ -354,13 +356,13 @@ class TimestampUnit:
 
     @property
     def shift(self) -> int:
-        """The counter is the clock shifted right by this (trTsPrescale)."""
+        """The counter is the clock shifted right by this number of bits (trTsPrescale)."""
         if self._mode == TsMode.SHARED and self._above is not None:
             return self._above.shift
         return 0 if self._mode == TsMode.EXTERNAL else 2 * _GET(self.control, "trTsPrescale")
 
     def at(self, clock: int) -> int:
-        """The counter when the input clock stood at *clock*, not wrapped at its width."""
+        """Return the counter when the input clock was *clock*, not wrapped at its width."""
         if self._mode == TsMode.SHARED and self._above is not None:
             return self._above.at(clock) if self.powered else 0
         if self._mode == TsMode.EXTERNAL:
@@ -369,11 +371,11 @@ class TimestampUnit:
 
     @property
     def counter(self) -> int:
-        """trTsCounterHigh and trTsCounterLow."""
+        """The value of trTsCounterHigh and trTsCounterLow."""
         return self.at(self.clock) & (1 << self.bits) - 1
 
     def load(self, register: Register) -> int:
-        """What a read of one of its registers gives."""
+        """Return the value that a read of one of its registers gives."""
         if register is component_registers.TS_CONTROL:
             return register.put(self.control, "trTsWidth", self.bits)
         return self.counter & 0xFFFF_FFFF if register is component_registers.TS_COUNTER_LOW else self.counter >> 32
@@ -385,10 +387,10 @@ class TimestampUnit:
             self.control = self._legalized(undefined & legal | _ACTIVE)
 
     def write(self, value: int, legal: int, undefined: int) -> int:
-        """A write of trTsControl; returns the value in force.
+        """Write trTsControl; return the value in force.
 
-        *legal*: the bits that can be written. *undefined*: what they hold when trTsActive becomes 1; what is written
-        with it is not heeded.
+        *legal*: the bits that can be written. *undefined*: what they hold when trTsActive becomes 1; other bits written
+        with it are ignored.
         """
         if not self._limit(value & legal) & _ACTIVE:
             self.reset()

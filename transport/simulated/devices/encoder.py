@@ -1,8 +1,9 @@
-"""The trace encoder of the simulated target: the registers of the Trace Control Interface before a `TraceProtocol`.
+"""The trace encoder of the simulated target: the registers of the Trace Control Interface in front of a
+`TraceProtocol`.
 
-`implemented` says which fields of its registers it has, before its protocol and its filters say more. External
-triggers are inputs that switch the trace, and outputs that tell of it. What only one protocol has is in `ntrace` and
-`etrace`.
+`implemented` returns the fields of its registers that do not depend on its protocol and its filters. External triggers
+are inputs that switch the trace, and outputs that signal it. `ntrace` and `etrace` have what is specific to one
+protocol.
 
 Behaviour: RISC-V Trace Control Interface Specification 1.0, "Trace Encoder Control Interface", "Debug Trigger Module"
 and "External Trace Triggers".
@@ -65,7 +66,7 @@ _REQUIRED = {
 
 
 def implemented(absent: Collection[str], *, several_formats: bool) -> dict[str, int]:
-    """The bits that can be written, by field."""
+    """Return the bits that can be written, by field."""
     optional = {name: bits for name, bits in OPTIONAL.items() if name not in absent}
     return {"trTeFormat": 7 if several_formats else 0} | _REQUIRED | optional
 
@@ -77,7 +78,9 @@ MOST = 8
 
 @dataclass(frozen=True)
 class ExternalTriggers:
-    """How many there are. *fired* is called with the number of an output. Raises ValueError for more than 8."""
+    """The numbers of external trigger inputs and outputs. *fired* is called with the number of an output. Raises
+    ValueError for more than 8.
+    """
 
     inputs: int = 0
     outputs: int = 0
@@ -88,12 +91,12 @@ class ExternalTriggers:
             raise ValueError(f"an encoder has up to {MOST} trigger inputs and outputs")
 
     def legal(self) -> dict[int, int]:
-        """The bits of their registers that can be written, by offset."""
+        """Return the bits of their registers that can be written, by offset."""
         events = sum(_EVENTS << _BITS * number for number in range(self.outputs))
         return {te.TRIG_EXT_IN_CONTROL.offset: (1 << _BITS * self.inputs) - 1, te.TRIG_EXT_OUT_CONTROL.offset: events}
 
     def legalize(self, register: Register, value: int) -> int:
-        """An action that is reserved becomes none."""
+        """Replace reserved actions by none."""
         if register is te.TRIG_EXT_IN_CONTROL:
             for name, action in register.unpack(value).items():
                 if action not in tuple(te.TrigAction):
@@ -101,11 +104,11 @@ class ExternalTriggers:
         return value
 
     def action(self, control: int, number: int) -> te.TrigAction:
-        """What *control*, trTeTrigExtInControl, says of an input."""
+        """Return the action of an input according to *control*, trTeTrigExtInControl."""
         return te.TrigAction(te.TRIG_EXT_IN_CONTROL.get(control, f"trTeTrigExtInAction{number}"))
 
     def tell(self, control: int, tracing: bool) -> None:
-        """Tracing has gone on or off: fire the outputs that *control*, trTeTrigExtOutControl, says."""
+        """Fire the outputs that *control*, trTeTrigExtOutControl, selects when tracing is switched on or off."""
         event = 0 if tracing else 1
         for number in range(self.outputs):
             if control >> _BITS * number + event & 1:
@@ -115,15 +118,15 @@ class ExternalTriggers:
 class TraceEncoder(TraceComponent):
     """Follows one hart and feeds a sink, a bridge or a funnel, or two of them.
 
-    `halted` and `resumed` tell it of Debug Mode, in which it is silent.
+    `halted` and `resumed` report Debug Mode, in which it is silent.
 
     What the sink does not take (it is off, or stopped when full) is lost: trTeInstStallOrOverflow is set, and when the
-    sink takes data again a message says so and a synchronization follows. The hart is never stalled.
+    sink takes data again a message reports it and a synchronization follows. The hart is never stalled.
 
     *formats*: the protocols it has (trTeFormat), the one after reset first. *built_with*, *etrace*: the properties of
-    each that no register sets. *absent*: fields of OPTIONAL that read 0. *also*: where else trace goes; what is not
-    enabled gets none as long as another one is. *filters*, *triggers*: none unless told. *time_from*: what it shares
-    timestamps with, a funnel's unit.
+    each that no register sets. *absent*: fields of OPTIONAL that read 0. *also*: a second receiver of the trace; a
+    receiver that is not enabled gets none as long as another one is. *filters*, *triggers*: none by default.
+    *time_from*: a funnel's unit that it shares timestamps with.
     """
 
     def __init__(
@@ -182,39 +185,39 @@ class TraceEncoder(TraceComponent):
 
     @property
     def etrace(self) -> ETraceOptions | None:
-        """How its E-Trace side is built, if it has one."""
+        """The properties of its E-Trace side, if it has one."""
         protocol = self._protocols.get(te.Format.E_TRACE)
         return protocol.options if isinstance(protocol, ETrace) else None
 
     # -- the hart's side
 
     def drain(self) -> None:
-        """Encode what the hart has retired since the last time, and pass it on."""
+        """Encode what the hart has retired since the last call, and pass it on."""
         self._follower.drain()
         self._deliver()
 
     def halted(self) -> None:
-        """The hart entered Debug Mode. This does not flush."""
+        """React to the hart entering Debug Mode. This does not flush."""
         self._follower.halted()
         self._deliver()
 
     def resumed(self) -> None:
-        """The hart leaves Debug Mode."""
+        """React to the hart leaving Debug Mode."""
         self._follower.resumed()
         self._follow(Begin.LEFT_DEBUG)
 
     def hart_reset(self) -> None:
-        """The hart is about to be reset while running. The encoder is not."""
+        """React to a reset of the running hart, which is about to happen. The encoder is not reset."""
         self._follower.hart_reset()
         self._deliver()
 
     def hart_started(self) -> None:
-        """The hart starts at its reset vector."""
+        """React to the start of the hart at its reset vector."""
         self._follower.resumed()
         self._follow(Begin.LEFT_RESET)
 
     def triggered(self, action: int) -> None:
-        """A trigger with one of the trace actions has fired at the hart's pc, between two blocks."""
+        """Process a trigger with one of the trace actions that has fired at the hart's pc, between two blocks."""
         if action == Action.TRACE_NOTIFY:
             self.drain()
             if self._follower.tracing:
@@ -224,14 +227,14 @@ class TraceEncoder(TraceComponent):
             self._follow(Begin.ENABLED)
 
     def external_trigger(self, number: int) -> None:
-        """External trigger input *number* fires."""
+        """Process external trigger input *number*."""
         control = self._registers.get(te.TRIG_EXT_IN_CONTROL.offset, 0)
         action = self._triggers.action(control, number)
         if action != te.TrigAction.NONE:
             self.triggered(action)
 
     def overflow(self) -> None:
-        """On demand: what the hart has retired and has not been delivered is lost."""
+        """Lose on demand what the hart has retired and has not been delivered."""
         self._outputs.clear()
         self._lose()
 
@@ -313,7 +316,9 @@ class TraceEncoder(TraceComponent):
         self._deliver()
 
     def legalize(self, register: Register, value: int) -> int:
-        """The fields of the protocol that is selected; another one can be selected while the encoder is not enabled."""
+        """Limit the fields to those of the selected protocol; another one can be selected while the encoder is not
+        enabled.
+        """
         protocol = self._path.protocol
         if register is te.ENCODER_CONTROL:
             if not self.enabled:

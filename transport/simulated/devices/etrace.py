@@ -32,10 +32,10 @@ _KIND = 0b1111
 
 
 class PacketStream:
-    """What an ingress tells becomes encapsulated packets, which *out* gets.
+    """Turns the events of an ingress into encapsulated packets, which are passed to *out*.
 
-    Data packets come behind the te_inst packets that report their instruction or what is before it, so that a
-    synchronization packet stands before the accesses of the instruction it is about.
+    Data packets come after the te_inst packets that report their instruction or an earlier one, so that a
+    synchronization packet precedes the accesses of its instruction.
     """
 
     def __init__(
@@ -52,7 +52,9 @@ class PacketStream:
     def configure(
         self, options: EncoderOptions, encapsulation: Encapsulation, source: int = 0, async_interval: int = 0
     ) -> None:
-        """The encoder was enabled. *async_interval*: bytes between synchronization sequences, 0: none are wanted."""
+        """Configure the stream when the encoder is enabled. *async_interval*: bytes between synchronization sequences,
+        0: none are wanted.
+        """
         self._encoder = Encoder(options, self._instruction_packet)
         self._data = DataEncoder(options.parameters, options.modes, self._data_packet)
         self._framer = encapsulation.framer()
@@ -69,28 +71,28 @@ class PacketStream:
     # -- what happens to the encoder
 
     def start(self) -> None:
-        """What is retired next is traced."""
+        """Trace what is retired next."""
         self._encoder.start()
         self._enabled = True
 
     def stop(self, pc: int, *, for_good: bool) -> None:
-        """It is traced no more, from *pc* on. *for_good*: the encoder is switched off."""
+        """Trace no more, from *pc* on. *for_good*: the encoder is switched off."""
         self._encoder.stop(pc, disable=for_good)
         self._enabled = not for_good
         self._accesses.clear()
         self._due.clear()
 
     def lost(self) -> None:
-        """Packets were lost, and the last one may have been cut."""
+        """Packets were lost, and the last one may be incomplete."""
         self._synchronization()
         self._encoder.lost(data=self._data_wanted)
 
     def notify(self) -> None:
-        """The next instruction is reported."""
+        """Report the next instruction."""
         self._encoder.notify()
 
     def trace_data(self, wanted: bool) -> None:
-        """Accesses are traced, too. A support packet says so when the encoder is at work."""
+        """Trace accesses, too. A support packet reports this while the encoder is at work."""
         if wanted != self._data_wanted:
             self._data_wanted = self._encoder.denable = wanted
             self._has_accesses = self._has_accesses or wanted
@@ -100,12 +102,12 @@ class PacketStream:
     # -- what an ingress tells
 
     def time(self, now: int) -> None:
-        """The clock shows *now*."""
+        """Set the clock to *now*."""
         self._now = now
         self._encoder.time(now)
 
     def context(self, context: Context) -> None:
-        """What holds from here on; the encoder is told of what its packets have room for."""
+        """Set the context from here on; the encoder receives what its packets have room for."""
         options = self._encoder.options
         sends_scontext, sends_hcontext = options.parameters.context_width > 0, options.hcontext_at is not None
         self._encoder.context(
@@ -117,7 +119,7 @@ class PacketStream:
         )
 
     def retire(self, items: Sequence[Block | Trap | Accessed], next_pc: int | None = None) -> None:
-        """What the hart did next."""
+        """Process what the hart did next."""
         if not self._has_accesses:
             self._encoder.retire(items, next_pc)  # type: ignore[arg-type]
             return
@@ -134,7 +136,7 @@ class PacketStream:
             self._encoder.retire((), next_pc)
 
     def skip(self, retired: Sequence[Retired]) -> None:
-        """This is lost. Accesses at its end are those of a block that is not lost, maybe."""
+        """Lose this. Accesses at its end may be those of a block that is not lost."""
         for item in retired:
             if isinstance(item, Accessed):
                 self._accesses.append(item)
@@ -244,7 +246,7 @@ def _default_encoder() -> EncoderOptions:
 
 @dataclass(frozen=True)
 class ETraceBuild:
-    """How the E-Trace side is built. Raises ValueError for what no encoder can be.
+    """The properties of an E-Trace encoder. Raises ValueError for impossible ones.
 
     encoder           parameters and the freedoms of the document; with the default iaddress_width it is the hart's
     data_trace        loads, stores, atomics and CSR accesses can be traced
@@ -276,7 +278,7 @@ def _longest_packet(parameters: Parameters) -> int:
 
 
 class ETrace:
-    """See `TraceProtocol`."""
+    """A `TraceProtocol` for E-Trace."""
 
     format = int(te.Format.E_TRACE)
     filling = b"\x00"  # null.idle
@@ -302,7 +304,9 @@ class ETrace:
 
     @property
     def version(self) -> tuple[int, int]:
-        """With the Standard Support Packet extension the version is 2.1, which is 0.1 in the register."""
+        """The version of the protocol. With the Standard Support Packet extension it is 2.1, which is 0.1 in the
+        register.
+        """
         return (0, 1) if self.options.support is SupportLayout.STANDARD else (0, 0)
 
     def _lacking(self) -> tuple[str, ...]:

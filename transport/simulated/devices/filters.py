@@ -1,11 +1,11 @@
 """The filters of a simulated trace encoder, their comparators and registers: which instructions and data are traced.
 
 A filter is the AND of its conditions; filters are ORed. A comparator makes two comparisons of signals of the ingress
-port. What the registers say counts from when the encoder is enabled; there are no impdef signals.
+port. The registers take effect when the encoder is enabled; there are no impdef signals.
 
-Behaviour: RISC-V Trace Control Interface Specification 1.0, "Trace Encoder Filter Registers", trTeFilter, trTeComp;
-the codes and signals are those of Efficient Trace for RISC-V 2.0, "Ingress Port", "Instruction Trace Interface" and
-"Data Trace Interface".
+Behaviour: RISC-V Trace Control Interface Specification 1.0, "Trace Encoder Filter Registers", trTeFilter, trTeComp; the
+codes and signals are those of Efficient Trace for RISC-V 2.0, "Ingress Port", "Instruction Trace Interface" and "Data
+Trace Interface".
 """
 
 import operator
@@ -25,7 +25,7 @@ _BOTH, _NOT_BOTH, _LATCHED = 1, 2, 3  # trTeCompMatchMode
 
 
 class Signals(NamedTuple):
-    """What the port shows of one instruction or one exception, by the codes of trTeCompPInput; None: not valid."""
+    """The signals of the port for one instruction or one exception, by the codes of trTeCompPInput; None: not valid."""
 
     iaddr: int | None
     context: int | None
@@ -34,9 +34,10 @@ class Signals(NamedTuple):
 
 
 class Comparator:
-    """*control*: the fields of trTeCompControl. *bits*: the width of the signals, more of the match values is ignored.
+    """A comparator unit. *control*: the fields of trTeCompControl. *bits*: the width of the signals; higher bits of the
+    match values are ignored.
 
-    A signal that is not valid fits no relation. `step` is to be called with everything that happens, in order.
+    A signal that is not valid matches no relation. `step` is to be called with every event, in order.
     """
 
     def __init__(self, control: Mapping[str, int], primary: int, secondary: int, bits: int) -> None:
@@ -55,7 +56,7 @@ class Comparator:
 
     @property
     def notifies(self) -> bool:
-        """It reports addresses (a watchpoint)."""
+        """Whether it reports addresses (a watchpoint)."""
         return self._p_notify or self._s_notify
 
     @property
@@ -64,12 +65,12 @@ class Comparator:
         return daddr in (self._p_input, self._s_input)
 
     def reset(self) -> None:
-        """Tracing begins."""
+        """Reset it when tracing begins."""
         self._latched = self._mode == _LATCHED and self._p_function == _SPECIAL
         self.output = self.notified = False
 
     def step(self, signals: Signals) -> None:
-        """The next thing that happens."""
+        """Process the next event."""
         primary, secondary = self._compare_primary(signals), self._compare_secondary(signals)
         self.notified = (primary and self._p_notify) or (secondary and self._s_notify)
         if self._mode == _LATCHED:
@@ -109,7 +110,7 @@ _DTYPES = {
 
 
 class Verdict(NamedTuple):
-    """On one instruction: it is traced, its data access is, a comparator wants its address reported."""
+    """The result for one instruction: it is traced, its data access is traced, a comparator reports its address."""
 
     instruction: bool
     data: bool
@@ -144,7 +145,7 @@ class _Handler:
 class Filter:
     """One filter. *control*, *inst*, *data*: fields of trTeFilterControl, -MatchInst and -MatchData, by name.
 
-    *ecause*: which causes fit, a bit for each; of exceptions and interrupts, for which the port has one signal.
+    *ecause*: the causes that match, a bit for each; the port has one signal for exceptions and interrupts.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class Filter:
         return bool(self._control["MatchDtype"] or self._control["MatchDsize"])
 
     def trap(self, trap: TrapEntry) -> None:
-        """The hart takes a trap; `returned` when a handler has returned."""
+        """Process a trap that the hart takes; `returned` is called when a handler has returned."""
         self._by_ecause.trap(bool(self._ecause >> trap.cause & 1))
         self._by_kind.trap(trap.interrupt == self._wants_interrupt)
 
@@ -183,7 +184,7 @@ class Filter:
         self._by_kind.reset()
 
     def matches(self, privilege: int, comparators: Sequence[Comparator], access: Accessed | None) -> bool:
-        """Whether an instruction does, the comparators having seen it."""
+        """Return whether an instruction matches; the comparators have already processed it."""
         control = self._control
         return bool(
             control["Enable"]
@@ -215,7 +216,7 @@ class Filters:
 
     @property
     def idle(self) -> bool:
-        """Everything is traced and nothing reported."""
+        """Whether everything is traced and nothing reported."""
         return self._all_instructions and self._all_data and not any(unit.notifies for unit in self._comparators)
 
     @property
@@ -230,7 +231,7 @@ class Filters:
             comparator.reset()
 
     def judge(self, privilege: int, context: int, pc: int, access: Accessed | None) -> Verdict:
-        """The next instruction has retired."""
+        """Process the next retired instruction."""
         self._compare(Signals(pc, context, daddr=None if access is None else access.address))
         return Verdict(
             self._all_instructions or self._any(self._instruction, privilege, access),
@@ -239,13 +240,13 @@ class Filters:
         )
 
     def trap(self, trap: TrapEntry, context: int) -> None:
-        """The port shows where an exception was and its tval; of an interrupt neither."""
+        """Process a trap. The port shows the address and the tval of an exception; for an interrupt neither."""
         self._compare(Signals(None, context) if trap.interrupt else Signals(trap.epc, context, trap.tval))
         for unit in self._filters:
             unit.trap(trap)
 
     def returned(self) -> None:
-        """The instruction judged last was a trap return."""
+        """Process the return of a trap handler, which was the last instruction."""
         for unit in self._filters:
             unit.returned()
 
@@ -267,7 +268,8 @@ _ALL = (1 << 32) - 1
 
 @dataclass(frozen=True)
 class FilterUnits:
-    """How many there are. *data*: filters can look at data accesses. *nesting_bits*: of the counters of nested traps.
+    """The numbers of filters and comparators. *data*: filters can match data accesses. *nesting_bits*: the width of the
+    counters of nested traps.
 
     Raises ValueError for more than the document has registers for.
     """
@@ -282,7 +284,7 @@ class FilterUnits:
             raise ValueError(f"an encoder has up to {FILTERS} filters and {COMPARATORS} comparators")
 
     def legal(self) -> dict[int, int]:
-        """The bits that can be written, by offset, of every register this is about."""
+        """Return the bits that can be written in each of these registers, by offset."""
         selection = (1 << self.filters) - 1
         bits = {te.INST_FILTERS.offset: selection, te.DATA_FILTERS.offset: selection if self.data else 0}
         for number, unit in enumerate(te.FILTERS):
@@ -304,7 +306,7 @@ class FilterUnits:
         return (unit.control.mask(*names), inst, _ALL, _ALL, 0, 0, data if self.data else 0)
 
     def legalize(self, register: Register, value: int) -> int:
-        """A filter names a comparator that exists."""
+        """Limit the comparator numbers in a filter to comparators that exist."""
         for n in (1, 2, 3):
             name = f"trTeFilterComp{n}"
             if name in register.by_name and self.comparators:
@@ -312,7 +314,7 @@ class FilterUnits:
         return value
 
     def in_force(self, read: Callable[[Register], int], bits: int) -> Filters:
-        """What the registers say now. *bits*: the width of addresses."""
+        """Return the filters that the registers define now. *bits*: the width of addresses."""
 
         def fields(register: Register) -> dict[str, int]:
             return register.unpack(read(register))

@@ -1,9 +1,9 @@
-"""The hart's side of a simulated trace encoder: when it listens to the hart, and what becomes of what it hears.
+"""The hart's side of a simulated trace encoder: when it listens to the hart, and how filters select what is traced.
 
-A `Qualifier` cuts what a hart retired into what filters let through and what they do not. A trap is part of the trace
-if the instructions before and after it are. `HartView` is the hart as it was when it had retired what has been told
-so far, from which a filtered trace is made: what is told in one go is filtered in pieces, and a protocol that begins
-between two of them asks for the situation and the time there, while the hart itself is further on.
+A `Qualifier` divides what a hart retired into what filters pass and what they do not. A trap is part of the trace if
+the instructions before and after it are. `HartView` is the hart at the point up to which retired instructions have been
+processed. A filtered trace is made from this view: a batch is filtered in pieces, and a protocol that begins between
+two of them reads the situation and the time at that point, while the hart itself is further on.
 
 Behaviour: RISC-V Trace Control Interface Specification 1.0, "Trace Encoder Filter Registers".
 """
@@ -18,16 +18,16 @@ from rvtrace_gdb.transport.simulated.hart.hart import Retired
 
 
 def instructions(item: Retired) -> int:
-    """How many instructions have retired by *item*."""
+    """Return how many instructions have retired by *item*."""
     if isinstance(item, HartBlock):
         return item.n
     return item[1] if isinstance(item[0], HartBlock) else 0
 
 
 class HartView:
-    """A `TracedHart` for protocols; between `enter` and `leave` it is in the past of *hart*.
+    """A `TracedHart` for protocols; between `enter` and `leave` it shows the past of *hart*.
 
-    *needs_situation*, *needs_accesses*: filters need to be told, whatever the protocol wants.
+    *needs_situation*, *needs_accesses*: filters need these events, whatever the protocol wants.
     """
 
     needs_situation = False
@@ -98,38 +98,38 @@ class HartView:
     # -- what filters do with it
 
     def listen(self, needed: bool, accesses: bool) -> None:
-        """Filters want to be told of what they need."""
+        """Request the events that filters need."""
         self.needs_situation, self._needs_accesses = needed, needed and accesses
         self.tells_situation = self._tells_situation
         self.tells_accesses = self._tells_accesses
 
     def start(self) -> None:
-        """The next thing that is told happens in the present situation."""
+        """Begin in the present situation."""
         self._situation = self._hart.situation
         self._idle = self._hart.elapsed - self._hart.now
 
     @property
     def latest(self) -> Situation:
-        """What held when that was so."""
+        """Return the situation at that point."""
         return self._situation
 
     def enter(self, retired: Sequence[Retired], end: int) -> None:
-        """*retired* is going to be looked at; after it the hart had retired *end* instructions."""
+        """Begin to process *retired*, after which the hart had retired *end* instructions."""
         self._now = end - sum(map(instructions, retired))
 
     def passed(self, count: int) -> None:
-        """*count* instructions more."""
+        """Advance by *count* instructions."""
         if self._now is not None:
             self._now += count
 
     def changed(self, situation: Situation) -> None:
-        """*situation* holds from here on."""
+        """Set the situation from here on."""
         assert self._now is not None
         self._situation = situation
         self._idle = max(situation.elapsed - self._now, self._idle)
 
     def leave(self) -> None:
-        """Back to the present."""
+        """Return to the present."""
         self._now = None
 
 
@@ -137,25 +137,25 @@ _MRET = 0x3020_0073
 
 
 class Port(Protocol):
-    """Where it goes."""
+    """The receiver of a filtered trace."""
 
     def begin(self, reason: Begin) -> None:
-        """What is told next is traced."""
+        """Trace what is retired next."""
 
     def tell(self, retired: Sequence[Retired]) -> None:
-        """This is."""
+        """Trace what was retired."""
 
     def end(self, reason: End, pc: int) -> None:
-        """Nothing more is, from *pc* on."""
+        """Trace no more, from *pc* on."""
 
     def notify(self) -> None:
-        """The address of the next instruction is to be reported."""
+        """Report the address of the next instruction."""
 
 
 class Qualifier:
-    """Between `open` and `close` what *filters* let through goes to *port*; they follow the hart outside, too.
+    """Passes what *filters* select to *port*, between `open` and `close`; the filters follow the hart outside, too.
 
-    `view` is where the hart was when that happened.
+    `view` is the hart at the point of each event.
     """
 
     def __init__(self, view: HartView, port: Port, filters: Filters) -> None:
@@ -175,21 +175,21 @@ class Qualifier:
         return self._filters.idle
 
     def start(self) -> None:
-        """The hart is listened to from here on."""
+        """Begin to listen to the hart."""
         self._view.start()
         self._between.clear()
         self._accesses.clear()
 
     def reset(self) -> None:
-        """The hart was reset."""
+        """React to a reset of the hart."""
         self._filters.reset()
 
     def open(self, reason: Begin) -> None:
-        """Tracing is on."""
+        """Switch tracing on."""
         self._opened = reason
 
     def close(self, reason: End, pc: int) -> None:
-        """Tracing is off, from *pc* on."""
+        """Switch tracing off, from *pc* on."""
         if self._inside:
             self._piece += self._told(self._between)
             self._flush()
@@ -198,7 +198,7 @@ class Qualifier:
         self._opened, self._inside = None, False
 
     def tell(self, retired: Sequence[Retired], end: int) -> None:
-        """What the hart retired; it had retired *end* instructions after that."""
+        """Process what the hart retired; it had retired *end* instructions after that."""
         self._view.enter(retired, end)
         for item in retired:
             if isinstance(item, Accessed):
@@ -296,10 +296,10 @@ Underway = tuple[HartBlock, int]
 
 
 class Follower:
-    """Follows *hart*; what is traced goes to *path*. In Debug Mode there is nothing to hear.
+    """Follows *hart* and sends what is traced to *path*. In Debug Mode nothing is retired.
 
-    *underway* of the methods: the program itself accesses registers of the encoder. What the hart goes on with until
-    the end of that block is not heard after a change.
+    *underway* in the methods: the program itself accesses registers of the encoder. What the hart executes up to the
+    end of that block is not traced after a change.
     """
 
     def __init__(self, hart: TracedHart, path: TracePath) -> None:
@@ -313,16 +313,16 @@ class Follower:
         self._listening = False  # else the hart's list of what retired is somebody else's, if it has one
 
     def set_up(self, qualifier: Qualifier | None) -> None:
-        """The encoder was enabled. *qualifier*: what filters say, None if they let everything through."""
+        """Configure it when the encoder is enabled. *qualifier*: the filters, None if they pass everything."""
         self._qualifier = qualifier
 
     def drain(self) -> None:
-        """Encode what the hart has retired since the last time."""
+        """Encode what the hart has retired since the last call."""
         if self._listening:
             self._encode(self._hart.now - self._hart.position)
 
     def follow(self, enabled: bool, wanted: bool, reason: Begin, underway: Underway | None = None) -> None:
-        """Tracing is wanted from here on, or not. *enabled*: the encoder is."""
+        """Begin or end tracing here. *enabled*: the encoder is enabled."""
         self._enabled = enabled
         if not wanted:
             self.stop(End.DISABLED, underway)
@@ -336,7 +336,7 @@ class Follower:
         self._listen()
 
     def stop(self, reason: End, underway: Underway | None = None) -> None:
-        """Tracing is off."""
+        """Switch tracing off."""
         if not self.tracing:
             return
         pc = self._hart.pc if underway is None else underway[0].pcs[underway[1]]
@@ -349,24 +349,24 @@ class Follower:
         self._path.overrun = False
 
     def halted(self) -> None:
-        """The hart entered Debug Mode."""
+        """React to the hart entering Debug Mode."""
         self.stop(End.IN_DEBUG)
         self._hear_out(None)
         self._in_debug = True
 
     def resumed(self) -> None:
-        """It leaves Debug Mode, or starts after a reset."""
+        """React to the hart leaving Debug Mode, or starting after a reset."""
         self._in_debug = False
 
     def hart_reset(self) -> None:
-        """It is about to be reset while running."""
+        """React to a reset of the running hart, which is about to happen."""
         self.stop(End.DISABLED)
         self._hear_out(None)
         if self._qualifier is not None:
             self._qualifier.reset()
 
     def lose(self) -> None:
-        """What was heard last is lost."""
+        """Lose what was retired last."""
         if self.tracing and self._hart.retired:
             self._path.protocol.skip(self._hart.retired)
             self._hart.retired.clear()

@@ -18,7 +18,9 @@ _DEPTH = 8  # messages; how many an input can hold is up to the implementation
 
 
 class FunnelInput:
-    """One input: a `TraceOutput` for what is connected to it. While it is cut its messages are taken and discarded."""
+    """One input: the `TraceOutput` of the component connected to it. While it is disabled its messages are taken and
+    discarded.
+    """
 
     by_message = True
 
@@ -53,7 +55,7 @@ class FunnelInput:
         self._owner.fed_by(drain)
 
     def accept(self, data: bytes) -> int:
-        """One whole message."""
+        """Take one whole message."""
         if not self.ready:
             return 0
         if not self._cut:
@@ -66,10 +68,10 @@ class FunnelInput:
 
 
 class Funnel(TraceConsumer):
-    """*inputs* are filled with up to *depth* messages each; when one is full, one message of each goes out in turn.
+    """A funnel. *inputs* hold up to *depth* messages each; when one is full, one message of each is sent in turn.
 
-    *outputs*: where to. *clocks*: of its timestamp unit; without any it passes on the time of *above*, or has no unit.
-    A flush does not end before everything could be sent.
+    *outputs*: its receivers. *clocks*: those of its timestamp unit; without any it passes on the time of *above*, or
+    has no unit. A flush does not end before everything could be sent.
     """
 
     def __init__(
@@ -119,17 +121,17 @@ class Funnel(TraceConsumer):
         return self._outputs.async_interval
 
     def fill_with(self, filling: bytes) -> None:
-        """What its inputs say may stand between messages."""
+        """Set the byte that may stand between messages, as its inputs require."""
         self._outputs.fill_with(filling)
 
     def drain(self) -> None:
-        """Deliver as much as there has to be."""
+        """Deliver as much as is necessary."""
         self.pull()
         if any(len(source.queue) >= self._depth for source in self.inputs):
             self._forward()
 
     def room(self, source: FunnelInput) -> bool:
-        """There is some in this input, or has been made."""
+        """Return whether this input has room, after making some if possible."""
         if len(source.queue) >= self._depth:
             self._forward()
         return len(source.queue) < self._depth
@@ -153,6 +155,7 @@ class Funnel(TraceConsumer):
         return super().empty and not any(source.queue for source in self.inputs)
 
     def flushed(self) -> None:
+        """Send everything."""
         self._finish()
 
     def _finish(self) -> None:

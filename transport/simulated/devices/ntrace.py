@@ -37,8 +37,9 @@ _OF_E_TRACE = (
 
 
 class NTrace:
-    """See `TraceProtocol`. *built_with*: the properties no register sets; what does not go together with them cannot
-    be set."""
+    """A `TraceProtocol` for N-Trace. *built_with*: the properties no register sets; settings that contradict them
+    cannot be set.
+    """
 
     format = int(te.Format.N_TRACE)
     version = (1, 0)
@@ -75,6 +76,7 @@ class NTrace:
         return 0 if register is te.DATA_CONTROL else value
 
     def set_up(self, settings: Settings) -> None:
+        """Take the settings of the registers, and combine them with the built-in properties."""
         options = self._options(settings)
         clock: TimestampUnit | None = settings.timestamps if options.timestamps else None
         self._encoder = Encoder(options, self._out)
@@ -110,7 +112,7 @@ class NTrace:
     # -- the trace
 
     def trace_data(self, wanted: bool) -> None:
-        """There is none."""
+        """Do nothing: there is no data trace."""
 
     def begin(self, reason: Begin) -> None:
         self._ingress.begin()

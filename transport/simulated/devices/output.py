@@ -1,7 +1,7 @@
-"""How trace gets from one simulated trace component to the next.
+"""The transfer of trace from one simulated trace component to the next.
 
-A component sends whole messages; one that cannot be rid of a message drops it, or waits. `LosingOutput` loses trace on
-purpose: it is an output of an encoder that finds no room for some messages.
+A component sends whole messages; a message that the receiver does not take is dropped, or waits. `LosingOutput` loses
+trace on purpose: it is an output of an encoder that finds no room for some messages.
 
 Source: RISC-V Trace Control Interface Specification 1.0, "Connections Between Components"; trTeInstStallOrOverflow:
 trace may be lost at any time.
@@ -17,15 +17,15 @@ _ASYNC_UNIT = 128  # bytes; how often synchronization sequences come, tr??AsyncF
 
 
 def async_interval(frequency: int) -> int:
-    """After so many bytes another synchronization sequence is due (tr??AsyncFreq), 0: never.
+    """Return the number of bytes after which another synchronization sequence is due (tr??AsyncFreq), 0: never.
 
-    The encoder inserts it, which sees where packets begin.
+    The encoder inserts it, as it knows where packets begin.
     """
     return _ASYNC_UNIT << frequency if frequency else 0
 
 
 class TraceOutput(Protocol):
-    """Where a component's trace goes: a sink, a bridge or one input of a funnel."""
+    """The receiver of a component's trace: a sink, a bridge or one input of a funnel."""
 
     by_message: bool
     """`accept` gets one message at a time, not as many as there are."""
@@ -34,21 +34,22 @@ class TraceOutput(Protocol):
 
     @property
     def enabled(self) -> bool:
-        """It is in use."""
+        """Whether it is in use."""
 
     @property
     def ready(self) -> bool:
-        """It takes messages now."""
+        """Whether it takes messages now."""
 
     @property
     def async_interval(self) -> int:
-        """After so many bytes another synchronization sequence is due, 0: never. The encoder inserts them."""
+        """The number of bytes after which another synchronization sequence is due, 0: never. The encoder inserts them.
+        """
 
     def fed_by(self, drain: Callable[[], None]) -> None:
-        """*drain* delivers what its owner has got, and is called before anybody looks."""
+        """Register *drain*, which delivers the sender's pending trace and is called before any access."""
 
     def accept(self, data: bytes) -> int:
-        """Takes whole messages, and returns how many bytes were taken: fewer if it is off or full."""
+        """Take whole messages; return how many bytes were taken: fewer if it is off or full."""
 
 
 class Outbox:
@@ -70,12 +71,12 @@ class Outbox:
         self._sent = 0
 
     def fill(self) -> None:
-        """A flush: what is sent in words is sent to the end of one, where messages have no words."""
+        """Flush: what is sent in words is filled up to the end of a word, where messages have no words."""
         if not self.output.by_message:
             self.put(self.output.filling * (-(self._sent + len(self._bytes)) % _WORD))
 
     def deliver(self) -> bool:
-        """False if messages were lost."""
+        """Deliver the messages; return False if some were lost."""
         if self._bytes:
             data = bytes(self._bytes)
             taken = self.output.accept(data)
@@ -92,7 +93,7 @@ class Outbox:
 
 
 class Outputs:
-    """All that one encoder sends to. What is not enabled gets nothing as long as another one is."""
+    """All receivers of one encoder. One that is not enabled gets nothing as long as another one is."""
 
     def __init__(self, outputs: Sequence[TraceOutput]) -> None:
         self._boxes = [Outbox(output) for output in outputs]
@@ -103,12 +104,12 @@ class Outputs:
 
     @property
     def ready(self) -> bool:
-        """Messages are taken."""
+        """Whether messages are taken."""
         return any(box.output.ready for box in self._boxes)
 
     @property
     def async_interval(self) -> int:
-        """The shortest that somebody wants, 0: nobody wants any."""
+        """The shortest interval that a receiver requires, 0: none does."""
         return min(filter(None, (box.output.async_interval for box in self._boxes)), default=0)
 
     def connect(self, drain: Callable[[], None]) -> None:
@@ -120,7 +121,7 @@ class Outputs:
             box.output.filling = filling
 
     def deliver(self) -> bool:
-        """False if messages were lost."""
+        """Deliver the messages; return False if some were lost."""
         if len(self._boxes) == 1:  # as almost always, and this is done after every slice of the program
             return self._boxes[0].deliver()
         in_use = [box for box in self._boxes if box.output.enabled] or self._boxes
@@ -144,7 +145,7 @@ class Outputs:
 
 
 class TraceConsumer(TraceComponent):
-    """A component that others send trace to. While it is *jammed* it takes nothing: overflow on demand."""
+    """A component that receives trace from others. While it is *jammed* it takes nothing: overflow on demand."""
 
     by_message = False
     filling = b"\xff"
@@ -156,7 +157,7 @@ class TraceConsumer(TraceComponent):
         self._feeders = (*self._feeders, drain)
 
     def pull(self) -> None:
-        """Have everything delivered that is on its way here."""
+        """Have everything delivered that senders hold for it."""
         for drain in self._feeders:
             drain()
 
@@ -169,7 +170,8 @@ class TraceConsumer(TraceComponent):
 
 
 class LosingOutput:
-    """A `TraceOutput` that passes on to *output*. After so many messages as one of *after* the next is lost."""
+    """A `TraceOutput` that passes messages on to *output*, except those whose numbers, counted from 0, are in *after*.
+    """
 
     by_message = True
 
@@ -202,7 +204,7 @@ class LosingOutput:
         self._output.fed_by(drain)
 
     def accept(self, data: bytes) -> int:
-        """One whole message."""
+        """Take one whole message."""
         lost = self._count in self._after
         self._count += 1
         return 0 if lost else self._output.accept(data)

@@ -1,9 +1,10 @@
-"""What a trace protocol, N-Trace or E-Trace, has to do with the registers and the hart of a simulated trace encoder.
+"""The interface between a trace protocol, N-Trace or E-Trace, and the registers and the hart of a simulated trace
+encoder.
 
-`TraceEncoder` follows the hart and the registers; a `TraceProtocol` knows which settings its document has and makes
-the trace. `Ingress` turns what the simulated hart retires into what an encoder takes: it is the hart's side of the
-trace ingress port. `TracePath` is the trace of one encoder on its way out: it tells the protocol while messages
-arrive, and while they do not.
+`TraceEncoder` follows the hart and the registers; a `TraceProtocol` knows which settings its document has and makes the
+trace. `Ingress` turns what the simulated hart retires into the input of an encoder: it is the hart's side of the trace
+ingress port. `TracePath` is the trace of one encoder on its way out: it informs the protocol whether messages are
+taken.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from rvtrace_gdb.transport.simulated.hart.hart import Retired
 
 
 class TracedHart(Protocol):
-    """What a trace encoder sees of its hart."""
+    """The part of its hart that a trace encoder uses."""
 
     retired: list[Retired] | None
     tells_situation: bool
@@ -44,10 +45,10 @@ class TracedHart(Protocol):
 
 
 class ToldEncoder(Protocol):
-    """An encoder, as far as the hart's side needs it."""
+    """The part of an encoder that the hart's side uses."""
 
     def retire(self, items: Sequence[Any], next_pc: int | None = None) -> None:
-        """Blocks and traps, and before the block it belongs to what an instruction has accessed."""
+        """Take blocks and traps, each block preceded by the accesses of its instructions."""
 
     def time(self, now: int) -> None: ...
 
@@ -60,8 +61,8 @@ AnyEncoder = TypeVar("AnyEncoder", bound=ToldEncoder)
 class Ingress(Generic[AnyEncoder]):
     """Follows one hart. `begin`, then `tell` with all that retires; `skip` what is lost, and `resume` after that.
 
-    With *context* the encoder is told of every change of privilege and context, with a *clock* of the time. *pairs*: it
-    leaves out jumps to addresses that the instruction before loads, also where the hart's blocks part the two.
+    With *context* the encoder receives every change of privilege and context, with a *clock* the time. *pairs*: it
+    leaves out jumps to addresses that the instruction before loads, also where the hart's blocks separate the two.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Ingress(Generic[AnyEncoder]):
         hart.tells_situation = context or clock is not None
 
     def begin(self) -> None:
-        """Tracing begins with what retires next."""
+        """Begin tracing with what retires next."""
         if self._clock is not None:
             self._since = self._clock.clock
         self._latest = self._hart.situation
@@ -86,13 +87,13 @@ class Ingress(Generic[AnyEncoder]):
         self.resume()
 
     def resume(self) -> None:
-        """It goes on after a loss."""
+        """Continue after a loss."""
         if self._clock is not None:
             self._encoder.time(self._clock.at(self._since))
         self._tell_context(self._latest)
 
     def tell(self, retired: Sequence[Retired]) -> None:
-        """What a `Situation` says takes effect where it stands."""
+        """Process what retired. A `Situation` takes effect at its position."""
         if not self._hart.tells_situation:
             self._encoder.retire(self._items(retired))
             return
@@ -108,7 +109,7 @@ class Ingress(Generic[AnyEncoder]):
         self._keep_time()
 
     def skip(self, retired: Sequence[Retired]) -> None:
-        """This is not encoded."""
+        """Leave this out of the trace."""
         self._latest = next((item for item in reversed(retired) if isinstance(item, Situation)), self._latest)
         self._keep_time()
 
@@ -192,7 +193,7 @@ class Ingress(Generic[AnyEncoder]):
 
 
 class Begin(Enum):
-    """Why a trace begins."""
+    """The reason why a trace begins."""
 
     ENABLED = "software, a trigger or a filter switched it on"
     LEFT_DEBUG = "the hart left Debug Mode"
@@ -200,7 +201,7 @@ class Begin(Enum):
 
 
 class End(Enum):
-    """Why a trace ends."""
+    """The reason why a trace ends."""
 
     DISABLED = "software or a trigger switched it off, or the hart is reset"
     IN_DEBUG = "the hart entered Debug Mode"
@@ -208,20 +209,20 @@ class End(Enum):
 
 
 class Settings(Protocol):
-    """The registers of the encoder, as a protocol sees them."""
+    """The registers of the encoder, as a protocol reads them."""
 
     timestamps: TimestampUnit
 
     def field(self, name: str) -> int:
-        """The value in force of a field."""
+        """Return the value in force of a field."""
 
     @property
     def async_interval(self) -> int:
-        """Bytes between synchronization sequences (trRamAsyncFreq), 0: none are wanted."""
+        """The number of bytes between synchronization sequences (trRamAsyncFreq), 0: none are wanted."""
 
 
 class TraceProtocol(Protocol):
-    """One protocol of an encoder. Trace goes out as bytes, to be stored one after the other."""
+    """One protocol of an encoder. Trace is emitted as bytes, to be stored one after the other."""
 
     format: int
     """trTeFormat."""
@@ -232,31 +233,31 @@ class TraceProtocol(Protocol):
 
     @property
     def version(self) -> tuple[int, int]:
-        """trTeProtocolMajor and trTeProtocolMinor."""
+        """The values of trTeProtocolMajor and trTeProtocolMinor."""
 
     def legalize(self, register: Register, value: int) -> int:
-        """What becomes of a value written to trTeControl, trTeInstFeatures or trTeDataControl."""
+        """Return what a value written to trTeControl, trTeInstFeatures or trTeDataControl becomes."""
 
     def set_up(self, settings: Settings) -> None:
-        """trTeEnable has become 1: what the registers say now holds until it is 1 again."""
+        """Take the settings when trTeEnable has become 1; they hold until it becomes 1 again."""
 
     def trace_data(self, wanted: bool) -> None:
-        """trTeDataTracing, while the encoder is enabled."""
+        """Follow trTeDataTracing, while the encoder is enabled."""
 
     def begin(self, reason: Begin) -> None:
-        """What the hart retires next is traced."""
+        """Trace what the hart retires next."""
 
     def end(self, reason: End, pc: int) -> None:
-        """It is traced no more, from the instruction at *pc* on."""
+        """Trace no more, from the instruction at *pc* on."""
 
     def tell(self, retired: Sequence[Retired]) -> None:
-        """What the hart retired."""
+        """Trace what the hart retired."""
 
     def skip(self, retired: Sequence[Retired]) -> None:
-        """The same, while trace is lost."""
+        """Process what the hart retired while trace is lost."""
 
     def recover(self) -> None:
-        """Trace was lost; what `tell` gets from now on reaches the sink again."""
+        """Continue after a loss; what `tell` gets from now on reaches the sink again."""
 
     def notify(self) -> None:
         """Mark the instruction that is retired next."""
@@ -265,7 +266,7 @@ class TraceProtocol(Protocol):
 class TracePath:
     """*protocol* at work. *ready*: whether what it sends is taken.
 
-    Once `overrun`, nothing is sent before messages are taken again; a message then says so.
+    After an overrun nothing is sent until messages are taken again; a message then reports the loss.
     """
 
     def __init__(self, protocol: TraceProtocol, ready: Callable[[], bool]) -> None:
@@ -274,12 +275,12 @@ class TracePath:
         self._ready = ready
 
     def begin(self, reason: Begin) -> None:
-        """What is told next is traced."""
+        """Trace what is retired next."""
         self.protocol.begin(reason)
         self._recover()
 
     def tell(self, retired: Sequence[Retired]) -> None:
-        """What the hart retired."""
+        """Trace what the hart retired."""
         self._recover()
         if self.overrun:
             self.protocol.skip(retired)
@@ -287,12 +288,12 @@ class TracePath:
             self.protocol.tell(retired)
 
     def end(self, reason: End, pc: int) -> None:
-        """Nothing more is traced, from *pc* on."""
+        """Trace no more, from *pc* on."""
         if not self.overrun:
             self.protocol.end(reason, pc)
 
     def notify(self) -> None:
-        """The address of the next instruction is to be reported."""
+        """Report the address of the next instruction."""
         if not self.overrun:
             self.protocol.notify()
 

@@ -1,10 +1,9 @@
-"""Where the trace of the simulated target ends: its RAM sink, PIB sink and ATB bridge, and what those are connected to.
+"""The ends of the trace of the simulated target: RAM sink, PIB sink and ATB bridge, and what is connected to them.
 
-Fields and offsets come from the tables in `controlregs`. The PIB sink sends trace out on pins, to whatever reads
-them: a probe is anything with `write`, which gets the bytes as they are sent; `wire` has the pins. The ATB bridge
-sends it to an Arm Trace Bus, as transfers: ATID, and the valid bytes of ATDATA. Either can be connected with a file,
-or with a socket somebody reads from. As with pins, what nobody takes is gone: to have all of it, connect before the
-trace is started.
+Fields and offsets come from the tables in `controlregs`. The PIB sink sends trace out on pins to a probe: that is
+anything with `write`, which gets the bytes as they are sent; `wire` has the pins. The ATB bridge sends it to an Arm
+Trace Bus, as transfers: ATID, and the valid bytes of ATDATA. Either can be connected with a file, or with a socket. As
+with pins, bytes that are not read are lost: to have all of it, connect before the trace is started.
 
 Behaviour: RISC-V Trace Control Interface Specification 1.0, "Trace RAM Sink", "Trace PIB Sink", "Trace ATB Bridge".
 """
@@ -35,12 +34,12 @@ _POINTERS = ("trRamStart", "trRamLimit", "trRamWP", "trRamRP")
 
 
 class RamSink(TraceConsumer):
-    """A RAM sink with up to two kinds of storage: *sram_size* bytes of its own, and whatever RAM is on *bus* (SMEM).
+    """A RAM sink with up to two kinds of storage: *sram_size* bytes of its own, and the RAM on *bus* (SMEM).
 
-    *modes*: the kinds it has. *access_bytes*: the words it writes to system memory; what is less than one waits inside
-    for more, or for the flush. Limit is the address of the last one written before the pointer returns to Start.
-    *address_bits*: of the bus; with 32 the High registers do not exist. *window*: trRamData works in SMEM mode too.
-    *sram_size* is a power of two.
+    *modes*: the kinds it has. *access_bytes*: the width of the words it writes to system memory; an incomplete word
+    waits inside for more, or for the flush. Limit is the address of the last word written before the pointer returns to
+    Start. *address_bits*: the width of bus addresses; with 32 the High registers do not exist. *window*: trRamData
+    works in SMEM mode too. *sram_size* is a power of two.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class RamSink(TraceConsumer):
         return async_interval(self.field("trRamAsyncFreq"))
 
     def accept(self, data: bytes) -> int:
-        """Store *data*. Returns how many bytes were taken: fewer once the sink is off or has stopped."""
+        """Store *data*. Return how many bytes were taken: fewer once the sink is off or has stopped."""
         if not self.ready:
             return 0
         waiting, self._queue = len(self._queue), self._queue + data
@@ -221,13 +220,15 @@ _PERIODS = 16  # of calibration whenever time passes, which is when a register i
 
 
 class Probe(Protocol):
-    """What is connected to the pins: a file, a socket's file, a receiver."""
+    """A receiver connected to the pins: a file, a socket's file, another receiver."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
 class PibSink(TraceConsumer):
-    """*modes*: those it has besides Off, which others become. *divider_bits*: of trPibDivider, all ones after reset."""
+    """A PIB sink. *modes*: those it has besides Off; other modes become Off. *divider_bits*: the width of trPibDivider,
+    all ones after reset.
+    """
 
     by_message = True
 
@@ -267,7 +268,7 @@ class PibSink(TraceConsumer):
         return super().ready and self.mode != PibMode.OFF and not self.field("trPibCalibrate")
 
     def accept(self, data: bytes) -> int:
-        """One whole message. On 16 pins the next one begins with a new beat."""
+        """Take one whole message. On 16 pins the next one begins with a new beat."""
         if not self.ready:
             return 0
         odd = self.mode == PibMode.PARALLEL_16 and len(data) % 2
@@ -289,12 +290,12 @@ class PibSink(TraceConsumer):
 
 
 def calibration(mode: PibMode) -> bytes:
-    """One period of the calibration pattern."""
+    """Return one period of the calibration pattern."""
     return _CALIBRATION.get(mode, _ELSEWHERE)
 
 
 def wire(mode: PibMode, message: bytes) -> Iterator[int]:
-    """TRC_DATA at each edge of the clock, or for each phase or bit of the one pin of the serial modes."""
+    """Yield TRC_DATA at each edge of the clock, or for each phase or bit of the one pin of the serial modes."""
     bits = [byte >> n & 1 for byte in message for n in range(8)]
     if mode == PibMode.SWT_MANCHESTER:  # start, the bits, stop: two phases each
         yield from (1, 0)
@@ -314,7 +315,7 @@ Transfer = Callable[[int, bytes], None]
 
 
 class AtbRecords:
-    """A bus of *width* bytes whose transfers are kept as records: ATID, ATBYTES, ATDATA (see `decode`'s `atb`)."""
+    """A bus of *width* bytes whose transfers are stored as records: ATID, ATBYTES, ATDATA (see `decode`'s `atb`)."""
 
     def __init__(self, width: int) -> None:
         self.data = bytearray()
@@ -325,12 +326,12 @@ class AtbRecords:
 
 
 def record(atid: int, data: bytes, width: int) -> bytes:
-    """A transfer over a bus of *width* bytes: ATID, ATBYTES, ATDATA."""
+    """Return the record of a transfer over a bus of *width* bytes: ATID, ATBYTES, ATDATA."""
     return bytes((atid, len(data) - 1)) + data.ljust(width, b"\0")
 
 
 class AtbBridge(TraceConsumer):
-    """Every transfer has *width* bytes, but for the last one of a flush."""
+    """An ATB bridge. Every transfer has *width* bytes, except the last one of a flush."""
 
     def __init__(self, bus: Transfer, *, width: int = 4, polls: int = 1, build: ComponentBuild | None = None) -> None:
         if width not in (1, 2, 4, 8, 16):
@@ -356,7 +357,7 @@ class AtbBridge(TraceConsumer):
         return super().empty and not self._queue
 
     def accept(self, data: bytes) -> int:
-        """Whole messages; they need not begin with a transfer."""
+        """Take whole messages; they need not begin with a transfer."""
         if not self.ready:
             return 0
         self._queue += data
@@ -396,7 +397,7 @@ class Stream(Protocol):
 
 
 class FileStream:
-    """All bytes, in a file that is begun anew, as soon as they are sent. Raises StreamError."""
+    """Writes all bytes to a new file as soon as they are sent. Raises StreamError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -416,7 +417,7 @@ class FileStream:
 
 
 class SocketStream:
-    """The bytes for one reader after the other that connects to *listener*, which is closed with this."""
+    """Sends the bytes to one reader after the other that connects to *listener*, which is closed with this."""
 
     def __init__(self, listener: socket.socket) -> None:
         listener.setblocking(False)
@@ -424,7 +425,7 @@ class SocketStream:
         self._reader: socket.socket | None = None
 
     def write(self, data: bytes, /) -> None:
-        """A reader that has gone away, or reads nothing for long, gets no more."""
+        """Send the bytes. A reader that has disconnected, or has not read for long, gets no more."""
         if self._reader is None:
             self._reader = self._accepted()
         if self._reader is not None:
@@ -449,7 +450,9 @@ class SocketStream:
 
 
 def transfers(probe: Probe, width: int) -> Transfer:
-    """An Arm trace bus of *width* bytes whose transfers go to *probe* as `AtbRecords` has them. More is several."""
+    """Return a function that passes transfers over an Arm trace bus of *width* bytes to *probe*, in the format of
+    `AtbRecords`. Longer data becomes several transfers.
+    """
 
     def transfer(atid: int, data: bytes) -> None:
         for n in range(0, len(data), width):

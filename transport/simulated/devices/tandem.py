@@ -1,13 +1,14 @@
-"""A tandem-trace port: tells every state change of its hart, instruction by instruction, in the trace protocol.
+"""A tandem-trace port: reports every state change of its hart, instruction by instruction, in the trace protocol.
 
-Everything is told from the beginning: the program that was loaded, and all registers, as state initializations. What
-others than the hart change later is a state initialization, too: a debugger's writes, stores of other harts, of trace
-sinks, of the host. mip comes when it changes, mtime before an instruction that reads it, and before an interrupt.
+Everything is reported from the beginning: the program that was loaded, and all registers, as state initializations.
+What others than the hart change later is a state initialization, too: a debugger's writes, stores of other harts, of
+trace sinks, of the host. mip is reported when it changes, mtime before an instruction that reads it, and before an
+interrupt.
 
-`effects_of` says, by the tables the simulated hart is made of (`instructions`), what an instruction may change
-besides the pc: which registers the port must look at when it has retired. `ToldRegisters` knows which registers there
-are, and which have changed since they were told. Debug Mode's own registers and the counters are left out: the former
-are not the program's, the latter change with every instruction, and no trace says so.
+`effects_of` computes, from the tables the simulated hart is made of (`instructions`), what an instruction may change
+besides the pc: which registers the port must examine when it has retired. `ToldRegisters` knows which registers there
+are, and which have changed since they were reported. Debug Mode's own registers and the counters are left out: the
+former are not the program's, the latter change with every instruction, and traces do not contain that.
 
 Source: Trace Protocol Specification, version 2018-11-20, chapters 2 and 3, Appendix B.
 """
@@ -52,8 +53,8 @@ _TIMES = (TIME, TIME + 0x80)
 
 
 class Effects(NamedTuple):
-    """*rd*, *fd*: the integer and the floating-point register it writes, 0 and NONE: none. *csr*: the CSR it writes,
-    NONE: none.
+    """The effects of an instruction. *rd*, *fd*: the integer and the floating-point register it writes, 0 and NONE:
+    none. *csr*: the CSR it writes, NONE: none.
 
     floating      it may raise floating-point exceptions, or make the floating-point state dirty
     system        it may change any CSR
@@ -74,7 +75,7 @@ class Effects(NamedTuple):
 
 
 def effects_of(op: Operation) -> Effects:
-    """Those of one instruction, if it retires."""
+    """Return the effects of one instruction, if it retires."""
     instr = Instr(op.word, op.length)
     if op.name.startswith("csrr"):
         writes = op.name.startswith("csrrw") or op.rs1 != 0
@@ -108,7 +109,7 @@ Told = tuple[tuple[int, int], ...]
 
 
 class ToldRegisters:
-    """The CSRs of *hart*, and what was told of them last. mip is another matter: it changes by itself."""
+    """The CSRs of *hart*, and the values last reported. mip is handled separately: it changes by itself."""
 
     def __init__(self, hart: Hart) -> None:
         self._hart = hart
@@ -118,7 +119,7 @@ class ToldRegisters:
         self.flen_mask = (1 << (64 if "D" in hart.extensions else 32)) - 1
 
     def everything(self) -> Told:
-        """All registers: integer, floating-point, CSRs."""
+        """Return all registers: integer, floating-point, CSRs."""
         hart = self._hart
         self._told.clear()
         found = [(GPR + n, hart.x[n]) for n in range(1, 32)]
@@ -127,7 +128,9 @@ class ToldRegisters:
         return *found, *self.changed()
 
     def changed(self, written: int = -1, first: tuple[int, ...] = ()) -> Told:
-        """CSRs that are not as they were told last; *first* and *written*, which an instruction wrote, in any case."""
+        """Return the CSRs that differ from the values last reported; *first* and *written*, which an instruction wrote,
+        in any case.
+        """
         found: dict[int, int] = {}
         for number in (*first, written, *self._numbers):
             value = self._value(number)
@@ -141,7 +144,7 @@ class ToldRegisters:
         return tuple(found.items())
 
     def one(self, number: int) -> Told:
-        """One CSR, if it is not as it was told last."""
+        """Return one CSR, if it differs from the value last reported."""
         value = self._value(number)
         if value is None or self._told.get(number) == value:
             return ()
@@ -149,7 +152,7 @@ class ToldRegisters:
         return ((number, value),)
 
     def of_debugger(self, regno: int) -> Told:
-        """What a debugger wrote, by its number for abstract commands."""
+        """Return what a debugger wrote, by its number for abstract commands."""
         hart = self._hart
         if FPR <= regno < END_OF_REGISTERS:
             return ((regno, hart.f[regno - FPR] & self.flen_mask),)
@@ -173,7 +176,7 @@ _TIMER = 7
 
 
 class Addresses(Enum):
-    """Which addresses of loads and stores are told."""
+    """Which addresses of loads and stores are reported."""
 
     EFFECTIVE = "effective"
     PHYSICAL = "physical"
@@ -182,7 +185,8 @@ class Addresses(Enum):
 
 @dataclass(frozen=True)
 class TandemBuild:
-    """What a port does of what the protocol leaves open. *pc_physical*: it tells physical addresses of the pc, too."""
+    """The choices of a port that the protocol leaves open. *pc_physical*: it reports physical addresses of the pc, too.
+    """
 
     parameters: Parameters
     forms: Forms = field(default_factory=Forms)
@@ -191,9 +195,10 @@ class TandemBuild:
 
 
 class TandemPort:
-    """Of *hart*. `write` gets the bytes: whole groups, whenever the hart stops, and at the end of each of its turns.
+    """The port of *hart*. `write` gets the bytes: whole groups, whenever the hart stops, and at the end of each of its
+    turns.
 
-    *mtime*: the address of the register in memory; None: there is none. `stored` is told what the hart stores.
+    *mtime*: the address of the register in memory; None: there is none. `stored` is called with what the hart stores.
     """
 
     def __init__(self, hart: Hart, build: TandemBuild, write: Callable[[bytes], object], mtime: int | None) -> None:
@@ -210,7 +215,7 @@ class TandemPort:
         self.stored: Callable[[int, bytes], object] = lambda address, data: None
 
     def begin(self, loaded: Iterable[tuple[int, bytes]]) -> None:
-        """The trace begins: *loaded* is in memory."""
+        """Begin the trace: *loaded* is in memory."""
         self._encoder.reset()
         for address, data in loaded:
             self._tell_memory(address, data)
@@ -286,7 +291,7 @@ class TandemPort:
         self.flush()
 
     def resumed(self) -> None:
-        """What leaving Debug Mode changed."""
+        """Report what leaving Debug Mode changed."""
         hart = self._hart
         if hart.pc != self._pc:
             self._tell_pc(hart.pc)
@@ -303,14 +308,16 @@ class TandemPort:
     # -- what others tell
 
     def memory_written(self, address: int, data: bytes) -> None:
-        """Through the bus: by the hart itself, or by others. Which it was is known when its instruction has retired."""
+        """Note a write through the bus, by the hart itself or by others. Which of them it was is known when its
+        instruction has retired.
+        """
         self._outside.append((address, data))
         if not self._executing:
             self._tell_outside()
             self.flush()
 
     def flush(self) -> None:
-        """Hand over what was encoded; an end group that was left out is made good for."""
+        """Pass on what was encoded; an end group that was left out is added."""
         self._encoder.finish()
         if self._buffer:
             data = bytes(self._buffer)
@@ -435,7 +442,9 @@ def attach(
     loaded: Sequence[tuple[int, bytes]],
     clint: int | None,
 ) -> tuple[TandemPort, ...]:
-    """Gives each hart a port, and begins their traces; before the harts run. *clint*: its base, None: there is none."""
+    """Give each hart a port, and begin their traces; to be called before the harts run. *clint*: its base, None: there
+    is none.
+    """
     mtime = None if clint is None else clint + MTIME
     ports = tuple(
         TandemPort(hart, build, write, mtime) for hart, build, write in zip(harts, builds, writes, strict=True)

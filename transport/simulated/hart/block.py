@@ -1,4 +1,6 @@
-"""What the hart executes and tells the tracer: compiled blocks, trap entries, situations; what ends a block early."""
+"""What the hart executes and reports to the tracer: compiled blocks, trap entries, situations; and what ends a block
+early.
+"""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -19,9 +21,10 @@ class DebugCause(IntEnum):
 
 
 class HartBlock:
-    """Instructions that are executed one after the other, translated to one Python function.
+    """Consecutive instructions, translated to one Python function.
 
-    Only the last may be a jump, branch, trap return or anything else that does not go to the next address.
+    Only the last may be a jump, branch, trap return or any other instruction that does not continue at the next
+    address.
     """
 
     __slots__ = ("effects", "ingress", "n", "next", "pc", "pcs", "run", "transfer", "words")
@@ -63,9 +66,9 @@ class TrapEntry(NamedTuple):
 
 
 class Accessed(NamedTuple):
-    """What an instruction of the block that is told next has read or written (only if `Hart.tells_accesses`).
+    """What an instruction of the following block has read or written (only if `Hart.tells_accesses`).
 
-    The fields of `decode.program.instructions.Access`, but for *place*.
+    The fields are those of `decode.program.instructions.Access`, except *place*.
     """
 
     place: int
@@ -79,7 +82,7 @@ class Accessed(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """What holds from here on, told between two blocks when it has changed (only if `Hart.tells_situation`)."""
+    """The state from here on, reported between two blocks when it has changed (only if `Hart.tells_situation`)."""
 
     pc: int
     """Where execution goes on."""
@@ -92,28 +95,28 @@ class Situation(NamedTuple):
 
 
 class Witness(Protocol):
-    """Is told of each instruction by itself, once it has retired, and of each trap."""
+    """An observer of each single instruction, once it has retired, and of each trap."""
 
     def begins(self) -> None:
         """The hart is about to execute."""
 
     def ends(self) -> None:
-        """It executes no more for now."""
+        """The hart executes no more for now."""
 
     def accessed(self, place: int, kind: str, size: int, operation: str, address: int, value: int, *rest: int) -> None:
         """The instruction that is being executed has accessed memory or a CSR: the fields of `Accessed`."""
 
     def retired(self, block: "HartBlock") -> None:
-        """The only instruction of the block has."""
+        """The only instruction of the block has retired."""
 
     def trapped(self, trap: "TrapEntry") -> None:
         """The hart has taken a trap."""
 
     def register_written(self, regno: int) -> None:
-        """By a debugger, while the hart is in Debug Mode. *regno*: of abstract commands."""
+        """A debugger has written a register in Debug Mode. *regno*: its number for abstract commands."""
 
     def resumed(self) -> None:
-        """It has left Debug Mode."""
+        """The hart has left Debug Mode."""
 
     def reset(self) -> None:
         """The hart was reset."""
@@ -129,7 +132,7 @@ class Trap(Exception):
 
 
 class TraceTrigger(Exception):
-    """The instruction at `Hart.position` is not executed before triggers have acted on the trace: *actions*."""
+    """The instruction at `Hart.position` is not executed until triggers have acted on the trace: *actions*."""
 
     def __init__(self, actions: tuple[int, ...]) -> None:
         super().__init__(actions)

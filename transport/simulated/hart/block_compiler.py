@@ -52,7 +52,7 @@ _NAN = 0x7FC00000  # what a single that is not NaN-boxed counts as
 
 
 class Shape(NamedTuple):
-    """What generated code depends on besides the instructions."""
+    """The properties besides the instructions that generated code depends on."""
 
     xlen: int
     compressed: bool
@@ -67,7 +67,7 @@ class Shape(NamedTuple):
 
 
 class BlockSource:
-    """The lines of one function, instruction by instruction."""
+    """The source lines of one function, added instruction by instruction."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
@@ -81,14 +81,14 @@ class BlockSource:
         return "\n ".join(self.lines)
 
     def end(self, pc: int) -> None:
-        """The block goes on elsewhere than in this function."""
+        """Continue in another block than this one."""
         self.lines.append(f"return {pc}")
 
     def check_execute_trigger(self, pc: int) -> None:
         self.lines.append(f"h.position={self.count};h.fire({int(Access.EXECUTE)},{pc},1)")
 
     def add(self, op: Operation, pc: int) -> bool:
-        """Append one instruction. True when it must be the last one."""
+        """Append one instruction. Return True when it must be the last one."""
         lines, ends = self._instruction(op, pc)
         self.lines += lines
         self.count += 1
@@ -329,7 +329,7 @@ _NAMES = (
 
 
 class TranslatedHart(Protocol):
-    """What the translator needs of the hart."""
+    """The part of the hart that the translator uses."""
 
     bus: Bus
     xlen: int
@@ -345,7 +345,7 @@ class TranslatedHart(Protocol):
 
 
 class Translator:
-    """Makes blocks for one hart."""
+    """Translates blocks for one hart."""
 
     def __init__(self, hart: TranslatedHart, extensions: str) -> None:
         self._hart = hart
@@ -361,7 +361,7 @@ class Translator:
         }  # fmt: skip
 
     def translate(self, pc: int, limit: int = LONGEST_BLOCK) -> HartBlock:
-        """The block of at most *limit* instructions at *pc*; where nothing can be fetched, one that traps."""
+        """Return the block of at most *limit* instructions at *pc*; where nothing can be fetched, one that traps."""
         source = BlockSource(self._shape())
         pcs: list[int] = []
         words: list[int] = []
@@ -383,7 +383,7 @@ class Translator:
         return HartBlock(tuple(pcs), tuple(words), here, self._function(source))
 
     def still_there(self, block: HartBlock) -> bool:
-        """Whether memory holds the instructions *block* was made from."""
+        """Return whether memory holds the instructions *block* was made from."""
         try:
             return all(self._fetch(pc) == word for pc, word in zip(block.pcs, block.words, strict=True))
         except BusError:
@@ -437,7 +437,9 @@ class BlockCache:
         self.translated: dict[int, HartBlock] = {}
 
     def translate(self, pc: int) -> HartBlock:
-        """The block at *pc*, which is not in `translated`: a distrusted one if memory still holds it, or a new one."""
+        """Return the block at *pc*, which is not in `translated`: a distrusted one if memory still holds it, or a new
+        one.
+        """
         block = self._distrusted.pop(pc, None)
         if block is None or not self._translator.still_there(block):
             block = self._translator.translate(pc, self._limit)
@@ -445,12 +447,12 @@ class BlockCache:
         return block
 
     def distrust(self) -> None:
-        """Memory may have changed."""
+        """Verify blocks before they are used again, as memory may have changed."""
         self._distrusted.update(self.translated)
         self.translated.clear()
 
     def clear(self) -> None:
-        """What blocks are compiled for has changed (triggers, tohost)."""
+        """Drop all blocks, as what they are compiled for has changed (triggers, tohost)."""
         self._distrusted.clear()
         self.translated.clear()
 

@@ -35,7 +35,7 @@ TINFO = 1 << _TYPE_MCONTROL
 
 
 class Access(IntFlag):
-    """What a trigger looks at; the values are the bits of mcontrol."""
+    """The kinds of access that a trigger watches; the values are the bits of mcontrol."""
 
     LOAD = 1
     STORE = 2
@@ -43,7 +43,7 @@ class Access(IntFlag):
 
 
 class Action(IntEnum):
-    """What a trigger does (mcontrol.action)."""
+    """The action of a trigger (mcontrol.action)."""
 
     BREAKPOINT = 0
     DEBUG_MODE = 1
@@ -71,7 +71,7 @@ class Trigger:
         return bool(self.control & (_M if privilege == 3 else _U))
 
     def matches(self, address: int, size: int) -> bool:
-        """Whether any byte of the access fits tdata2, in the way the match field says."""
+        """Return whether any byte of the access matches tdata2, in the way the match field selects."""
         match self.control >> _MATCH_SHIFT & 0xF:
             case 1:
                 mask = ~(self.compare ^ (self.compare + 1))
@@ -88,7 +88,7 @@ class Trigger:
 
 
 class TriggerModule:
-    """`count` triggers behind tselect, tdata1, tdata2. `changed` is called when compiled code no longer fits them."""
+    """`count` triggers behind tselect, tdata1, tdata2. `changed` is called when compiled code has to be replaced."""
 
     def __init__(self, xlen: int, count: int, changed: Callable[[], None]) -> None:
         self._xlen = xlen
@@ -104,7 +104,7 @@ class TriggerModule:
         self._update()
 
     def write_select(self, value: int) -> None:
-        """tselect keeps its value when there is no such trigger (5.7.1)."""
+        """Write tselect, which keeps its value when there is no such trigger (5.7.1)."""
         if value < len(self._triggers):
             self.select = value
 
@@ -136,7 +136,7 @@ class TriggerModule:
             self._update()
 
     def fitting(self, access: Access, address: int, size: int, privilege: int | None = None) -> list[Trigger]:
-        """The triggers this access sets off (in any privilege when None)."""
+        """Return the triggers that this access fires (in any privilege when None)."""
         return [
             trigger
             for trigger in self._triggers
@@ -180,7 +180,7 @@ _EVERYTHING = -1
 
 
 class IllegalCsr(RvtraceError):
-    """There is no CSR of this number, or not for this access."""
+    """There is no CSR of this number, or this access to it is not allowed."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"CSR {number:#x} does not exist on this hart or cannot be accessed this way")
@@ -198,7 +198,7 @@ class Counter:
         return self._frozen if self._frozen is not None else now - self._offset & (1 << 64) - 1
 
     def write(self, value: int, now: int) -> None:
-        """*now*: the count at which the counter is to hold *value*."""
+        """Set the counter. *now*: the count at which it is to hold *value*."""
         if self._frozen is not None:
             self._frozen = value
         else:
@@ -224,7 +224,7 @@ Writer = Callable[[int, bool], None]
 
 
 class CsrFile:
-    """CSR numbers to what they read and do. Access rights are checked here; `debug` accesses have all of them.
+    """The CSRs by number, and their effects. Access rights are checked here; `debug` accesses have all of them.
 
     `mstatus` lacks the read-only fields UXL and SD; use `read` for the whole.
     """
@@ -263,7 +263,7 @@ class CsrFile:
         self._counters = {name: Counter(self._hart.instret) for name in _COUNTERS.values()}
 
     def read(self, number: int, debug: bool = False) -> int:
-        """Raises `IllegalCsr`."""
+        """Return the value of a CSR. Raises `IllegalCsr`."""
         if not debug and not self._allowed(number):
             raise IllegalCsr(number)
         if number in self._stored:
@@ -276,7 +276,7 @@ class CsrFile:
         raise IllegalCsr(number)
 
     def write(self, number: int, value: int, debug: bool = False) -> None:
-        """Raises `IllegalCsr`, for read-only registers too. A value of any size is cut to XLEN bits."""
+        """Write a CSR. Raises `IllegalCsr`, for read-only registers too. A value of any size is cut to XLEN bits."""
         self.read(number, debug)
         if number >> 10 == 3:
             raise IllegalCsr(number)

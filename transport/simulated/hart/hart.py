@@ -124,7 +124,9 @@ class Hart:
     # -- what a debugger and an owner use
 
     def reset(self) -> None:
-        """As by a reset line: pc, privilege, CSRs, triggers and the CLINT; registers and memory keep their values."""
+        """Reset pc, privilege, CSRs, triggers and the CLINT, as a reset line does; registers and memory keep their
+        values.
+        """
         self.pc = self.reset_pc
         self.privilege = MACHINE
         self.csr.reset()
@@ -140,16 +142,16 @@ class Hart:
             self.clint.reset()
 
     def flush_blocks(self) -> None:
-        """Instruction memory has changed: nothing translated is trusted any more. What is unchanged is reused."""
+        """Stop trusting translated code, as instruction memory has changed. Unchanged code is reused."""
         self._blocks.distrust()
         self._singles.distrust()
 
     def csr_read(self, number: int, debug: bool = False) -> int:
-        """The value of a CSR; *debug*: with the rights of Debug Mode. Raises `IllegalCsr`."""
+        """Return the value of a CSR; *debug*: with the rights of Debug Mode. Raises `IllegalCsr`."""
         return self.csr.read(number, debug)
 
     def csr_write(self, number: int, value: int, debug: bool = False) -> None:
-        """Raises `IllegalCsr`, for read-only registers too."""
+        """Write a CSR. Raises `IllegalCsr`, for read-only registers too."""
         self.csr.write(number, value, debug)
 
     def enter_debug(self, cause: DebugCause) -> None:
@@ -160,7 +162,7 @@ class Hart:
         self.waiting = False  # a WFI is completed before Debug Mode is entered (Debug Specification 4.4)
 
     def leave_debug(self) -> None:
-        """Go on where dpc says, in the privilege dcsr.prv says; mstatus.MPRV is cleared on the way to U mode."""
+        """Continue at dpc, in the privilege of dcsr.prv; mstatus.MPRV is cleared on the way to U mode."""
         self.pc = self.csr.dpc
         self.privilege = self.csr.dcsr & 3
         if self.privilege < MACHINE:
@@ -173,7 +175,7 @@ class Hart:
         self.state_changed()
 
     def watch_tohost(self, tohost: int, fromhost: int | None = None) -> None:
-        """Carry out HTIF commands the program stores at address *tohost* (see `htif`)."""
+        """Execute HTIF commands that the program stores at address *tohost* (see `clint.Htif`)."""
         self.htif = Htif(self.bus, tohost, fromhost)
         self.data.tohost = tohost
         self._recompile()
@@ -200,7 +202,9 @@ class Hart:
 
     @property
     def witness(self) -> Witness | None:
-        """Who is told of each instruction by itself; the hart is slower then, and takes interrupts between any two."""
+        """The observer of each single instruction; with it the hart is slower, and takes interrupts between any two
+        instructions.
+        """
         return self._witness
 
     @witness.setter
@@ -217,7 +221,7 @@ class Hart:
 
     @property
     def now(self) -> int:
-        """Retired instructions, exact even for an instruction in the middle of a block."""
+        """The number of retired instructions, exact even for an instruction in the middle of a block."""
         return self.instret + self.position
 
     @property
@@ -226,12 +230,12 @@ class Hart:
 
     @property
     def elapsed(self) -> int:
-        """As `now`, with the time slept in WFI: what a clock counts that does not stop then."""
+        """The same as `now`, with the time slept in WFI: what a clock counts that does not stop then."""
         return self.now if self.clint is None else self.now + self.clint.idle
 
     @property
     def situation(self) -> Situation:
-        """The present one."""
+        """The present situation."""
         return Situation(self.pc, self.privilege, self.csr.scontext, self.csr.mcontext, self.elapsed)
 
     @property
@@ -240,18 +244,19 @@ class Hart:
         return self._lines | timer << MTI
 
     def state_changed(self) -> None:
-        """Something that decides about interrupts, blocks or the retired list is new: look at it after this block."""
+        """Check interrupts, blocks and the retired list after this block, as something that affects them has changed.
+        """
         self._deadline = 0
 
     timer_changed = state_changed
 
     def situation_changed(self) -> None:
-        """The same, for what a `Situation` tells."""
+        """Check the `Situation` after this block, as something in it has changed."""
         self._untold = True
         self.state_changed()
 
     def accessed(self, *fields: Any) -> None:
-        """Compiled code tells what an instruction has accessed: the fields of `Accessed`."""
+        """Note what an instruction has accessed: the fields of `Accessed`. Called by compiled code."""
         if self._witness is not None:
             self._witness.accessed(*fields)
             if not self._tells_accesses:
@@ -468,7 +473,7 @@ class Hart:
     # -- watchpoints and breakpoints
 
     def fire(self, access: Access, address: int, nbytes: int) -> None:
-        """Do what the triggers that fit demand: act on the trace (once), enter Debug Mode, or trap.
+        """Do what the matching triggers demand: act on the trace (once), enter Debug Mode, or trap.
 
         A breakpoint exception is not raised in a handler (5.4).
         """

@@ -1,10 +1,10 @@
-"""What encoder and funnel of version 0 have in common in the simulated target: registers, and where trace goes.
+"""The common part of encoders and funnels of version 0 in the simulated target: registers, and the receivers of trace.
 
-A `V0Build` says how a component is made where its documents leave a choice, and what is wrong with it. `V0Memory` is
-the memory that trace is stored in by an encoder or a funnel: SRAM or system memory.
+A `V0Build` holds the choices that the documents leave to an implementation, and its faults. `V0Memory` is the memory in
+which an encoder or a funnel stores trace: SRAM or system memory.
 
-Sources: see `controlregs.sifive_v0`; the proposal's teControl, teImpl, "Trace Sinks", teSink* registers, and the
-P550's tables ("Trace Funnel Sink").
+Sources: see `controlregs.sifive_v0`; the proposal's teControl, teImpl, "Trace Sinks", teSink* registers, and the P550's
+tables ("Trace Funnel Sink").
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ class V0Build(ComponentBuild):
     plain_flag: bool = False
 
     def impl(self, block: RegisterBlock, value: int) -> int:
-        """te- or tfImpl, *value* as it is in version 0."""
+        """Return te- or tfImpl; *value* is that of version 0."""
         if self.version == (0, 0):
             return value
         return self.version[0] | self.version[1] << 4 | (self.comp_type or 0) << 8 | self.vendor << 24
@@ -90,7 +90,7 @@ class V0Memory:
     # -- registers
 
     def load(self, register: Register) -> int:
-        """What a read gives."""
+        """Return the value that a read gives."""
         if register is component_registers.SINK_DATA:
             return self._next_word()
         if register is component_registers.SINK_WP:
@@ -104,7 +104,7 @@ class V0Memory:
         return values[register]
 
     def store(self, register: Register, value: int) -> None:
-        """A write. Addresses are multiples of the word."""
+        """Store a value written to a register. Addresses are multiples of the word."""
         address = value & self._mask
         if register is component_registers.SINK_WP:
             self._wp, self._wrapped = address, bool(value & _WRAPPED)
@@ -136,7 +136,7 @@ class V0Memory:
 
     @property
     def waiting(self) -> bool:
-        """Bytes wait for a word to be full."""
+        """Whether bytes wait for a word to be complete."""
         return bool(self._queue)
 
     @property
@@ -144,7 +144,7 @@ class V0Memory:
         return not self.stopped
 
     def accept(self, data: bytes) -> int:
-        """Store *data*. Returns how many bytes were taken: fewer once it has stopped."""
+        """Store *data*. Return how many bytes were taken: fewer once it has stopped."""
         if self.stopped:
             return 0
         waiting, whole = len(self._queue), self._queue + data
@@ -157,7 +157,7 @@ class V0Memory:
         return len(data)
 
     def flush(self, filling: bytes) -> None:
-        """What waits is stored, the rest of the word filled."""
+        """Store the bytes that wait, the rest of the word filled."""
         queue, self._queue = self._queue, b""
         if queue and not self.stopped:
             self._put(queue + filling * (self.access_bytes - len(queue)))
@@ -203,8 +203,9 @@ _IMPLEMENTED = {
 
 
 class V0Component(TraceComponent):
-    """*to*: the funnel's input it is connected to. *memory*, *pins*, *atb*: sinks inside of it. *fields*: the bits that
-    can be written, by field, besides those of the sinks; *constant*, *reset*: what other fields hold, always or first.
+    """A component of version 0. *to*: the funnel's input it is connected to. *memory*, *pins*, *atb*: sinks inside it.
+    *fields*: the bits that can be written, by field, besides those of the sinks; *constant*, *reset*: the values of
+    other fields, always or at first.
     """
 
     filling = _FILLING
@@ -257,7 +258,7 @@ class V0Component(TraceComponent):
     async_interval = 0
 
     def send(self, message: bytes) -> int:
-        """One message to the chosen sink. Returns how many bytes were taken."""
+        """Send one message to the selected sink. Return how many bytes were taken."""
         kind = self._chosen
         if kind is SinkType.FUNNEL and self._to is not None:
             if not self._to.enabled:
@@ -288,7 +289,7 @@ class V0Component(TraceComponent):
 
     @property
     def takes(self) -> bool:
-        """The chosen sink takes messages now."""
+        """Return whether the selected sink takes messages now."""
         if self._chosen is SinkType.FUNNEL and self._to is not None:
             return self._to.ready
         return self._memory.ready if self._chosen in (SinkType.SRAM, SinkType.SBA) and self._memory else True
@@ -325,7 +326,7 @@ class V0Component(TraceComponent):
             self._memory.reset()
 
     def control_follows(self) -> None:
-        """What the chosen sink has to know of te- or tfControl."""
+        """Set what the selected sink needs to know of te- or tfControl."""
         if self._memory:
             self._memory.in_sram = self._chosen is not SinkType.SBA and self._memory.has_sram
             self._memory.stops = bool(self.field(self.block.prefix + "StopOnWrap"))
@@ -375,5 +376,5 @@ class V0Component(TraceComponent):
         super()._write_control(value)
 
     def limited(self, value: int) -> int:
-        """What becomes of tsControl in this very component."""
+        """Return what a value of tsControl becomes in this component."""
         return self.build.legal(component_registers.TS_CONTROL, value)

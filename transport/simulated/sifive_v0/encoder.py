@@ -39,7 +39,7 @@ _ICNT_LIMIT = 1 << 16
 
 
 class V0Trace(NTrace):
-    """As `NTrace`, with the fields of teControl, teImpl and tsControl."""
+    """An `NTrace` with the fields of teControl, teImpl and tsControl."""
 
     def __init__(self, hart: TracedHart, out: Callable[[bytes], None]) -> None:
         super().__init__(hart, out, EncoderOptions(dialect=SIFIVE, timestamp_bits=BITS, return_depth=_RETURN_DEPTH))
@@ -161,32 +161,32 @@ class V0Encoder(V0Component):
     # -- the hart's side
 
     def drain(self) -> None:
-        """Encode what the hart has retired since the last time, and pass it on."""
+        """Encode what the hart has retired since the last call, and pass it on."""
         self._follower.drain()
         self._deliver()
 
     def halted(self) -> None:
-        """The hart entered Debug Mode. This does not flush."""
+        """React to the hart entering Debug Mode. This does not flush."""
         self._follower.halted()
         self._deliver()
 
     def resumed(self) -> None:
-        """The hart leaves Debug Mode."""
+        """React to the hart leaving Debug Mode."""
         self._follower.resumed()
         self._follow(Begin.LEFT_DEBUG)
 
     def hart_reset(self) -> None:
-        """The hart is about to be reset while running. The encoder is not."""
+        """React to a reset of the running hart, which is about to happen. The encoder is not reset."""
         self._follower.hart_reset()
         self._deliver()
 
     def hart_started(self) -> None:
-        """The hart starts at its reset vector."""
+        """React to the start of the hart at its reset vector."""
         self._follower.resumed()
         self._follow(Begin.LEFT_RESET)
 
     def triggered(self, action: int) -> None:
-        """A debug trigger with one of the trace actions has fired: nothing has to allow it."""
+        """Process a debug trigger with one of the trace actions that has fired: no register has to allow it."""
         if action == Action.TRACE_NOTIFY:
             self.drain()
             if self._follower.tracing:
@@ -196,7 +196,7 @@ class V0Encoder(V0Component):
             self._follow(Begin.ENABLED)
 
     def external_trigger(self, number: int) -> None:
-        """External trigger input *number* fires."""
+        """Process external trigger input *number*."""
         action = component_registers.XTI_CONTROL.get(
             self._registers.get(component_registers.XTI_CONTROL.offset, 0), f"xtiAction{number}"
         )
@@ -204,7 +204,7 @@ class V0Encoder(V0Component):
             self.triggered(action)
 
     def overflow(self) -> None:
-        """On demand: what the hart has retired and has not been delivered is lost."""
+        """Lose on demand what the hart has retired and has not been delivered."""
         self._outputs.clear()
         self._lose()
 

@@ -40,7 +40,7 @@ class V0FunnelInput:
         self._owner.fed_by(drain)
 
     def accept(self, data: bytes) -> int:
-        """One whole message."""
+        """Take one whole message."""
         if not self.ready:
             return 0
         if self.enabled:
@@ -99,13 +99,13 @@ class V0Funnel(V0Component, TraceConsumer):
     # -- messages
 
     def drain(self) -> None:
-        """Deliver as much as there has to be."""
+        """Deliver as much as is necessary."""
         self.pull()
         if any(len(source.queue) >= _DEPTH for source in self.inputs):
             self._forward()
 
     def room(self, source: V0FunnelInput) -> bool:
-        """There is some in this input, or has been made."""
+        """Return whether this input has room, after making some if possible."""
         if len(source.queue) >= _DEPTH:
             self._forward()
         return len(source.queue) < _DEPTH
@@ -128,6 +128,7 @@ class V0Funnel(V0Component, TraceConsumer):
         return super().empty and not any(source.queue for source in self.inputs)
 
     def flushed(self) -> None:
+        """Send everything. What is left when its own memory has stopped is lost."""
         self._finish()
 
     def _finish(self) -> None:
