@@ -95,7 +95,7 @@ def _united(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 _SOURCES = 16  # that srcID can tell apart
 
 
-class Ways(TypedDict, total=False):
+class Receivers(TypedDict, total=False):
     """The receivers of a component's trace: see `V0Component`."""
 
     to: TraceOutput
@@ -104,11 +104,11 @@ class Ways(TypedDict, total=False):
     atb: Transfer
 
 
-def ways(part: Source, fed: Sequence[FunnelPart | Sink], bus: Bus, above: Sequence[TraceOutput]) -> Ways:
+def receivers(part: Source, fed: Sequence[FunnelPart | Sink], bus: Bus, above: Sequence[TraceOutput]) -> Receivers:
     """Return the receivers of *part*. *fed*: the parts it sends to; *above*: the inputs of funnels among them. Raises
     WiringError.
     """
-    found = Ways()
+    found = Receivers()
     if above:
         found["to"] = above[0]
     kinds = [other.kind for other in fed]
@@ -278,9 +278,10 @@ class Devices:
             return self._funnels[fed.name].inputs[fed.inputs[part.name]]
         return self._sinks[fed.name]
 
-    def _v0_ways(self, part: Source) -> Ways:
+    def _v0_ways(self, part: Source) -> Receivers:
         fed = self._wiring.fed(part)
-        return ways(part, fed, self._bus, [self._output(part, each) for each in fed if isinstance(each, FunnelPart)])
+        above = [self._output(part, each) for each in fed if isinstance(each, FunnelPart)]
+        return receivers(part, fed, self._bus, above)
 
     def _above(self, part: Source) -> TimestampUnit | None:
         """Where its time comes from: the first funnel it feeds."""

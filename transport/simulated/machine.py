@@ -25,7 +25,7 @@ from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock, InProgress
 from rvtrace_gdb.transport.simulated.hart.hart import DebugCause, Hart
-from rvtrace_gdb.transport.simulated.wiring import EncoderHow, MemoryMap, Wiring, standard
+from rvtrace_gdb.transport.simulated.wiring import EncoderProperties, MemoryMap, Wiring, standard
 
 __all__ = ["Machine", "MemoryMap", "build"]
 
@@ -303,7 +303,7 @@ def build(
     ctr: CtrBuild | None = None,
     harts: int = 1,
     wiring: Wiring | None = None,
-    **how: Unpack[EncoderHow],
+    **how: Unpack[EncoderProperties],
 ) -> Machine:
     """Return a machine with a program loaded, all *harts* about to run its first instruction. *xlen* None: the
     program's.

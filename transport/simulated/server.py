@@ -52,7 +52,7 @@ _NONE: Mapping[str, TraceComponent] = {}
 _DONE = b"OK 0\n"
 
 
-class SideDoor:
+class Backdoor:
     """The backdoor: answers the clients of *listener*, which the caller has to close; the owner polls `filenos`.
 
     *components*: the trace components by name.
@@ -226,7 +226,7 @@ class Server:
     """
 
     def __init__(
-        self, machine: Machine, listener: socket.socket, side_door: SideDoor | None = None, *, fast: bool = True
+        self, machine: Machine, listener: socket.socket, side_door: Backdoor | None = None, *, fast: bool = True
     ) -> None:
         self._machine = machine
         self._listener = listener

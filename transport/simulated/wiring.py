@@ -61,7 +61,7 @@ class WiringError(RvtraceError):
 
 
 @dataclass(frozen=True)
-class Unheard:
+class UnconnectedPins:
     """Pins that nothing is connected to."""
 
     def write(self, data: bytes, /) -> None:
@@ -143,7 +143,7 @@ class PibSinkPart(Part):
     """A PIB sink. *probe* is at its pins. *modes*, *divider_bits*: see `PibSink`. *inside*: as for a RAM sink."""
 
     kind: ClassVar[str] = "pib_sink"
-    probe: Probe = field(default_factory=Unheard)
+    probe: Probe = field(default_factory=UnconnectedPins)
     modes: Collection[PibMode] = tuple(PibMode)
     divider_bits: int = 16
     inside: str = ""
@@ -235,7 +235,7 @@ class Wiring:
 SINK = "ram0"
 
 
-class EncoderHow(TypedDict, total=False):
+class EncoderProperties(TypedDict, total=False):
     """The properties of an encoder: see `EncoderPart`."""
 
     formats: Sequence[int]
@@ -246,7 +246,7 @@ class EncoderHow(TypedDict, total=False):
     polls: int
 
 
-def standard(memory_map: MemoryMap, harts: int = 1, **how: Unpack[EncoderHow]) -> Wiring:
+def standard(memory_map: MemoryMap, harts: int = 1, **how: Unpack[EncoderProperties]) -> Wiring:
     """Return a wiring with an encoder for each hart, all with the same properties."""
     encoders = (
         EncoderPart(name=f"encoder{hart}", base=memory_map.encoder_of(hart), hart=hart, to=(SINK,), **how)

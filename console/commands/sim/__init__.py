@@ -26,7 +26,7 @@ from rvtrace_gdb.transport.simulated.debug.run_control import MOST
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Retired
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
-from rvtrace_gdb.transport.simulated.server import Server, SideDoor, listen_tcp, listen_unix
+from rvtrace_gdb.transport.simulated.server import Backdoor, Server, listen_tcp, listen_unix
 from rvtrace_gdb.views import json_rows
 
 __all__ = ["SimError", "add_arguments", "openocd_config", "run", "target_description"]
@@ -343,10 +343,10 @@ def _listener(args: argparse.Namespace, cleanup: ExitStack) -> socket.socket:
     return listener
 
 
-def _side_door(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> SideDoor | None:
+def _side_door(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> Backdoor | None:
     if not args.side_door:
         return None
-    return SideDoor(machine.bus, _unix(args.side_door, cleanup), machine.components)
+    return Backdoor(machine.bus, _unix(args.side_door, cleanup), machine.components)
 
 
 def _unix(path: str, cleanup: ExitStack) -> socket.socket:

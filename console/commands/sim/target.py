@@ -40,8 +40,8 @@ from rvtrace_gdb.transport.simulated.wiring import (
     RAM_MODES,
     AnyPart,
     AtbBridgePart,
-    EncoderHow,
     EncoderPart,
+    EncoderProperties,
     FunnelPart,
     MemoryMap,
     PibSinkPart,
@@ -244,7 +244,7 @@ def wiring(
 
 
 def _wiring(args: argparse.Namespace, description: Description | None, memory_map: MemoryMap) -> Wiring:
-    how: EncoderHow = {
+    how: EncoderProperties = {
         "formats": encoder.formats(args),
         "built_with": encoder.built_with(args),
         "etrace": sim_etrace.built(args),
@@ -256,7 +256,7 @@ def _wiring(args: argparse.Namespace, description: Description | None, memory_ma
     return Wiring(tuple(_part(component, how) for component in description.components))
 
 
-def _part(component: told.AnyComponent, how: EncoderHow) -> AnyPart:
+def _part(component: told.AnyComponent, how: EncoderProperties) -> AnyPart:
     match component:
         case told.Encoder():
             how = how | {"etrace": sim_etrace.described(how["etrace"] or ETraceBuild(), component.etrace)}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
-from rvtrace_gdb.transport.simulated.server import LARGEST, ListenError, Server, SideDoor, listen_tcp, listen_unix
+from rvtrace_gdb.transport.simulated.server import LARGEST, Backdoor, ListenError, Server, listen_tcp, listen_unix
 from tests.helpers.cross_compiler import compile_program
 from tests.transport.simulated.debug.dmi import Dmi, JtagProbe
 
@@ -28,7 +28,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def served(machine: Machine, listener: socket.socket, side_door: SideDoor | None = None) -> Iterator[Server]:
+def served(machine: Machine, listener: socket.socket, side_door: Backdoor | None = None) -> Iterator[Server]:
     server = Server(machine, listener, side_door)
     thread = threading.Thread(target=server.serve)
     thread.start()
@@ -274,7 +274,7 @@ class TestSideDoor:
         machine.halt_at_start()
         machine.bus.write_bytes(0x3000_0000, bytes(n * 7 & 0xFF for n in range(0x1_0000)))
         listener, side = listen_tcp(0), listen_unix(tmp_path / "side")
-        with side, served(machine, listener, SideDoor(machine.bus, side)), connect(side) as client:
+        with side, served(machine, listener, Backdoor(machine.bus, side)), connect(side) as client:
             yield machine, client
 
     @staticmethod

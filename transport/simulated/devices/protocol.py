@@ -44,7 +44,7 @@ class TracedHart(Protocol):
     def situation(self) -> Situation: ...
 
 
-class ToldEncoder(Protocol):
+class IngressEncoder(Protocol):
     """The part of an encoder that the hart's side uses."""
 
     def retire(self, items: Sequence[Any], next_pc: int | None = None) -> None:
@@ -55,7 +55,7 @@ class ToldEncoder(Protocol):
     def context(self, context: Context) -> None: ...
 
 
-AnyEncoder = TypeVar("AnyEncoder", bound=ToldEncoder)
+AnyEncoder = TypeVar("AnyEncoder", bound=IngressEncoder)
 
 
 class Ingress(Generic[AnyEncoder]):

@@ -104,11 +104,11 @@ def _floating(op: Operation, instr: Instr) -> Effects:
 
 
 _PARTS = (csrs.FFLAGS, csrs.FRM)  # told as fcsr
-Told = tuple[tuple[int, int], ...]
+RegisterValues = tuple[tuple[int, int], ...]
 """(number, value) of registers."""
 
 
-class ToldRegisters:
+class ReportedRegisters:
     """The CSRs of *hart*, and the values last reported. mip is handled separately: it changes by itself."""
 
     def __init__(self, hart: Hart) -> None:
@@ -118,7 +118,7 @@ class ToldRegisters:
         self._told: dict[int, int] = {}
         self.flen_mask = (1 << (64 if "D" in hart.extensions else 32)) - 1
 
-    def everything(self) -> Told:
+    def everything(self) -> RegisterValues:
         """Return all registers: integer, floating-point, CSRs."""
         hart = self._hart
         self._told.clear()
@@ -127,7 +127,7 @@ class ToldRegisters:
             found += [(FPR + n, hart.f[n] & self.flen_mask) for n in range(32)]
         return *found, *self.changed()
 
-    def changed(self, written: int = -1, first: tuple[int, ...] = ()) -> Told:
+    def changed(self, written: int = -1, first: tuple[int, ...] = ()) -> RegisterValues:
         """Return the CSRs that differ from the values last reported; *first* and *written*, which an instruction wrote,
         in any case.
         """
@@ -143,7 +143,7 @@ class ToldRegisters:
             found.pop(csrs.FCSR, None)
         return tuple(found.items())
 
-    def one(self, number: int) -> Told:
+    def one(self, number: int) -> RegisterValues:
         """Return one CSR, if it differs from the value last reported."""
         value = self._value(number)
         if value is None or self._told.get(number) == value:
@@ -151,7 +151,7 @@ class ToldRegisters:
         self._told[number] = value
         return ((number, value),)
 
-    def of_debugger(self, regno: int) -> Told:
+    def of_debugger(self, regno: int) -> RegisterValues:
         """Return what a debugger wrote, by its number for abstract commands."""
         hart = self._hart
         if FPR <= regno < END_OF_REGISTERS:
@@ -206,7 +206,7 @@ class TandemPort:
         self._buffer = bytearray()
         self._encoder = Encoder(build.parameters, self._buffer.extend, build.forms)
         self._decode = Decoder(hart.xlen, hart.extensions).decode
-        self._registers = ToldRegisters(hart)
+        self._registers = ReportedRegisters(hart)
         self._access: tuple[str, int, int, int, int] | None = None
         self._outside: list[tuple[int, bytes]] = []
         self._executing = False

@@ -51,7 +51,7 @@ _BOX = 0xFFFFFFFF_00000000  # the upper half of a NaN-boxed single (ISA manual 2
 _NAN = 0x7FC00000  # what a single that is not NaN-boxed counts as
 
 
-class Shape(NamedTuple):
+class CodeProperties(NamedTuple):
     """The properties besides the instructions that generated code depends on."""
 
     xlen: int
@@ -69,7 +69,7 @@ class Shape(NamedTuple):
 class BlockSource:
     """The source lines of one function, added instruction by instruction."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: CodeProperties) -> None:
         self._shape = shape
         self._mask = (1 << shape.xlen) - 1
         self._sign = 1 << shape.xlen - 1
@@ -406,9 +406,9 @@ class Translator:
         triggers = self._hart.triggers
         return bool(triggers.watched & Access.EXECUTE and triggers.fitting(Access.EXECUTE, pc, 1))
 
-    def _shape(self) -> Shape:
+    def _shape(self) -> CodeProperties:
         ram = self._bus.main
-        return Shape(
+        return CodeProperties(
             xlen=self._hart.xlen,
             compressed="C" in self._extensions,
             ram_base=ram.base,

@@ -113,7 +113,7 @@ class V0Encoder(V0Component):
         polls: int = 1,
         build: V0Build | None = None,
     ) -> None:
-        self._outputs = Outputs((_Outlet(self),))
+        self._outputs = Outputs((_EncoderOutput(self),))
         self._path = TracePath(V0Trace(hart, self._outputs.put), lambda: self.takes)
         self._follower = Follower(hart, self._path)
         self._modes = sorted(modes)
@@ -295,7 +295,7 @@ def _limited(value: int, name: str, highest: int) -> int:
     return value if got <= highest or got == SYNC_OFF else _CONTROL.put(value, name, highest)
 
 
-class _Outlet:
+class _EncoderOutput:
     """What the encoder's messages go through."""
 
     by_message = True

@@ -16,7 +16,7 @@ from rvtrace_gdb.session.description.file import load, parse
 from rvtrace_gdb.session.description.model import Description, OpenOcd
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.simulated.machine import build
-from rvtrace_gdb.transport.simulated.server import SideDoor, listen_unix
+from rvtrace_gdb.transport.simulated.server import Backdoor, listen_unix
 from rvtrace_gdb.transport.simulated.wiring import EncoderPart, Wiring
 from tests.helpers.cross_compiler import HOME
 from tests.transport.simulated.chips import SMALL, Chip, encoder, smem
@@ -262,11 +262,11 @@ class TestSideDoor:
         return Chip(elf, Wiring((*parts, smem())), harts=2)
 
     @pytest.fixture
-    def door(self, chip: Chip, tmp_path: Path) -> Iterator[SideDoor]:
+    def door(self, chip: Chip, tmp_path: Path) -> Iterator[Backdoor]:
         with listen_unix(tmp_path / "door") as listener:
-            yield SideDoor(chip.machine.bus, listener, chip.machine.components)
+            yield Backdoor(chip.machine.bus, listener, chip.machine.components)
 
-    def test_trace_is_lost_on_demand(self, chip: Chip, door: SideDoor) -> None:
+    def test_trace_is_lost_on_demand(self, chip: Chip, door: Backdoor) -> None:
         chip.start_smem("smem")
         chip.start_encoders(range(2))
         chip.machine.run_slice(4000)
@@ -277,11 +277,11 @@ class TestSideDoor:
         found = messages(chip.in_memory("smem"), 4)
         assert [message.src for message in found if message.tcode == ERROR] == [1]
 
-    def test_an_encoder_that_is_off_loses_nothing(self, chip: Chip, door: SideDoor) -> None:
+    def test_an_encoder_that_is_off_loses_nothing(self, chip: Chip, door: Backdoor) -> None:
         assert door.answer(b"OVERFLOW encoder0") == b"OK 0\n"
         assert chip["encoder0"][CONTROL] & ~8 == 0
 
-    def test_a_sink_is_jammed_and_let_go(self, chip: Chip, door: SideDoor) -> None:
+    def test_a_sink_is_jammed_and_let_go(self, chip: Chip, door: Backdoor) -> None:
         chip.start_smem("smem")
         chip.start_encoders([0])
         chip.machine.run_slice(4000)
@@ -293,7 +293,7 @@ class TestSideDoor:
         chip.machine.run_slice(4000)
         assert chip["smem"][0x20] > before
 
-    def test_a_trigger_from_outside(self, chip: Chip, door: SideDoor) -> None:
+    def test_a_trigger_from_outside(self, chip: Chip, door: Backdoor) -> None:
         chip.start_smem("smem")
         te = chip["encoder0"]
         te.activate()
@@ -318,6 +318,6 @@ class TestSideDoor:
             ("UNJAM", "ERROR name one sink, bridge or funnel: smem\n"),
         ],
     )
-    def test_what_cannot_be(self, door: SideDoor, line: str, said: str) -> None:
+    def test_what_cannot_be(self, door: Backdoor, line: str, said: str) -> None:
         reply = door.answer(line.encode()).decode()
         assert said in reply and reply.startswith("ERROR ") and reply.count("\n") == 1
