@@ -1,7 +1,6 @@
-"""The transports E-Trace packets come in, to packets and back.
+"""The transports of E-Trace packets: deframers extract packets from a trace, framers put packets into one.
 
-`Encapsulation` says which transport it is and how it is set up, as a user or a capture says it; its deframer and framer
-do the work.
+`Encapsulation` is the choice of a transport with its settings, as a user or a capture specifies it.
 """
 
 from dataclasses import dataclass
@@ -47,7 +46,7 @@ __all__ = [
 ]
 
 NAMES = ("encap", "smi", "atb", "esp32", "pulp", "qemu")
-"""The transports."""
+"""The names of the transports."""
 
 _LIMITS = {
     "src_bits": (0, 16),
@@ -64,21 +63,22 @@ _ABSENT = {"atb": ("src_bits", "block_size"), "esp32": _FIXED, "pulp": _FIXED, "
 
 @dataclass(frozen=True)
 class Encapsulation:
-    """How packets are put into a trace.
+    """A transport with its settings.
 
-    name              one of `NAMES`. "smi" without the three next: the header of the reference models, which tells
-                      instruction from data trace; with one of them: index, timestamp and type behind the header
-    src_bits          of srcID or index (trTeSrcBits; 0 if trTeInhibitSrc)
-    timestamp_bytes   in packets that have a timestamp (trTsWidth / 8)
-    type_bits         of type
-    instruction_type  the value of type in instruction trace packets; None: 0 where type is one bit, 2 where it is more
-    data_type         the same for data trace; None: the next
+    name              one of `NAMES`. "smi" without the next three settings has the header of the reference models,
+                      which distinguishes instruction from data trace; with one of them, index, timestamp and type
+                      follow the header
+    src_bits          bits of srcID or index (trTeSrcBits; 0 if trTeInhibitSrc)
+    timestamp_bytes   bytes of a timestamp, in packets that have one (trTsWidth / 8)
+    type_bits         bits of type
+    instruction_type  the value of type in instruction trace packets; None: 0 if type has one bit, 2 if it has more
+    data_type         the value of type in data trace packets; None: instruction_type + 1
     extend_bit        the bit of the header that announces a timestamp; 5 in E-Trace's example for ATB
-    atb_bytes         of ATDATA in a record
-    bit_packed        payloads end at any bit: no whole bytes, as E-Trace has them
-    block_size        no packet straddles a multiple of so many bytes; 0: they may
-    block_start       bytes of the trace before the first such block. "atb", "pulp": before the first record.
-                      "esp32", "qemu": before the end of the memory, where that is inside the trace
+    atb_bytes         bytes of ATDATA in a record
+    bit_packed        whether payloads may end at any bit, not only in whole bytes as in E-Trace
+    block_size        packets do not cross multiples of this number of bytes; 0: they may
+    block_start       bytes of the trace before the first such block; for "atb" and "pulp", before the first record; for
+                      "esp32" and "qemu", before the end of the memory, if that is inside the trace
     """
 
     name: str = "encap"
@@ -94,7 +94,7 @@ class Encapsulation:
     block_start: int = 0
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what no trace has."""
+        """Raise ValueError for settings that no trace can have."""
         if self.name not in NAMES:
             raise ValueError(f"there is no encapsulation {self.name!r}: there are {', '.join(NAMES)}")
         for field, (smallest, largest) in _LIMITS.items():
@@ -108,9 +108,9 @@ class Encapsulation:
             raise ValueError(f"instruction_type {types[0]} and data_type {types[1]} are not distinct values of type")
 
     def deframer(self, *, wrapped: bool = False) -> Deframer:
-        """Takes packets out of a trace.
+        """Return a deframer, which extracts the packets of a trace.
 
-        *wrapped*: of a ring buffer that wrapped, oldest byte first; the trace may start inside a packet.
+        *wrapped*: the trace comes from a ring buffer that wrapped, oldest byte first, and may start inside a packet.
         """
         if self.name == "atb":
             return vendors.AtbDeframer(self.fields, self.atb_bytes, self.block_start, wrapped=wrapped)
@@ -125,7 +125,7 @@ class Encapsulation:
         return self._stream(self.fields.layout(), self.fields.sorter(), wrapped)
 
     def framer(self) -> Framer:
-        """Puts packets into a trace."""
+        """Return a framer, which puts packets into a trace."""
         framer = self._framer()
         return BlockFramer(framer, self.block_size, self.name) if self.block_size else framer
 

@@ -1,6 +1,6 @@
-"""Streams in which a packet's first byte says how long it is: e-trace-encap, and messages of Siemens.
+"""Streams of packets whose first byte contains their length: e-trace-encap, and the messages of Siemens.
 
-The Unformatted Trace & Diagnostic Data Packet Encapsulation for RISC-V 1.0, which the Siemens infrastructure has, too:
+The Unformatted Trace & Diagnostic Data Packet Encapsulation for RISC-V 1.0, which the Siemens infrastructure also uses:
 
     byte 0  length[4:0]  flow[6:5]  extend[7]; length 0: null.idle (extend 0) or null.alignment (extend 1)
     then, as one string of bits: srcID | timestamp if extend | type | trace_payload | padding
@@ -9,8 +9,8 @@ The Siemens infrastructure as the reference models write it to files ("smi") is 
 
     byte 0  length[4:0]  msg_type[7:5]: 2 te_inst, 3 te_data
 
-Its whole form, with flow, index and timestamp, has the bytes of `encap`. One regular expression finds packets and
-filling (`StreamDeframer`), so that the cost per packet is that of the C library.
+Its full form, with flow, index and timestamp, has the same bytes as `encap`. One regular expression finds packets and
+idle bytes (`StreamDeframer`), so that the cost per packet is that of the C library.
 
 Sources: that document, "Normal Encapsulation Structure" to "Synchronization"; Efficient Trace for RISC-V, "Instruction
 Trace Encoder Output Packets" (Siemens: header, index, 16-bit timestamp and payload, which are the same bytes);
@@ -37,25 +37,25 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
 )
 from rvtrace_gdb.decode.history.builder import LostBytes
 
-_SLICE = 1 << 16  # bytes looked at once: bounds memory, and how long a caller waits for a sign of life
+_SLICE = 1 << 16  # bytes processed at once: limits memory, and the time between two progress reports
 _GROUPS = ((1, 2, 3), (4, 5, 6, 7), tuple(range(8, 16)), tuple(range(16, 64)))
 
 
 class Reader(Protocol):
-    """Reads packets that were found."""
+    """Reads the packets of a stream."""
 
     def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
-        """What complete packets and runs of filling, one behind the other from *offset* on, are."""
+        """Return the items of consecutive complete packets and runs of idle bytes. The first one is at *offset*."""
         ...
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How packets are cut.
+    """How a stream is split into packets.
 
-    sizes  of a packet in bytes, header included, by its first byte; 0: no packet starts with it
-    idle   a regular expression: one unit of filling, as long as *sizes* says of its first byte
-    why    what is wrong with a byte no packet starts with
+    sizes  the size of a packet in bytes, including its header, by its first byte; 0: no packet starts with this byte
+    idle   a regular expression for one unit of idle bytes, whose length is that in *sizes* for its first byte
+    why    returns what is wrong with a byte with which no packet starts
     """
 
     sizes: Sequence[int]
@@ -63,7 +63,7 @@ class Layout:
     why: Callable[[int], str]
 
     def packet(self) -> bytes:
-        """A regular expression: a packet or a run of filling."""
+        """Return the regular expression of a packet or a run of idle bytes."""
         sizes: dict[int, list[int]] = {}
         unit = re.compile(self.idle, re.DOTALL)
         for header, size in enumerate(self.sizes):
@@ -73,12 +73,12 @@ class Layout:
 
 
 def any_of(values: Sequence[int]) -> bytes:
-    """A regular expression: one of these bytes."""
+    """Return the regular expression of one of these bytes."""
     return b"[" + b"".join(b"\\x%02x" % value for value in values) + b"]"
 
 
 def _packets(headers: dict[int, list[int]]) -> Iterator[bytes]:
-    """Alternatives, by size. In groups, of which the wrong ones are passed over at once."""
+    """Return the alternatives by size. They are grouped, so that a wrong group is skipped at once."""
     for group in _GROUPS:
         sizes = [size for size in group if size in headers]
         if sizes:
@@ -89,11 +89,11 @@ def _packets(headers: dict[int, list[int]]) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class Seams:
-    """Places across which no packet goes on.
+    """The offsets across which no packet continues, such as the end of the memory.
 
-    after   the first such offset behind an offset; None: there is none
-    search  for what comes behind one; None: a packet starts there
-    why     what to say of a packet that would go on
+    after   returns the first such offset after an offset, None if there is none
+    search  makes the search for the next packet; None: a packet starts at the seam
+    why     the reason of the loss of a packet that would continue
     """
 
     after: Callable[[int], int | None]
@@ -103,7 +103,7 @@ class Seams:
 
 @dataclass
 class _Loss:
-    """Bytes from *start* on are no packets, up to what *search* finds. *why*: empty at the start of the trace."""
+    """A loss from *start* on, up to the packet that *search* finds. *why* is empty at the start of the trace."""
 
     start: int
     why: str
@@ -111,9 +111,9 @@ class _Loss:
 
 
 class StreamDeframer:
-    """Cuts a byte stream into packets, for *reader* to read. See `Deframer`.
+    """Splits a byte stream into packets, which *reader* reads. See `Deframer`.
 
-    *search* makes a search for a packet that starts at an offset or behind it.
+    *search* makes a search for a packet that starts at or after an offset.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class StreamDeframer:
                 self._tail, at = rest, len(data)
 
     def _cross(self, seams: Seams) -> Iterator[Item]:
-        """The trace fed so far ends at a seam."""
+        """Handle a seam at the end of the bytes fed so far."""
         if seams.search is None:
             if self._loss:
                 yield from self._end_loss(self._loss, self.total)
@@ -204,25 +204,25 @@ class StreamDeframer:
 
 
 MAX_LENGTH = 31
-"""The largest length a header can tell, in bytes."""
+"""The largest length in a header, in bytes."""
 EXTEND = 0x80
 """The bit of a header that announces a timestamp."""
 IDLE, ALIGNMENT = 0x00, EXTEND
 """null.idle and null.alignment."""
 NULLS = frozenset(range(0, 256, 32))
-"""Bytes with a length of 0."""
+"""The headers with a length of 0."""
 
 
 @dataclass(frozen=True)
 class Fields:
-    """Which fields packets have.
+    """The fields of packets.
 
     src_bits, type_bits   bits of srcID and type
-    timestamp_bytes       of a timestamp, in packets that have one
+    timestamp_bytes       bytes of a timestamp, in packets that have one
     instruction, data     values of type
     extend                the bit of the header that announces a timestamp
-    bit_packed            trace_payload ends at any bit, and padding repeats its last one. Else, as E-Trace has it
-                          ("must be sign-extended to the nearest byte boundary"), it is of whole bytes
+    bit_packed            whether trace_payload may end at any bit, with padding that repeats the last one. Else it
+                          consists of whole bytes, as in E-Trace ("must be sign-extended to the nearest byte boundary")
     """
 
     src_bits: int = 0
@@ -234,7 +234,7 @@ class Fields:
     bit_packed: bool = False
 
     def layout(self) -> Layout:
-        """How packets are cut."""
+        """Return the layout of the stream."""
         return Layout([self._size(header) for header in range(256)], any_of(sorted(NULLS)), _wrong_header)
 
     def _size(self, header: int) -> int:
@@ -248,17 +248,17 @@ class Fields:
 
     @property
     def nulls(self) -> int:
-        """N: so many null bytes in a row do not end inside a packet."""
+        """N of the synchronization sequence: this number of consecutive null bytes does not end inside a packet."""
         return MAX_LENGTH + self.timestamp_bytes + self.src_bits // 8
 
     def sorter(self) -> Sorter:
-        """What reads packets."""
+        """Return the reader of the packets."""
         if self.src_bits or self.timestamp_bytes or self.type_bits:
             return Sorter(self._read, NULLS, self._split if self.timestamp_bytes else None)
         return UniformSorter(without_header, [Kind.INSTRUCTION] * 256, NULLS)
 
     def _split(self, frames: list[bytes]) -> tuple[list[bytes], list[int | None]]:
-        """See `reading.Split`. The header stays as it is."""
+        """Split off timestamps, see `interface.Split`. The header is not changed."""
         split = self._cut_bits if self.src_bits % 8 else self._cut_bytes
         parts = [split(frame) if frame[0] & self.extend else (frame, None) for frame in frames]
         return [part[0] for part in parts], [part[1] for part in parts]
@@ -269,7 +269,7 @@ class Fields:
         return frame[:start] + frame[stop:], int.from_bytes(frame[start:stop], "little")
 
     def _cut_bits(self, frame: bytes) -> tuple[bytes, int]:
-        """As `_cut_bytes`, where the timestamp starts inside a byte."""
+        """Do the same as `_cut_bytes` for a timestamp that starts inside a byte."""
         bits, width, size = int.from_bytes(frame[1:], "little"), 8 * self.timestamp_bytes, len(frame) - 1
         behind = bits >> self.src_bits
         rest = bits & (1 << self.src_bits) - 1 | behind >> width << self.src_bits
@@ -282,7 +282,7 @@ class Fields:
         return Entry(source, self.kind(type_), self._payload(bits, max(left, 0)))
 
     def _payload(self, bits: int, left: int) -> bytes:
-        """The payload in the low *left* bits."""
+        """Return the payload in the low *left* bits."""
         if self.bit_packed or left < 8:
             size = (left + 7) // 8
             if left and bits >> left - 1 & 1:
@@ -291,13 +291,16 @@ class Fields:
         return (bits & (1 << (left & ~7)) - 1).to_bytes(left // 8, "little")
 
     def kind(self, type_: int) -> Kind:
-        """What a packet of this type is about."""
+        """Return the kind of packets with this type."""
         if not self.type_bits or type_ == self.instruction:
             return Kind.INSTRUCTION
         return Kind.DATA if type_ == self.data else Kind.OTHER
 
     def packet(self, name: str, payload: bytes, kind: Kind, source: int, time: int | None, flow: int) -> bytes:
-        """The bytes of a packet, with a timestamp if there is a *time*. Raises CannotCarry, naming *name*."""
+        """Return the bytes of a packet, with a timestamp if *time* is given.
+
+        Raises CannotCarry for transport *name*.
+        """
         self._check(name, payload, kind, source, time)
         bits, width = source, self.src_bits
         if time is not None:
@@ -325,7 +328,7 @@ class Fields:
 
 
 def without_header(frames: Sequence[bytes]) -> list[bytes]:
-    """Payloads behind one byte."""
+    """Return the payloads after a header of one byte."""
     return [frame[1:] for frame in frames]
 
 
@@ -341,17 +344,17 @@ _KINDS = {TE_INST: Kind.INSTRUCTION, TE_DATA: Kind.DATA}
 
 
 def smi_layout() -> Layout:
-    """How packets are cut. No byte is wrong: packets of other types are counted."""
+    """Return the layout of the stream. No header is wrong: packets of other types are counted."""
     return Layout([1 + (header & MAX_LENGTH) for header in range(256)], any_of(sorted(NULLS)), lambda header: "")
 
 
 def smi_sorter() -> Sorter:
-    """What reads packets."""
+    """Return the reader of the packets."""
     return UniformSorter(without_header, [_KINDS.get(header >> 5, Kind.OTHER) for header in range(256)], NULLS)
 
 
 def smi_packet(payload: bytes, kind: Kind) -> bytes:
-    """The bytes of a packet. Raises CannotCarry."""
+    """Return the bytes of a packet. Raises CannotCarry."""
     if not 1 <= len(payload) <= MAX_LENGTH:
         raise CannotCarry(SMI, f"a payload of {len(payload)} bytes: it has 1 to {MAX_LENGTH}")
     if kind is Kind.OTHER:
@@ -360,7 +363,7 @@ def smi_packet(payload: bytes, kind: Kind) -> bytes:
 
 
 class EncapFramer:
-    """Writes e-trace-encap packets. *name*: of the transport, for errors. *flow*: of all packets."""
+    """Writes e-trace-encap packets. *name*: the transport's name for errors. *flow*: the field flow of all packets."""
 
     def __init__(self, name: str, fields: Fields, flow: int = 0) -> None:
         self._name = name
@@ -372,7 +375,7 @@ class EncapFramer:
         return self._fields.packet(self._name, payload, kind, source, time, self._flow)
 
     def synchronization(self) -> bytes:
-        """N null.idle and a null.alignment ("Synchronization")."""
+        """Return N null.idle and a null.alignment ("Synchronization")."""
         return bytes([IDLE]) * self._fields.nulls + bytes([ALIGNMENT])
 
     def idle(self, length: int) -> bytes:
@@ -381,7 +384,7 @@ class EncapFramer:
 
 
 class SmiFramer:
-    """Writes what the reference models write."""
+    """Writes packets as the reference models do."""
 
     def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
         """See `Framer`."""
@@ -390,7 +393,7 @@ class SmiFramer:
         return smi_packet(payload, kind)
 
     def synchronization(self) -> bytes:
-        """As many zero bytes as no packet has (E-Trace, "Instruction Trace Encoder Output Packets")."""
+        """Return more zero bytes than a packet has (E-Trace, "Instruction Trace Encoder Output Packets")."""
         return bytes(MAX_LENGTH + 1)
 
     def idle(self, length: int) -> bytes:
@@ -399,7 +402,7 @@ class SmiFramer:
 
 
 class BlockFramer:
-    """Lets no packet straddle the blocks memory is divided into: fills up to the next one instead.
+    """Writes packets that do not cross blocks of memory: it pads to the next block instead.
 
     Source: E-Trace, "Instruction Trace Encoder Output Packets", the second way to find packets.
     """
@@ -408,7 +411,7 @@ class BlockFramer:
         self._inner = inner
         self._size = size
         self._name = name
-        self._used = 0  # of the block that is being written
+        self._used = 0  # bytes used of the current block
 
     def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
         """See `Framer`."""
@@ -421,7 +424,7 @@ class BlockFramer:
         return written
 
     def synchronization(self) -> bytes:
-        """Filling up to the next block."""
+        """Return padding up to the next block."""
         return self.idle(-self._used % self._size)
 
     def idle(self, length: int) -> bytes:

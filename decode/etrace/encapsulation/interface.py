@@ -1,9 +1,9 @@
-"""What all transports share: deframers and framers, sorted packets, and the search for where packets start.
+"""The common parts of all transports: deframers, framers, sorted packets, and the search for the start of a packet.
 
-A `Deframer` takes packets out of a trace, a `Framer` puts them in, whatever the transport. A `Sorter` says what the
-packets mean that were cut out of a stream: sorted by source and kind, with filling apart. A `Search` finds where
-packets start in bytes that start anywhere: at the beginning of a ring buffer that wrapped, or after damage. Nothing is
-guessed: a place counts only when a packet must start there, provided the bytes looked at are undamaged.
+A `Deframer` extracts packets from a trace, a `Framer` puts them into one, whatever the transport. A `Sorter` reads the
+packets of a stream and groups them by source and kind, apart from idle bytes. A `Search` finds the start of a packet in
+bytes that start anywhere: at the beginning of a ring buffer that wrapped, or after damage. Nothing is guessed: a packet
+must start at the offset found, provided that the bytes searched are undamaged.
 """
 
 from collections import defaultdict
@@ -18,23 +18,24 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 
 class Kind(IntEnum):
-    """What a packet is about."""
+    """The contents of a packet."""
 
     INSTRUCTION = 0
     DATA = 1
     OTHER = 2
-    """Neither instruction nor data trace: counted, not read."""
+    """Neither instruction nor data trace; such packets are counted, not parsed."""
 
 
 class Packets(NamedTuple):
-    """Packets of one source and kind, one behind the other as far as this source is concerned.
+    """Consecutive packets of one source and kind; packets of other sources may lie between them.
 
-    source    srcID, index, ATID; 0 where packets do not say
-    payloads  without anything the transport added
-    offsets   where in the trace each packet's first byte is
-    length    bytes of trace they took, headers and padding included
-    times     timestamps of the transport (not te_inst's time), None for a packet without; None: it has none at all
-    sizes     of these, each packet's
+    source    srcID, index or ATID; 0 if packets have none
+    kind      the contents of the packets
+    payloads  the payloads, without what the transport adds
+    offsets   the trace offset of each packet's first byte
+    length    the bytes of all packets in the trace, including headers and padding
+    times     the transport's timestamps (not te_inst's time), None for a packet without; None: no packet has one
+    sizes     the bytes of each packet
     """
 
     source: int
@@ -46,7 +47,7 @@ class Packets(NamedTuple):
     sizes: Sequence[int] = ()
 
     def part(self, start: int, stop: int | None = None) -> "Packets":
-        """Some of them. *length* stays as it is."""
+        """Return the packets from *start* to *stop* - 1. *length* is not changed."""
         some = slice(start, stop)
         times = None if self.times is None else self.times[some]
         return self._replace(
@@ -55,57 +56,57 @@ class Packets(NamedTuple):
 
 
 class Idle(NamedTuple):
-    """Filling between packets. It may be reported after packets that follow it."""
+    """Idle bytes between packets. They may be reported after packets that follow them."""
 
     offset: int
     length: int
 
 
 class CutOff(LostBytes):
-    """The trace ends in the middle of a packet: this much of it is there."""
+    """The incomplete packet at the end of a trace."""
 
 
 Item = Packets | Idle | LostBytes
 
 
 class Deframer(Protocol):
-    """Takes packets out of a trace. The same bytes give the same packets, whatever pieces they come in.
+    """Extracts the packets of a trace. The packets do not depend on the pieces in which the bytes arrive.
 
-    Packets of one source come in order. Those of different sources are sorted by source between two losses; in trace
-    order they are by their offsets. The lengths of all items add up to *total*. A loss of length 0 is one of packets
-    that are not in the trace. A loss without a reason is the start of a wrapped buffer, up to the first packet.
+    Packets of one source come in order. Packets of different sources are grouped by source between two losses; their
+    offsets give the trace order. The lengths of all items add up to *total*. A loss of length 0 means packets that are
+    not in the trace. A loss without a reason is the start of a wrapped buffer, up to the first packet.
     """
 
     total: int
-    """Bytes fed so far."""
+    """The number of bytes fed so far."""
 
     def feed(self, data: bytes) -> Iterator[Item]:
-        """What is complete with *data*."""
+        """Return the items that are complete with *data*."""
         ...
 
     def finish(self) -> Iterator[Item]:
-        """What is left at the end of the trace."""
+        """End the trace and return the remaining items."""
         ...
 
 
 class Framer(Protocol):
-    """Puts packets into a trace. What its methods give is to be written one behind the other."""
+    """Puts packets into a trace. The results of its methods are to be written one after the other."""
 
     def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
-        """The bytes of a packet. Raises CannotCarry."""
+        """Return the bytes of a packet. Raises CannotCarry."""
         ...
 
     def synchronization(self) -> bytes:
-        """Bytes behind which a reader that starts anywhere knows that a packet starts."""
+        """Return bytes after which a deframer that starts anywhere knows that a packet starts."""
         ...
 
     def idle(self, length: int) -> bytes:
-        """At least *length* bytes of filling."""
+        """Return at least *length* idle bytes."""
         ...
 
 
 class CannotCarry(RvtraceError):
-    """A packet does not fit its transport. *what* does not, and why."""
+    """A packet cannot be carried by its transport. *what*: what does not fit, and why."""
 
     def __init__(self, transport: str, what: str) -> None:
         self.transport, self.what = transport, what
@@ -113,7 +114,7 @@ class CannotCarry(RvtraceError):
 
 
 class FrameSizes(Sequence[int]):
-    """Lengths of frames; worked out when the first is asked for."""
+    """The lengths of frames, computed when the first one is needed."""
 
     def __init__(self, frames: Sequence[bytes]) -> None:
         self._frames = frames
@@ -136,7 +137,7 @@ class FrameSizes(Sequence[int]):
 
 
 class FrameOffsets(FrameSizes):
-    """Offsets of frames one behind the other from *offset* on; worked out when the first is asked for."""
+    """The offsets of consecutive frames from *offset* on, computed when the first one is needed."""
 
     def __init__(self, frames: Sequence[bytes], offset: int) -> None:
         super().__init__(frames)
@@ -153,7 +154,7 @@ _REMEMBERED = 1 << 16
 
 
 class Entry(NamedTuple):
-    """What one packet says, its timestamp apart."""
+    """The contents of one packet without its timestamp."""
 
     source: int
     kind: Kind
@@ -161,13 +162,13 @@ class Entry(NamedTuple):
 
 
 Split = Callable[[list[bytes]], tuple[list[bytes], list[int | None]]]
-"""Packets to packets without timestamps, and these; None for a packet that had none."""
+"""A function that splits packets into packets without timestamps and timestamps (None for a packet without)."""
 
 
 class Sorter:
-    """Reads packets with *read*, which is given none with a timestamp: *split* has taken them out.
+    """Reads packets with *read*, after *split* has removed their timestamps.
 
-    *idle*: first bytes of what is no packet.
+    *idle*: the first bytes of frames that are idle, not packets.
     """
 
     def __init__(self, read: Callable[[bytes], Entry], idle: frozenset[int], split: Split | None = None) -> None:
@@ -177,7 +178,7 @@ class Sorter:
         self._cached: dict[bytes, Entry] = {}
 
     def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
-        """See `stream.Reader`."""
+        """See `encap.Reader`."""
         if self._idle.isdisjoint(map(_FIRST, frames)):
             yield from self._packets(frames, FrameOffsets(frames, offset))
             return
@@ -188,7 +189,7 @@ class Sorter:
         yield from (Idle(places[i], len(frame)) for i, frame in enumerate(frames) if frame[0] in self._idle)
 
     def _packets(self, frames: list[bytes], offsets: Sequence[int]) -> Iterator[Packets]:
-        """Each source's packets in order, consecutive ones of a kind together."""
+        """Return each source's packets in order, with consecutive ones of the same kind together."""
         plain, times = self._split(frames) if self._split else (frames, None)
         entries = self._entries(plain)
         if len(set(map(_KEY, entries))) == 1:
@@ -225,9 +226,9 @@ class Sorter:
 
 
 class UniformSorter(Sorter):
-    """As `Sorter`, for packets of which the first byte tells the kind, and which all have one source and no time.
+    """A faster `Sorter` for packets of one source without timestamps, whose first byte determines the kind.
 
-    *payload*: of a packet. *kinds*: by first byte.
+    *payloads* returns the payloads of packets. *kinds*: the kinds by first byte.
     """
 
     def __init__(
@@ -240,7 +241,7 @@ class UniformSorter(Sorter):
         )
 
     def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
-        """See `stream.Reader`."""
+        """See `encap.Reader`."""
         if self._instructions.issuperset(map(_FIRST, frames)):
             length = sum(map(len, frames))
             yield Packets(
@@ -260,38 +261,39 @@ _NOWHERE = "there is no place at which a packet must start"
 
 
 class Search(Protocol):
-    """Looks for a place where a packet starts.
+    """Searches for the start of a packet.
 
-    nothing  what to say when the trace ends before there is one
-    filling  so many bytes just before the place found are filling for certain
+    nothing  the message if the trace ends before a start is found
+    filling  the number of bytes just before the start that are certainly idle
     """
 
     nothing: str
     filling: int = 0
 
     def find(self, data: bytes, at: int, offset: int) -> int | None:
-        """The index in *data* (at most its length) where a packet starts.
+        """Return the index in *data* (at most its length) where a packet starts, or None.
 
-        data[at:] continues what was looked at before; *offset*: where in the trace data[0] is.
+        data[at:] continues the bytes searched before. *offset*: the trace offset of data[0].
         """
         ...
 
 
 class MergingSearch(Search):
-    """Follows the packets from every place where the first could start, until all ways have led to the same place.
+    """Follows the packets from every offset where the first could start, until all candidates are at the same offset.
 
-    Headers say how long packets are, so from each place there is one way, and ways that meet stay together: where only
-    one is left a packet starts, whichever was the true one. A way ends at a byte that is no header. This needs no
-    synchronization sequence, and no more than one: in a row of null bytes as long as a packet all ways meet
-    (e-trace-encap, "Synchronization").
+    Headers contain the length of packets, so each candidate has one successor, and candidates that meet stay together:
+    when only one is left, a packet starts there, whichever was the true one. A candidate ends at a byte that is no
+    header. This needs no synchronization sequence, and at most one: in a sequence of null bytes as long as a packet all
+    candidates meet (e-trace-encap, "Synchronization").
     """
 
     nothing = _NOWHERE
 
     def __init__(self, sizes: Sequence[int], start: int, *, unit: int = 1, phase: int = 0) -> None:
-        """*sizes*: of a packet, by its first byte; 0: no packet starts so. *start*: where in the trace to begin.
+        """Start the search at trace offset *start*.
 
-        Packets start where (offset - *phase*) is a multiple of *unit*.
+        *sizes*: the size of a packet by its first byte; 0: no packet starts with this byte. Packets start where
+        (offset - *phase*) is a multiple of *unit*.
         """
         self._sizes = sizes
         first = start + (phase - start) % unit
@@ -314,16 +316,16 @@ class MergingSearch(Search):
 
 
 class ZerosSearch(Search):
-    """Looks for *count* bytes of 0: what comes behind them is filling or the start of a packet.
+    """Searches for *count* bytes of 0. After them there are idle bytes or the start of a packet.
 
-    Where they are not the first bytes looked at, some of them may be the end of a packet.
+    If they are not the first bytes searched, some of them may be the end of a packet.
     """
 
     def __init__(self, count: int) -> None:
         self.nothing = f"there are no {count} zero bytes in a row, after which a packet starts"
         self._count = count
-        self._zeros = 0  # at the end of what was looked at
-        self._only_zeros = True  # were looked at
+        self._zeros = 0  # number of zeros at the end of the bytes searched
+        self._only_zeros = True  # whether all bytes searched are 0
 
     def find(self, data: bytes, at: int, offset: int) -> int | None:
         """See `Search`."""
@@ -342,7 +344,7 @@ class ZerosSearch(Search):
 
 
 class NoSearch(Search):
-    """Waits for the next seam: where blocks begin there is no other way to know."""
+    """Finds nothing, so that the deframer waits for the next block: with blocks there is no other way."""
 
     nothing = _NOWHERE
 

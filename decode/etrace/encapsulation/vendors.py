@@ -1,28 +1,28 @@
-"""Transports of vendors: Arm Trace Bus, memory of an ESP32, records of PULP's rv_tracer, QEMU's RAM sink.
+"""Vendors' transports: Arm Trace Bus, memory of an ESP32, records of PULP's rv_tracer, QEMU's RAM sink.
 
-What an Arm Trace Bus carried is one record for each transfer. The bytes of one source are a stream as in `encap`,
+A trace from an Arm Trace Bus has one record for each transfer. The bytes of one source are a stream as in `encap`,
 without srcID; packets need not start with a transfer.
 
-    byte 0  ATID: the source, 1 to 0x6F; 0 is filling, others are reserved
+    byte 0  ATID: the source, 1 to 0x6F; 0 is idle, others are reserved
     byte 1  ATBYTES: how many bytes of ATDATA are valid, minus 1
     then    ATDATA, little-endian
 
-The memory an ESP32's trace encoder writes (PT10 and ET20 alike). Now and then there is an anchor, at least 14 zero
-bytes; reading may start only after one. Where the memory was written round, what comes after its end does not go on
-what was before.
+The memory that an ESP32's trace encoder writes has the same format for PT10 and ET20. At intervals there is an anchor,
+at least 14 zero bytes; reading can start only after an anchor. If the memory wrapped, the packet at its end does not
+continue at its start.
 
-    byte 0     length[4:0] of the packet, these three bytes included; [7:5] are 0
+    byte 0     length[4:0] of the packet, including these three bytes; [7:5] are 0
     bytes 1-2  index: counts packets, wraps
     then       payload
 
 The records of PULP's rv_tracer have 40 bytes each, most significant first. Byte-reversed:
 
     byte 0      header as in e-trace-encap: length[4:0], flow[6:5], extend[7]
-    bytes 1-8   timestamp, there whatever extend says
+    bytes 1-8   timestamp, present for any value of extend
     bytes 9-39  payload, then zeros
 
 The RAM sink of QEMU's trace encoder holds e-trace-encap of one source without timestamps, each packet padded to words.
-A packet that does not fit before the end of the memory goes to its start; zeros fill what is left.
+A packet that does not fit before the end of the memory goes to its start; the rest is filled with zeros.
 
 Sources: Efficient Trace for RISC-V, "Instruction Trace Encoder Output Packets" (transport example) and Arm IHI 0032B;
 Espressif's technical reference manuals, "RISC-V Trace Encoder (TRACE)", and ESP-IDF, component esp_riscv_trace;
@@ -64,12 +64,12 @@ MAX_ID = 0x6F
 """The last ATID of a source."""
 
 _HEAD = 2
-_SLICE = 1 << 16  # bytes looked at once
-_KEPT = 256  # records of a source kept apart while it is not known where a packet starts; far more than one packet has
+_SLICE = 1 << 16  # bytes processed at once
+_KEPT = 256  # records of a source kept while the start of a packet is not known; far more than a packet has
 
 
 class AtbDeframer:
-    """Reads records of *width* bytes of ATDATA; the first starts at *start*, modulo their size. See `Deframer`."""
+    """Reads records with *width* bytes of ATDATA; the first starts at *start*, modulo their size. See `Deframer`."""
 
     def __init__(self, fields: Fields, width: int, start: int, *, wrapped: bool) -> None:
         self.total = 0
@@ -126,7 +126,7 @@ class AtbDeframer:
             self._streams[source].add(record[_HEAD : _HEAD + valid], offset)
 
     def _lose_record(self, lost: LostBytes) -> Iterator[Item]:
-        """A record any source may have sent is lost: none goes on where it was."""
+        """Handle the loss of a record that any source may have sent: all streams start anew."""
         self._wrapped = True
         for stream in self._streams.values():
             yield from stream.finish()
@@ -135,39 +135,42 @@ class AtbDeframer:
 
 
 class _SourceStream:
-    """The bytes of one source, and the records they came in."""
+    """The bytes of one source, and the records that contained them."""
 
     def __init__(self, source: int, fields: Fields, size: int, *, wrapped: bool) -> None:
         self._source = source
         self._size = size
         self._stream: Deframer = StreamDeframer(fields.layout(), fields.sorter(), wrapped=wrapped)
         self._new = bytearray()
-        self._starts: list[int] = []  # where in the source's bytes each record's first is
-        self._offsets: list[int] = []  # of these records
-        self._added = 0  # bytes
-        self._reported = 0  # of these, as part of an item
-        self._folded = 0  # records no longer kept that come right behind the first one kept
+        self._starts: list[int] = []  # position of each record's first byte among the source's bytes
+        self._offsets: list[int] = []  # trace offsets of these records
+        self._added = 0  # number of bytes added
+        self._reported = 0  # of these, number of bytes in items
+        self._folded = 0  # number of discarded records right after the first one kept
 
     def add(self, data: bytes, offset: int) -> None:
-        """The valid bytes of a record."""
+        """Add the valid bytes of a record."""
         self._starts.append(self._added)
         self._offsets.append(offset)
         self._added += len(data)
         self._new += data
 
     def read(self) -> Iterator[Item]:
-        """What is complete with the bytes added."""
+        """Return the items that are complete with the bytes added."""
         data = bytes(self._new)
         self._new.clear()
         return self._translate(list(self._stream.feed(data)))
 
     def finish(self) -> Iterator[Item]:
-        """What is left."""
+        """Return the remaining items."""
         yield from self.read()
         yield from self._translate(list(self._stream.finish()))
 
     def _translate(self, items: list[Item]) -> Iterator[Item]:
-        """Items of the source's bytes, to those of the trace. A record counts for what its first byte belongs to."""
+        """Translate items of the source's bytes to items of the trace.
+
+        A record belongs to the item of its first byte.
+        """
         stop = self._reported + sum(item.length for item in items)
         parts = sorted((start, i) for i, item in enumerate(items) for start in _starts(item))
         sizes: list[list[int]] = [[] for _ in items]
@@ -177,12 +180,12 @@ class _SourceStream:
         self._forget(stop)
 
     def _records(self, start: int, end: int) -> int:
-        """How many records start with one of the bytes from *start* to *end* - 1."""
+        """Return the number of records that start with one of the bytes from *start* to *end* - 1."""
         first, behind = bisect_left(self._starts, start), bisect_left(self._starts, end)
         return behind - first + (self._folded if first == 0 < behind else 0)
 
     def _forget(self, stop: int) -> None:
-        """All up to byte *stop* is told. What is not is bytes of one packet, or in search of one; few are needed."""
+        """Discard records up to byte *stop*, which are in items. Of the others, few are needed during a search."""
         done = max(bisect_right(self._starts, stop) - 1, 0)
         if done:
             self._folded = 0
@@ -207,7 +210,7 @@ def _starts(item: Item) -> Sequence[int]:
 
 
 class AtbFramer:
-    """Writes records; each packet starts with a transfer."""
+    """Writes records. Each packet starts with a transfer."""
 
     def __init__(self, fields: Fields, width: int) -> None:
         self._fields = fields
@@ -223,7 +226,7 @@ class AtbFramer:
         return self._transfers(packet, source)
 
     def synchronization(self) -> bytes:
-        """The synchronization sequence of every source that has sent a packet."""
+        """Return the synchronization sequence of every source that has sent a packet."""
         sequence = bytes([IDLE]) * self._fields.nulls + bytes([ALIGNMENT])
         return b"".join(self._transfers(sequence, source) for source in sorted(self._sources))
 
@@ -238,17 +241,17 @@ class AtbFramer:
 
 ESP32 = "esp32"
 ANCHOR = 14
-"""Zero bytes of an anchor."""
+"""The number of zero bytes of an anchor."""
 PREFIX = 3
-"""Bytes before the payload."""
+"""The number of bytes before the payload."""
 MAX_SIZE = 31
-"""Bytes of the longest packet."""
+"""The number of bytes of the longest packet."""
 
 _INDICES = 1 << 16
 
 
 def esp32_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
-    """Reads such memory. *end*: where in the trace the end of a memory that wrapped is; 0: it is not inside."""
+    """Return a deframer. *end*: the trace offset of the end of a memory that wrapped; 0: it is not in the trace."""
     sizes = [1] + [size if PREFIX < size <= MAX_SIZE else 0 for size in range(1, 256)]
     seams = Seams(
         lambda offset: end if offset < end else None, _anchor_search, "no packet continues across the end of the memory"
@@ -267,13 +270,13 @@ def _anchor_search() -> ZerosSearch:
 
 
 class _Esp32Sorter:
-    """Tells packets from zeros, and by their indices where some are missing."""
+    """Separates packets from zeros, and detects missing packets by their indices."""
 
     def __init__(self) -> None:
         self._next: int | None = None
 
     def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
-        """See `stream.Reader`."""
+        """See `encap.Reader`."""
         places = list(accumulate(map(len, frames), initial=offset))
         kept = [i for i, frame in enumerate(frames) if frame[0]]
         indices = [frames[i][1] | frames[i][2] << 8 for i in kept]
@@ -289,7 +292,7 @@ class _Esp32Sorter:
         yield from (Idle(places[i], len(frame)) for i, frame in enumerate(frames) if not frame[0])
 
     def _jumps(self, indices: list[int]) -> list[int]:
-        """Which packets do not have the index behind that of the one before."""
+        """Return which packets do not have the index after that of the packet before."""
         if not indices:
             return []
         first = indices[0] if self._next is None else self._next
@@ -315,7 +318,7 @@ def _missing_text(before: int, index: int) -> str:
 
 
 class Esp32Framer:
-    """Writes what the encoder writes."""
+    """Writes packets as the encoder does."""
 
     def __init__(self) -> None:
         self._index = 0
@@ -330,7 +333,7 @@ class Esp32Framer:
         return bytes([PREFIX + len(payload)]) + index.to_bytes(2, "little") + payload
 
     def synchronization(self) -> bytes:
-        """An anchor."""
+        """Return an anchor."""
         return bytes(ANCHOR)
 
     def idle(self, length: int) -> bytes:
@@ -340,7 +343,7 @@ class Esp32Framer:
 
 PULP = "pulp"
 RECORD = 40
-"""Bytes."""
+"""The number of bytes of a record."""
 
 
 _TIME = 8
@@ -348,7 +351,7 @@ _HEADER = RECORD - 1
 
 
 class PulpDeframer:
-    """Reads records; the first starts at *start*, modulo their size. See `Deframer`."""
+    """Reads records. The first one starts at *start*, modulo their size. See `Deframer`."""
 
     def __init__(self, start: int) -> None:
         self.total = 0
@@ -421,7 +424,7 @@ class PulpFramer:
         return (bytes([header]) + stamp + payload).ljust(RECORD, b"\0")[::-1]
 
     def synchronization(self) -> bytes:
-        """Nothing: records have one size."""
+        """Return nothing, because all records have the same size."""
         return b""
 
     def idle(self, length: int) -> bytes:
@@ -431,11 +434,11 @@ class PulpFramer:
 
 QEMU = "qemu"
 WORD = 4
-"""Bytes packets are padded to a multiple of."""
+"""Packets are padded to a multiple of this number of bytes."""
 
 
 def qemu_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
-    """Reads such memory. *end*: where in the trace the end of a memory that wrapped is; 0: it is not inside."""
+    """Return a deframer. *end*: the trace offset of the end of a memory that wrapped; 0: it is not in the trace."""
     sizes = [_padded(1 + header) if header <= MAX_LENGTH else 0 for header in range(256)]
     seams = Seams(
         lambda offset: end if offset < end else None, None, "no packet continues across the end of the memory"
@@ -458,7 +461,7 @@ def _qemu_payloads(frames: list[bytes]) -> list[bytes]:
 
 
 class QemuFramer:
-    """Writes what the RAM sink holds."""
+    """Writes packets as in the RAM sink."""
 
     def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
         """See `Framer`."""
@@ -469,7 +472,7 @@ class QemuFramer:
         return (bytes([len(payload)]) + payload).ljust(_padded(1 + len(payload)), b"\0")
 
     def synchronization(self) -> bytes:
-        """More zeros than a packet has."""
+        """Return more zeros than a packet has."""
         return bytes(_padded(MAX_LENGTH + 1))
 
     def idle(self, length: int) -> bytes:
