@@ -1,11 +1,11 @@
-"""te_data packets to accesses, and accesses to te_data packets.
+"""The decoder from te_data packets to accesses, and the encoder from accesses to te_data packets.
 
-Addresses and values are told by how they differ from those before; encoder and decoder keep those alike
+Addresses and values may be transmitted as differences to earlier ones, which encoder and decoder keep in the same way
 (`Differences`). Source: E-Trace 2.0.5, "Load and Store": "diff field" and "data_len field". State is kept per access
-size. What is subtracted are *fields*: where an aligned access follows an unaligned one of the same size (or the other
-way round) the reference model subtracts a shifted address from one that is not, and the specification does not tell. Of
-accesses with two values (operand and data) each in the order of the packet counts as the one before, as in the
-reference model.
+size. Differences are those of *fields*: if an aligned access follows an unaligned one of the same size (or the other
+way round), the reference model subtracts a shifted address from an unshifted one, and the specification does not say
+what to do. For accesses with two values (operand and data), each one is the base of the next in the order of the
+packet, as in the reference model.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from rvtrace_gdb.decode.program.instructions import (
 
 
 class Mode(Enum):
-    """How one address or value is told."""
+    """How an address or value is encoded."""
 
     FULL = 0
     XOR = 1
@@ -35,7 +35,7 @@ class Mode(Enum):
 
 
 def modes_of(diff: int, form: Form, options: DataOptions) -> tuple[Mode, Mode]:
-    """What *diff* says of the address and of the values of a packet."""
+    """Return how the address and the values of a packet with this *diff* are encoded."""
     if options.content is Content.ADDRESS or form is Form.SPLIT_LOAD:
         return (Mode.DIFFERENCE if diff else Mode.FULL), Mode.FULL
     by_value = _value_mode(diff, options, has_one_bit(form, options))
@@ -43,12 +43,12 @@ def modes_of(diff: int, form: Form, options: DataOptions) -> tuple[Mode, Mode]:
 
 
 def response_mode(resp: int, options: DataOptions) -> Mode:
-    """What *resp* says of the data (not of an error)."""
+    """Return how the data of a packet with this *resp* (no error) are encoded."""
     return _value_mode(resp, options, False)
 
 
 def has_one_bit(form: Form, options: DataOptions) -> bool:
-    """Whether the *diff* of a packet with values has one bit only."""
+    """Whether the *diff* of a packet with values has only one bit."""
     if options.diff_width != 1:
         return False
     if form is Form.SPLIT_ATOMIC:
@@ -65,27 +65,27 @@ def _value_mode(code: int, options: DataOptions, one_bit: bool) -> Mode:
 
 
 class Differences:
-    """The last field of each access size. Values are kept at their full width, not negative."""
+    """The last field of each access size. Values are kept at their full width and not negative."""
 
     def __init__(self, reference: bool = False) -> None:
-        """*reference*: what comes first is full, whatever is said (see `Parameters.data_reference`)."""
+        """*reference*: the first field of a size is always full (see `Parameters.data_reference`)."""
         self._last: dict[int, int] = {}
         self._reference = reference
 
     def reset(self) -> None:
-        """Forget all: what comes next of each size is full."""
+        """Forget all fields: the next one of each size is full."""
         self._last.clear()
 
     def forget(self, size: int) -> None:
-        """What comes next of this size is full."""
+        """Forget the field of this size: the next one is full."""
         self._last.pop(size, None)
 
     def last(self, size: int) -> int | None:
-        """What the next one of this size may differ from."""
+        """Return the last field of this size, None if there is none."""
         return self._last.get(size)
 
     def decoded(self, received: int, size: int, mode: Mode, width: int) -> int | None:
-        """The field that was told as *received*, both of *width* bits; None when it cannot be known."""
+        """Return the field that was transmitted as *received*, both with *width* bits; None if it cannot be known."""
         last = self._last.get(size)
         if last is None:
             if mode is not Mode.FULL and not self._reference:
@@ -99,19 +99,19 @@ class Differences:
         return received
 
     def keep(self, value: int, size: int) -> None:
-        """The last one of this size."""
+        """Keep *value* as the last field of this size."""
         self._last[size] = value
 
 
 def encoded_field(value: int, last: int | None, mode: Mode, width: int) -> int:
-    """The field, of *width* bits, that tells *value* after *last*: in full when there is none."""
+    """Return *value* encoded relative to *last* in *width* bits, or in full if *last* is None."""
     if last is None or mode is Mode.FULL:
         return value
     return value ^ last if mode is Mode.XOR else value - last & (1 << width) - 1
 
 
 def extended(value: int, bits: int, width: int) -> int:
-    """*value* of *bits* bits, sign-extended or cut to *width* bits, not negative."""
+    """Return *value*, which has *bits* bits, sign-extended or truncated to *width* bits, not negative."""
     if bits < width and value >> bits - 1 & 1:
         value -= 1 << bits
     return value & (1 << width) - 1
@@ -123,7 +123,7 @@ _UNKNOWN_BASE = (AccessNote.DIFFERS,)
 class DataDecoder:
     """Decodes the data packets of one encoder.
 
-    accesses  all of them so far, in the order of their (first) packets
+    accesses  all accesses so far, in the order of their (first) packets
     """
 
     def __init__(self, parameters: Parameters, modes: Modes) -> None:
@@ -134,7 +134,7 @@ class DataDecoder:
         self.configure(parameters, modes)
 
     def configure(self, parameters: Parameters, modes: Modes) -> None:
-        """A support packet told these."""
+        """Apply the parameters and modes of a support packet."""
         options = DataOptions.of(parameters, modes)
         self._options = options
         self._codec = codec(options)
@@ -142,10 +142,10 @@ class DataDecoder:
         self._values = Differences(options.reference)
 
     def synchronize(self, position: int) -> None:
-        """A synchronizing te_inst packet, of the instruction at *position* of the history.
+        """Handle a synchronizing te_inst packet for the instruction at *position* of the history.
 
-        The first access of each size after it is told in full. (The reference model's encoder begins anew at support
-        packets only.)
+        The first access of each size after it is transmitted in full. (The reference model's encoder starts anew only
+        at support packets.)
         """
         self._sync = position
         if not self._options.reference:
@@ -153,7 +153,7 @@ class DataDecoder:
             self._values.reset()
 
     def lost(self) -> None:
-        """Packets were lost, maybe data packets: what differs from them is not known, nor whose the next ones are."""
+        """Handle a loss of packets that may be data packets: differences to them, and their load IDs, are not known."""
         if self._sync >= 0 and self.accesses:
             self.accesses[-1] = self.accesses[-1].noted(AccessNote.LOST_AFTER)
         self._sync = -1
@@ -163,13 +163,14 @@ class DataDecoder:
         self._waiting.clear()
 
     def forget(self) -> None:
-        """Nobody asks for the accesses so far; those whose value is to come stay."""
+        """Drop the accesses so far, except those whose value has not arrived yet."""
         waiting = sorted(self._waiting.items(), key=lambda item: item[1])
         self.accesses = [self.accesses[index] for _, index in waiting]
         self._waiting = {lrid: index for index, (lrid, _) in enumerate(waiting)}
 
     def packet(self, payload: bytes, offset: int = 0, after: int = 0) -> None:
-        """One packet, which begins at trace byte *offset*, *after* so many positions of the history were known.
+        """Decode one packet at trace offset *offset*. *after*: the number of positions of the history known at that
+        time.
 
         Raises Malformed.
         """
@@ -191,7 +192,7 @@ class DataDecoder:
         self.accesses[request_index] = whole
 
     def decode_packet(self, payload: bytes) -> tuple[DataPacket, Access]:
-        """One packet, and the access it tells of or the phase of one: *accesses* does not get it. Raises Malformed."""
+        """Return a packet and its access, or phase of one, without adding it to *accesses*. Raises Malformed."""
         packet = self._codec.parse(payload, self._sizes.get)
         fields = packet.fields
         if "resp" in fields:
@@ -201,7 +202,7 @@ class DataDecoder:
         return packet, self._csr(packet) if packet.form is Form.CSR else self._access(packet)
 
     def _response(self, packet: DataPacket) -> Access:
-        """The data phase of a split load or atomic."""
+        """Return the data phase of a split load or atomic."""
         fields = packet.fields
         size = fields.get("size", self._sizes.pop(fields["lrid"], None))
         if size is None:
@@ -233,7 +234,7 @@ class DataDecoder:
         return field << size & (1 << width) - 1
 
     def _value(self, name: str, fields: dict[str, int], size: int, mode: Mode) -> int | None:
-        """The field *name*: data or operand."""
+        """Return the value of the field *name*: data or operand."""
         if name not in fields:
             return None
         length = fields.get("data_len" if name == "data" else "op_len")
@@ -256,11 +257,11 @@ class DataDecoder:
 
 
 _CSRS = -1
-"""The "size" under which the numbers of CSRs are told apart from addresses."""
+"""The "size" under which the numbers of CSRs are kept, apart from addresses."""
 
 
 class Compression(Enum):
-    """What an encoder offers for values: the shortest of these is chosen, or the whole value."""
+    """The encodings that an encoder offers for values: it uses the shortest of these and of the full value."""
 
     NONE = frozenset[Mode]()
     XOR = frozenset({Mode.XOR})
@@ -269,10 +270,11 @@ class Compression(Enum):
 
 
 class DataEncoder:
-    """Makes the data packets of one encoder: *emit* gets one payload at a time.
+    """Encodes data packets. *emit* receives one payload at a time.
 
-    Where the documents leave open what a difference is to (after an access with two values; between an aligned and an
-    unaligned address) it tells the whole. With `Parameters.data_reference` it does as the reference model.
+    If the documents do not define the base of a difference (after an access with two values; between an aligned and an
+    unaligned address), the value is sent in full. With `Parameters.data_reference` packets are those of the reference
+    model.
     """
 
     def __init__(
@@ -282,7 +284,7 @@ class DataEncoder:
         emit: Callable[[bytes], None],
         compression: Compression = Compression.BOTH,
     ) -> None:
-        """Raises ValueError for modes in which packets would hold nothing."""
+        """Raises ValueError for modes in which packets would be empty."""
         if modes.data_no_address and modes.data_no_data:
             raise ValueError("data_no_address and data_no_data: data packets would hold nothing")
         self._options = options = DataOptions.of(parameters, modes)
@@ -297,15 +299,15 @@ class DataEncoder:
         self._lrid = 0
 
     def synchronize(self) -> None:
-        """A synchronizing te_inst packet was sent: what comes next of each size is told in full."""
+        """Handle a synchronizing te_inst packet: the next access of each size is sent in full."""
         if not self._options.reference:
             self._addresses.reset()
             self._values.reset()
 
     def access(self, access: Access) -> bool:
-        """One access as its instruction retires; if it has a second phase, that follows at once.
+        """Encode an access as its instruction retires; a second phase follows at once.
 
-        False, and no packet, when the specification has none for it: see `has_packet`.
+        Returns False, and sends no packet, if the specification has none for it: see `has_packet`.
         """
         if not self.has_packet(access):
             return False
@@ -321,9 +323,9 @@ class DataEncoder:
     def has_packet(self, access: Access) -> bool:
         """Whether there is a packet for such an access.
 
-        None is wider than the bus. Atomics and CSRs need the full width of *format*. A store-conditional that failed is
-        told only without values, a compare-and-swap that failed only by the v0.8 extension, and not by values alone;
-        several accesses of one instruction only by the extension.
+        There is none for an access that is wider than the bus. Atomics and CSRs need the full width of *format*. A
+        failed store-conditional has a packet only without values; a failed compare-and-swap only in the v0.8 extension,
+        and not with values alone; several accesses of one instruction only in the extension.
         """
         options = self._options
         if access.kind != CSR and 8 * access.size > options.data_width:
@@ -339,7 +341,7 @@ class DataEncoder:
         return True
 
     def is_split(self, access: Access) -> bool:
-        """Whether an access is told in two phases."""
+        """Whether an access is sent in two phases."""
         options = self._options
         if not options.split or access.operation == CAS_FAILURE:
             return False
@@ -348,12 +350,12 @@ class DataEncoder:
         return access.kind == ATOMIC and options.content is not Content.ADDRESS
 
     def request(self, lrid: int, access: Access) -> None:
-        """The first phase of a split load or atomic."""
+        """Send the first phase of a split load or atomic."""
         self._sizes[lrid] = _log2(access.size)
         self._send(access, lrid)
 
     def response(self, lrid: int, kind: str, value: int | None) -> None:
-        """The second phase of the load or atomic requested with this load ID; None: it ended with an error."""
+        """Send the second phase of the load or atomic with this load ID. *value* None: it ended with an error."""
         size = self._sizes.pop(lrid)
         fields = {"size": size, "lrid": lrid}
         if value is None:
@@ -370,7 +372,7 @@ class DataEncoder:
         self._values.keep(value, size)
 
     def _send(self, access: Access, lrid: int | None = None) -> None:
-        """The shortest packet that tells an access, or its first phase."""
+        """Send the shortest packet for an access or its first phase."""
         form = self._form(access, lrid)
         size = _log2(access.size)
         aligned = access.kind in (ATOMIC, CSR) or not (access.address or 0) & access.size - 1
@@ -403,7 +405,7 @@ class DataEncoder:
         return {ATOMIC: Form.ATOMIC, CSR: Form.CSR}.get(access.kind, Form.LOAD_STORE)
 
     def _values_of(self, access: Access, form: Form) -> list[tuple[str, str, int]]:
-        """(field, field of its length, value) of the values of a packet, in its order."""
+        """Return the values of a packet in order, as (field, field of its length, value)."""
         if self._options.content is Content.ADDRESS or form is Form.SPLIT_LOAD:
             return []
         data, operand = ("data", "data_len", access.value or 0), ("operand", "op_len", access.operand or 0)
@@ -414,7 +416,7 @@ class DataEncoder:
         return [operand, data] if access.kind == ATOMIC else [data]
 
     def _diffs(self, form: Form, size: int, aligned: bool, values: int) -> list[int]:
-        """What *diff* may be: 00, and what else is unambiguous."""
+        """Return the possible values of *diff*: 00 and those that are unambiguous."""
         options = self._options
         if options.reference:
             return [self._fixed_diff()]
@@ -429,7 +431,7 @@ class DataEncoder:
         return [0b00] if has_one_bit(form, options) else [0b00, 0b10, *compressed]
 
     def _compressed(self, size: int, form: Form) -> list[int]:
-        """The codes for a compressed value, of *diff* or *resp*."""
+        """Return the values of *diff* or *resp* for a compressed value."""
         options = self._options
         if self._values.last(size) is None or options.reference:
             return []
@@ -439,7 +441,7 @@ class DataEncoder:
         return [code for code in codes if self._modes[form, code][1] in self._compression]
 
     def _fixed_diff(self) -> int:
-        """The reference model's."""
+        """Return the constant *diff* of the reference model."""
         options = self._options
         if options.content is Content.ADDRESS:
             return int(not options.full_address)
@@ -448,7 +450,7 @@ class DataEncoder:
         return 0b01 if not options.full_data else 0b00 if options.full_address else 0b10
 
     def _field(self, access: Access, size: int, aligned: bool) -> int:
-        """The address as the field counts it."""
+        """Return the address as in its field."""
         address = (access.address or 0) & (1 << self._options.address_width) - 1
         return address >> size if aligned else address
 
@@ -470,7 +472,7 @@ class DataEncoder:
         return fields
 
     def _counted(self, name: str, length: str, value: int, size: int, counted: bool) -> dict[str, int]:
-        """A value of 2**size bytes and its length: as few bytes as tell it, of the reference model all of them."""
+        """Return a value of 2**size bytes in as few bytes as possible (reference model: all), and its length."""
         width = 8 << size
         if not counted:
             return {name: extended(value, width, self._options.data_width)}
@@ -489,7 +491,7 @@ class DataEncoder:
         aligned: bool = True,
         response_size: int | None = None,
     ) -> bytes:
-        """The packet; *response_size* is log2 of the size of a data phase's request."""
+        """Return the packet. *response_size*: for a data phase, log2 of the size in its request."""
         is_response = response_size is not None
         return self._codec.build(kind, operation, fields, aligned=aligned, response=is_response)
 

@@ -1,7 +1,7 @@
-"""te_data packets: their options, fields, order and widths, declared once, and how one is read and written.
+"""The te_data packets: their options, fields, order and widths, and functions that parse and build them.
 
 `DataOptions` is what a decoder or an encoder of data packets must know: the part of `Parameters` and `Modes` that
-shapes them.
+determines their form.
 
 Source: E-Trace 2.0 (updates 2.0.5), "Data Trace Encoder Output Packets"; the v0.8 extension "Data Trace of
 Multiple-Memory Access and Compare and Swap", which has the same fields under other *format* and *subformat* codes.
@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, CSR, LO
 
 
 class Content(Enum):
-    """What packets hold (trTeDataNoValue, trTeDataNoAddr)."""
+    """The contents of packets (trTeDataNoValue, trTeDataNoAddr)."""
 
     BOTH = "address and data"
     ADDRESS = "address only"
@@ -28,15 +28,15 @@ class Content(Enum):
 
 @dataclass(frozen=True)
 class DataOptions:
-    """The shape of data packets.
+    """The options of data packets.
 
-    content        what is in them
-    extended       they are those of the Multi-Memory Access and Compare and Swap extension v0.8
-    split          loads and atomics are a request and a later response
+    content        the contents of packets
+    extended       whether they are those of the Multi-Memory Access and Compare and Swap extension v0.8
+    split          whether loads and atomics are a request and a later response
     data_width, address_width, lrid_width, csr_width, format_width, diff_width   bits (see `Parameters`)
-    difference     compressed data is a difference where diff has one bit
-    reference      as the reference model makes them (see `Parameters.data_reference`)
-    full_address, full_data   nothing is compressed; decoders do not need these: diff tells
+    difference     whether compressed data is a difference if diff has one bit
+    reference      whether packets are those of the reference model (see `Parameters.data_reference`)
+    full_address, full_data   whether nothing is compressed; decoders use diff instead
     """
 
     content: Content = Content.BOTH
@@ -55,7 +55,7 @@ class DataOptions:
 
     @classmethod
     def of(cls, parameters: Parameters, modes: Modes) -> "DataOptions":
-        """Those of an encoder with these parameters, in these modes."""
+        """Return the options for an encoder with these parameters and modes."""
         extended = parameters.mmacas_ext
         return cls(
             _content(modes),
@@ -75,29 +75,29 @@ class DataOptions:
 
     @property
     def size_width(self) -> int:
-        """Bits of *size*: max(1, clog2(clog2(data_width/8 + 1)))."""
+        """The width of *size*: max(1, clog2(clog2(data_width/8 + 1)))."""
         return max(1, _clog2(_clog2(self.data_width // 8 + 1)))
 
     @property
     def csr_len_width(self) -> int:
-        """Bits of *data_len* and *op_len* of CSRs: 2 for 32-bit CSRs, 3 for 64-bit ones."""
+        """The width of *data_len* and *op_len* of CSRs: 2 for 32-bit CSRs, 3 for 64-bit ones."""
         return 2 if self.csr_width <= 32 else 3
 
 
 def _content(modes: Modes) -> Content:
-    """With neither address nor value there are no packets; the address is what a packet for nothing would hold."""
+    """Return the contents of packets. With neither address nor value there are no packets; ADDRESS is returned."""
     if modes.data_no_data:
         return Content.ADDRESS
     return Content.DATA if modes.data_no_address else Content.BOTH
 
 
 def _clog2(value: int) -> int:
-    """The ceiling of the logarithm to base 2."""
+    """Return the ceiling of the logarithm to base 2."""
     return (value - 1).bit_length()
 
 
 class Form(Enum):
-    """The kinds of packets, as the tables of the specification are titled."""
+    """The forms of packets, by the titles of the specification's tables."""
 
     LOAD_STORE = "Unified load or store"
     SPLIT_LOAD = "Split load - request phase"
@@ -110,7 +110,7 @@ class Form(Enum):
 
 
 class Width(Enum):
-    """Widths that are not the same in all packets."""
+    """The widths that are not the same in all packets."""
 
     SIZE = "size_width"
     LRID = "lrid_width"
@@ -124,7 +124,7 @@ class Width(Enum):
 
 
 class Field(NamedTuple):
-    """One field. *when*: which packets have it, beyond those of its form (`packet`)."""
+    """One field. *when*: the further condition under which packets of its form have it; "": always."""
 
     name: str
     width: Width | int
@@ -178,17 +178,17 @@ BODIES: dict[tuple[Form, Content], tuple[Field, ...]] = {
     (Form.CSR, Content.DATA): _CSR_DATA,  # the specification has no packet for the data of a CSR alone
     (Form.CSR, Content.ADDRESS): (_DIFF1, *_CSR_ADDRESS),
 }
-"""What follows format, subformat and subtype. Where the data phase of an atomic has no size, the request's holds."""
+"""The fields after format, subformat and subtype. If the data phase of an atomic has no size, the request's applies."""
 
 _BODIES_EXTENDED = {
     (Form.SPLIT_ATOMIC, Content.BOTH): (_SIZE, _LRID, _DIFF2, *_OPERAND, _ADDRESS),
     (Form.SPLIT_ATOMIC, Content.DATA): (_SIZE, _LRID, _DIFF2, Field("operand", Width.DATA)),
 }
-"""The extension's, where they differ: *diff* of split atomics always has two bits."""
+"""The fields that differ in the extension: *diff* of split atomics always has two bits."""
 
 
 class Code(NamedTuple):
-    """What the first bits of a packet say: the form (before signalling is regarded), and what was done."""
+    """The meaning of a packet's first bits: the form (regardless of split signalling), and the access."""
 
     form: Form
     kind: str
@@ -197,7 +197,7 @@ class Code(NamedTuple):
 
 
 def _loads_and_stores(operation: str) -> tuple[Code, ...]:
-    """By the two low bits of *format*, or *subformat* of the extension."""
+    """Return the codes by the two low bits of *format*, or by *subformat* of the extension."""
     return (
         Code(Form.LOAD_STORE, LOAD, operation, True),
         Code(Form.LOAD_STORE, LOAD, operation, False),
@@ -217,7 +217,7 @@ CODES: dict[tuple[int, int], Code] = {
     (6, 7): Code(Form.ATOMIC, ATOMIC, STORE_FAILURE),
     (7, 0): Code(Form.SPLIT_ATOMIC_DATA, ATOMIC),
 }
-"""2.0: (format, subtype)."""
+"""The codes of 2.0 by (format, subtype)."""
 
 CODES_EXTENDED: dict[tuple[int, int], Code] = {
     **{(0, number): code for number, code in enumerate(_loads_and_stores(""))},
@@ -228,19 +228,19 @@ CODES_EXTENDED: dict[tuple[int, int], Code] = {
     (2, 15): Code(Form.ATOMIC, ATOMIC, STORE_FAILURE),
     (3, 0): Code(Form.SPLIT_DATA, LOAD),
 }
-"""The extension: (format, subformat)."""
+"""The codes of the extension by (format, subformat)."""
 
 SUBTYPE_WIDTH = {5: 2, 6: 3}
-"""2.0: bits of *subtype*, by format."""
+"""The width of *subtype* in 2.0, by format."""
 
 SUBFORMAT_WIDTH = {0: 2, 1: 2, 2: 4}
-"""The extension: bits of *subformat*, by format."""
+"""The width of *subformat* in the extension, by format."""
 
 
 def form_of(code: Code, options: DataOptions) -> Form | None:
-    """The form a packet with this code has; None where the specification reserves it for such an encoder.
+    """Return the form of a packet with this code; None if the specification reserves it for such an encoder.
 
-    Split signalling is used where a load or an atomic needs both phases: where one tells all that is to be in the
+    Split signalling is used if a load or an atomic needs both phases: if one phase contains all that is to be in the
     trace, the packet is the unified one.
     """
     form, content = code.form, options.content
@@ -258,19 +258,19 @@ def form_of(code: Code, options: DataOptions) -> Form | None:
 
 
 def body_fields(form: Form, options: DataOptions) -> tuple[Field, ...]:
-    """The fields of a packet of this form after its code."""
+    """Return the fields of a packet of this form after its code."""
     key = (form, options.content)
     return _BODIES_EXTENDED.get(key, BODIES[key]) if options.extended else BODIES[key]
 
 
 SizeOf = Callable[[int], int | None]
-"""The size field of the request with a load ID, for data phases that do not repeat it; None when there is none."""
+"""A function that returns the size field of the request with a load ID, None if there is none."""
 
 
 class DataPacket(NamedTuple):
     """The fields of a te_data packet by their names in the specification, as transmitted and not negative.
 
-    *fields* has no format, subformat or subtype: *code* is what they say.
+    *fields* contains no format, subformat or subtype: *code* is their meaning.
     """
 
     form: Form
@@ -279,7 +279,7 @@ class DataPacket(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the specification calls it."""
+        """The name of the packet in the specification."""
         return self.form.value
 
 
@@ -293,11 +293,11 @@ def parse(payload: bytes, options: DataOptions, size_of: SizeOf = _no_request) -
 
 
 _ACCESS_SIZE, _BYTES_BEFORE = -1, -2
-"""Widths that depend on a field: on size (or that of the request), on the one right before, which counts bytes."""
+"""The widths that depend on size (of the packet or its request), or on the field before, which is a number of bytes."""
 
 
 class _Shape(NamedTuple):
-    """A packet under some options: its first bits and how many they are, form, code, (field, width, conditional)."""
+    """A packet under some options: its first bits and their number, form, code, and (field, width, conditional)."""
 
     head: int
     head_width: int
@@ -308,12 +308,12 @@ class _Shape(NamedTuple):
 
 @lru_cache(maxsize=64)
 def codec(options: DataOptions) -> "Codec":
-    """The packets of encoders with these options."""
+    """Return the codec for these options."""
     return Codec(options)
 
 
 class Codec:
-    """Reads and writes packets of encoders with the same options."""
+    """Parses and builds the packets of encoders with the same options."""
 
     def __init__(self, options: DataOptions) -> None:
         codes, widths = (CODES_EXTENDED, SUBFORMAT_WIDTH) if options.extended else (CODES, SUBTYPE_WIDTH)
@@ -367,10 +367,10 @@ class Codec:
         self, kind: str, operation: str, fields: Mapping[str, int], *, aligned: bool = True, response: bool = False,
         compress: bool = True, size_of: SizeOf = _no_request,
     ) -> bytes:  # fmt: skip
-        """The payload of a packet: what was done, and its *fields* as in `DataPacket` (more of them do no harm).
+        """Return the payload of a packet for an access, with *fields* as in `DataPacket`; further fields are ignored.
 
-        *response*: it is the data phase of a split load or atomic. *compress*: bytes that repeat the last bit are left
-        out. Raises Malformed where the specification has no such packet.
+        *response*: it is the data phase of a split load or atomic. *compress*: leave out bytes that repeat the last
+        bit. Raises Malformed if the specification has no such packet.
         """
         shape = self._shape(kind, operation, aligned, response)
         bits, position = shape.head, shape.head_width
@@ -399,7 +399,7 @@ class Codec:
 
 
 def _resolved(form: Form, options: DataOptions) -> tuple[tuple[str, int, bool], ...]:
-    """The fields of a form: name, width, whether not all packets have it."""
+    """Return the fields of a form as (name, width, whether conditional)."""
     found = []
     for field in body_fields(form, options):
         if isinstance(field.width, int):
@@ -415,7 +415,7 @@ def _resolved(form: Form, options: DataOptions) -> tuple[tuple[str, int, bool], 
 
 
 def _packed(bits: int, count: int, compress: bool) -> bytes:
-    """*count* bits as whole bytes, filled up with copies of the last one; compressed: without bytes of only these."""
+    """Return *count* bits as whole bytes, padded with copies of the last bit; compressed: without bytes of padding."""
     signed = bits - (1 << count) if bits >> count - 1 else bits
     needed = (signed if signed >= 0 else ~signed).bit_length() + 1
     return signed.to_bytes((needed if compress else count) + 7 >> 3, "little", signed=True)
@@ -428,12 +428,12 @@ def _absence_reason(code: Code, options: DataOptions) -> str:
 
 
 def _has_conditional(fields: Mapping[str, int]) -> bool:
-    """Whether a packet has the field that not all have: resp is no error, a CSR can be written (addr[11:10])."""
+    """Whether a packet has its conditional fields: resp is no error, or the CSR is writable (addr[11:10])."""
     return fields["resp"] != 0 if "resp" in fields else fields["addr_msbs"] >> 4 != 0b11
 
 
 def _size(fields: Mapping[str, int], size_of: SizeOf) -> int:
-    """*size*, of the packet or of the request it answers."""
+    """Return *size* of the packet or of its request."""
     size = fields["size"] if "size" in fields else size_of(fields["lrid"])
     if size is None:
         raise Malformed(f"the data of load ID {fields['lrid']}, which was not requested")
@@ -441,7 +441,7 @@ def _size(fields: Mapping[str, int], size_of: SizeOf) -> int:
 
 
 def _check(fields: Mapping[str, int], form: Form, options: DataOptions) -> None:
-    """Values that no encoder sends."""
+    """Raise Malformed for values that no encoder sends."""
     size = fields.get("size", 0)
     if 8 << size > options.data_width and size:
         raise Malformed(f"size {size}: an access of more than {options.data_width} bits")

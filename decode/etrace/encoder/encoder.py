@@ -1,7 +1,6 @@
-"""A software E-Trace encoder: retired blocks and traps in, payloads of te_inst packets out.
+"""A software E-Trace encoder, from retired blocks and traps to payloads of te_inst packets.
 
-`Rules` says what each retired block and each trap is to the flow chart (`decode.etrace.encoder.packets`); `Encoder` is
-what a hart calls.
+`Encoder` passes the instructions of retired blocks and traps to the flow chart (`decode.etrace.encoder.packets`).
 
 Source: Efficient Trace for RISC-V 2.0, "Multiple retirement considerations", "Format 3 thaddr, address and privilege
 fields", "Context type ctype values and corresponding actions"; the v0.8 extensions "Standard Support Packet" and
@@ -18,33 +17,36 @@ from rvtrace_gdb.decode.program.csrs import Context
 
 
 class Encoder(FlowChart):
-    """Encodes one hart. `emit` gets the payload of one packet at a time.
+    """The encoder of one hart. *emit* receives the payload of one packet at a time.
 
-    Between `start` and `stop` the hart's retired blocks and traps go to `retire`, in order, in batches of any size;
-    outside, `retire` ignores blocks and traps. A block with a jump whose register the instruction before it loads
-    with a constant has both of them, where `Modes.sijump` is on: a decoder sees that from the code.
+    Between `start` and `stop`, pass the hart's retired blocks and traps to `retire`, in order, in batches of any size;
+    at other times `retire` ignores them. With `Modes.sijump`, a jump whose register the instruction before it loads
+    with a constant must be in the same block as that instruction, because a decoder infers the target from the code.
+
+    A block's last instruction goes through the flow chart when the next item is known (`_finish`), the others at once;
+    of these, only instructions for which something is due matter (`_walk`).
     """
 
     denable = False
-    """What support packets say of data trace: it is on."""
+    """Whether support packets report that data trace is on."""
     _enabled = False
     _next_pc: int | None = None
 
     def enable(self) -> None:
-        """The encoder is switched on: a support packet says how it is configured. `start` does it if need be."""
+        """Enable the encoder: a support packet reports its configuration. `start` does this if necessary."""
         self._enabled = True
         self._support(QualStatus.NO_CHANGE)
 
     def disable(self) -> None:
-        """The encoder is switched off: a support packet says so, unless `stop` has done so."""
+        """Disable the encoder: a support packet reports it, unless `stop` has done so."""
         if self._enabled:
             self._enabled = False
             self._support(QualStatus.NO_CHANGE)
 
     def start(self, trap: Trap | None = None) -> None:
-        """Tracing starts: what retires next is announced by a synchronization packet.
+        """Start tracing: a synchronization packet precedes what retires next.
 
-        *trap*: what has just brought the hart there, if tracing begins with a trap handler.
+        *trap*: the trap that was just taken, if tracing starts with a trap handler.
         """
         if not self._enabled:
             self.enable()
@@ -53,13 +55,13 @@ class Encoder(FlowChart):
         self._trap, self._tracing = trap, True
 
     def notify(self) -> None:
-        """The next instruction that retires is to be reported (trigger[2], "Using trigger outputs")."""
+        """Report the next instruction that retires (trigger[2], "Using trigger outputs")."""
         self._notify_next = True
 
     def lost(self, *, data: bool = False) -> None:
-        """Packets were lost on the way out: says so and, while tracing, starts again ("Format 3 subformat 3").
+        """Report that packets were lost on the way out and, while tracing, start again ("Format 3 subformat 3").
 
-        *data*: data packets too.
+        *data*: data packets were lost too.
         """
         self._support(QualStatus.TRACE_LOST, dloss=data)
         if self._tracing:
@@ -68,15 +70,18 @@ class Encoder(FlowChart):
             self._trap = trap
 
     def data_lost(self) -> None:
-        """Data packets alone were lost on the way out: says so."""
+        """Report that only data packets were lost on the way out."""
         self._support(QualStatus.NO_CHANGE, dloss=True)
 
     def time(self, now: int) -> None:
-        """The clock shows *now*: that is the time of what retires next."""
+        """Set the clock to *now*, the time of what retires next."""
         self._now = now
 
     def context(self, context: Context, ctype: ContextType | None = None) -> None:
-        """After what retired so far the hart runs in this context. *ctype*: what is done about it, if not the usual."""
+        """Change the hart's context after what retired so far.
+
+        *ctype*: the context type, None for that of the options.
+        """
         self._step(context)
         if ctype is not None:
             self._entered_ctype = ctype
@@ -84,10 +89,10 @@ class Encoder(FlowChart):
     def retire(
         self, items: Sequence[Block | Trap | Context], next_pc: int | None = None, cycles: int | None = None
     ) -> None:
-        """What the hart did next. *next_pc*: where it goes on, in case `stop` comes before anything else retires.
+        """Encode what the hart retired next. *next_pc*: the next address, in case `stop` follows.
 
-        A Context among the items is as `context` between them. *cycles*: clock cycles these took; one per instruction
-        unless told.
+        A Context among the items is the same as a call of `context` at this point. *cycles*: the clock cycles that the
+        items took; None: one per instruction.
         """
         self._instruction_cycles = 1 if cycles is None else 0
         if self._tracing:
@@ -103,10 +108,10 @@ class Encoder(FlowChart):
         self._next_pc = next_pc
 
     def stop(self, next_pc: int | None = None, *, disable: bool = True) -> None:
-        """Tracing stops before the instruction at *next_pc* (None: unknown; a branch before it counts as not taken).
+        """Stop tracing before the instruction at *next_pc* (None: unknown; a branch before it counts as not taken).
 
-        *disable*: the encoder is switched off with it; else it just is told that nothing more is traced for now: the
-        hart halts, is reset, runs what a filter leaves out.
+        *disable*: also disable the encoder. Else nothing more is traced for now, because the hart halts, is reset, or
+        runs code that a filter excludes.
         """
         if not self._tracing:
             return
@@ -129,7 +134,7 @@ class Encoder(FlowChart):
         self._out.support(qual_status, ienable=self._enabled, denable=self.denable, dloss=dloss)
 
     def _is_target(self) -> bool:
-        """Whether the last instruction is reported for the uninferable discontinuity that led there."""
+        """Whether the last instruction is reported because an uninferable discontinuity led to it."""
         return self._updiscon and self._trap is None and not self._synchronizes()
 
     # What retires
@@ -143,7 +148,7 @@ class Encoder(FlowChart):
             self._entered, self._entered_ctype = item, self.options.context
 
     def _run(self, items: Iterable[Block | Trap | Context]) -> None:
-        """As `_step` for each item, in a shorter way where there is nothing to send between two blocks."""
+        """Do the same as `_step` for each item, with a fast path while there is nothing to send between two blocks."""
         each, by_packets, by_halfwords = self._instruction_cycles, self._counts_packets, self._counts_halfwords
         quiet = False
         for item in items:
@@ -164,13 +169,16 @@ class Encoder(FlowChart):
             self._pending_time = self._now - each
 
     def _is_quiet(self) -> bool:
-        """Whether nothing is due, so that only the end of the last block can make something be sent."""
+        """Whether nothing is due, so that only the end of the last block can cause a packet."""
         due = self._updiscon or self._trap is not None or self._first or self._changed or self._context_due
         asked = self._notify or self._notify_next or self._resync is not Resync.COUNTING
         return not due and not asked and self._reached is OTHERWISE and self._entered is self._context
 
     def _passes_quietly(self, last: Block, pc: int, alone: bool) -> bool:
-        """`_finish` while quiet: whether it still is after it. *alone*: at *pc* is a block of one instruction."""
+        """Do the same as `_finish` while nothing is due, and return whether nothing is due afterwards.
+
+        *alone*: the block at *pc* has only one instruction.
+        """
         ending, reached = last.ending, OTHERWISE
         quiet = True
         if ending == BRANCH:
@@ -208,7 +216,7 @@ class Encoder(FlowChart):
             self._spend(block.halfwords if self._counts_halfwords else self._instruction_cycles * block.instructions)
 
     def _walk(self, block: Block) -> None:
-        """All but the last instruction of *block*, as long as something is due."""
+        """Process all but the last instruction of *block*, as long as something is due."""
         pc, now = block.pc, self._now
         left = block.instructions - 1
         for length in block.lengths[:-1]:
@@ -223,13 +231,13 @@ class Encoder(FlowChart):
             now += self._instruction_cycles
 
     def _is_due(self) -> bool:
-        """Whether the next instruction may send something, whatever it is."""
+        """Whether any next instruction may cause a packet."""
         if self._resync is Resync.DUE or self._context_due or self._changed:
             return True
         return self._resync is Resync.REACHED and (not self._counts_packets or self._branches.count > 0)
 
     def _finish(self, pc: int, next: Next) -> None:
-        """Execution goes on at *pc*: the last instruction of the block before can be dealt with."""
+        """Process the last instruction of the block before: execution continues at *pc*."""
         block, self._pending = self._pending, None
         if block is None:
             return
@@ -240,7 +248,7 @@ class Encoder(FlowChart):
             self._branches.follow(last_pc, taken)
         inferred = self._is_inferred(block, pc)
         missed = self._returns is not None and not inferred and self._returns.misses(block, pc)
-        # What a synchronization of the next instruction would need of this one, irreport there makes superfluous.
+        # A synchronization of the next instruction does not need this one's report, because irreport follows there.
         self._withheld = missed and next < Next.TRAP
         self._joined = self._is_joined(block)
         self._chart(last_pc, Next.SAME if self._withheld else next, taken, self._pending_time)
@@ -252,7 +260,7 @@ class Encoder(FlowChart):
         self._updiscon = block.ending == UNINFERABLE and not inferred
 
     def _is_inferred(self, block: Block, pc: int) -> bool:
-        """Whether the code tells that *block* jumps to *pc* ("Jump classification and target inference")."""
+        """Whether the code shows that *block* jumps to *pc* ("Jump classification and target inference")."""
         return pc == block.absolute or (self._sijump and pc == block.inferred)
 
     def _is_joined(self, block: Block) -> bool:
@@ -260,12 +268,15 @@ class Encoder(FlowChart):
         return self._sijump and block.inferred >= 0
 
     def _leads_away(self, pc: int) -> bool:
-        """Whether the last block ends with a discontinuity that takes it to *pc*."""
+        """Whether the last block ends with an uninferable discontinuity to *pc*."""
         last = self._pending
         return last is not None and last.ending == UNINFERABLE and not self._is_inferred(last, pc)
 
     def _take_trap(self, trap: Trap) -> None:
-        """A trap: reported with the handler's first instruction, unless there is none or the EPC is to be told."""
+        """Process a trap.
+
+        It is reported with the handler's first instruction, or at once if the EPC must be reported.
+        """
         last = self._pending
         jumped = last is not None and last.ending == UNINFERABLE and trap.epc != last.absolute
         self._finish(trap.epc, Next.TRAP)
@@ -281,7 +292,7 @@ class Encoder(FlowChart):
         self._updiscon, self._reached = False, OTHERWISE
 
     def _context_step(self) -> Next:
-        """What the step from one instruction to another is, by the context."""
+        """Return the step to the next instruction, as far as the context determines it."""
         before, after = self._context, self._entered
         if before is after or before == after:
             return Next.SAME
@@ -292,7 +303,7 @@ class Encoder(FlowChart):
         return Next.CHANGE if self._entered_ctype is ContextType.PRECISE else Next.SAME
 
     def _switch(self) -> None:
-        """What comes now is in the context entered."""
+        """Make the entered context the current one."""
         if self._context is not self._entered:
             if self._context_step() is not Next.SAME:
                 self._changed = True
