@@ -1,4 +1,4 @@
-"""`rvtrace import-dt`: the trace components of a device tree become a target description."""
+"""`rvtrace import-dt`: convert the trace components of a device tree to a target description."""
 
 import argparse
 import shutil
@@ -14,7 +14,7 @@ from rvtrace_gdb.support.text import columns
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `rvtrace import-dt`."""
+    """Define the command line of `rvtrace import-dt`."""
     parser.usage = "%(prog)s FILE -o rvtrace.toml [--buffer [SINK=]START:SIZE ...]"
     parser.description = (
         "Finds the trace components of a device tree (riscv,trace-component, sifive,trace-encoder0,"

@@ -1,6 +1,6 @@
-"""`rvtrace import`: raw trace bytes that something else made become a capture file.
+"""`rvtrace import`: convert raw trace bytes of another tool to a capture file.
 
-With `--json` it prints what is known of the trace: the fields that are about a whole capture (docs/json.md).
+With `--json` it prints what is known about the trace: the fields about a whole capture (docs/json.md).
 """
 
 import argparse
@@ -24,7 +24,7 @@ from rvtrace_gdb.support.files import protect_inputs
 
 
 def of_capture(capture: Capture) -> dict[str, Any]:
-    """How it was made, and where its bytes are from."""
+    """Return how a capture was made, and its sinks, as JSON fields."""
     encoders = [
         {"name": one.in_force.name, "hart": one.hart, "protocol": report.protocol(one.in_force)}
         for one in capture.encoders
@@ -43,16 +43,17 @@ def of_capture(capture: Capture) -> dict[str, Any]:
 
 
 def _of_tandem(one: CapturedTandem) -> dict[str, Any]:
-    told = one.in_force.parameters
+    parameters = one.in_force.parameters
     return {
-        "name": one.in_force.name, "hart": one.hart, "dialect": told.dialect.name, "xlen": told.xlen,
-        "flen": told.flen, "mlen": told.mlen_bits, "eaddr": 8 * told.widths.eaddr, "supervisor": told.supervisor,
+        "name": one.in_force.name, "hart": one.hart, "dialect": parameters.dialect.name,
+        "xlen": parameters.xlen, "flen": parameters.flen, "mlen": parameters.mlen_bits,
+        "eaddr": 8 * parameters.widths.eaddr, "supervisor": parameters.supervisor,
         "bytes": len(one.data), "wrapped": one.wrapped,
     }  # fmt: skip
 
 
 def of_histories(harts: Harts) -> dict[str, Any]:
-    """How much ran on each hart, and what became of the bytes."""
+    """Return how much ran on each hart, and how many bytes were decoded, as JSON fields."""
     total, decoded, idle, skipped = harts.accounting
     return {
         "harts": [_of_history(hart, history) for hart, history in sorted(harts.histories.items())],
@@ -67,7 +68,7 @@ def _of_history(hart: int, history: History) -> dict[str, Any]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `rvtrace import`."""
+    """Define the command line of `rvtrace import`."""
     parser.usage = (
         "%(prog)s RAW [--ntrace | --etrace] --elf FILE -o FILE.rvt [options]\n"
         "       rvtrace import TVT --tandem [--elf FILE] [--hart N] -o FILE.rvt [options]"
@@ -93,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the capture, and say what is in it. Raises what `raw.capture` and `capture.save` raise."""
+    """Write the capture, and print what is in it. Raises what `raw.capture` and `capture.save` raise."""
     if args.json and args.output == "-":
         raise RvtraceError("--json and -o - would both write to standard output")
     if args.of_hart is not None and not args.tandem:

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.script is None:
-        raise RvtraceError("run: which script? `rvtrace run --verbs` lists what may stand in one")
+        raise RvtraceError("run: which script? `rvtrace run --verbs` lists the verbs of scripts")
     nodes = load(arguments.script)
     settings, within = [_setting(text) for text in arguments.set], _within(arguments.timeout)
     versions = {"rvtrace": tool(), "python": platform.python_version()}
@@ -95,7 +95,7 @@ def _on_bench(
 
 
 def _cancelled(cancel: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
-    """Ctrl-C, SIGTERM and SIGHUP end the script, so that what was captured is kept; a second Ctrl-C ends everything."""
+    """Let Ctrl-C, SIGTERM and SIGHUP end the script, so that its capture is saved; a second Ctrl-C ends everything."""
 
     def do(number: int) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -105,9 +105,12 @@ def _cancelled(cancel: Callable[[], None]) -> contextlib.AbstractContextManager[
 
 
 def tell(report: Report, *, json: bool = False, quiet: bool = False, file: Path | None = None) -> None:
-    """The end: what went wrong on standard error, the report in a file. Raises RvtraceError."""
+    """Print failures on standard error and the report or a summary, and write the report to *file*.
+
+    Raises RvtraceError.
+    """
     unwritten: RvtraceError | None = None
-    if file is not None:  # first: nobody may be there any more to whom to say something
+    if file is not None:  # first: standard output may be closed
         try:
             report.write(file)
         except OutputError as error:

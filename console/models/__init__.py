@@ -1,4 +1,4 @@
-"""Models a tandem trace is compared with: Spike and the simulated hart, behind `session.tandem.model.Model`."""
+"""The models that a tandem trace is compared with: Spike and the simulated hart, as `session.verify.model.Model`."""
 
 from dataclasses import replace
 
@@ -16,9 +16,9 @@ _USUAL = ModelOptions()
 
 
 def open_model(name: str, image: Image | None, parameters: Parameters, options: ModelOptions = _USUAL) -> Model:
-    """The model of this name with the program loaded, reset. To be closed.
+    """Return the model of this name, reset and with the program loaded. The caller closes it.
 
-    Raises BadModel for what no such model can be, ModelFailed when it cannot be started.
+    Raises BadModel for options that the model does not support, ModelFailed when it cannot be started.
     """
     if name == "spike":
         from rvtrace_gdb.console.models.spike import Spike

@@ -19,30 +19,30 @@ _MMUS = {32: ("sv32",), 64: ("sv39", "sv48", "sv57")}
 _FLEN = {"q": 128, "d": 64, "f": 32}
 MOST_PMP = 64
 COUNTERS = {0xC00: 0xB00, 0xC02: 0xB02, 0xC80: 0xB80, 0xC82: 0xB82}
-"""Views of counters, and the counters that are written for them."""
+"""The read-only counters, with the writable counters they show."""
 DEVICES = 1 << 28
-"""Bytes of physical addresses that are a model's own, for its devices: the last ones."""
+"""The size in bytes of the range of physical addresses, the last ones, that a model reserves for its devices."""
 DCSR = 0x7B0
 HALTING = 1 << 15 | 1 << 13 | 1 << 12 | 1 << 2
 """The bits of dcsr that would stop a model: ebreakm, ebreaks, ebreaku, step."""
 
 
 class BadModel(RvtraceError):
-    """No model is such a hart, or there is no such model."""
+    """A model, or a hart, that is not supported."""
 
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What the user may say of a model; None and (): the usual.
+    """The user's options for a model; None and () are the defaults.
 
     isa      "rv64imafdc_zicsr_zba"; else the trace's XLEN and FLEN with IMAC, and what the program's attributes name
     priv     privilege modes, "m", "mu" or "msu"
     pmp      PMP regions
     mmu      the largest mode of address translation, "sv32", "sv39", "sv48" or "sv57"; else the largest there is
     memory   RAM besides the program's pages and the usual 2 GiB: base and size in bytes
-    start    where it begins after a reset; else at the program's entry
+    start    the pc after a reset; else the program's entry
     python   the interpreter that has Spike; else rvtrace's own
-    timeout  for any answer, in seconds
+    timeout  the limit for each answer, in seconds
     """
 
     isa: str | None = None
@@ -57,9 +57,9 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class Machine:
-    """What is asked of a model.
+    """The hart and memory that a model implements.
 
-    *mmu*: None without S-mode. *memory*: base and size of RAM, whole pages, apart from each other, in rising order.
+    *mmu*: None without S-mode. *memory*: base and size of each RAM, in whole pages, not adjacent, in ascending order.
     """
 
     xlen: int
@@ -78,12 +78,12 @@ class Machine:
 
     @property
     def more(self) -> list[str]:
-        """The other ones."""
+        """The other extensions of the ISA."""
         return _parsed(self.isa)[2]
 
     @property
     def flen(self) -> int:
-        """0 without floating-point registers."""
+        """The width of floating-point registers, 0 without them."""
         return next((size for letter, size in _FLEN.items() if letter in self.letters), 0)
 
     @property
@@ -93,7 +93,7 @@ class Machine:
 
 
 def machine_of(image: Image | None, parameters: Parameters, options: ModelOptions) -> Machine:
-    """Raises BadModel for options that contradict each other, the program or the trace."""
+    """Return the machine for a program and a trace. Raises BadModel for options that contradict these or each other."""
     program = () if image is None else tuple(image.segments)
     isa = options.isa.lower() if options.isa else usual_isa(image, parameters)
     xlen = _parsed(isa)[0]
@@ -118,8 +118,8 @@ def machine_of(image: Image | None, parameters: Parameters, options: ModelOption
 
 
 def usual_isa(image: Image | None, parameters: Parameters) -> str:
-    """IMAC and floating point as wide as the trace's, and what the program says it needs."""
-    small = parameters.dialect.name in _PICCOLO  # whatever the program was made for: riscv-tests say F and D
+    """Return the default ISA: IMAC, floating point as wide as the trace's, and the program's own extensions."""
+    small = parameters.dialect.name in _PICCOLO  # riscv-tests name F and D, which these cores do not have
     letters = set("imac") if small else set("imac" + {0: "", 32: "f", 64: "fd"}[parameters.flen])
     needed = _needed(image)
     if not small:
@@ -129,7 +129,7 @@ def usual_isa(image: Image | None, parameters: Parameters) -> str:
 
 
 def _needed(image: Image | None) -> list[str]:
-    """The extensions named by the attributes of the program's files, without versions, each once."""
+    """Return the extensions named by the attributes of the program's files, without versions, each once."""
     found: dict[str, None] = {}
     for elf, _ in [] if image is None else image.elves:
         names = elf.isa.lower()[4:].split("_")
@@ -138,7 +138,7 @@ def _needed(image: Image | None) -> list[str]:
 
 
 def pages(ranges: Iterable[tuple[int, int]], xlen: int) -> tuple[tuple[int, int], ...]:
-    """Ranges of addresses as whole pages, those that touch together. Raises BadModel for what no hart can have."""
+    """Extend ranges of addresses to whole pages and merge adjacent ones. Raises BadModel for impossible ranges."""
     merged: list[list[int]] = []
     for base, size in sorted(ranges):
         if size <= 0 or base < 0 or base + size > memory_end(xlen):
@@ -154,7 +154,9 @@ def pages(ranges: Iterable[tuple[int, int]], xlen: int) -> tuple[tuple[int, int]
 
 
 def memory_end(xlen: int) -> int:
-    """The first address that cannot be memory: of 34 bits (Sv32), or 56 (Sv39 and more), but for the devices."""
+    """Return the first address that cannot be memory: addresses have 34 bits (Sv32) or 56 (Sv39 and larger), and the
+    last ones are for devices.
+    """
     return (1 << (34 if xlen == 32 else 56)) - DEVICES
 
 

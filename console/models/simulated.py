@@ -21,11 +21,11 @@ _MORE = frozenset({
 _NEVER = (1 << 64) - 1
 _MACHINE, _USER = 3, 0
 _NO_CSR = frozenset({0x03, 0x13, 0x17, 0x1B, 0x23, 0x33, 0x37, 0x3B, 0x63, 0x67, 0x6F})
-"""Opcodes of what changes no CSR: loads, stores, arithmetic, branches of I and M."""
+"""The opcodes of instructions that change no CSR: loads, stores, arithmetic, branches of I and M."""
 
 
 class Simulated:
-    """Raises BadModel for what the simulated hart cannot be, ModelFailed when there is no memory for it."""
+    """The simulated hart as a model. Raises BadModel for an unsupported hart, ModelFailed without enough memory."""
 
     def __init__(self, machine: Machine) -> None:
         _check(machine)
@@ -39,7 +39,7 @@ class Simulated:
         self.reset()
 
     def _changes(self, number: int) -> bool:
-        """Whether a step may change this CSR: not the constants, nor what counts by itself."""
+        """Whether a step may change this CSR: not a constant, nor a counter."""
         return number >> 10 != 3 and not is_counter(number) and self._csr(number) is not None
 
     def _csr(self, number: int) -> int | None:
@@ -93,7 +93,7 @@ class Simulated:
             hart.csr_write(number, value, debug=True)
         except IllegalCsr:
             return
-        if FFLAGS <= number <= FRM + 1:  # which made mstatus.FS dirty
+        if FFLAGS <= number <= FRM + 1:  # the write has set mstatus.FS to Dirty
             hart.csr_write(MSTATUS, status, debug=True)
 
     def read_memory(self, address: int, size: int) -> bytes | None:
@@ -114,13 +114,13 @@ class Simulated:
         hart = self._hart
         pc, privilege = hart.pc, hart.privilege
         x, f, csrs = list(hart.x), list(hart.f), self._csrs_now or self._csrs()
-        told: list[Retired] = []
-        hart.retired = told
+        retired: list[Retired] = []
+        hart.retired = retired
         hart.step()
         registers = {_X[i]: value for i, value in enumerate(hart.x) if value != x[i]}
         registers |= {_F[i]: value & self._f_mask for i, value in enumerate(hart.f) if value != f[i]}
         stores, instr, trap = [], None, None
-        for item in told:
+        for item in retired:
             if isinstance(item, Accessed):
                 stores += self._stored(item)
             elif isinstance(item, TrapEntry):
@@ -167,11 +167,11 @@ class Simulated:
         ]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources to release."""
 
 
 def _keeps_csrs(instr: int) -> bool:
-    """Whether an instruction that retired changes none; compressed ones with F or D among them may."""
+    """Whether an instruction that retired changes no CSR; compressed floating-point instructions may."""
     if instr & 3 == 3:
         return instr & 0x7F in _NO_CSR
     return instr & 3 == 1 or not instr >> 13 & 1
@@ -188,7 +188,7 @@ def _check(machine: Machine) -> None:
 
 
 def _bus(machine: Machine) -> Bus:
-    """The fast memory is the one the program starts in."""
+    """Return the bus with its memory; the fast memory is the one that the program starts in."""
     first = next((part for part in machine.memory if 0 <= machine.start - part[0] < part[1]), machine.memory[0])
     try:
         bus = Bus(*first)

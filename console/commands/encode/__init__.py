@@ -1,8 +1,8 @@
-"""`rvtrace encode`: what another simulator executed, as the trace an encoder would have sent.
+"""`rvtrace encode`: encode the log of another simulator as the trace that an encoder would have sent.
 
-It is for people who verify trace hardware: run the program on an RTL simulation and on Spike or QEMU, encode with the
-options that the hardware has, and compare the bytes. With `--tandem`, Spike's commit log becomes a tandem trace, in any
-of the forms of the protocol.
+It is for the verification of trace hardware: run the program on an RTL simulation and on Spike or QEMU, encode with the
+options of the hardware, and compare the bytes. With `--tandem`, Spike's commit log becomes a tandem trace, in any of
+the forms of the protocol.
 """
 
 import argparse
@@ -36,7 +36,7 @@ _BATCH = 1024  # groups
 
 
 class EncodeTandemError(RvtraceError):
-    """A log that cannot be made a tandem trace, or not as it is wanted."""
+    """A log that cannot be converted to a tandem trace, or not with these options."""
 
 
 def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class TandemEncoding:
-    """A log on its way through the encoder, and what there was in it. *starts*: whether an address is the first."""
+    """The encoding of a log, with its counts. *starts*: whether an address is the first to be encoded."""
 
     def __init__(
         self, args: argparse.Namespace, commits: CommitLog, parameters: Parameters,
@@ -61,13 +61,13 @@ class TandemEncoding:
         self._encoder = Encoder(parameters, self._sent.append, self._forms)
 
     def pieces(self) -> Iterator[bytes]:
-        """The trace. Raises LogError, BadElement, EncodeTandemError, and what *progress* raises."""
-        for count, told in enumerate(self._wanted()):
-            if not count and told.own is not None:
-                self._encoder.begin(told.own, told.own_privilege)
-            self._checked(told)
-            self._encoder.put(told)
-            trapped = any(number in csrs.TRAP_OF_CAUSE for number, _ in told.csrs) and told.privilege is not None
+        """Return the trace. Raises LogError, BadElement, EncodeTandemError, and what *progress* raises."""
+        for count, retired in enumerate(self._wanted()):
+            if not count and retired.own is not None:
+                self._encoder.begin(retired.own, retired.own_privilege)
+            self._checked(retired)
+            self._encoder.put(retired)
+            trapped = any(number in csrs.TRAP_OF_CAUSE for number, _ in retired.csrs) and retired.privilege is not None
             self.traps += trapped
             self.instructions += not trapped
             if len(self._sent) >= _BATCH:
@@ -77,23 +77,23 @@ class TandemEncoding:
         yield self._taken()
 
     def _wanted(self) -> Iterator[Retired]:
-        """From the first instruction that is wanted on."""
+        """Return the instructions from the first selected one on."""
         begun, count = self._starts is None, 0
-        for told in self._commits.retired():
-            begun = begun or (told.own is not None and self._starts is not None and self._starts(told.own))
+        for retired in self._commits.retired():
+            begun = begun or (retired.own is not None and self._starts is not None and self._starts(retired.own))
             if begun:
                 count += 1
-                yield told
+                yield retired
             if count == self._limit:
                 return
 
-    def _checked(self, told: Retired) -> None:
-        """Requests on the bus have physical addresses; the log's are the program's."""
+    def _checked(self, retired: Retired) -> None:
+        """Raise if memory requests need physical addresses that the log does not have: its addresses are virtual."""
         forms = self._forms
-        if (forms.memory or forms.fetch) and any(number == csrs.SATP and value for number, value in told.csrs):
+        if (forms.memory or forms.fetch) and any(number == csrs.SATP and value for number, value in retired.csrs):
             raise EncodeTandemError(
                 f"--forms: memory requests have physical addresses, and the program translates addresses from"
-                f" 0x{told.own or 0:x} on (satp): leave out memory and fetch"
+                f" 0x{retired.own or 0:x} on (satp): leave out memory and fetch"
             )
 
     def _taken(self) -> bytes:
@@ -122,7 +122,7 @@ class TandemEncoding:
 def encode_tandem(
     args: argparse.Namespace, image: Image, starts: Callable[[int], bool] | None, log: Log, shown: Output
 ) -> None:  # fmt: skip
-    """Encode, and say what there was. Raises as `Encoding`, and OutputError, CaptureError."""
+    """Encode, and print a summary. Raises as `TandemEncoding`, and OutputError, CaptureError."""
     if args.format not in (None, "spike"):
         raise EncodeTandemError(f"--format {args.format}: a tandem trace is made of Spike's commit log")
     parameters = _tandem_parameters(args, image)
@@ -166,11 +166,11 @@ _FORMATS = ("--ntrace", "--etrace", "--tandem")
 
 
 class EncodeError(RvtraceError):
-    """Options of `rvtrace encode` that do not fit together."""
+    """Options of `rvtrace encode` that exclude each other."""
 
 
 def add_arguments(parser: CommandParser) -> None:
-    """The command line of `rvtrace encode`."""
+    """Define the command line of `rvtrace encode`."""
     parser.usage = (
         "%(prog)s --elf FILE --pcs LOG [--ntrace | --etrace | --tandem]\n"
         "                      [-o FILE] [--dump] [options]"
@@ -210,7 +210,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """The options of the encoder that *words*, the command line, choose."""
+    """Add the options of the encoder that *words*, the command line, choose."""
     chosen = [name for word in words for name in _FORMATS if len(word) > len("--e") and name.startswith(word)]
     if chosen == ["--tandem"]:
         add_tandem_arguments(parser)
@@ -268,7 +268,7 @@ def _facts(args: argparse.Namespace, encoding: Encoding, executed: Executed, not
 
 
 def _starts(place: str | None, image: Image) -> Callable[[int], bool] | None:
-    """Whether an address is *place*. Raises EncodeError."""
+    """Return a test for the address of *place*. Raises EncodeError."""
     if place is None:
         return None
     try:

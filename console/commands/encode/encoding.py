@@ -1,4 +1,4 @@
-"""What `rvtrace encode` needs of an encoder, whatever its format: a log in, pieces of a trace out; and where they go.
+"""The interface of encoders for `rvtrace encode`: they convert a log to pieces of a trace, which go to a destination.
 
 The trace goes to a file of raw bytes, to a capture, or to the listing of `--dump`.
 """
@@ -24,11 +24,11 @@ _BATCH = 4096  # blocks and traps
 
 
 class Encoding(ABC):
-    """A log on its way through an encoder, and what there was in it."""
+    """The encoding of a log in a format, with its counts."""
 
     messages_are = "messages"
     contexts = True
-    """Whether contexts are wanted."""
+    """Whether the encoder sends contexts."""
 
     def __init__(self) -> None:
         self._traps = self.contexts_seen = self._messages = self._bytes = 0
@@ -36,26 +36,26 @@ class Encoding(ABC):
     @property
     @abstractmethod
     def how(self) -> EncoderHow:
-        """How to read what was encoded; complete only when everything is."""
+        """How to decode the trace; complete only after everything is encoded."""
 
     @abstractmethod
     def start(self) -> bytes:
-        """Tracing starts. The bytes that are sent."""
+        """Start tracing, and return the bytes that are sent."""
 
     @abstractmethod
     def retire(self, items: Sequence[Block | Trap | Context]) -> bytes:
-        """The next items."""
+        """Encode the next items, and return the bytes that are sent."""
 
     @abstractmethod
     def stop(self) -> bytes:
-        """Tracing stops."""
+        """Stop tracing, and return the bytes that are sent."""
 
     @abstractmethod
     def notes(self, executed: Executed) -> list[str]:
-        """What was asked for and is not there, or has no effect."""
+        """Return notes about options without effect, and about data that the log does not have."""
 
     def pieces(self, executed: Executed) -> Iterator[bytes]:
-        """The trace. Raises LogError."""
+        """Return the trace in pieces. Raises LogError."""
         yield self._counted(self.start())
         items = executed.items()
         while batch := list(islice(items, _BATCH)):
@@ -74,7 +74,7 @@ class Encoding(ABC):
         )
 
     def facts(self, executed: Executed) -> dict[str, object]:
-        """As `summary`, for programs. *items*: messages or packets."""
+        """Return the summary as JSON fields. *items*: messages or packets."""
         instructions = executed.instructions
         density = round(8 * self._bytes / max(instructions, 1), 6)
         return {
@@ -83,7 +83,7 @@ class Encoding(ABC):
         }  # fmt: skip
 
     def count(self, messages: int) -> None:
-        """So many more were sent."""
+        """Count messages that were sent."""
         self._messages += messages
 
     def _counted(self, data: bytes) -> bytes:
@@ -95,7 +95,7 @@ class Encoding(ABC):
 def destination(
     args: argparse.Namespace, capture_of: Callable[[bytes], Capture]
 ) -> Iterator[Callable[[bytes], object]]:  # fmt: skip
-    """What takes the trace: the file it goes to, if any, which is complete when the context ends."""
+    """Yield the function that takes the trace, which writes it to a file, complete at the end of this context."""
     if args.output is None:
         yield lambda data: None
     elif not args.output.endswith(".rvt"):
@@ -109,7 +109,7 @@ def destination(
 
 
 def written(pieces: Iterator[bytes], write: Callable[[bytes], object]) -> Iterator[bytes]:
-    """The pieces of a trace, as they are written."""
+    """Return the pieces of a trace after they were written."""
     for piece in pieces:
         write(piece)
         yield piece
@@ -118,6 +118,6 @@ def written(pieces: Iterator[bytes], write: Callable[[bytes], object]) -> Iterat
 def items(
     pieces: Iterator[bytes], itemizer: dump.AnyItemizer[dump.One], wording: dump.AnyWording[dump.One], *, json: bool
 ) -> Iterator[str]:
-    """What is in the pieces of a trace, as `rvtrace dump` shows it."""
+    """Return the lines of the pieces of a trace, as `rvtrace dump` prints them."""
     for number, item, line in dump.lines_of(pieces, itemizer, wording):
         yield json_rows.message("", number, item.offset, line.partition(" ")[2]) if json else line

@@ -30,7 +30,7 @@ HELP: Mapping[str, str] = {
     " of 2.0.5 has it, not by its handler",
     "shortest": 'a cached target is always sent as an index ("Format selection" allows a shorter difference)',
 }
-"""The fields of EncoderOptions that a decoder need not know."""
+"""The fields of EncoderOptions that a decoder does not need."""
 
 _CHOICES: Mapping[str, Mapping[str, Any]] = {
     "sync_mode": named(SyncMode),
@@ -41,7 +41,7 @@ _FIELDS = {field.name: field for field in fields(EncoderOptions)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """An option for each thing a decoder must know, and for each freedom of the encoder."""
+    """Add an option for each setting that a decoder needs, and for each choice of the encoder."""
     group = parser.add_argument_group("the encoder", "What a decoder need not know.")
     for name, text in HELP.items():
         _add(group, name, text)
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def encoding(args: argparse.Namespace, image: Image) -> Encoding:
-    """What the command line says. Raises BadETrace."""
+    """Return the encoding that the command line describes. Raises BadETrace."""
     how = etrace.how(args, image.xlen)
     own = {name: getattr(args, name) for name in HELP if getattr(args, name, None) is not None}
     own = {name: _CHOICES[name][value] if name in _CHOICES else value for name, value in own.items()}
@@ -75,7 +75,7 @@ def encoding(args: argparse.Namespace, image: Image) -> Encoding:
 
 
 def _unfit(image: Image, parameters: Parameters) -> Iterator[str]:
-    """Why addresses of the program cannot be sent whole."""
+    """Return why addresses of the program do not fit the packets."""
     ends = [address for start, data in image.segments for address in (start, start + len(data) - 1)]
     sign = parameters.iaddress_width - 1
     wide = [end for end in ends if end >> parameters.iaddress_width and end >> sign != (1 << image.xlen - sign) - 1]
@@ -92,7 +92,7 @@ _NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
     "trap_vector": ("--implicit-exception", lambda encoder: encoder.modes.implicit_exception),
     "trap_handler": ("--implicit-exception", lambda encoder: encoder.modes.implicit_exception),
 }
-"""What options need to have any effect."""
+"""For options without effect by themselves: the option they need, and a test for it."""
 
 
 def _source_bits(how: ETrace) -> int:
@@ -119,7 +119,7 @@ def _add(group: Any, name: str, text: str) -> None:
 
 
 class _ETrace(Encoding):
-    """The E-Trace encoder and what its packets are put into. *idle*: a line for each option without effect."""
+    """The E-Trace encoder with its encapsulation. *idle*: a line for each option without effect."""
 
     messages_are = "packets"
 
@@ -139,7 +139,7 @@ class _ETrace(Encoding):
 
     @property
     def how(self) -> ETrace:
-        """With the handlers the log shows, where packets do not tell them and nobody else has."""
+        """How to decode the trace, with the trap handlers in the log if packets and options do not give them."""
         options = self._how.options
         known = options.trap_handlers
         if not options.modes.implicit_exception or known.tvec is not None or known.handlers:

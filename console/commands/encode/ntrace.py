@@ -17,7 +17,7 @@ _IDLE = 0xFF
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the encoder, and the reasons it gives."""
+    """Add the options of the encoder, and those for the SYNC and EVCODE values it sends."""
     parser.add_argument(
         "--sync", type=encoder.one_of(Sync), default=Sync.TRACE_ENABLE, metavar="REASON",
         help=f"SYNC of the first message: {', '.join(encoder.named(Sync))}, or its value (default trace-enable)",
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def encoding(args: argparse.Namespace, image: Image) -> Encoding:
-    """What the command line says. Raises BadOptions."""
+    """Return the encoding that the command line describes. Raises BadOptions."""
     options = encoder.options(args, image.xlen)
     return _NTrace(options, args.sync, args.evcode, encoder.without_effect(args, options))
 

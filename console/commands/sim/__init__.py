@@ -1,6 +1,6 @@
 """`rvtrace sim`: run a program on the simulated target and serve it to OpenOCD, until Ctrl-C or SIGTERM.
 
-What it says on standard output is lines for people, or objects for programs.
+Its standard output is lines for people, or JSON objects for programs.
 """
 
 import argparse
@@ -33,7 +33,7 @@ __all__ = ["SimError", "add_arguments", "openocd_config", "run", "target_descrip
 
 
 class Report(ABC):
-    """*quiet*: only what the program itself prints."""
+    """The reports of the simulation. *quiet*: only the output of the program itself."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -48,25 +48,25 @@ class Report(ABC):
         streams: Mapping[str, object],
         tandem: Sequence[str],
     ) -> None:
-        """It begins. *config*: of OpenOCD; *where*: it listens; *streams*: where what leaves the chip goes; *tandem*:
-        files of tandem traces, by hart.
+        """Report the start. *config*: OpenOCD's configuration; *where*: the address it listens at; *streams*: the
+        destinations of trace that leaves the chip; *tandem*: the files of tandem traces, by hart.
         """
 
     @abstractmethod
     def printed(self, text: bytes) -> None:
-        """By the program."""
+        """Report output of the program."""
 
     @abstractmethod
     def exited(self, status: int) -> None:
-        """The program."""
+        """Report the exit of the program."""
 
     @abstractmethod
     def fired(self, name: str, number: int) -> None:
-        """A trigger output of a component."""
+        """Report a trigger output of a component."""
 
 
 class ReportLines(Report):
-    """For people."""
+    """Reports as lines for people."""
 
     def serving(
         self,
@@ -110,7 +110,7 @@ class ReportLines(Report):
 
 
 class ReportObjects(Report):
-    """For programs: an object a line, its field `event` says what it is."""
+    """Reports for programs: one JSON object per line, with its kind in the field `event`."""
 
     def serving(
         self,
@@ -152,11 +152,11 @@ DEFAULT_PORT = 9824
 
 
 class SimError(RvtraceError):
-    """Something else that keeps the simulation from starting."""
+    """Another error that prevents the simulation from starting."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `rvtrace sim`."""
+    """Define the command line of `rvtrace sim`."""
     parser.description = (
         "Runs a RISC-V program on a simulated target with a debug module, a trace encoder and a trace RAM,"
         " and serves its JTAG port to OpenOCD (remote_bitbang). Prints the OpenOCD configuration to use."
@@ -220,7 +220,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Simulate until interrupted. Returns the exit status: 0, or 1 after a message why it could not start."""
+    """Simulate until interrupted, and return the exit status: 0, or 1 after a message why it could not start."""
     try:
         with ExitStack() as cleanup:
             _simulate(args, cleanup)
@@ -264,7 +264,7 @@ def _target(
 
 
 def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:
-    """Of harts that have an encoder: what they retire while it traces."""
+    """Log the instructions that harts with an encoder retire while it traces."""
     for part, tracer in zip(machine.wiring.encoders, machine.tracers, strict=True):
         own = path if len(machine.harts) == 1 else f"{path}.{part.hart}"
         tracer.watch = cleanup.enter_context(_retired_log(own))
@@ -272,7 +272,7 @@ def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:
 
 @contextmanager
 def _retired_log(path: str) -> Iterator[Callable[[Sequence[Retired]], None]]:
-    """Writes the addresses of all instructions it is given, in hexadecimal, one a line."""
+    """Yield a function that writes the addresses of instructions to a file, in hexadecimal, one per line."""
     known: dict[HartBlock, str] = {}
 
     def write(retired: Sequence[Retired]) -> None:
@@ -283,7 +283,7 @@ def _retired_log(path: str) -> Iterator[Callable[[Sequence[Retired]], None]]:
                 elif not isinstance(item, TrapEntry | Situation | Accessed):
                     block, count = item
                     file.write(_lines(block.pcs[:count]))
-            file.flush()  # so that all of it is there whatever ends the simulation
+            file.flush()  # so that the file is complete however the simulation ends
 
     with _of(path):
         file = open(path, "w", encoding="ascii")  # noqa: SIM115 - it is closed below
@@ -296,7 +296,7 @@ def _retired_log(path: str) -> Iterator[Callable[[Sequence[Retired]], None]]:
 
 @contextmanager
 def _of(path: str) -> Iterator[None]:
-    """What the system refuses here is of that file. Raises SimError."""
+    """Convert errors of the operating system within this context to SimError about that file."""
     try:
         yield
     except OSError as error:
@@ -357,7 +357,7 @@ def _unix(path: str, cleanup: ExitStack) -> socket.socket:
 
 
 def _stop_on_signals(stop: Callable[[], None], cleanup: ExitStack) -> None:
-    """Ctrl-C and SIGTERM end the server in an orderly way, and once: while it cleans up they are ignored."""
+    """Let Ctrl-C and SIGTERM end the server in an orderly way; they are ignored while it cleans up."""
     for number in (signal.SIGINT, signal.SIGTERM):
         cleanup.callback(signal.signal, number, signal.signal(number, lambda *_: stop()))
 

@@ -1,4 +1,4 @@
-"""How the trace components of `rvtrace sim` are built, one by one: the file of --devices.
+"""The construction of the trace components of `rvtrace sim`, one by one: the file of --devices.
 
     [encoder0]                                   # the component's name in the target description
     version = [1, 1]                             # tr??VerMajor and tr??VerMinor
@@ -10,8 +10,8 @@
     access_width = 8                             # bytes
     flush_polls = 5                              # reads of tr??Control until it says that it is empty
 
-docs/simulated-target.md has all keys. What is misspelt, contradictory or cannot be is refused with one line that names
-file, table and key. `Section` is one table of the file: its values are taken out and checked.
+docs/simulated-target.md has all keys. Misspelt, contradictory or impossible values are refused with one line that names
+file, table and key. `Section` is one table of the file, whose values it checks.
 """
 
 import tomllib
@@ -48,13 +48,13 @@ from rvtrace_gdb.transport.simulated.wiring import (
 BUILD_KEYS = (
     "version", "comp_type", "vendor", "fixed", "allowed", "polls", "flush_polls", "stuck", "faults", "powered_down",
 )  # fmt: skip
-"""What can be said of every component."""
+"""The keys that every component has."""
 _NIBBLE, _BYTE, _HALFWORD = range(16), range(256), range(1 << 16)
 _NUMBER = "must be a number from 0 to 2**32 - 1"
 
 
 class Section:
-    """The table of *part*, which may have *keys*. All methods raise `DescriptionError`."""
+    """The table of a component, which may have *keys*. All methods raise `DescriptionError`."""
 
     def __init__(self, read: Tables, table: Table, part: AnyPart, keys: Sequence[str]) -> None:
         self.part = part
@@ -81,14 +81,14 @@ class Section:
         return self._read.string(self._table, self.where, key)
 
     def power(self, key: str, allowed: range, default: int) -> int:
-        """A power of two."""
+        """Return a value that is a power of two."""
         value = self.number(key, allowed, default)
         if value & value - 1:
             raise self.error(key, f"is {value}, must be a power of two")
         return value
 
     def words(self, key: str, choices: Collection[str]) -> tuple[str, ...]:
-        """A list of different words, all of *choices*."""
+        """Return a list of different words, all of *choices*."""
         found = self._table[key]
         if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
             raise self.error(key, f"must be a list of {', '.join(choices)}")
@@ -100,15 +100,15 @@ class Section:
         return tuple(found)
 
     def numbers(self, key: str) -> tuple[int, ...]:
-        """A number, or a list of some."""
+        """Return the numbers of a value that is a number or a list of numbers."""
         found = self._table.get(key, [])
         found = found if isinstance(found, list) else [found]
         return tuple(self._number(key, value) for value in found)
 
-    # -- what every component has
+    # -- keys of every component
 
     def build(self) -> tuple[ComponentBuild, int]:
-        """And how many polls a change takes."""
+        """Return the construction of a component, and how many polls a change takes."""
         before = self.part.build
         build = replace(
             before,
@@ -177,7 +177,7 @@ class Section:
 
 
 Open = Callable[[str, str, Path], Stream]
-"""Opens a stream: the component's name, where it is to go, the folder that names of files are relative to."""
+"""Opens a stream, given the component's name, the destination, and the folder that file names are relative to."""
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "encoder": (
@@ -189,7 +189,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "pib_sink": ("modes", "divider_bits", "stream"),
     "atb_bridge": ("width", "stream"),
 }  # fmt: skip
-"""What can be said of a component of each type, besides what can be said of all."""
+"""The keys of each type of component, besides those of all."""
 _V0_KEYS: Mapping[str, tuple[str, ...]] = {
     "encoder": ("trigger_inputs", "trigger_outputs"),
     "funnel": ("inputs",),
@@ -199,13 +199,16 @@ _INSIDE_KEYS: Mapping[str, tuple[str, ...]] = {
     "pib_sink": ("stream",),
     "atb_bridge": ("width", "stream"),
 }
-"""The same before ratification, and of sinks inside."""
+"""The keys of pre-ratification components, and of sinks inside encoders and funnels."""
 _CLOCKS = ("system", "external")
 _SRAM_SIZES, _MANY = range(8, (1 << 28) + 1), range(1, 1 << 16)
 
 
 def built(wiring: Wiring, path: Path, open_stream: Open) -> Wiring:
-    """*wiring*, its parts as the file at *path* says. Raises DescriptionError, and what *open_stream* raises."""
+    """Return *wiring* with its parts built as in the file at *path*.
+
+    Raises DescriptionError, and what *open_stream* raises.
+    """
     read = Tables(str(path))
     tables = _document(path)
     known = {part.name: part for part in wiring.parts}
@@ -234,7 +237,7 @@ def _document(path: Path) -> Mapping[str, Any]:
 
 
 def _built(read: Tables, part: AnyPart, table: Mapping[str, Any], open_stream: Open) -> AnyPart:
-    """Streams are opened last."""
+    """Return a part built as in its table. Streams are opened last."""
     if not table:
         return part
     inside = not isinstance(part, Source) and part.inside
@@ -260,7 +263,7 @@ def _keys(part: AnyPart) -> tuple[str, ...]:
 
 
 def streaming(part: AnyPart, stream: Stream) -> AnyPart:
-    """*part*, which has a way out, with what leaves it going to *stream*."""
+    """Return *part*, which sends trace off the chip, with *stream* as its destination."""
     if isinstance(part, AtbBridgePart):
         return replace(part, transfer=transfers(stream, part.width))
     return replace(part, probe=stream) if isinstance(part, PibSinkPart) else part

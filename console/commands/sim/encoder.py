@@ -1,6 +1,6 @@
-"""How the trace encoder and the Control Transfer Records of `rvtrace sim` are built, which their registers do not say.
+"""The construction of the trace encoder and the Control Transfer Records of `rvtrace sim`, beyond their registers.
 
-For Control Transfer Records the options say whether the hart has them, and how they are built.
+The options for Control Transfer Records say whether the hart has them, and how they are built.
 """
 
 import argparse
@@ -22,11 +22,11 @@ _NAMES = [name for name in FIELDS if name not in SET_BY_REGISTERS]
 
 
 class BadEncoderOption(RvtraceError):
-    """An option no encoder has, a value it cannot have, or options that do not go together."""
+    """An unknown option of the encoder, an impossible value, or options that exclude each other."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options `built_with` reads, and `without`."""
+    """Add the options that `built_with`, `filters` and `formats` read."""
     parser.add_argument(
         "--encoder-option", action="append", default=[], metavar="NAME=VALUE",
         help="how the trace encoder is built, may be repeated: icnt-limit=1000, hist-limit=16, full-at-once=off, ..."
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def filters(args: argparse.Namespace) -> FilterUnits:
-    """What the command line says of filters. Raises BadEncoderOption."""
+    """Return the filters that the command line describes. Raises BadEncoderOption."""
     if not 0 <= args.filters <= FILTERS:
         raise BadEncoderOption(f"--filters {args.filters}: give 0 to {FILTERS}")
     if args.comparators is None:
@@ -64,7 +64,7 @@ def filters(args: argparse.Namespace) -> FilterUnits:
 
 
 def built_with(args: argparse.Namespace) -> EncoderOptions:
-    """What the command line says of the encoder. Raises BadEncoderOption."""
+    """Return the encoder's options on the command line. Raises BadEncoderOption."""
     values: dict[str, Any] = {}
     for text in args.encoder_option:
         written, _, value = text.partition("=")
@@ -83,7 +83,7 @@ def built_with(args: argparse.Namespace) -> EncoderOptions:
 
 
 def formats(args: argparse.Namespace) -> tuple[int, ...]:
-    """The values of trTeFormat there are. Raises BadEncoderOption."""
+    """Return the values of trTeFormat that the encoder supports. Raises BadEncoderOption."""
     words = args.formats.split(",")
     if not set(words) <= set(FORMATS) or len(set(words)) < len(words):
         raise BadEncoderOption(f"--formats {args.formats}: give {' or '.join(FORMATS)}, or both with a comma between")
@@ -102,7 +102,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _wanted(name: str) -> str:
-    """What values there are."""
+    """Return the text about the possible values."""
     if name in CHOICES:
         return f"it is one of {', '.join(CHOICES[name])}"
     if isinstance(FIELDS[name].default, bool):
@@ -111,11 +111,11 @@ def _wanted(name: str) -> str:
 
 
 class BadCtrOption(RvtraceError):
-    """An option of Control Transfer Records that cannot be."""
+    """An impossible option of Control Transfer Records."""
 
 
 def add_ctr_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options `built` reads."""
+    """Add the options that `built_ctr` reads."""
     parser.add_argument("--ctr", choices=list(VERSIONS), help="the hart has Control Transfer Records of this version")
     parser.add_argument(
         "--ctr-depths", metavar="N,N",
@@ -136,7 +136,7 @@ def add_ctr_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def built_ctr(args: argparse.Namespace) -> CtrBuild | None:
-    """What the command line says of them, None for a hart without. Raises BadCtrOption."""
+    """Return the Control Transfer Records on the command line, None for a hart without. Raises BadCtrOption."""
     if args.ctr is None:
         if args.ctr_depths or args.ctr_without or args.ctr_exponent_bits or args.ctr_misp:
             raise BadCtrOption(f"say which Control Transfer Records the hart has: --ctr {' or '.join(VERSIONS)}")
@@ -162,6 +162,6 @@ def _depths(text: str) -> tuple[int, ...]:
 
 
 def openocd_lines(ctr: CtrFollower) -> str:
-    """What makes OpenOCD 0.12 know the CSRs; they are called csr_mctrctl and so on then."""
+    """Return the lines that let OpenOCD 0.12 expose the CSRs, with the names csr_mctrctl and so on."""
     exposed = ",".join(f"{number}={csr.name}" for number, csr in sorted(ctr.csrs.items()))
     return f"riscv expose_csrs {exposed}\n"

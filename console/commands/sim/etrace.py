@@ -1,4 +1,4 @@
-"""The E-Trace side of the encoder of `rvtrace sim`: how it is built, and what its target description says of it."""
+"""The E-Trace part of the encoder of `rvtrace sim`: its construction, and its settings in the target description."""
 
 import argparse
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _NAMES = sorted(_PARAMETERS | _FREEDOMS | _BUILDING)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options `built` reads."""
+    """Add the options that `built` reads."""
     parser.add_argument(
         "--etrace-option", action="append", default=[], metavar="NAME=VALUE",
         help="how the E-Trace side of the trace encoder is built, may be repeated: data-trace=off, inst-mode=6,"
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def built(args: argparse.Namespace) -> ETraceBuild:
-    """What the command line says. Raises BadEncoderOption."""
+    """Return the encoder's construction on the command line. Raises BadEncoderOption."""
     values: dict[str, Any] = {}
     for text in args.etrace_option:
         written, _, value = text.partition("=")
@@ -78,19 +78,19 @@ def _choices(default: Enum) -> dict[str, Enum]:
 
 
 def _wanted(default: Any) -> str:
-    """What values there are."""
+    """Return the text about the possible values."""
     if isinstance(default, bool):
         return "it is on or off"
     return f"it is one of {', '.join(_choices(default))}" if isinstance(default, Enum) else "it is a number"
 
 
 def described(built: ETraceBuild, values: Mapping[str, Value]) -> ETraceBuild:
-    """*built*, and as a target description says, of which *values* are the settings."""
+    """Return *built* with the settings *values* of a target description."""
     encoder = built.encoder
     options = made(values, ETrace(Options(encoder.parameters, support=encoder.support))).options
     return replace(built, encoder=replace(encoder, parameters=options.parameters, support=options.support))
 
 
 def settings(options: Options) -> dict[str, Value]:
-    """What a target description says that no register of the encoder does."""
+    """Return the settings in a target description that no register of the encoder has."""
     return values_of(ETrace(Options(options.parameters, support=options.support)))

@@ -1,7 +1,7 @@
 """The target that `rvtrace sim` simulates: its trace components, where their bytes go, and the files that describe it.
 
-The trace components come from a target description, or one is written of them, beside the configuration for OpenOCD.
-What leaves a pin interface or a bridge goes to files and sockets. Of tandem traces there is a port for each hart, whose
+The trace components come from a target description, or one is written for them, with the configuration for OpenOCD.
+Trace that leaves a pin interface or a bridge goes to files and sockets. For tandem traces each hart has a port, whose
 bytes go to a file.
 """
 
@@ -54,26 +54,26 @@ _TCP, _UNIX = "tcp:", "unix:"
 
 
 class BadStream(RvtraceError):
-    """A stream of a component that has none, or one that cannot be opened."""
+    """A stream for a component that has no output, or a stream that cannot be opened."""
 
 
 class Streams:
-    """Opens them; *cleanup* closes them and removes the sockets' files. Raises RvtraceError."""
+    """The streams of components; *cleanup* closes them and removes the sockets' files. Raises RvtraceError."""
 
     def __init__(self, cleanup: ExitStack) -> None:
         self._cleanup = cleanup
         self.opened: dict[str, str] = {}
-        """Where each component's goes, by its name."""
+        """The destination of each component's stream, by the component's name."""
 
     def open(self, name: str, where: str, folder: Path) -> Stream:
-        """*where*: `tcp:PORT`, `unix:PATH` or the path of a file, relative to *folder*."""
+        """Open a stream. *where*: `tcp:PORT`, `unix:PATH` or the path of a file, relative to *folder*."""
         stream, shown = self._opened(name, where, folder)
         self._cleanup.callback(stream.close)
         self.opened[name] = shown
         return stream
 
     def _opened(self, name: str, where: str, folder: Path) -> tuple[Stream, str]:
-        """And how it is called in messages."""
+        """Return a stream, and its name in messages."""
         if where.startswith(_TCP):
             return self._tcp(name, where.removeprefix(_TCP))
         unix, path = where.startswith(_UNIX), folder / where.removeprefix(_UNIX)
@@ -101,7 +101,7 @@ class Streams:
 
 
 def asked_for(wiring: Wiring, wanted: Sequence[str], streams: Streams) -> Wiring:
-    """*wiring* with the streams of --stream: NAME=WHERE each. Raises RvtraceError."""
+    """Return *wiring* with the streams of --stream, each NAME=WHERE. Raises RvtraceError."""
     for option in wanted:
         name, _, where = option.partition("=")
         outlets = {part.name: part for part in wiring.parts if isinstance(part, PibSinkPart | AtbBridgePart)}
@@ -116,11 +116,11 @@ def asked_for(wiring: Wiring, wanted: Sequence[str], streams: Streams) -> Wiring
 
 
 class BadTandem(RvtraceError):
-    """Options of tandem traces that do not go together, or a file that cannot be written."""
+    """Options of tandem traces that exclude each other, or a file that cannot be written."""
 
 
 def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options `attached` reads."""
+    """Add the options that `tandem_files` and `with_tandem_ports` read."""
     parser.add_argument(
         "--tandem", metavar="FILE",
         help="write a tandem trace of all that the hart does, from its reset on; of several harts to FILE.0, ... ;"
@@ -130,7 +130,7 @@ def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def tandem_files(args: argparse.Namespace, harts: int) -> list[str]:
-    """Where the traces go, by hart; none without --tandem. Raises BadTandem."""
+    """Return the files of the traces, by hart; none without --tandem. Raises BadTandem."""
     if args.tandem is None:
         for option in ("tandem_dialect", "tandem_forms"):
             if getattr(args, option):
@@ -140,7 +140,7 @@ def tandem_files(args: argparse.Namespace, harts: int) -> list[str]:
 
 
 def with_tandem_ports(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> tuple[Tandem, ...]:
-    """Gives the harts of *machine* their ports; how they are described. Before the harts run. Raises RvtraceError."""
+    """Add ports to the harts of *machine*, before they run, and return their descriptions. Raises RvtraceError."""
     paths = tandem_files(args, len(machine.harts))
     if not paths:
         return ()
@@ -174,12 +174,12 @@ def _described(path: str, hart: int, made: Parameters) -> Tandem:
 
 
 def _appending(path: str, flags: int) -> int:
-    """Whoever cuts the file short while it is written, as it grows without end, gets no hole for what was there."""
+    """Open a file for appending, so that truncating it while it is written does not leave a hole."""
     return os.open(path, flags | os.O_APPEND, 0o666)
 
 
 class _Output:
-    """A file that a port writes. When it cannot be written any more, the hart goes on without the port."""
+    """A file that a port writes. If it cannot be written any more, the hart continues without the port."""
 
     def __init__(self, path: str, hart: Hart, cleanup: ExitStack) -> None:
         self._path, self._hart = path, hart
@@ -209,11 +209,11 @@ _V0_ADDRESS_BITS, _V0_WORD = 40, 8  # of memory, as the P550 has them
 
 
 class BadTarget(RvtraceError):
-    """A target description that does not go together with the command line."""
+    """A target description that contradicts the command line."""
 
 
 def loaded(args: argparse.Namespace) -> Description | None:
-    """What --target describes, None without it. Raises DescriptionError, or BadTarget."""
+    """Return the description of --target, None without it. Raises DescriptionError, BadTarget."""
     if args.target is None:
         return None
     if args.trace_size is not None:
@@ -222,7 +222,7 @@ def loaded(args: argparse.Namespace) -> Description | None:
 
 
 def harts(args: argparse.Namespace, description: Description | None) -> int:
-    """How many the target has. Raises BadTarget."""
+    """Return the number of harts of the target. Raises BadTarget."""
     if args.harts is not None:
         return int(args.harts)
     if description is None:
@@ -236,7 +236,7 @@ def harts(args: argparse.Namespace, description: Description | None) -> int:
 def wiring(
     args: argparse.Namespace, description: Description | None, memory_map: MemoryMap, streams: Streams
 ) -> Wiring:
-    """The components as the command line has them built. Raises RvtraceError."""
+    """Return the components as the command line describes them. Raises RvtraceError."""
     made = _wiring(args, description, memory_map)
     if args.devices:
         made = devices.built(made, Path(args.devices), streams.open)
@@ -278,7 +278,7 @@ def _part(component: told.AnyComponent, how: EncoderProperties) -> AnyPart:
 
 
 def _ram_sink(sink: told.RamSink) -> RamSinkPart:
-    """An SRAM that is as large as it has to be at least."""
+    """Return a sink with an SRAM of the smallest sufficient size. Raises BadTarget."""
     part = RamSinkPart(name=sink.name, base=sink.base, inside=sink.inside)
     start, size = sink.start or 0, sink.size or 0
     if sink.inside:
@@ -293,7 +293,7 @@ def _ram_sink(sink: told.RamSink) -> RamSinkPart:
 
 
 def description_of(machine: Machine, name: str, tcl_port: int, described: Description | None = None) -> Description:
-    """What *machine* has. *described*: what it was made from, whose sinks are used as it says."""
+    """Return the description of *machine*. *described*: the one it was built from, whose use of sinks is kept."""
     if described is None:
         described = Description(name, "", None, told.OpenOcd(), (), (_standard_sink(machine),))
     encoders = tuple(_encoder(machine, part) for part in machine.wiring.encoders)
@@ -325,7 +325,7 @@ def openocd_config(
     harts: int = 1,
     separate: bool = False,
 ) -> str:
-    """What OpenOCD 0.12 needs to debug the target that is served at *listener*.
+    """Return OpenOCD 0.12's configuration for the target that is served at *listener*.
 
     *hart*: one like all others. *separate*: several harts have a gdb server each, from *gdb_port* on; else there is one
     for all, in which each is a thread.
@@ -354,7 +354,7 @@ telnet_port disabled
 
 
 def _several(names: Sequence[str], exposed: str, separate: bool) -> str:
-    """The targets of several harts; each is told by itself what the only one is told otherwise."""
+    """Return the configuration of several harts, each with the settings that a single hart would have."""
     text = ""
     for number, name in enumerate(names):
         threads = "" if separate else " -rtos hwthread"
@@ -372,7 +372,7 @@ def target_description(
     described: Description | None = None,
     tandem: tuple[Tandem, ...] = (),
 ) -> str:
-    """The rvtrace.toml of the simulated target. *described*: what it was made from; *tandem*: ports it has besides."""
+    """Return the rvtrace.toml of the simulated target. *described*: the one it was built from; *tandem*: its ports."""
     name = f"{name} on the simulated target"
     found = description_of(machine, name, tcl_port, described)
     return text(replace(found, tandem=tandem), _HEADER)

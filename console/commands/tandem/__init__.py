@@ -1,4 +1,4 @@
-"""`rvtrace tandem`: what a tandem-verification trace has beyond the instructions that ran (docs/tandem.md)."""
+"""`rvtrace tandem`: show, convert and verify tandem-verification traces (docs/tandem.md)."""
 
 from rvtrace_gdb.console.commands import Command, CommandParser, add_commands
 
@@ -7,11 +7,11 @@ COMMANDS = (
     Command("convert", "write a tandem trace as a log of Spike or as the CSV of riscv-dv", "tandem.convert"),
     Command("verify", "run a golden model in step with a tandem trace, and report where they part", "tandem.verify"),
 )
-"""In the order of the help."""
+"""The sub-commands, in the order of the help."""
 
 
 def add_arguments(parser: CommandParser) -> None:
-    """The command line of `rvtrace tandem`, with its sub-commands."""
+    """Define the command line of `rvtrace tandem`, with its sub-commands."""
     parser.description = (
         "A tandem trace tells every state change of every instruction. `show` lists them, `convert` writes"
         " them in other forms, `verify` compares them with a golden model. Each has its own --help."

@@ -1,4 +1,4 @@
-"""`rvtrace tandem convert`: a tandem trace as a log of Spike, or as the CSV of riscv-dv."""
+"""`rvtrace tandem convert`: convert a tandem trace to a log of Spike, or to the CSV of riscv-dv."""
 
 import argparse
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _MODES = {"U": 0, "S": 1, "M": 3}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `rvtrace tandem convert`."""
+    """Define the command line of `rvtrace tandem convert`."""
     parser.usage = (
         "%(prog)s FILE [A,B | A,+N | A,-N | N]\n"
         "                              --to spike|riscv-dv -o OUT [options]"
@@ -93,7 +93,7 @@ def _lines(
 
 
 def _write(place: str, lines: Iterator[str], shown: Output) -> int:
-    """How many lines were written. Raises OutputError."""
+    """Write lines, and return their number. Raises OutputError."""
     if place == "-":
         return shown.rows(lines)
     count = 0

@@ -1,4 +1,6 @@
-"""What the tandem verifier found, in words and as JSON: an object a line (docs/tandem-verifier.md, docs/json.md)."""
+"""The findings of the tandem verifier, as text and as JSON, one object per line (docs/tandem-verifier.md,
+docs/json.md).
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +23,7 @@ _BARE = (Kind.ORDER, Kind.TRAP)
 
 
 class Objects:
-    """Numbers of groups and of the history count from 1, as everywhere."""
+    """The findings as JSON. Numbers of groups and of the history begin at 1, as everywhere."""
 
     def __init__(self, found: Found, source: Disassemblers) -> None:
         self._hart, self._groups = found.hart, Groups(found.tandem)
@@ -73,7 +75,7 @@ class Objects:
         return _known(fields | self._values(one.place, before=one.was, trace=one.trace, model=one.model))
 
     def _values(self, regno: int, **values: int | None) -> Fields:
-        """The privilege mode as a number, registers as text."""
+        """Return values by their names: the privilege mode as a number, registers as text."""
         known = {name: value for name, value in values.items() if value is not None}
         if regno == csrs.PRIVILEGE:
             return known
@@ -113,7 +115,7 @@ def _name(regno: int) -> str:
 def _trap_fields(trap: Trap | None) -> Fields | None:
     if trap is None:
         return None
-    if trap.cause < 0:  # what the trace does not tell
+    if trap.cause < 0:  # the trace does not have it
         return {}
     return {"text": trap_text(trap.cause, trap.interrupt), "interrupt": trap.interrupt, "cause": trap.cause}
 
@@ -122,7 +124,7 @@ _TITLES = {Kind.PC: "next pc", Kind.ADDRESS: "address", Kind.INSTRUCTION: "instr
 
 
 class Sentences:
-    """Words about one verification. *last*: groups shown before the first divergence."""
+    """The findings as text. *last*: the number of groups shown before the first divergence."""
 
     def __init__(self, found: Found, source: Disassemblers, last: int) -> None:
         self._tandem, self._last = found.tandem, last
@@ -147,7 +149,7 @@ class Sentences:
         return [*_aligned(lines), ""]
 
     def divergence(self, found: Divergence) -> list[str]:
-        """One divergence; what ran before the first one, too."""
+        """Return the lines of a divergence; the first one also has the groups before it."""
         row = self._groups.row(found.group)
         if found.pc is not None:
             row = row._replace(pc=found.pc)
@@ -166,7 +168,7 @@ class Sentences:
         return [*lines, ""]
 
     def _before(self, group: int) -> Iterator[str]:
-        """The groups before one."""
+        """Return the lines of the groups before one."""
         rows = list(self._groups.rows(range(max(group - self._last, 0), group)))
         self._texts.learn(rows)
         for row in rows:
@@ -211,7 +213,7 @@ class Sentences:
         return "none" if value is None else value_of(one.place, value, self._parameters)
 
     def _registers(self, found: Divergence) -> Iterator[str]:
-        """Both states, all of them."""
+        """Return all registers of both states."""
         if not found.registers:
             return
         yield "registers after it: trace, model"
@@ -280,7 +282,7 @@ def _trap(trap: Trap | None) -> str:
 
 
 def _aligned(lines: list[str]) -> list[str]:
-    """`name: value` with the values below each other, where the names are short."""
+    """Align the values of lines `name: value` in a column, where the names are short."""
     width = len("verified: ")
     rows = [(line, *line.partition(": ")) for line in lines]
     return [

@@ -27,15 +27,15 @@ from rvtrace_gdb.views.listing import Modifiers
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
 from rvtrace_gdb.views.tandem.listing import Known, Objects, Words, pages
 
-_EVERY = 1 << 12  # groups between two signs of life
+_EVERY = 1 << 12  # groups between two reports of progress
 
 
 class WantedError(RvtraceError):
-    """There is no such register, place or function."""
+    """An unknown register, place or function."""
 
 
 def add_wanted(parser: argparse.ArgumentParser) -> None:
-    """The options that choose groups. Of several kinds, groups are shown that fit all; of one, that fit one."""
+    """Add the options that select groups. A group must match each kind of option, and one option of each kind."""
     parser.add_argument(
         "--register", action="append", default=[], metavar="NAME",
         help="only groups that write it: a0, x10, fa0, mstatus, priv, a CSR's number; may be given more than once",
@@ -50,7 +50,7 @@ def add_wanted(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for; None: anything."""
+    """The selection of groups; None: no restriction."""
 
     registers: frozenset[int] = frozenset()
     place: tuple[int, int] | None = None
@@ -61,12 +61,12 @@ class Wanted:
 
     @staticmethod
     def named(args: argparse.Namespace) -> bool:
-        """Whether anything was asked for."""
+        """Whether the command line has any of these options."""
         return bool(args.register or args.address is not None or args.function is not None or args.traps)
 
     @classmethod
     def of(cls, args: argparse.Namespace, tandem: Tandem, image: Image) -> "Wanted":
-        """What the command line says. Raises WantedError."""
+        """Return the selection on the command line. Raises WantedError."""
         registers = frozenset(_register(name) for name in args.register)
         place = None if args.address is None else place_of(args.address, image)
         if args.function is not None and not any(symbol == args.function for symbol in _symbols(image)):
@@ -85,7 +85,7 @@ class Wanted:
         return self.text or "is there"
 
     def groups(self, selected: range, groups: Groups, progress: Progress) -> Iterator[int]:
-        """Those of *selected*, counted from 0, that are wanted."""
+        """Return the groups of *selected*, counted from 0, that match."""
         candidates = self._candidates(selected, groups)
         for count, group in enumerate(candidates):
             if count % _EVERY == 0:
@@ -94,7 +94,7 @@ class Wanted:
                 yield group
 
     def _candidates(self, selected: range, groups: Groups) -> Iterable[int]:
-        """As few as can be known without looking at them."""
+        """Return the groups that may match, as few as is known without decoding them."""
         found: set[int] | None = None
         if self.registers:
             columns = groups.index.registers.columns
@@ -129,7 +129,7 @@ def _register(name: str) -> int:
 
 
 def place_of(text: str, image: Image) -> tuple[int, int]:
-    """(first byte, how many). Raises WantedError."""
+    """Return (address, size) of a place in memory. Raises WantedError."""
     address, comma, size = text.partition(",")
     try:
         place = commands.address(address), int(size, 0) if comma else 1
@@ -157,7 +157,7 @@ class TandemError(RvtraceError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `rvtrace tandem show`."""
+    """Define the command line of `rvtrace tandem show`."""
     parser.usage = (
         "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--register NAME]\n"
         "                           [--address PLACE] [--function NAME] [--traps]\n"
@@ -210,7 +210,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Found(NamedTuple):
-    """A hart's tandem trace, as it was opened."""
+    """A hart's tandem trace that was opened."""
 
     hart: int
     tandem: Tandem
@@ -237,7 +237,7 @@ def open_trace(args: argparse.Namespace, shown: Output) -> Found:
 
 
 def selection(tandem: Tandem, numbers: str) -> range:
-    """The groups to show, counted from 0. Raises RangeError."""
+    """Return the groups to show, counted from 0. Raises RangeError."""
     selected = Cursor().select(numbers, None, len(tandem.trace))
     return range(selected.begin - 1, selected.end - 1)
 

@@ -1,4 +1,4 @@
-"""`rvtrace tandem verify`: a tandem trace compared with a golden model, group by group."""
+"""`rvtrace tandem verify`: compare a tandem trace with a golden model, group by group."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.listing import name_of
 
 SAME, DIFFERENT, FAILED = 0, 1, 2
-"""Exit status."""
+"""The exit statuses."""
 _WIDEST = (1 << 64) - 1
 
 
@@ -29,7 +29,7 @@ class VerifyError(RvtraceError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `rvtrace tandem verify`."""
+    """Define the command line of `rvtrace tandem verify`."""
     parser.usage = "%(prog)s FILE [--model spike|simulated] [options]"
     parser.description = (
         "Runs a model in step with the trace and compares everything each group tells, and everything the"
@@ -99,7 +99,7 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Verify; the exit status. What goes wrong is one line, and status 2."""
+    """Verify, and return the exit status. An error is one line, and status 2."""
     try:
         with Output(args, "reading the trace") as shown:
             return _verified(args, shown)
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         return FAILED
     except standard_streams.NotRead:
         raise
-    except OSError as error:  # status 1 would say that there are divergences
+    except OSError as error:  # status 1 would mean divergences
         standard_streams.report(error)
         return FAILED
 
@@ -162,7 +162,7 @@ def _run(
 
 
 def _hints(verifier: Verifier) -> Iterator[str]:
-    """What the model cannot be like, and how not to hear of it again."""
+    """Return hints about differences that the model cannot avoid, with the options that ignore them."""
     for regno, bits in verifier.refused.items():
         name = name_of(regno)
         mask = f"--ignore {name}" if bits == ALL else f"--mask {name}:{bits:#x}"
@@ -171,7 +171,7 @@ def _hints(verifier: Verifier) -> Iterator[str]:
 
 
 def _print(shown: Output, lines: Sequence[str]) -> None:
-    """Lines on standard output, the bar out of the way."""
+    """Print lines on standard output, after the progress bar was erased."""
     if lines:
         shown.progress.clear()
         sys.stdout.write("\n".join(lines) + "\n")
@@ -179,7 +179,7 @@ def _print(shown: Output, lines: Sequence[str]) -> None:
 
 
 def _choices(args: argparse.Namespace) -> Choices:
-    """How to verify, before the trace is looked at. Raises BadMask, VerifyError."""
+    """Return the options of the verifier, before the trace is opened. Raises BadMask, VerifyError."""
     try:
         masks = masks_of([*args.mask, *args.ignore], args.mask_file)
     except (OSError, UnicodeDecodeError) as error:
@@ -189,7 +189,7 @@ def _choices(args: argparse.Namespace) -> Choices:
 
 
 def _of_groups(args: argparse.Namespace, choices: Choices, found: Found) -> Choices:
-    """With the groups that are asked for. Raises RangeError."""
+    """Return the options with the requested groups. Raises RangeError."""
     if args.groups is None:
         return choices
     asked = selection(found.tandem, args.groups)
@@ -197,7 +197,7 @@ def _of_groups(args: argparse.Namespace, choices: Choices, found: Found) -> Choi
 
 
 def _range(option: str, text: str) -> tuple[int, int]:
-    """START:SIZE. Raises VerifyError."""
+    """Parse START:SIZE. Raises VerifyError."""
     first, _, second = text.partition(":")
     try:
         start, size = commands.address(first), int(second, 0)
@@ -211,7 +211,7 @@ def _range(option: str, text: str) -> tuple[int, int]:
 
 
 def _program(found: Found) -> Image | None:
-    """What the model gets: the program as it is in its files; None without one. Raises BadElf."""
+    """Return the program for the model, as it is in its files; None without one. Raises BadElf."""
     elves = found.decoded.image.elves
     if not elves:
         return None

@@ -253,7 +253,7 @@ def test_a_script_that_cannot_be_read_starts_nothing(tmp_path: Path, capsys: pyt
     done = run_script(tmp_path, "connect\nlode", "--gdb", "/nonsense/gdb")
     assert done.status == 2 and done.err.startswith("rvtrace: x.rvts:2: there is no verb `lode`")
     assert main(["run"]) == 2
-    assert capsys.readouterr().err == "rvtrace: run: which script? `rvtrace run --verbs` lists what may stand in one\n"
+    assert capsys.readouterr().err == "rvtrace: run: which script? `rvtrace run --verbs` lists the verbs of scripts\n"
     assert main(["run", "/nonsense.rvts"]) == 2
     assert capsys.readouterr().err == "rvtrace: /nonsense.rvts: cannot be read: No such file or directory\n"
     assert main(["run", "--verbs"]) == 0
