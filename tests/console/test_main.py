@@ -45,7 +45,7 @@ except SystemExit:
     assert len(at_start) <= 15
     assert loaded("--help") == at_start
     assert set(loaded("gdb-script", "--help")) == {*at_start, "rvtrace_gdb.console.commands.gdb_script"}
-    commands = {f"rvtrace_gdb.console.{command.module}" for command in (*TABLE, *tandem.COMMANDS)}
+    commands = {f"rvtrace_gdb.console.commands.{command.module}" for command in (*TABLE, *tandem.COMMANDS)}
     assert commands & set(at_start) == set()
     assert commands & set(loaded("import-dt", "--help")) == {"rvtrace_gdb.console.commands.import_dt"}
     assert commands & set(loaded("tandem", "--help")) == {"rvtrace_gdb.console.commands.tandem"}
@@ -66,9 +66,10 @@ def test_each_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]
     listed = " ".join(capsys.readouterr().out.split())
     assert [row.name for row in TABLE if f" {row.name} {row.help}" not in listed] == []
     modules = {row.module for row in (*TABLE, *tandem.COMMANDS)}
+    folder = HOME / "console" / "commands"
     able = {
-        path.stem
-        for path in (HOME / "console").glob("*.py")
+        ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+        for path in folder.rglob("*.py")
         if "parser.set_defaults(run=" in path.read_text(encoding="utf-8")
     }
     assert able | {"tandem"} == modules
