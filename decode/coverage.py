@@ -113,8 +113,8 @@ def _instructions(image: Image, start: int, end: int) -> int:
     return count
 
 
-_BLOCK = 1 << 16  # entries counted between two looks at the progress
-_PROGRESS_INTERVAL = 1 << 12  # parts or traps looked at between two looks at the progress
+_BLOCK = 1 << 16  # entries counted between two calls of the progress
+_PROGRESS_INTERVAL = 1 << 12  # parts or traps processed between two calls of the progress
 _BORDER = Path(((GAP,),))
 """A pair of this address separates entries that do not follow each other."""
 
@@ -278,7 +278,7 @@ def _of_parts(
     times = defaultdict(int, {id(entry): count for entry, count in different.items()})
     ran: defaultdict[int, int] = defaultdict(int)
     total = len(parts.order)
-    for number, part in enumerate(reversed(parts.order)):  # whoever has a part in it comes first
+    for number, part in enumerate(reversed(parts.order)):  # parts that contain others come first
         if not number % _PROGRESS_INTERVAL:
             progress("counting instructions (parts)", number, total)
         count = times[id(part)]

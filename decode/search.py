@@ -95,7 +95,7 @@ class LoopOrTrapReturn:
 
 _Part = tuple[int, ...] | Path | RepeatPath
 
-_PROGRESS_INTERVAL = 1 << 12  # steps looked at between two looks at the progress
+_PROGRESS_INTERVAL = 1 << 12  # steps processed between two calls of the progress
 
 
 class _Count(NamedTuple):
@@ -154,9 +154,9 @@ class Search:
         self._some: dict[int, int] = {}  # by id: the history keeps all parts
         self._counts: dict[int, _Count] = {}
         self._of_step = _StepCache(self._of if wanted.not_after else self._all_of)
-        self._near = _Span(-1, [], [], [])  # that was looked at last
+        self._near = _Span(-1, [], [], [])  # the span used last
         counts = list(self._added_up(progress))  # for each span
-        self._resumed: dict[int, set[int]] = {}  # by span: steps that count although something speaks against it
+        self._resumed: dict[int, set[int]] = {}  # by span: steps that count although the one before excludes them
         if wanted.entered is not None:
             self._find_resumed(wanted.entered)
         for number, found in self._resumed.items():

@@ -35,7 +35,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 _BLOCK = 1024  # entries between stacks that are kept
 _SPAN = 64  # blocks that are counted together
-_PROGRESS_INTERVAL = 1 << 3  # blocks from one word about progress to the next
+_PROGRESS_INTERVAL = 1 << 3  # blocks between two calls of the progress
 _BEGINS, _LOW = attrgetter("begins"), attrgetter("low")
 
 

@@ -174,7 +174,7 @@ class Edges:
             return Edge(True, (Operation(kind, to, function, origin, back),))
         if to == back or instruction.custom:
             return switch
-        if itype is IType.EXCEPTION:  # goes on here or behind it, in this function in any case
+        if itype is IType.EXCEPTION:  # continues here or after it, in this function in any case
             return Edge(True, (Operation(Kind.TRAP, to, function, origin, back),))
         if instruction.is_branch:
             target = pc + (instruction.offset or 0) & self._mask

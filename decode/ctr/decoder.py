@@ -163,7 +163,7 @@ class _Decoder:
             missing = self._begin(record, found)
         source = found.source if found.retired and not found.wrong else None
         absent = "" if source is None else self._code.at(source)
-        if source is not None and isinstance(absent, str):  # no code is there: that it is a place nobody can say
+        if source is not None and isinstance(absent, str):  # there is no code, so whether the place exists is unknown
             missing = missing or self._gap(record, Stop(StopReason.NO_CODE, detail=(absent, source)))
             source = None
         pc = found.target if source is None else source

@@ -412,7 +412,7 @@ class Legs:
             comes = block.behind < goal.pc or not self._straight  # else what is there can only go on past the goal
             return Leg(block.pcs, (), block.behind, block.missing, blind=comes, missing=True)
         if block.switches:
-            why = f"what was recorded behind 0x{block.pcs[-1]:x}, which writes a register of CTR, is not known"
+            why = f"what was recorded after 0x{block.pcs[-1]:x}, which writes a register of CTR, is not known"
             return Leg(block.pcs, (), block.pcs[-1], why, blind=True, switches=True)
         return Leg(block.pcs, (node._replace(pc=block.behind, known=known),), block.behind)
 

@@ -34,10 +34,10 @@ from rvtrace_gdb.decode.program.instructions import (
 )
 from rvtrace_gdb.support.text import printable
 
-_POSITIONS = 1 << 24, 256  # of a history that are looked at, and how many more for each access
+_POSITIONS = 1 << 24, 256  # of a history that are examined, and how many more for each access
 _SLOTS = 1 << 20, 16  # that are kept, and how many more for each access
 _PIECE = 1 << 16  # positions
-_MOST_WAYS = 16  # followed at a time, and instructions skipped at a time; code where there are more tells nothing
+_MOST_WAYS = 16  # followed at a time, and instructions skipped at a time; code with more is ambiguous
 
 
 class Slots(NamedTuple):
@@ -389,11 +389,11 @@ _NOTES: Mapping[AccessNote, str] = {
         "the response to a load that was requested before the trace began, or whose packet was lost"
     ),
     AccessNote.NOT_YET: "no response in the trace",
-    AccessNote.DIFFERS: "told by how it differs from an access that is not in the trace",
+    AccessNote.DIFFERS: "reported as the difference from an access that is not in the trace",
     AccessNote.NOT_IN_SYNC: f"{_PLACE}: it came when the trace was not in sync",
     AccessNote.BEYOND: f"{_PLACE}: its instruction is not in the history",
     AccessNote.AMBIGUOUS: f"{_PLACE}: more than one instruction may have made it",
-    AccessNote.TOO_FAR: f"{_PLACE}: too much ran before it without being told of",
+    AccessNote.TOO_FAR: f"{_PLACE}: too much ran before it without a report",
     AccessNote.DISAGREE: f"{_PLACE}: loads and stores of the trace and of the program do not agree here",
 }
 

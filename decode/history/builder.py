@@ -5,7 +5,7 @@ decoder runs, for a trace that need not end. Positions, texts and events of the 
 What it keeps between two pieces is what later messages may still change or refer to: events that wait for the address
 at which decoding resumes, the last entry, the last context, the last time.
 
-A `Report` is what a decoder reports of a step (an event, a gap, a context), and `record` puts it into a history.
+A `Report` is what a decoder reports of a step (an event, a gap, a context), and `record_reports` adds it to a history.
 `Losses` keeps the bytes that are no frame until each hart has its event for them. `MessageCountJudge` decides whether
 there are fewer messages between two synchronizations than the encoder sends. The specifications do not define what
 encoders count in every detail, so a few fewer are accepted until the trace has shown how this encoder counts; and
@@ -362,7 +362,7 @@ class Losses:
         self._lengths = [0]  # bytes of all losses before each that is kept
         self._forgotten = 0  # losses that are not kept any more
         self._first: LostBytes | None = None
-        self._told: dict[int, int] = {}  # how many losses each hart was told of
+        self._reported: dict[int, int] = {}  # how many losses were reported to each hart
 
     def add(self, lost: LostBytes) -> None:
         """Add a loss."""
@@ -372,11 +372,11 @@ class Losses:
 
     def missed(self, source: int) -> LostBytes | None:
         """Return the losses not yet reported to this hart, as one loss; None without any."""
-        told = self._told.get(source, 0)
+        told = self._reported.get(source, 0)
         count = self._forgotten + len(self._kept) - told
         if not count or self._first is None:
             return None
-        self._told[source] = told + count
+        self._reported[source] = told + count
         at = told - self._forgotten
         first, before = (self._first, 0) if at < 0 else (self._kept[at], self._lengths[at])
         why = first.why if count == 1 else f"{first.why}, the first of {count} places"

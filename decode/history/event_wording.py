@@ -69,7 +69,7 @@ _OPEN: Mapping[Open, str] = {
     Open.BRANCH: " at a branch whose outcome is not in the trace",
     Open.TRAP: " at a trap whose handler is not in the trace",
     Open.JUMP: " at a jump whose target is not in the trace",
-    Open.PLACE: ", and behind which instruction is not in the trace",
+    Open.PLACE: ", and after which instruction is not in the trace",
 }
 
 _LOSSES: Mapping[LossCause, str] = {
@@ -126,11 +126,11 @@ _NOTES: Mapping[NoteCause, str] = {
     NoteCause.MORE_PLACES: "{} more places where the trace and {} do not agree",
     NoteCause.CALLS_ALONE: (
         "RAS emulation: only calls that have not returned are recorded;"
-        " others are taken to have gone back to behind them"
+        " others are assumed to have returned to the instruction after them"
     ),
     NoteCause.UNSEEN: (
         "traps or modes are not recorded: what ran there is not shown,"
-        " and taken to have gone back to where it came from"
+        " and assumed to have returned to where it came from"
     ),
     NoteCause.ROUNDED_TIMES: "times are lower bounds: from {} cycles on, what a record counts is rounded down",
 }

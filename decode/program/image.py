@@ -49,7 +49,7 @@ def read_elf(path: str | Path) -> Elf:
 
 ReadMissing = Callable[[int, int], bytes | None]
 
-_CHUNK = 1024  # bytes asked from the target at once
+_CHUNK = 1024  # bytes requested from the target at once
 
 
 class _Region(NamedTuple):

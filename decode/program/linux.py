@@ -79,7 +79,9 @@ def parse_maps(text: str, path: str = "maps") -> list[Mapping]:
         if line.strip():
             mapping = _mapping(line, path, number)
             if mappings and mapping.start < mappings[-1].end:
-                raise BadMaps(path, number, "is not behind the mapping before it: is this the memory of one process?")
+                raise BadMaps(
+                    path, number, "does not come after the mapping before it: is this the memory of one process?"
+                )
             mappings.append(mapping)
     if not mappings:
         raise BadMaps(path, 0, "holds no mapping (those of a kernel thread are empty)")
@@ -92,7 +94,7 @@ def _mapping(line: str, path: str, number: int) -> Mapping:
         raise BadMaps(path, number, f"not a line of /proc/PID/maps: {line[:_SHOWN]!r}")
     start, end, offset = (int(match[field], 16) for field in ("start", "end", "offset"))
     if end <= start:
-        raise BadMaps(path, number, f"the mapping ends at 0x{end:x}, which is not behind its start 0x{start:x}")
+        raise BadMaps(path, number, f"the mapping ends at 0x{end:x}, which is not after its start 0x{start:x}")
     name = (match["name"] or "").replace("\\012", "\n")  # the one character the kernel escapes
     return Mapping(start, end, match["permissions"], offset, name.removesuffix(_DELETED), name.endswith(_DELETED))
 
@@ -185,7 +187,7 @@ def add_kernel_pages(image: Image, folder: str | Path) -> None:
     for address, data, name in pages:
         rest = rests.get(address, b"") if data.startswith(_C_NOP) else b""
         image.add_code(address, (rest + data[len(rest) :])[:_PAGE], name)
-    for address, data, name in pages:  # the page behind, if it is there, knows all but that better
+    for address, data, name in pages:  # the next page, if there is one, has the rest without the c.nop
         if data[_PAGE:]:
             image.add_code(address + _PAGE, data[_PAGE:], name)
 

@@ -192,7 +192,7 @@ class Registers:
         """Return the bits of the whole register that a write determines."""
         part = self._parts[regno]
         whole, mask = self._parts[part.whole].mask, self._mask(part, written.group)
-        if mask is None:  # some bits of the whole changed, nobody knows which
+        if mask is None:  # some bits of the whole changed, it is unknown which
             return _Seen(written.group, regno, whole, written.value if regno == part.whole else None)
         return _Seen(written.group, regno, mask, None if written.value is None else written.value << part.shift)
 

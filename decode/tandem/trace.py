@@ -17,7 +17,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 _BEGIN = int(Opcode.BEGIN_GROUP)
 _RESET = bytes((Opcode.BEGIN_GROUP, Opcode.HART_RESET, Opcode.END_GROUP))  # what a port sends first
-_GROUPS_TO_TRUST = 4  # in a row, before reading goes on after damage
+_GROUPS_TO_TRUST = 4  # in a row, before reading resumes after damage
 _BYTES_TO_TRUST = 128  # which those have at most, each; real encoders send 72 at most
 
 

@@ -272,7 +272,7 @@ def _trap(group: Group, xlen: int) -> Iterator[str]:
 
 
 def parameter_warning(captured: CapturedTandem, *, by_elf: bool) -> list[str]:
-    """Return a line if the parameters are wrong. *by_elf*: see `advice`."""
+    """Return a line if the parameters are wrong. *by_elf*: see `parameter_hint`."""
     told, name = captured.in_force.parameters, captured.in_force.name
     text = advice(captured.data, told, wrapped=captured.wrapped, by_elf=by_elf)
     return [support_text.warning(f"{name}: {text}")] if text else []

@@ -103,9 +103,9 @@ def test_the_maps_of_a_risc_v_process() -> None:
         ("", 0, "holds no mapping"),
         ("1000-2000 r-xp 0 0:0 0\nhello\n", 2, "not a line of /proc/PID/maps: 'hello'"),
         ("\n1000-2000 rwx 0 0:0 0 /bin/sh\n", 2, "not a line"),
-        ("2000-2000 r-xp 0 0:0 0\n", 1, "ends at 0x2000, which is not behind its start 0x2000"),
-        ("1000-3000 r-xp 0 0:0 0\n2000-4000 r-xp 0 0:0 0\n", 2, "is not behind the mapping before it"),
-        ("5000-6000 r-xp 0 0:0 0\n1000-2000 r-xp 0 0:0 0\n", 2, "is not behind the mapping before it"),
+        ("2000-2000 r-xp 0 0:0 0\n", 1, "ends at 0x2000, which is not after its start 0x2000"),
+        ("1000-3000 r-xp 0 0:0 0\n2000-4000 r-xp 0 0:0 0\n", 2, "does not come after the mapping before it"),
+        ("5000-6000 r-xp 0 0:0 0\n1000-2000 r-xp 0 0:0 0\n", 2, "does not come after the mapping before it"),
         ("Start Addr  End Addr  Size  Offset  objfile\n", 1, "not a line"),
     ],
 )

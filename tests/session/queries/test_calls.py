@@ -128,7 +128,7 @@ def test_the_tree_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
         made[0] += 1
         return Node(0, False, 0)
 
-    monkeypatch.setattr("rvtrace_gdb.session.queries.functions.tree", counted)
+    monkeypatch.setattr("rvtrace_gdb.session.queries.functions.call_tree", counted)
     found.tree(3)
     found.tree(9)
     assert made == [1]

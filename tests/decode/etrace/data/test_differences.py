@@ -95,7 +95,7 @@ def test_a_synchronization_begins_anew() -> None:
     assert [(a.address, a.value, a.sync) for a in decoder.accesses] == [
         (0x400, 1, -1), (None, 2, 7), (0x800, 3, 7), (0x804, 7, 7)
     ]  # fmt: skip
-    assert note_text(decoder.accesses[1]) == "told by how it differs from an access that is not in the trace"
+    assert note_text(decoder.accesses[1]) == "reported as the difference from an access that is not in the trace"
 
 
 def test_after_a_loss_nothing_is_known_to_differ_from() -> None:
