@@ -23,7 +23,7 @@ from rvtrace_gdb.decode.tandem.protocol import Parameters
 from rvtrace_gdb.decode.tandem.trace import Trace
 from rvtrace_gdb.session.verify.masks import foreign_code, masks_of, pages
 from rvtrace_gdb.session.verify.model import Model
-from rvtrace_gdb.session.verify.verifier import Choices, Verifier
+from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 
 _OPERATIONS = ("read_register", "write_register", "read_memory", "write_memory", "step", "reset")
 
@@ -59,7 +59,7 @@ def measured(kind: str, tandem: Tandem, image: Image, parameters: Parameters) ->
     for way in (itself, asked) if kind == "spike" else (itself,):
         model = open_model(kind, image, parameters, ModelOptions(memory=tuple(pages(code))))
         try:
-            verifier = Verifier(tandem, way(model), Choices(masks_of([])), image, code)
+            verifier = Verifier(tandem, way(model), VerifyOptions(masks_of([])), image, code)
             begin = time.perf_counter()
             divergences = list(verifier.run())
             rates.append(len(tandem.trace) / (time.perf_counter() - begin))

@@ -186,7 +186,7 @@ def _build(build_id: str | None, sha256: str) -> str:
 GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
 
 
-def begun(target: str, image: Image) -> Capture:
+def new_capture(target: str, image: Image) -> Capture:
     """Return the capture of a trace that begins, with everything that does not change later."""
     created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Capture(created, tool(), target, image.xlen, identity_of(image), (), (), ())

@@ -27,9 +27,9 @@ from rvtrace_gdb.session.sources import TraceSource, esp32_memory
 from rvtrace_gdb.session.sources import tandem_port as tandem
 from rvtrace_gdb.session.sources.esp32_memory import Chip
 from rvtrace_gdb.session.sources.hardware import Hardware
-from rvtrace_gdb.session.sources.options import chosen, not_possible, trace_request
+from rvtrace_gdb.session.sources.options import chosen_components, trace_request, unsupported_notes
 from rvtrace_gdb.session.sources.qemu import trace as qemu
-from rvtrace_gdb.session.sources.trace_control import LiveTrace, unsaid
+from rvtrace_gdb.session.sources.trace_control import LiveTrace, new_notes
 from rvtrace_gdb.session.target.link import Connect, open_link
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import Line
@@ -104,9 +104,9 @@ class Session:
         description = context.description(self._environ)
         if description.qemu:
             return qemu.start(self, description, context, options or {})
-        if tandem.wanted(description, options or {}):
+        if tandem.is_requested(description, options or {}):
             return tandem.start(self, description, context, options or {})
-        hardware = Hardware.of(description, *chosen(options or {}))
+        hardware = Hardware.of(description, *chosen_components(options or {}))
         image = Program(context.elf).image()
         request = trace_request(options or {}, image)
         link = open_link(description, hardware.encoders[0], self._connect)
@@ -120,12 +120,12 @@ class Session:
             link.close()
             raise
         live.xlen = image.xlen
-        live.notes += not_possible(options or {})
+        live.notes += unsupported_notes(options or {})
         target = CodeOnTarget(link, hardware.registers)
         program = Program(context.elf, target=target)
         return self.begin(
             live,
-            DecodedCapture(session_program.begun(description.name, image), program, target),
+            DecodedCapture(session_program.new_capture(description.name, image), program, target),
             report.target(description),
         )
 
@@ -209,7 +209,7 @@ class Session:
             raise failure or _nothing(decoded, hart, live=self._live is not None)
         listing = reading.select(args, size, hart, at)
         said = reading.untold(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
-        return listing._replace(lines=report.failure(self._live) + unsaid(self._live) + said + listing.lines)
+        return listing._replace(lines=report.failure(self._live) + new_notes(self._live) + said + listing.lines)
 
     def rows(self, begin: int, end: int, hart: int | None = None) -> list[Row]:
         """Return the rows numbered *begin* to *end* - 1 of the history that was requested last. Raises `NoTrace`."""
@@ -329,7 +329,7 @@ class Session:
         """Return the warnings about the history that was decoded last which the user has not seen yet."""
         reading = self.the_reading()
         said = reading.untold(reading.decoded.warnings) if reading.decoded else []
-        return report.failure(self._live) + unsaid(self._live) + said
+        return report.failure(self._live) + new_notes(self._live) + said
 
     # Saving and opening it
 

@@ -25,9 +25,9 @@ from rvtrace_gdb.session.capture.etrace_settings import (
     Owner,
     Setting,
     Value,
-    checked,
+    check_settings,
     default,
-    made,
+    etrace_of,
 )
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import value_text
@@ -118,7 +118,7 @@ def read_parameters(name: str) -> dict[str, Value]:
         except (ValueError, RecursionError):  # TOMLDecodeError is one, and so is a number with too many digits
             _add_lines(said, name, text)
     try:
-        found = checked(said.settings())
+        found = check_settings(said.settings())
     except BadSetting as error:
         raise BadParametersFile(name, str(error)) from None
     if not found:
@@ -264,7 +264,7 @@ def how(args: argparse.Namespace, xlen: int | None) -> ETrace:
         values |= read_parameters(args.parameters)
     values |= {key: value for key in SETTINGS if (value := _given(args, key)) is not None}
     try:
-        return made(checked(values))
+        return etrace_of(check_settings(values))
     except BadSetting as error:
         raise BadETrace(f"{option(error.key)} {error.problem}") from None
 

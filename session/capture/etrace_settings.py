@@ -136,7 +136,7 @@ class BadSetting(ValueError):
         self.key, self.problem = key, problem
 
 
-def checked(values: Mapping[str, Any], *, known_only: bool = True) -> dict[str, Value]:
+def check_settings(values: Mapping[str, Any], *, known_only: bool = True) -> dict[str, Value]:
     """Return *values*, from a file, as settings. *known_only*: others are errors, else ignored. Raises `BadSetting`."""
     found: dict[str, Value] = {}
     for key, value in values.items():
@@ -215,7 +215,7 @@ class ETrace:
 _NOTHING_SAID = ETrace()
 
 
-def made(values: Values, base: ETrace = _NOTHING_SAID) -> ETrace:
+def etrace_of(values: Values, base: ETrace = _NOTHING_SAID) -> ETrace:
     """Return *base* with the settings *values*, which were `checked`. Raises `BadSetting`."""
     parts: dict[Owner, dict[str, Any]] = {owner: {} for owner in Owner}
     for key, value in values.items():

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
 from rvtrace_gdb.decode.ntrace.options import DIALECTS
 from rvtrace_gdb.session.capture import json_fields
-from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, checked, made
+from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, check_settings, etrace_of
 from rvtrace_gdb.session.capture.json_fields import NAME, BadDescription, Member, Table
 from rvtrace_gdb.session.capture.model import (
     Capture,
@@ -234,8 +234,8 @@ def _read_etrace(table: Table | None) -> Mapping[str, Value]:
     if table is None:
         return {}
     try:
-        values = checked(table.fields, known_only=False)
-        made(values)
+        values = check_settings(table.fields, known_only=False)
+        etrace_of(values)
     except BadSetting as error:
         raise table.bad(error.key) from None
     return values

@@ -44,7 +44,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, checked, made
+from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, check_settings, etrace_of
 from rvtrace_gdb.session.description import tables
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
@@ -332,8 +332,8 @@ def _etrace(read: Tables, table: object, where: str) -> Mapping[str, Value]:
     if not isinstance(table, dict):
         raise read.error("must be a table, as in etrace = {iaddress_width = 39}", where, "etrace")
     try:
-        values = checked(table)
-        made(values)
+        values = check_settings(table)
+        etrace_of(values)
     except BadSetting as error:
         raise read.error(error.problem, where, f"etrace.{error.key}") from None
     return values

@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.history.events import EventKind, Note, NoteCause
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, SIFIVE, ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Value, made, values_of
+from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Value, etrace_of, values_of
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.formats import registry
@@ -92,7 +92,7 @@ def _etrace_candidates(how: ETrace) -> Iterator[ETrace]:
         if plain and "type_bits" in change:
             continue
         try:
-            other = made(change, how)
+            other = etrace_of(change, how)
         except BadSetting:
             continue
         if other != how:
@@ -124,7 +124,7 @@ def better_etrace_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool =
 
 def sensible_layout(data: bytes, xlen: int, *, wrapped: bool = False) -> ETrace | None:
     """Return settings with which the beginning of unknown *data* is plausible; None if there are none."""
-    plain = made({"iaddress_width": xlen})
+    plain = etrace_of({"iaddress_width": xlen})
     found = better_etrace_layout(data, plain, xlen, wrapped=wrapped) or plain
     return found if len(data) >= _LEAST and makes_sense(data, found, xlen, wrapped=wrapped) else None
 
@@ -160,7 +160,7 @@ def _framings(how: ETrace) -> Iterator[ETrace]:
         return
     for bits, size, types in product(_ETRACE_SRC_BITS, _TIMESTAMP_BYTES, _TYPES):
         transport = {"encapsulation": "encap", "src_bits": bits, "timestamp_bytes": size, **types}
-        yield made(transport, replace(how, encapsulation=Encapsulation()))
+        yield etrace_of(transport, replace(how, encapsulation=Encapsulation()))
 
 
 def _is_long(item: Item, how: ETrace) -> bool:
@@ -346,7 +346,7 @@ class _Search:
 
 def _other_format(options: EncoderHow, xlen: int) -> EncoderHow:
     """Return default options of the other format: E-Trace for N-Trace, and the reverse."""
-    return Options() if isinstance(options, ETrace) else made({"iaddress_width": xlen})
+    return Options() if isinstance(options, ETrace) else etrace_of({"iaddress_width": xlen})
 
 
 def better_layout(data: bytes, options: EncoderHow, xlen: int, *, wrapped: bool = False) -> EncoderHow | None:

@@ -25,7 +25,7 @@ from rvtrace_gdb.session.capture.etrace_settings import (
     ETrace,
     Value,
     Values,
-    made,
+    etrace_of,
 )
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import Unsupported
@@ -63,7 +63,7 @@ def etrace_of_registers(encoder: EncoderInForce, values: Values) -> ETrace:
             "data_no_address": bool(encoder.data("trTeDataNoAddr")),
             "data_full_address": encoder.data("trTeDataAddrCompress") == DataAddrCompress.FULL,
         }
-    return made({**told, **values})
+    return etrace_of({**told, **values})
 
 
 def how_of(encoder: CapturedEncoder) -> ETrace:

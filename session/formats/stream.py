@@ -1,7 +1,8 @@
 """Decodes a trace while its bytes arrive, in bounded memory: the output of a probe at a chip's pins.
 
-`Following` decodes, `Kept` writes the bytes at once to a file beside the capture that they become in the end, and
-`Reader` reads the stream in a thread while earlier bytes are decoded: a probe that is not read in time loses bytes.
+`StreamFollower` decodes, `StreamFile` writes the bytes at once to a file beside the capture that they become in the
+end, and `Reader` reads the stream in a thread while earlier bytes are decoded: a probe that is not read in time loses
+bytes.
 """
 
 import mmap
@@ -72,7 +73,7 @@ class Arrived(NamedTuple):
     piece: Piece
 
 
-class Following:
+class StreamFollower:
     """A decoder to `feed` what arrives, and to `finish`. *program*: what runs. *wrapped*: the stream starts inside a
     message.
 
@@ -143,7 +144,7 @@ def strangers(counts: Counts) -> str | None:
     return warning(f"SRC {who} is in the stream, too, which no known encoder sends")
 
 
-class Kept:
+class StreamFile:
     """The file to which bytes go until `save`; *path*: that of the capture. Raises CaptureError.
 
     Its name is the capture's with ".part" appended: the bytes are there if the process is killed.

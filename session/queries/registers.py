@@ -279,7 +279,7 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wish:
+class RegisterRequest:
     """What to show. *names*: of components, none: all. *everything*: also optional registers that are 0.
 
     *live*: those of the target, even if a capture is open. *access*: how a hart's CSRs are accessed.
@@ -294,7 +294,7 @@ class Wish:
 def show(
     session: Session,
     context: Context,
-    wish: Wish,
+    wish: RegisterRequest,
     progress: Progress = silent,
     connect: Connect = OpenOcd,
     environ: Mapping[str, str] = os.environ,
@@ -309,7 +309,12 @@ def show(
 
 
 def _live(
-    session: Session, context: Context, wish: Wish, progress: Progress, connect: Connect, environ: Mapping[str, str]
+    session: Session,
+    context: Context,
+    wish: RegisterRequest,
+    progress: Progress,
+    connect: Connect,
+    environ: Mapping[str, str],
 ) -> Shown:
     harts, others = _sorted(session, wish)
     blocks = [_of_hart(session, name, wish) for name in harts]
@@ -344,7 +349,7 @@ def _description(context: Context, environ: Mapping[str, str], *, needed: bool) 
         return None
 
 
-def _sorted(session: Session, wish: Wish) -> tuple[list[str], list[str]]:
+def _sorted(session: Session, wish: RegisterRequest) -> tuple[list[str], list[str]]:
     """Return the requested harts (those that record, unless others are named), and the trace components."""
     recording = [recorder.captured.in_force.name for recorder in ctr_records.recorders(session)]
     wanted = list(dict.fromkeys(wish.names)) or recording
@@ -357,7 +362,7 @@ def in_capture(session: Session) -> bool:
     return session.live is None and session.has_trace()
 
 
-def _of_capture(session: Session, wish: Wish) -> list[str]:
+def _of_capture(session: Session, wish: RegisterRequest) -> list[str]:
     capture = session.capture()
     there = captured_names(capture)
     for name in wish.names:
@@ -367,7 +372,7 @@ def _of_capture(session: Session, wish: Wish) -> list[str]:
     return list(_spaced([captured_lines(capture, name, everything=wish.everything) for name in wanted]))
 
 
-def _of_hart(session: Session, name: str, wish: Wish) -> list[str]:
+def _of_hart(session: Session, name: str, wish: RegisterRequest) -> list[str]:
     """Describe the CSRs of a hart, whether or not it records."""
     for recorder in ctr_records.recorders(session):
         if recorder.captured.in_force.name == name:
@@ -379,7 +384,7 @@ def _of_hart(session: Session, name: str, wish: Wish) -> list[str]:
 
 
 def _of_target(
-    description: Description, wanted: Sequence[str], wish: Wish, progress: Progress, connect: Connect
+    description: Description, wanted: Sequence[str], wish: RegisterRequest, progress: Progress, connect: Connect
 ) -> list[list[str]]:
     """Describe the components called *wanted*, all if there are none. One inside another is shown with that."""
     there = {component.name: component for component in description.components}

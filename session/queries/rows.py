@@ -291,7 +291,7 @@ _HALTS = frozenset({StopReason.DEBUG_MODE, StopReason.UNTOLD})
 _RESUMES = frozenset({StartReason.EXIT_FROM_DEBUG, StartReason.TRACING_STARTS})
 
 
-def said_of(history: History, program: ContextImages, event: Event) -> Said | None:
+def describe_event(history: History, program: ContextImages, event: Event) -> Said | None:
     """Return what is reported about one event; None: nothing."""
     events = history.events_between(event.position, event.position + 1)
     worth = event in _worth_saying(history, event.position, events)

@@ -59,7 +59,7 @@ class Stop(NamedTuple):
     hit: Hit | None = None
 
 
-class Registers(NamedTuple):
+class TracedRegisters(NamedTuple):
     """The registers that a trace has besides pc and the integer registers.
 
     flen  bits of the floating-point registers, 0 without any
@@ -127,7 +127,7 @@ class ReplayBackend(Protocol):
     def registers(self, hart: int | None) -> Mapping[str, int]:
         """Return the known values at the hart's position, by gdb's register names: pc, and those in the trace."""
 
-    def told(self, hart: int | None) -> Registers | None:
+    def told(self, hart: int | None) -> TracedRegisters | None:
         """Return which registers may be known in a hart's past, None: pc alone."""
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
@@ -142,7 +142,7 @@ class ReplayBackend(Protocol):
         """
 
 
-class Asking(Protocol):
+class ExtensionContext(Protocol):
     """gdb's connection, as an extension sees it while it answers a packet. It is used in the proxy's thread.
 
     past, lock  the past, and the lock to hold while it is used
@@ -198,7 +198,7 @@ class Extension(Protocol):
     def features(self) -> str:
         """Return what to add to the answer to qSupported, separated by semicolons: "Qbtrace:bts+;Qbtrace:off+"."""
 
-    def answer(self, packet: bytes, asking: Asking) -> bytes | None:
+    def answer(self, packet: bytes, asking: ExtensionContext) -> bytes | None:
         """Return the answer, without framing and escapes; None if the packet is not one of this extension.
 
         An RvtraceError is reported to gdb ("E.text") and to the user (`Proxy.said`).
@@ -210,7 +210,7 @@ NEXT, BARRIER, HART = ";", "|", "@"
 RUNS = b"E.the hart runs"
 
 
-def refuses(reply: str) -> bool:
+def is_refusal(reply: str) -> bool:
     """Return whether a reply to p or P is an error, or empty, which means an unsupported packet. Values are pairs of
     digits.
     """
@@ -222,7 +222,7 @@ def batch(packets: Sequence[str]) -> str:
     return _PREFIX + NEXT.join(packets)
 
 
-class Csrs:
+class RegisterBatches:
     """The `Extension` for batches of register packets."""
 
     prefixes = (_PREFIX.encode(),)
@@ -230,7 +230,7 @@ class Csrs:
     def features(self) -> str:
         return ""
 
-    def answer(self, packet: bytes, asking: Asking) -> bytes | None:
+    def answer(self, packet: bytes, asking: ExtensionContext) -> bytes | None:
         if not asking.live():
             return RUNS
         content, _, number = packet.decode("latin-1").removeprefix(_PREFIX).rpartition(HART)
@@ -239,7 +239,7 @@ class Csrs:
         for group in _groups(content.split(NEXT)):
             for reply in asking.transact_all([part.encode("latin-1") for part in group], hart):
                 replies.append(reply.decode("latin-1"))
-                if refuses(replies[-1]):
+                if is_refusal(replies[-1]):
                     return _answer(replies)
         return _answer(replies)
 

@@ -17,7 +17,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 from zlib import adler32
 
-from rvtrace_gdb.session.replay.proxy_state import Shared
+from rvtrace_gdb.session.replay.proxy_state import ProxyState
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.system import is_refusal
 from rvtrace_gdb.support.text import open_problem, printable
@@ -326,7 +326,7 @@ class Stub:
     heard    it has sent something: before that it has accepted the connection, but may not serve it
     """
 
-    def __init__(self, shared: Shared, connection: socket.socket, where: tuple[str, int]) -> None:
+    def __init__(self, shared: ProxyState, connection: socket.socket, where: tuple[str, int]) -> None:
         self._shared, self._where = shared, where
         self.wire = Wire(connection)
         self.asked: deque[bytes] = deque()
@@ -335,7 +335,7 @@ class Stub:
         self.write(b"+")  # as gdb begins: OpenOCD 0.12 serves nobody until a new connection has sent something
 
     @classmethod
-    def connect(cls, shared: Shared, where: tuple[str, int]) -> "Stub":
+    def connect(cls, shared: ProxyState, where: tuple[str, int]) -> "Stub":
         """Connect to the stub. Raises StubAbsent, StubGone."""
         try:
             connection = socket.create_connection(where, CONNECT_SECONDS)

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.queries.search import Question
-from rvtrace_gdb.session.replay.backend import Asking, Extension
+from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.session.session import Session
@@ -55,7 +55,7 @@ class NoTarget(RvtraceError):
         )
 
 
-class Going(NamedTuple):
+class Destination(NamedTuple):
     """Where the next resumption leads: the number that `trace history` prints, None for the present.
 
     *moves*: False if gdb is there already.
@@ -96,7 +96,7 @@ class Debugger:
         return self._resumes_before + (0 if self._proxy is None else self._proxy.resumes)
 
     @property
-    def asking(self) -> Asking | None:
+    def asking(self) -> ExtensionContext | None:
         """The connection to gdb and the stub for code in the proxy's own thread; None in other threads."""
         return None if self._proxy is None else self._proxy.asking
 
@@ -143,7 +143,7 @@ class Debugger:
             self._proxy.close()
             self._proxy = None
 
-    def enter(self, progress: Progress = silent, pc: int | None = None) -> Going:
+    def enter(self, progress: Progress = silent, pc: int | None = None) -> Destination:
         """Enter the past at its end, if gdb is in the present. *pc*: where the program is in the present, if known.
 
         Raises NotConnected, and as `Session.history`.
@@ -161,19 +161,19 @@ class Debugger:
             self.places.leave()
         return leaves
 
-    def go_live(self) -> Going:
+    def go_live(self) -> Destination:
         """Let the next resumption lead to the present."""
         self._check_connected()
         if not self.places.away():
-            return Going(None, ["This is the present."], moves=False)
+            return Destination(None, ["This is the present."], moves=False)
         if not self.has_target:
             raise NoTarget
         if self.proxy.stub_lost:
             raise TargetGone
         self.proxy.jump(self.context.thread_hart, None)
-        return Going(None, [])
+        return Destination(None, [])
 
-    def go_to(self, number: int, progress: Progress = silent, pc: int | None = None) -> Going:
+    def go_to(self, number: int, progress: Progress = silent, pc: int | None = None) -> Destination:
         """Let the next resumption lead to a number of the history; negative numbers count from its end.
 
         Raises NoPlace, and as `enter`.
@@ -192,7 +192,7 @@ class Debugger:
         direction: int,
         progress: Progress = silent,
         pc: int | None = None,
-    ) -> Going:
+    ) -> Destination:
         """Let the next resumption lead to a result of *question*: the one numbered *number* in its list, or else the
         nearest one in a direction (-1: back).
 
@@ -222,7 +222,7 @@ class Debugger:
         """Return whether a thread's hart is in the past, in this history."""
         return self.places.position(hart) is not None and self.places.selected(hart).hart == it.hart
 
-    def _jump(self, it: SelectedHistory, position: int, pc: int | None) -> Going:
+    def _jump(self, it: SelectedHistory, position: int, pc: int | None) -> Destination:
         hart = self.context.thread_hart
         joins: list[str] = []
         if self.places.position(hart) is None:
@@ -231,7 +231,7 @@ class Debugger:
             self.places.begin_anew(hart, silent)
         position = self.places.nearest_instruction(hart, min(position, len(it.history) - 1))
         self.proxy.jump(hart, position)
-        return Going(position + 1, [*it.lines, *joins])
+        return Destination(position + 1, [*it.lines, *joins])
 
     def _enter(self, hart: int | None, progress: Progress, pc: int | None) -> list[str]:
         """Enter the past; return a line if the trace does not lead to where the program is."""
@@ -253,10 +253,10 @@ class Debugger:
             return it if meant.hart == it.hart else meant
         return it
 
-    def _going(self, position: int | None, joins: list[str]) -> Going:
+    def _going(self, position: int | None, joins: list[str]) -> Destination:
         hart = self.context.thread_hart
         lines = self.places.selected(hart).lines
-        return Going(None if position is None else position + 1, [*lines, *joins])
+        return Destination(None if position is None else position + 1, [*lines, *joins])
 
     def _check_connected(self) -> None:
         if not self.connected:
@@ -301,6 +301,6 @@ def number_of(session: Session, hart: int | None) -> int | None:
     return None if position is None else position + 1
 
 
-def number_elsewhere(session: Session, context: Context) -> int | None:
+def number_of_selected_hart(session: Session, context: Context) -> int | None:
     """Return the number where the hart of `set trace hart` is in the past, if it is not the selected thread's."""
     return None if context.hart in (None, context.thread_hart) else number_of(session, context.hart)

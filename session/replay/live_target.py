@@ -8,10 +8,10 @@ manual, "Packets", "General Query Packets", "Stop Reply Packets", "File-I/O Exte
 here only, so that stepping there costs the target nothing; before the target runs, the stub gets the missing ones.
 Those that gdb removes are removed from the stub at once, wherever gdb is. Source: "Packets" (z, Z: "Z type,addr,kind").
 
-`Pieces` splits memory packets that are larger than the stub accepts; the pieces are sent at once, and the answers
-joined. Each packet through the proxy takes longer than one without it, because two more processes have to wake up. If
-the stub accepts small packets only (QEMU 7.2: 4 KB), gdb is offered larger ones, so that there are fewer; the pieces
-are sent to the stub without waiting for answers in between. Source: "Packets" (m, M, X: "m addr,length", "X
+`MemorySplitter` splits memory packets that are larger than the stub accepts; the pieces are sent at once, and the
+answers joined. Each packet through the proxy takes longer than one without it, because two more processes have to wake
+up. If the stub accepts small packets only (QEMU 7.2: 4 KB), gdb is offered larger ones, so that there are fewer; the
+pieces are sent to the stub without waiting for answers in between. Source: "Packets" (m, M, X: "m addr,length", "X
 addr,length:XX...", short answers to m are allowed).
 """
 
@@ -26,7 +26,7 @@ from rvtrace_gdb.session.replay.target_xml import in_hex
 from rvtrace_gdb.support.text import warning
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.session.replay.router import Conversation
+    from rvtrace_gdb.session.replay.router import Router
 
 BREAKPOINTS = frozenset({b"0", b"1"})
 _KINDS = {b"2": "watch", b"3": "rwatch", b"4": "awatch"}
@@ -138,7 +138,7 @@ _PACKET = re.compile(rb"([mMX])([0-9a-fA-F]+),([0-9a-fA-F]+)(?::(.*))?$", re.S)
 _FLASH = re.compile(rb"vFlashWrite:([0-9a-fA-F]+):(.*)$", re.S)
 
 
-class Pieces:
+class MemorySplitter:
     """Splits memory packets. *size*: the stub's packet size in bytes; None: gdb respects it."""
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class Pieces:
         return [b"vFlashWrite:%x:%b" % (int(match[1], 16) + at, it) for at, _, it in cut]
 
 
-def together(body: bytes, answers: list[bytes]) -> bytes:
+def join_answers(body: bytes, answers: list[bytes]) -> bytes:
     """Return the answer to the whole packet: the bytes before the first failed read, or the first error of a write."""
     if body[:1] != b"m":
         return next((answer for answer in answers if answer != b"OK"), b"OK")
@@ -241,10 +241,10 @@ _STOPPING = (b"?", b"c", b"s", b"C", b"S", b"F")
 _Handler = Callable[[bytes], bool]  # takes a packet's body; False: this handler does not answer it
 
 
-class Present:
+class LiveTarget:
     """The live target of one gdb."""
 
-    def __init__(self, it: "Conversation") -> None:
+    def __init__(self, it: "Router") -> None:
         self._it = it
         self.answered: dict[bytes, bytes] = {}
         """The stub's answers to queries about threads, processes, and itself, still escaped."""
@@ -410,7 +410,7 @@ class Present:
             self._it.non_stop = asked.endswith(b"1")
 
 
-def own_features(it: "Conversation") -> list[bytes]:
+def own_features(it: "Router") -> list[bytes]:
     """Return what to add to the answer to qSupported."""
     features = [*OWN_FEATURES, *(extension.features() for extension in it.shared.extensions)]
     return [feature.strip(";").encode() for feature in features if feature.strip(";")]

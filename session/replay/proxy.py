@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 
-from rvtrace_gdb.session.replay.backend import Asking, Extension, ReplayBackend
+from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, ReplayBackend
 from rvtrace_gdb.session.replay.connection import Stub, StubAbsent, StubGone, Wire
-from rvtrace_gdb.session.replay.proxy_state import HartOf, Harts, Shared, hart_of
-from rvtrace_gdb.session.replay.router import Conversation
+from rvtrace_gdb.session.replay.proxy_state import HartOf, Harts, ProxyState, hart_of
+from rvtrace_gdb.session.replay.router import Router
 from rvtrace_gdb.support import files
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import NotPrivate
@@ -46,7 +46,7 @@ NONE_PRIVATE = (
 )
 
 
-class Listening:
+class Listener:
     """A listening socket. *where*: as `target extended-remote` takes it. *port*: 0 for none. *ends*: closed with it."""
 
     def __init__(self, listener: socket.socket, where: str, port: int, ends: ExitStack) -> None:
@@ -57,44 +57,44 @@ class Listening:
         self._ends.close()
 
 
-def at_port(port: int) -> Listening:
+def listen_at_port(port: int) -> Listener:
     """Listen at a TCP port, 0: any free one. Raises ListenFailed."""
     try:
         listener = socket.create_server((_HOST, port))
     except (OSError, OverflowError) as error:
         raise ListenFailed(f"port {port}", open_problem(error)) from error
     found = int(listener.getsockname()[1])
-    return Listening(listener, f"localhost:{found}", found, ExitStack())
+    return Listener(listener, f"localhost:{found}", found, ExitStack())
 
 
-def at_path(path: str) -> Listening:
+def listen_at_path(path: str) -> Listener:
     """Listen at a socket with that path, for its owner alone. Raises ListenFailed."""
     with ExitStack() as ends:
         try:
             if ":" in path:
                 raise OSError(None, "gdb takes a path with a colon for a host and a port")
             _remove_dead(path)
-            return Listening(_bound(path, ends), path, 0, ends.pop_all())
+            return Listener(_bound(path, ends), path, 0, ends.pop_all())
         except (OSError, ValueError) as error:
             raise ListenFailed(printable(path), open_problem(error)) from error
 
 
-def in_private(environ: Mapping[str, str] = os.environ) -> Listening | None:
+def listen_in_private_folder(environ: Mapping[str, str] = os.environ) -> Listener | None:
     """Listen at a socket in a new private folder, which is removed with it; None if no such folder is possible."""
     for base in _bases(environ):
         with suppress(OSError, NotPrivate), ExitStack() as ends:
-            remove_left(base)
+            remove_stale_folders(base)
             folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX, dir=base)))
             files.check_private(folder)
             path = str(folder / _NAME)
             if ":" in path or len(os.fsencode(path)) > _LONGEST:
                 continue
             ends.callback(os.close, _locked(folder))
-            return Listening(_bound(path, ends), path, 0, ends.pop_all())
+            return Listener(_bound(path, ends), path, 0, ends.pop_all())
     return None
 
 
-def remove_left(base: Path) -> None:
+def remove_stale_folders(base: Path) -> None:
     """Remove the folders of sessions that were killed: nobody has locked them any more."""
     for left in base.glob(f"{_PREFIX}*/{_NAME}"):
         with suppress(OSError):
@@ -180,8 +180,8 @@ class Proxy:
         xlen: int = 64,
         harts: Harts = lambda: [0],
     ) -> None:
-        self._shared = Shared(past, lock, stub, hart_of, extensions, xlen, harts)
-        self._listening: Listening | None = None
+        self._shared = ProxyState(past, lock, stub, hart_of, extensions, xlen, harts)
+        self._listening: Listener | None = None
         self._thread: threading.Thread | None = None
         self._stub: Stub | None = None  # connected, for the gdb that comes next
         self.connected = False
@@ -223,7 +223,7 @@ class Proxy:
         self._shared.holding = self._shared.holding and holds
 
     @property
-    def asking(self) -> Asking | None:
+    def asking(self) -> ExtensionContext | None:
         """The connection to gdb and the stub for code in the proxy's own thread; None in other threads."""
         return self._shared.asking if threading.current_thread() is self._thread else None
 
@@ -256,7 +256,7 @@ class Proxy:
 
         Raises StubAbsent, StubGone, ListenFailed.
         """
-        found = at_port(port) if path is None else self._at_socket(path)
+        found = listen_at_port(port) if path is None else self._at_socket(path)
         try:
             self._stub = self._connect()
         except RvtraceError:
@@ -277,11 +277,11 @@ class Proxy:
         if self._listening is not None:
             self._listening.close()
 
-    def _at_socket(self, path: str) -> Listening:
-        found = at_path(path) if path else in_private()
+    def _at_socket(self, path: str) -> Listener:
+        found = listen_at_path(path) if path else listen_in_private_folder()
         if found is None:
             self._shared.say(NONE_PRIVATE)
-        return found or at_port(0)
+        return found or listen_at_port(0)
 
     def _connect(self) -> Stub | None:
         return Stub.connect(self._shared, self._shared.where) if self._shared.where else None
@@ -319,7 +319,7 @@ class Proxy:
                 stub = self._connect()
             shared.stub_lost = shared.unreadable = False
             self.connected = True
-            Conversation(shared, Wire(connection), stub).run()
+            Router(shared, Wire(connection), stub).run()
         except (StubAbsent, StubGone) as error:
             shared.stub_lost = True
             shared.say(str(error))

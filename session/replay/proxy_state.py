@@ -16,14 +16,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from rvtrace_gdb.session.replay.backend import Asking, Extension, ReplayBackend
+from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, ReplayBackend
 
 HARTS_AT_MOST = 4096  # numbers above are threads of an operating system, or the only one of a target without threads
 _THREAD = re.compile(rb"(?:p(-?[0-9a-fA-F]+)\.)?(-?[0-9a-fA-F]+)$")
 _STOPPED = re.compile(rb"[;0-9a-fA-F]thread:([^;]+)")
 _LISTED = re.compile(rb"<thread\s[^>]*?\bid=[\"']([^\"']+)[\"']")
 _LIST = b"qXfer:threads:read:"
-ASKS_FOR_ALL = (b"qfThreadInfo", _LIST)
+THREAD_LIST_QUERIES = (b"qfThreadInfo", _LIST)
 """The packets with which gdb lists all threads. It sends one of them at every stop that it shows."""
 
 HartOf = Callable[[str], int | None]
@@ -181,7 +181,7 @@ def _of_actions(text: bytes, threads: Threads) -> Resume | None:
 Harts = Callable[[], Sequence[int]]
 
 
-class Shared:
+class ProxyState:
     """The state that the parts of the proxy share.
 
     past, lock  the past, and the lock to hold while it is used
@@ -220,7 +220,7 @@ class Shared:
         self.interrupted = self.unknown = False
         self.closing = threading.Event()
         self.listener: socket.socket | None = None
-        self.asking: Asking | None = None
+        self.asking: ExtensionContext | None = None
         self._pair: tuple[socket.socket, socket.socket] | None = None
         self._said: list[str] = []
         self._jumps: list[tuple[int | None, int | None]] = []

@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType
 from rvtrace_gdb.session.capture.model import CapturedRecords
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.replay.backend import Asking
+from rvtrace_gdb.session.replay.backend import ExtensionContext
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
@@ -31,7 +31,7 @@ Block = tuple[int, int]
 _UNKNOWN = -2  # no address, and not GAP
 
 
-def gap(address: int) -> Block:
+def gap_block(address: int) -> Block:
     """Return a block that gdb takes for a gap. *address*: where execution continues after it; gdb prints it in a
     warning.
     """
@@ -48,22 +48,22 @@ def blocks(history: History, program: ContextImages, first: int, stop: int) -> l
     return builder.finish()
 
 
-def up_to(pc: int, made: list[Block], history: History, program: ContextImages) -> list[Block]:
+def blocks_up_to(pc: int, made: list[Block], history: History, program: ContextImages) -> list[Block]:
     """Return *made*, the blocks at the end of the history, with the instruction at *pc*, which has not run yet.
 
     A gap comes before it if other instructions must have run in between.
     """
     if not made:
         return [(pc, pc)]
-    if not leads_to(history, program, pc):
-        return [*made, gap(pc), (pc, pc)]
+    if not can_lead_to(history, program, pc):
+        return [*made, gap_block(pc), (pc, pc)]
     begin, last = made[-1]
     if _end_of(program.image_of(history.context_at(len(history) - 1)))(last) == pc:
         return [*made[:-1], (begin, pc)]
     return [*made, (pc, pc)]
 
 
-def leads_to(history: History, program: ContextImages, pc: int, *, unknown: bool = False) -> bool:
+def can_lead_to(history: History, program: ContextImages, pc: int, *, unknown: bool = False) -> bool:
     """Return whether *pc* can be the next instruction after the history, as far as its last instruction and trap tell.
 
     *unknown* is returned if the last instruction or its target is unknown.
@@ -142,7 +142,7 @@ class _Builder:
     def _close(self, begin: int | None, last: int, following: int) -> None:
         if begin == GAP:
             if self._made:
-                self._made.append(gap(following))
+                self._made.append(gap_block(following))
         elif begin is not None:
             self._made.append((begin, last))
 
@@ -150,7 +150,7 @@ class _Builder:
 _SAMPLES = 64  # positions compared to find whether one history continues another
 
 
-class Traced(NamedTuple):
+class TracedHistory(NamedTuple):
     """The history of a hart. *grows*: its beginning does not change when more is read out."""
 
     history: History
@@ -164,7 +164,7 @@ class _Given(NamedTuple):
     *pc* None: gdb has nothing yet.
     """
 
-    it: Traced | None
+    it: TracedHistory | None
     pc: int | None
     unknown: bool = False
 
@@ -174,11 +174,11 @@ class Recording:
     end of the history.
     """
 
-    def __init__(self, limit: int, it: Traced | None) -> None:
+    def __init__(self, limit: int, it: TracedHistory | None) -> None:
         self._limit = limit
         self._given = _Given(it, None)
 
-    def everything(self, it: Traced | None, pc: int) -> list[Block]:
+    def everything(self, it: TracedHistory | None, pc: int) -> list[Block]:
         """Return the newest instructions up to the one at *pc*, oldest block first.
 
         *it* None: nothing could be read out; a gap follows what was read before.
@@ -189,13 +189,13 @@ class Recording:
             return [(pc, pc)]
         length = len(known.history)
         made = blocks(known.history, known.program, max(0, length - self._limit), length)
-        return [*made, gap(pc), (pc, pc)] if it is None else up_to(pc, made, known.history, known.program)
+        return [*made, gap_block(pc), (pc, pc)] if it is None else blocks_up_to(pc, made, known.history, known.program)
 
     def nothing_new(self, pc: int) -> list[Block] | None:
         """Return the blocks if nothing ran since. None: *pc* was changed, so that gdb must ask for everything."""
         return [(0, pc)] if pc == self._given.pc else None
 
-    def more(self, it: Traced | None, pc: int) -> list[Block] | None:
+    def more(self, it: TracedHistory | None, pc: int) -> list[Block] | None:
         """Return the blocks that ran since the last ones, as far as *it* has them. None: gdb must ask for everything.
 
         Instructions that ran and were not read out are a gap, after the instruction that was to run next.
@@ -205,7 +205,7 @@ class Recording:
             return None
         if it is None or (given.it is not None and it.history is given.it.history):
             self._given = given._replace(pc=pc, unknown=True)
-            return [(0, given.pc), gap(pc), (pc, pc)]
+            return [(0, given.pc), gap_block(pc), (pc, pc)]
         if given.unknown or given.it is None or not _goes_on(given.it.history, it):
             return None
         first, length = len(given.it.history), len(it.history)
@@ -214,12 +214,12 @@ class Recording:
             return self.nothing_new(pc)
         if length - first > self._limit or it.history.pc(first) != given.pc:
             return None
-        made = up_to(pc, blocks(it.history, it.program, first, length), it.history, it.program)
+        made = blocks_up_to(pc, blocks(it.history, it.program, first, length), it.history, it.program)
         self._given = _Given(it, pc)
         return [(0, made[0][1]), *made[1:]]
 
 
-def _goes_on(before: History, after: Traced) -> bool:
+def _goes_on(before: History, after: TracedHistory) -> bool:
     """Return whether *after* continues *before*: samples are compared, if the bytes of the trace only grew."""
     length, history = len(before), after.history
     if not after.grows or not length or len(history) < length or before.pc(length - 1) == GAP:
@@ -234,7 +234,7 @@ _FAILED = b"E01"
 _USE = "use `trace native`, which decodes the trace first and then records"
 
 
-class Plan(NamedTuple):
+class BtraceRequest(NamedTuple):
     """The request of `trace native`.
 
     context  the program and settings that gdb sent
@@ -256,14 +256,14 @@ class Btrace:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._plan: Plan | None = None
+        self._plan: BtraceRequest | None = None
         self._failed = False  # reading out failed: it is not tried again, because gdb would wait in vain each time
         self._recordings: dict[
             int | None, tuple[Recording, int]
         ] = {}  # by hart, with the count of resumptions when gdb was given blocks last
         self._documents: dict[tuple[bytes, bytes, int | None], bytes] = {}
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: BtraceRequest) -> None:
         """Allow gdb to record: the history has been read out and decoded."""
         self._plan, self._failed = plan, False
 
@@ -273,7 +273,7 @@ class Btrace:
         self._documents.clear()
         return _FEATURES
 
-    def answer(self, packet: bytes, asking: Asking) -> bytes | None:
+    def answer(self, packet: bytes, asking: ExtensionContext) -> bytes | None:
         """See `Extension`."""
         read = _READ.fullmatch(packet)
         if read is not None:
@@ -285,7 +285,7 @@ class Btrace:
             return b"OK" if self._recordings.pop(asking.hart, None) else b"E.nothing is recorded"
         return b"OK" if packet.startswith(b"Qbtrace-conf:bts:size=") else None
 
-    def _begin(self, asking: Asking) -> bytes:
+    def _begin(self, asking: ExtensionContext) -> bytes:
         plan = self._plan
         with asking.lock:
             if plan is None:
@@ -299,7 +299,7 @@ class Btrace:
             self._recordings[asking.hart] = recording, self._resumed()
         return b"OK"
 
-    def _part(self, key: tuple[bytes, bytes, int | None], offset: int, size: int, asking: Asking) -> bytes:
+    def _part(self, key: tuple[bytes, bytes, int | None], offset: int, size: int, asking: ExtensionContext) -> bytes:
         """Return a part of a document, which is created when its first part is requested."""
         if offset == 0:
             document = self._document(key, asking)
@@ -310,7 +310,7 @@ class Btrace:
         part = document[offset : offset + size]
         return (b"l" if offset + size >= len(document) else b"m") + part
 
-    def _document(self, key: tuple[bytes, bytes, int | None], asking: Asking) -> bytes | None:
+    def _document(self, key: tuple[bytes, bytes, int | None], asking: ExtensionContext) -> bytes | None:
         what, annex, hart = key
         if what == b"btrace-conf":
             return configuration(on=hart in self._recordings)
@@ -320,7 +320,9 @@ class Btrace:
             made = self._blocks(self._plan, annex, hart, asking)
         return None if made is None else branch_trace(made)
 
-    def _blocks(self, plan: Plan, annex: bytes, hart: int | None, asking: Asking) -> Sequence[Block] | None:
+    def _blocks(
+        self, plan: BtraceRequest, annex: bytes, hart: int | None, asking: ExtensionContext
+    ) -> Sequence[Block] | None:
         pc = asking.live_pc()
         if pc is None or annex not in (b"all", b"new", b"delta"):
             return None
@@ -331,7 +333,7 @@ class Btrace:
         it = self._read_out(plan, hart, asking)
         return recording.more(it, pc) if annex == b"delta" else recording.everything(it, pc)
 
-    def _read_out(self, plan: Plan, hart: int | None, asking: Asking) -> Traced | None:
+    def _read_out(self, plan: BtraceRequest, hart: int | None, asking: ExtensionContext) -> TracedHistory | None:
         """Return the same as `_traced`; after an error, which the user is told, None."""
         if self._failed:
             return None
@@ -342,7 +344,7 @@ class Btrace:
             asking.say(f"record btrace: what runs from here on is missing ({error}); `trace native` begins anew")
             return None
 
-    def _traced(self, plan: Plan, hart: int | None) -> Traced | None:
+    def _traced(self, plan: BtraceRequest, hart: int | None) -> TracedHistory | None:
         """Return the current history of a hart, None if it was not traced. Raises RvtraceError, also when it takes too
         long.
         """
@@ -354,7 +356,7 @@ class Btrace:
         history = decoded.harts.histories[number]
         source = decoded.sink_of(number)
         whole = not isinstance(source, CapturedRecords) and not source.wrapped
-        return Traced(history, decoded.program, whole) if len(history) else None
+        return TracedHistory(history, decoded.program, whole) if len(history) else None
 
     def _resumed(self) -> int:
         debugger = self._session.debugger

@@ -22,7 +22,7 @@ from rvtrace_gdb.session.replay.target_xml import in_hex
 from rvtrace_gdb.support.errors import silent
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.session.replay.router import Conversation
+    from rvtrace_gdb.session.replay.router import Router
 
 _FEATURES = (b"PacketSize=4000", b"QStartNoAckMode+", b"vContSupported+", b"qXfer:features:read+")
 _FIXED = {
@@ -36,7 +36,7 @@ _FIXED = {
 }
 
 
-def answer(it: "Conversation", body: bytes) -> None:
+def answer_without_stub(it: "Router", body: bytes) -> None:
     """Answer any packet; an unsupported one with an empty answer, as the protocol demands."""
     if body[:1] == b"k":
         it.end()
@@ -45,7 +45,7 @@ def answer(it: "Conversation", body: bytes) -> None:
         it.gdb.acknowledges = False
 
 
-def _answer(it: "Conversation", body: bytes) -> bytes:
+def _answer(it: "Router", body: bytes) -> bytes:
     earlier = it.answered(body)
     if earlier is not None:
         return earlier
@@ -83,10 +83,10 @@ _LEAVING = (b"vRun;", b"vAttach;", b"vKill;", b"vStopped", b"QNonStop:1")
 _Handler = Callable[[bytes], bool]  # takes a packet's body; False: this handler does not answer it
 
 
-class Replay:
+class ReplayTarget:
     """The past of one gdb."""
 
-    def __init__(self, it: "Conversation") -> None:
+    def __init__(self, it: "Router") -> None:
         self._it = it
         self._handlers: dict[bytes, _Handler] = {
             b"g": self._registers,
@@ -130,7 +130,7 @@ class Replay:
         if self._it.stub is not None:
             self._it.forward(item)
         else:
-            answer(self._it, body)
+            answer_without_stub(self._it, body)
 
     # Registers and memory
 
@@ -321,4 +321,4 @@ class Replay:
         if it.stub is not None:
             it.in_present(item.body)
         else:
-            answer(it, item.body)
+            answer_without_stub(it, item.body)

@@ -27,11 +27,11 @@ from rvtrace_gdb.session.replay.connection import (
     frame,
     unescape,
 )
-from rvtrace_gdb.session.replay.live_target import MEMORY, Breakpoints, Pieces, Present, together
-from rvtrace_gdb.session.replay.proxy_state import ASKS_FOR_ALL, Shared, Threads
-from rvtrace_gdb.session.replay.replay_target import Replay
-from rvtrace_gdb.session.replay.stepping import Walk
-from rvtrace_gdb.session.replay.target_xml import Descriptions
+from rvtrace_gdb.session.replay.live_target import MEMORY, Breakpoints, LiveTarget, MemorySplitter, join_answers
+from rvtrace_gdb.session.replay.proxy_state import THREAD_LIST_QUERIES, ProxyState, Threads
+from rvtrace_gdb.session.replay.replay_target import ReplayTarget
+from rvtrace_gdb.session.replay.stepping import Stepper
+from rvtrace_gdb.session.replay.target_xml import TargetDescriptions
 from rvtrace_gdb.support.errors import RvtraceError
 
 _ATTEMPTS = 20  # attempts to connect to a stub that ends the connection before it has sent anything
@@ -43,24 +43,26 @@ _Side = Wire | socket.socket
 log = logging.getLogger("rvtrace.session")
 
 
-class Ended(Exception):
+class ConnectionEnded(Exception):
     """Nothing more is to be sent to this gdb."""
 
 
-class Conversation:
-    """The router for one gdb. *stub*: None if there is none, or none any more. It is the `Asking` of extensions."""
+class Router:
+    """The router for one gdb. *stub*: None if there is none, or none any more. It is the `ExtensionContext` of
+    extensions.
+    """
 
-    def __init__(self, shared: Shared, gdb: Wire, stub: Stub | None) -> None:
+    def __init__(self, shared: ProxyState, gdb: Wire, stub: Stub | None) -> None:
         self.shared, self.gdb, self.stub = shared, gdb, stub
         self.threads = Threads(shared.hart_of)
         self.breakpoints = Breakpoints()
-        self.descriptions = Descriptions(self)
-        self.pieces = Pieces()
+        self.descriptions = TargetDescriptions(self)
+        self.pieces = MemorySplitter()
         self.non_stop = False
         self._lost: StubGone | None = None  # the error with which the stub was lost
         self.leaving = False  # gdb ended the target or detached: it is no loss when the stub ends the connection
-        self.walk = Walk(self)
-        self._present, self._replay = Present(self), Replay(self)
+        self.walk = Stepper(self)
+        self._present, self._replay = LiveTarget(self), ReplayTarget(self)
         self._arrived: deque[Item] = deque()
         self._attempts = _ATTEMPTS
         self._silent_until = 0.0
@@ -76,7 +78,7 @@ class Conversation:
             self.shared.asking = self
             while not self.shared.closing.is_set():
                 self._turn()
-        except (WireGone, Ended):
+        except (WireGone, ConnectionEnded):
             pass
         finally:
             self.shared.asking = None
@@ -193,7 +195,7 @@ class Conversation:
         return True
 
     def _route(self, item: Item) -> None:
-        if item.body.startswith(ASKS_FOR_ALL):
+        if item.body.startswith(THREAD_LIST_QUERIES):
             self.walk.user_sees()
         if self._lost is not None and not self.away():
             self._take_without_present(item, self._lost)
@@ -208,7 +210,7 @@ class Conversation:
         gdb 13 and 16 crash when the connection ends while they compute frames.
         """
         if item.body[:1] not in OF_FRAMES:
-            raise Ended from why
+            raise ConnectionEnded from why
         self.send(b"E01")
 
     def _end(self) -> None:
@@ -243,7 +245,7 @@ class Conversation:
         if pieces is None:
             self.stub.ask(item.body, item.raw)
         else:
-            self.send(together(item.body, self.stub.transact_all(pieces, self._present.reply)))
+            self.send(join_answers(item.body, self.stub.transact_all(pieces, self._present.reply)))
 
     def in_present(self, body: bytes) -> None:
         """Handle a packet of gdb that leaves the past."""
@@ -255,7 +257,7 @@ class Conversation:
 
     def end(self) -> None:
         """End the conversation. Raises Ended."""
-        raise Ended
+        raise ConnectionEnded
 
     def send(self, body: bytes) -> None:
         """Send gdb an answer that needs no escapes."""
@@ -302,7 +304,7 @@ class Conversation:
             self.shared.say(str(told))
         self._lost = error
         if not self.away() and (self.leaving or any(body[:1] not in OF_FRAMES for body in stub.asked)):
-            raise Ended from error
+            raise ConnectionEnded from error
         for _ in stub.asked:
             self.send(b"E01")
 
@@ -338,7 +340,7 @@ class Conversation:
             self.send_data(answer)
         return answer is not None
 
-    # For extensions: see `Asking`
+    # For extensions: see `ExtensionContext`
 
     def extended(self, packet: bytes) -> bytes | None:
         for extension in self.shared.extensions:

@@ -25,7 +25,7 @@ from rvtrace_gdb.decode.tandem.memory import PAGE, Store
 from rvtrace_gdb.decode.tandem.protocol import FPR
 from rvtrace_gdb.decode.tandem.state import State, Writer
 from rvtrace_gdb.decode.tandem.wording import NUMBERS, regno_of
-from rvtrace_gdb.session.replay.backend import Registers as Told
+from rvtrace_gdb.session.replay.backend import TracedRegisters as Told
 
 _MACHINE = "mstatus misa mie mtvec mscratch mepc mcause mtval mip"
 _EBREAK = 4  # bytes
@@ -78,7 +78,7 @@ def stay_known(tandem: Tandem, position: int, names: list[str]) -> bool:
     return all(name in known for name in names) and not any(it >= group for it in lost)
 
 
-def told(tandem: Tandem) -> Told:
+def traced_registers(tandem: Tandem) -> Told:
     """Return which registers a trace has, and those that every hart has in machine mode."""
     names = {number: name for name, number in CSRS.items()}
     numbers = {CSRS[name] for name in _MACHINE.split()} | tandem.index.registers.known_csrs()

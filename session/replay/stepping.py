@@ -27,7 +27,7 @@ from rvtrace_gdb.session.replay.target_xml import in_hex
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.session.replay.router import Conversation
+    from rvtrace_gdb.session.replay.router import Router
 
 FIRST_SECONDS = 1.0  # before the first line
 NEXT_SECONDS = 2.0
@@ -36,7 +36,7 @@ _LOOK_SECONDS = 0.02  # between two checks of what gdb sent
 _UNIT = re.compile(r" \([a-z]+\)$")  # see support/errors.py
 
 
-class Watch:
+class ReplayProgress:
     """A progress callback. *interrupted* returns whether gdb wants the work to end; *tell* prints a line on its
     console.
     """
@@ -58,7 +58,7 @@ class Watch:
             self._tell(_line(label, done, total))
 
 
-class Stepping:
+class StepProgress:
     """Prints progress while gdb makes many steps for one command, e.g. for a watchpoint on a register."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -100,13 +100,13 @@ _WATCHPOINTS = (
 )
 
 
-class Walk:
+class Stepper:
     """Moves the harts of one gdb through the past."""
 
-    def __init__(self, it: "Conversation") -> None:
+    def __init__(self, it: "Router") -> None:
         self._it = it
         self._watchpoints_told = False
-        self._stepping = Stepping(it.tell)
+        self._stepping = StepProgress(it.tell)
         self._shown = 0
 
     def takes_jump(self) -> bool:
@@ -223,7 +223,7 @@ class Walk:
         if self._it.is_interrupted():
             self.stop(thread, signal=SIGINT)
             return
-        watch = Watch(self._it.is_interrupted, self._it.tell)
+        watch = ReplayProgress(self._it.is_interrupted, self._it.tell)
         try:
             if self._it.past.position(hart) is None:
                 self._enter(thread, hart, watch)
@@ -266,7 +266,7 @@ class Walk:
             it.tell(_WATCHPOINTS)
         return NO_WATCHPOINTS
 
-    def _enter(self, thread: str | None, hart: int | None, watch: Watch) -> None:
+    def _enter(self, thread: str | None, hart: int | None, watch: ReplayProgress) -> None:
         """Enter the past; tell the user if the trace does not end where the target is now."""
         it = self._it
         it.past.enter(hart, watch)
@@ -278,7 +278,7 @@ class Walk:
             if line:
                 it.tell(line)
 
-    def _move(self, hart: int | None, resume: Resume, watch: Watch, watchpoints: Watchpoints) -> Stop:
+    def _move(self, hart: int | None, resume: Resume, watch: ReplayProgress, watchpoints: Watchpoints) -> Stop:
         past, breakpoints = self._it.past, self._it.breakpoints.addresses()
         if not resume.is_step:
             return past.run(hart, resume.direction, breakpoints, watch, watchpoints)
@@ -315,7 +315,7 @@ class Walk:
         it.send(stop_reply(it, thread, signal, at_end, hit))
 
 
-def known_registers(it: "Conversation", hart: int | None) -> Mapping[str, int]:
+def known_registers(it: "Router", hart: int | None) -> Mapping[str, int]:
     """Return the registers of the current thread that are known without asking the stub."""
     with it.shared.lock:
         position = it.past.position(hart)
@@ -325,7 +325,7 @@ def known_registers(it: "Conversation", hart: int | None) -> Mapping[str, int]:
     return {} if it.says_present() else it.descriptions.live_values() or known
 
 
-def stop_reply(it: "Conversation", thread: str | None, signal: int, at_end: str, hit: Hit | None = None) -> bytes:
+def stop_reply(it: "Router", thread: str | None, signal: int, at_end: str, hit: Hit | None = None) -> bytes:
     """Return a stop reply with pc, trace_pos, and known registers, so that gdb does not have to read them."""
     parts = [f"T{signal:02x}".encode()]
     if at_end:

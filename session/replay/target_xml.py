@@ -4,7 +4,8 @@ trace_pos is -1 in the present, else the number of the instruction that runs nex
 put among the CSRs, because these are all that gdb leaves out of `info registers`, whatever group a description gives
 its registers (riscv_register_reggroup_p); a second feature of that name does not hide the stub's.
 
-`Descriptions` reads the descriptions of one gdb's stub and keeps them by process (in QEMU, harts of different kinds).
+`TargetDescriptions` reads the descriptions of one gdb's stub and keeps them by process (in QEMU, harts of different
+kinds).
 
 Source: GDB manual, "Target Descriptions" (Target Description Format, Predefined Target Types), "General Query Packets"
 (qXfer); QEMU includes its features by xi:include without declaring the prefix, so that an XML parser would refuse this.
@@ -15,11 +16,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from rvtrace_gdb.session.replay.backend import Registers
+from rvtrace_gdb.session.replay.backend import TracedRegisters
 from rvtrace_gdb.session.replay.connection import escaped_within, unescape
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.session.replay.router import Conversation
+    from rvtrace_gdb.session.replay.router import Router
 
 NAME = "trace_pos"
 _LOWEST = 0x4000  # of trace_pos: above all CSRs and vendors' registers
@@ -76,7 +77,7 @@ class Description:
         return cls(head + _FEATURE.format(ours).encode() + end + tail, registers, ours)
 
     @classmethod
-    def of_hart(cls, xlen: int, told: Registers | None = None) -> Self:
+    def of_hart(cls, xlen: int, told: TracedRegisters | None = None) -> Self:
         """Return the description without a stub. *told*: which registers the trace has.
 
         If it has none, the floating-point registers are the widest that a program's ABI may need: gdb refuses a program
@@ -181,10 +182,10 @@ TARGET = b"target.xml"
 _PIECE = 0xFFB  # bytes: a little less than the smallest PacketSize of OpenOCD and QEMU
 
 
-class Descriptions:
+class TargetDescriptions:
     """The descriptions of one gdb. *told*: gdb has read one with trace_pos, so that stop replies may contain it."""
 
-    def __init__(self, it: "Conversation") -> None:
+    def __init__(self, it: "Router") -> None:
         self._it = it
         self._read: dict[str, Description] = {}
         self._g_sizes: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """The position of each hart in its own history, and movements between positions: a `ReplayBackend`.
 
-`Watching` finds where a debugger's watchpoints trigger in a history with memory accesses, in both directions
+`WatchpointSearch` finds where a debugger's watchpoints trigger in a history with memory accesses, in both directions
 (`session.replay.backend.Hit`).
 """
 
@@ -14,8 +14,8 @@ from rvtrace_gdb.decode.tandem.watchpoints import WatchpointSearch
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.replay import shadow_state
-from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, Registers, Stop, Watchpoint, Watchpoints
-from rvtrace_gdb.session.replay.record_btrace import leads_to
+from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, Stop, TracedRegisters, Watchpoint, Watchpoints
+from rvtrace_gdb.session.replay.record_btrace import can_lead_to
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 _IN_GAP = (
@@ -35,7 +35,7 @@ class _Passed(NamedTuple):
     triggered: dict[Watchpoint, int]
 
 
-class Watching:
+class WatchpointSearch:
     """The watchpoints of one debugger in one history. If the history has no memory accesses, none triggers.
 
     A stop reply contains one address. gdb checks only the watchpoints that contain it, not others that the same
@@ -173,7 +173,7 @@ class _Place(NamedTuple):
 
     it: SelectedHistory
     nearest: AddressSearch
-    watching: Watching
+    watching: WatchpointSearch
     position: int
 
     @property
@@ -190,7 +190,7 @@ class Timeline:
         self._select = select
         self._places: dict[int | None, _Place] = {}
         self._only: dict[int | None, int] = {}
-        self._nearest: dict[int | None, tuple[History, AddressSearch, Watching]] = {}
+        self._nearest: dict[int | None, tuple[History, AddressSearch, WatchpointSearch]] = {}
         self._memories: dict[int | None, shadow_state.Memory] = {}
 
     def enter(self, hart: int | None, progress: Progress) -> None:
@@ -327,10 +327,10 @@ class Timeline:
             return shadow_state.registers(history.shadow, place.position)
         return {} if place.position == len(history) else {"pc": history.pc(place.position)}
 
-    def told(self, hart: int | None) -> Registers | None:
+    def told(self, hart: int | None) -> TracedRegisters | None:
         """Return which registers a tandem trace has, None for all other traces."""
         tandem = self.selected(hart).history.shadow
-        return None if tandem is None else shadow_state.told(tandem)
+        return None if tandem is None else shadow_state.traced_registers(tandem)
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
         """Return the known bytes from *address* on: code and constants, and what a tandem trace has."""
@@ -353,7 +353,7 @@ class Timeline:
     def joins(self, hart: int | None, pc: int) -> str:
         """Return a line for the user if the last traced instruction cannot lead to *pc*, where the program is now."""
         it = self.selected(hart)
-        if not len(it.history) or leads_to(it.history, it.program, pc, unknown=True):
+        if not len(it.history) or can_lead_to(it.history, it.program, pc, unknown=True):
             return ""
         return (
             f"The trace ends at {len(it.history)}: what ran between there and where the program is now ({pc:#x})"
@@ -374,7 +374,7 @@ class Timeline:
             raise NoTrace("nothing ran that is in the trace: there is no past to go to")
         known = self._nearest.get(hart)
         if known is None or known[0] is not it.history:
-            known = self._nearest[hart] = it.history, AddressSearch(it.history), Watching(it.history)
+            known = self._nearest[hart] = it.history, AddressSearch(it.history), WatchpointSearch(it.history)
             if it.history.shadow is not None:
                 shadow_state.prepare(it.history.shadow)
         return _Place(it, *known[1:], len(it.history))

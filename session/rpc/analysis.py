@@ -44,10 +44,10 @@ from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory, call_history
 from rvtrace_gdb.session.queries.functions import Coverage
-from rvtrace_gdb.session.queries.rows import rows, said_of
+from rvtrace_gdb.session.queries.rows import describe_event, rows
 from rvtrace_gdb.session.queries.search import NO_ACCESSES, size_at
 from rvtrace_gdb.session.queries.who_wrote import INSTRUCTION, PC, Moment, Written, name_of, stored
-from rvtrace_gdb.session.replay.debugger import number_elsewhere
+from rvtrace_gdb.session.replay.debugger import number_of_selected_hart
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
@@ -99,7 +99,7 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
     context = params.context()
     it = session.selected(context, progress)
     at, below = params.optional_number("at"), params.optional_number("below")
-    at = number_elsewhere(session, context) if at is None else at
+    at = number_of_selected_hart(session, context) if at is None else at
     position = len(it.history) if at is None else min(max(at - 1, 0), len(it.history))
     answer = {"hart": it.hart, "lines": it.lines, "writer": None, "none": [], "below": None}
     until = "now" if below is None else "that"
@@ -190,7 +190,7 @@ def _happened(it: SelectedHistory, found: Written) -> list[Any] | None:
     kinds = (EventKind.TRAP, EventKind.SYNC)
     events = it.history.events_between(found.position, found.position + 1)
     event = next((event for event in events if event.offset == offset and event.kind in kinds), None)
-    said = None if event is None else said_of(it.history, it.program, event)
+    said = None if event is None else describe_event(it.history, it.program, event)
     return None if said is None else [said]
 
 

@@ -51,7 +51,7 @@ from rvtrace_gdb.support.errors import Progress
 
 def show_registers(session: Session, params: Params, progress: Progress) -> Any:
     access = resolved(params.table("access"), params.context()) if params.given("access") else None
-    wish = registers.Wish(params.texts("names"), params.given("everything"), params.given("live"), access)
+    wish = registers.RegisterRequest(params.texts("names"), params.given("everything"), params.given("live"), access)
     try:
         return registers.show(session, params.context(), wish, progress)._asdict()
     finally:

@@ -185,11 +185,11 @@ _TEXTS = ("history", "file")
 
 def answer(lines: Sequence[str]) -> dict[str, Any]:
     """Return the answer to a request: the lines, and the *state* that they report, if any."""
-    state = told(lines)
+    state = reported_facts(lines)
     return {"lines": lines, "state": state} if state else {"lines": lines}
 
 
-def told(lines: Sequence[str]) -> dict[str, Any]:
+def reported_facts(lines: Sequence[str]) -> dict[str, Any]:
     """Return the facts that lines report, as the module describes them."""
     facts = [fact for line in lines if isinstance(line, Line) for fact in line.facts.items()]
     state: dict[str, Any] = {name: int(value) for name, value in facts if name in _FLAGS}
@@ -225,7 +225,7 @@ class CannotAsk(RvtraceError):
         )
 
 
-class NotDone(RvtraceError):
+class ClientFailed(RvtraceError):
     """The client could not do what it was asked for. *kind*: the class of its error."""
 
     def __init__(self, message: str, kind: str) -> None:
@@ -233,7 +233,7 @@ class NotDone(RvtraceError):
         self.kind = kind
 
 
-class Asking:
+class ClientCallbacks:
     """The requests of a server to its client. *send* sends a message; *gone* returns whether the client has ended."""
 
     def __init__(self, lock: threading.RLock, send: Callable[[Message], None], gone: Callable[[], bool]) -> None:
@@ -302,6 +302,6 @@ def _result(answer: Message) -> Any:
     if error is None:
         return answer.get("result")
     if not isinstance(error, dict):
-        raise NotDone(f"{error!r}", "")
+        raise ClientFailed(f"{error!r}", "")
     message, kind = str(error.get("message")), str(error.get("kind"))
-    raise Cancelled if kind == _INTERRUPTED else NotDone(" ".join(message.split()), kind)
+    raise Cancelled if kind == _INTERRUPTED else ClientFailed(" ".join(message.split()), kind)

@@ -43,9 +43,9 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem
 from rvtrace_gdb.session.lists import call_frames
 from rvtrace_gdb.session.replay import shadow_state
-from rvtrace_gdb.session.replay.backend import Csrs
-from rvtrace_gdb.session.replay.debugger import Debugger, Going, NotConnected, debugger_of, number_of
-from rvtrace_gdb.session.replay.record_btrace import Btrace, Plan
+from rvtrace_gdb.session.replay.backend import RegisterBatches
+from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, debugger_of, number_of
+from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.session.replay.shadow_state import Memory, Unwinder, Unwound
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
 from rvtrace_gdb.session.session import Session
@@ -127,7 +127,7 @@ def connect(session: Session, params: Params, progress: Progress) -> Any:
     """Start the proxy, and return where gdb is to connect to it."""
     context = params.context()
     if not isinstance(session.debugger, Debugger):
-        session.debugger = Debugger(session, context, (Btrace(session), Csrs()))
+        session.debugger = Debugger(session, context, (Btrace(session), RegisterBatches()))
     session.debugger.context = context
     port = params.optional_number("port")
     stub = None if port is None else (params.text("host", "localhost"), port)
@@ -168,7 +168,7 @@ def goto(session: Session, params: Params, progress: Progress) -> Any:
     return _goto(debugger, params, progress)._asdict()
 
 
-def _goto(debugger: Debugger, params: Params, progress: Progress) -> Going:
+def _goto(debugger: Debugger, params: Params, progress: Progress) -> Destination:
     pc = params.optional_number("pc")
     if params.given("number"):
         return debugger.go_to(params.number("number"), progress, pc)
@@ -195,7 +195,7 @@ def frames_at(session: Session, params: Params, progress: Progress) -> Any:
     return frame_rows(session, it, number, first, count, progress, pc)
 
 
-def told(session: Session, params: Params, progress: Progress) -> Any:
+def registers_known(session: Session, params: Params, progress: Progress) -> Any:
     """Return whether the trace has registers, and whether those in *registers* are known from *number* on."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
     tandem = debugger.places.selected(hart).history.shadow if isinstance(debugger, Debugger) else None
@@ -232,7 +232,7 @@ def native(session: Session, params: Params, progress: Progress) -> Any:
         context = replace(context, hart=None)  # gdb records each thread by itself, whichever hart is selected
     it = session.selected(context, progress)
     history, hart, lines = it.history, it.hart, it.lines
-    _btrace(debugger).prepare(Plan(context, limit, params.number("seconds")))
+    _btrace(debugger).prepare(BtraceRequest(context, limit, params.number("seconds")))
     if thread_hart and thread_hart != hart:
         said = f"note:     hart {thread_hart} is not in this trace: gdb has nothing of it, only of other threads"
         return {"instructions": 0, "length": 0, "first": 1, "lines": [said]}
@@ -255,6 +255,6 @@ METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "goto": goto,
     "frames": frames_at,
     "entered_at": entered_at,
-    "told": told,
+    "told": registers_known,
     "native": native,
 }

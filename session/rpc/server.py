@@ -42,7 +42,7 @@ from functools import partial
 from importlib import import_module
 from typing import IO, Any
 
-from rvtrace_gdb.session.rpc.protocol import PROTOCOL, Asking, BadRequest, ClientGone, Params, answer
+from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, ClientCallbacks, ClientGone, Params, answer
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
@@ -118,10 +118,10 @@ class Methods:
         return answer(self._session.status(params.context(), progress))
 
     def _history(self, params: "Params", progress: Progress) -> Any:
-        from rvtrace_gdb.session.replay.debugger import number_elsewhere  # not before there is a history
+        from rvtrace_gdb.session.replay.debugger import number_of_selected_hart  # not before there is a history
 
         context, at = params.context(), params.optional_number("at")
-        at = number_elsewhere(self._session, context) if at is None else at
+        at = number_of_selected_hart(self._session, context) if at is None else at
         listing = self._session.history(params.text("args", ""), params.size(), context, progress, at)
         return listing._asdict()
 
@@ -193,7 +193,7 @@ class Server:
         self.cancelled: set[object] = set()
         self.ended = False
         self._prepares = True
-        self._asking = Asking(session.lock, self.send, lambda: self.ended)
+        self._asking = ClientCallbacks(session.lock, self.send, lambda: self.ended)
         session.ask = self._asking.ask
 
     def run(self) -> None:

@@ -256,4 +256,4 @@ def _open(way: Way, session: Session, hart: int, image: Image) -> CsrAccess:
 
 def _reading(context: Context, image: Image) -> DecodedCapture:
     assert context.elf is not None
-    return DecodedCapture(program.begun("the target", image), Program(context.elf))
+    return DecodedCapture(program.new_capture("the target", image), Program(context.elf))

@@ -287,7 +287,7 @@ _SYNC_MAX = range(16)  # trTeInstSyncMax: a period of 2**(n + 4) units
 _LONGEST = 1 << _SYNC_MAX.stop - 1 + 4  # halfwords
 
 
-def chosen(options: Mapping[str, Any]) -> tuple[list[str], list[int]]:
+def chosen_components(options: Mapping[str, Any]) -> tuple[list[str], list[int]]:
     """Return the sinks and the harts that the options `to` and `harts` name, [] if not given. Raises `BadOption`."""
     return _list_of(str, "to", options), _list_of(int, "harts", options)
 
@@ -326,7 +326,7 @@ def trace_request(options: Mapping[str, Any], image: Image | None = None) -> Tra
     return TraceRequest(**wanted)
 
 
-def not_possible(options: Mapping[str, Any]) -> list[str]:
+def unsupported_notes(options: Mapping[str, Any]) -> list[str]:
     """Return notes for the user about options that no trace encoder supports."""
     asked = options.get("sync_period", 0)
     if asked <= _LONGEST:

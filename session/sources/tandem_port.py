@@ -25,7 +25,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description, Tandem
 from rvtrace_gdb.session.errors import BadOption
-from rvtrace_gdb.session.sources.options import chosen, trace_request
+from rvtrace_gdb.session.sources.options import chosen_components, trace_request
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import open_problem
 from rvtrace_gdb.transport.stream import NoStream, Stream, StreamLost, open_stream
@@ -329,12 +329,12 @@ def parameters_of(port: Tandem, image: Image) -> Parameters:
 _CHOICES = ("to", "harts")
 
 
-def wanted(description: Description, options: Mapping[str, Any]) -> bool:
+def is_requested(description: Description, options: Mapping[str, Any]) -> bool:
     """Return whether to read tandem ports: the description has some, and *options* name no other sinks.
 
     Raises BadOption.
     """
-    names, _ = chosen(options)
+    names, _ = chosen_components(options)
     ports = {port.name for port in description.tandem}
     if description.encoders and ports & set(names) and set(names) - ports:
         raise BadOption(f"-to {','.join(names)}: tandem ports and sinks of encoders cannot be traced at once")
@@ -357,12 +357,12 @@ def start(session: "Session", description: Description, context: Context, option
         session.live.abandon()
     trace.notes += _without_effect(options)
     return session.begin(
-        trace, DecodedCapture(session_program.begun(description.name, image), program), report.target(description)
+        trace, DecodedCapture(session_program.new_capture(description.name, image), program), report.target(description)
     )
 
 
 def _ports(description: Description, options: Mapping[str, Any]) -> list[Tandem]:
-    names, harts = chosen(options)
+    names, harts = chosen_components(options)
     known = [port.name for port in description.tandem]
     for name in names:
         if name not in known:

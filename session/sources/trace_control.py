@@ -385,7 +385,7 @@ class LiveTrace:
             self.notes.append(line)
 
 
-def unsaid(trace: object) -> list[str]:
+def new_notes(trace: object) -> list[str]:
     """Return notes that came up while the trace was read out, once: e.g. a component that did not become empty.
 
     Other kinds of traces have none.

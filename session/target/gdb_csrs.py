@@ -14,11 +14,11 @@ from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess, Register
 from rvtrace_gdb.session.errors import ErrorsHidden, NoNumbers, NoWay
-from rvtrace_gdb.session.replay.backend import BARRIER, HART, RUNS, Asking, batch, refuses, replies
+from rvtrace_gdb.session.replay.backend import BARRIER, HART, RUNS, ExtensionContext, batch, is_refusal, replies
 from rvtrace_gdb.session.replay.connection import unescape
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.replay.target_xml import READ, TARGET, Description, in_hex
-from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, CannotAsk, NotDone
+from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -94,7 +94,7 @@ class Gdb:
             raise CannotAsk
         try:
             return self._session.ask({"do": what, "hart": self.hart, "connection": self._connection, **params})
-        except NotDone as error:
+        except ClientFailed as error:
             if error.kind == "HartRuns":
                 raise HartRuns from error
             raise NoWay(str(error)) from error
@@ -105,7 +105,7 @@ class Gdb:
         return debugger is not None and debugger.connected
 
     @property
-    def asking(self) -> Asking | None:
+    def asking(self) -> ExtensionContext | None:
         """The proxy's connection, if this is its thread. Raises HartRuns if its target runs."""
         debugger = self._session.debugger
         asking = debugger.asking if isinstance(debugger, Debugger) else None
@@ -264,7 +264,7 @@ class PacketAccess:
     def _check_honest(self, numbers: Numbers) -> None:
         """Read a register that cannot exist: this must fail."""
         absent = [numbers.by_name[name] for name in NOWHERE if name in numbers.by_name]
-        if absent and not any(refuses(self._send(f"p{number:x}")) for number in absent):
+        if absent and not any(is_refusal(self._send(f"p{number:x}")) for number in absent):
             raise ErrorsHidden
 
     def _document(self, annex: bytes) -> bytes:
@@ -307,7 +307,7 @@ def _answer(access: Access, reply: str) -> Answer:
         return 0
     if not reply:
         return _ABSENT
-    if refuses(reply):
+    if is_refusal(reply):
         return f"refused by the stub ({reply})"
     try:
         return int.from_bytes(bytes.fromhex(reply), "little")

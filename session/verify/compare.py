@@ -32,7 +32,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 )
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, RegisterWrite
 from rvtrace_gdb.session.verify.masks import ADDRESSES, ALL, STORES, TRAP_STATUS, Masks, inputs
-from rvtrace_gdb.session.verify.model import Counts, Difference, Kind, Mirror, Step, Stored
+from rvtrace_gdb.session.verify.model import Counts, Difference, Kind, ModelState, Step, Stored
 
 _STATES = {State.PRIVILEGE_MODE: csrs.PRIVILEGE, State.MTIME: csrs.MTIME}
 _STORED = frozenset(STORE_DATA)
@@ -109,10 +109,10 @@ class Result(NamedTuple):
     set: dict[int, int]
 
 
-class Comparing:
+class Comparison:
     """Compares groups with steps. *held*: bits of mip that were taken from the model for this step, and may differ."""
 
-    def __init__(self, tandem: Tandem, mirror: Mirror, masks: Masks, counts: Counts) -> None:
+    def __init__(self, tandem: Tandem, mirror: ModelState, masks: Masks, counts: Counts) -> None:
         self._tandem, self._mirror, self._masks, self._counts = tandem, mirror, masks, counts
         self._columns = tandem.index.registers.columns
         self._xlen = tandem.trace.parameters.xlen

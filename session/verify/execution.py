@@ -1,9 +1,9 @@
 """Executes groups in the model, and compares afterwards (chapter 3.1, steps 2 to 5).
 
-`Executing` does so for one group. `Ahead` lets the model execute many steps at once: it gets the expected steps in
-advance, and stops at the first other one. That is only for groups before which the verifier has nothing to do, and
-whose expected step is no divergence: everything that such a group reports is compared with the expected step before the
-model executes it.
+`GroupExecution` does so for one group. `BatchExecution` lets the model execute many steps at once: it gets the expected
+steps in advance, and stops at the first other one. That is only for groups before which the verifier has nothing to do,
+and whose expected step is no divergence: everything that such a group reports is compared with the expected step before
+the model executes it.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Instr
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
-from rvtrace_gdb.session.verify.compare import Comparing, GroupState, Result, is_load
+from rvtrace_gdb.session.verify.compare import Comparison, GroupState, Result, is_load
 from rvtrace_gdb.session.verify.masks import inputs
-from rvtrace_gdb.session.verify.model import Difference, Expected, Kind, Mirror, Model, Running, Step, Trap
-from rvtrace_gdb.session.verify.nondeterminism import CODE, Addressed, Doubts, Inputs, addressed
+from rvtrace_gdb.session.verify.model import Difference, Expected, Kind, Model, ModelState, Running, Step, Trap
+from rvtrace_gdb.session.verify.nondeterminism import CODE, Addressed, ModelInputs, UnknownState, addressed
 
 _CSR_READ = 0x73
 
@@ -40,11 +40,17 @@ class Outcome(NamedTuple):
     executed: bool
 
 
-class Executing:
+class GroupExecution:
     """Lets the model execute groups (`attempt`), and makes its state that of the trace (`resume`)."""
 
     def __init__(
-        self, tandem: Tandem, model: Model, mirror: Mirror, comparing: Comparing, inputs: Inputs, doubts: Doubts
+        self,
+        tandem: Tandem,
+        model: Model,
+        mirror: ModelState,
+        comparing: Comparison,
+        inputs: ModelInputs,
+        doubts: UnknownState,
     ) -> None:
         self._tandem, self._index, self._model, self._mirror = tandem, tandem.index, model, mirror
         self._comparing, self._inputs, self._doubts = comparing, inputs, doubts
@@ -222,13 +228,15 @@ class _Access(NamedTuple):
     loads: bool
 
 
-class Ahead:
+class BatchExecution:
     """Executes many steps at once, if the *model* supports it (`Running`).
 
     step   the model's step in the group after those that `run` returned, if it differs from the expected one
     """
 
-    def __init__(self, tandem: Tandem, model: Model, mirror: Mirror, comparing: Comparing, inputs: Inputs) -> None:
+    def __init__(
+        self, tandem: Tandem, model: Model, mirror: ModelState, comparing: Comparison, inputs: ModelInputs
+    ) -> None:
         self._tandem, self._index, self._mirror = tandem, tandem.index, mirror
         self._comparing, self._inputs = comparing, inputs
         self._model = model if isinstance(model, Running) else None

@@ -5,7 +5,7 @@ Interface): "1. Read tandem verifier state, including registers and memory, 2. W
 registers and memory, 3. Attempt to execute one instruction, and 4. Reset the tandem verifier." What that leaves open is
 decided here.
 
-`Mirror` is a cache of the model's registers: values read, written, and reported by steps. So comparing needs no
+`ModelState` is a cache of the model's registers: values read, written, and reported by steps. So comparing needs no
 requests: each register is read from the model once. Registers that share bits with others (sstatus and mstatus, sie and
 mie, sip and mip, fflags, frm and fcsr) are kept as the one that has all of them.
 
@@ -243,7 +243,7 @@ class Counts:
     by_kind: Counter[Kind] = field(default_factory=Counter)
 
 
-class Mirror:
+class ModelState:
     """A cache of the model's registers. *pc*: the model's. *refused*: by register the bits of CSRs that kept another
     value than written.
     """

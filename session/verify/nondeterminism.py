@@ -4,10 +4,10 @@ Examples are devices, code that the model does not have, an sc that failed becau
 results are copied, and everything that does not depend on these is still compared: the address, the data, the
 destination.
 
-`Doubts` are unknown values, which a verifier cannot report as divergences: after a reset registers have any value;
-after a loss, and if a trace does not begin with a reset, so do CSRs and memory. An instruction that reads an unknown
-value has an unpredictable result: it is copied. CSRs that decide whether there is a trap, and where it leads, are
-assumed to have values with which the model does what the hart did.
+`UnknownState` has unknown values, which a verifier cannot report as divergences: after a reset registers have any
+value; after a loss, and if a trace does not begin with a reset, so do CSRs and memory. An instruction that reads an
+unknown value has an unpredictable result: it is copied. CSRs that decide whether there is a trap, and where it leads,
+are assumed to have values with which the model does what the hart did.
 
 The registers that an instruction reads, and the address of a load or store, are decoded here, too. Source: RISC-V
 Instruction Set Manual, volume I: "Base Instruction Formats", "C Extension" (formats CI, CSS, CL, CS).
@@ -27,7 +27,7 @@ from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from rvtrace_gdb.decode.tandem.state import State
 from rvtrace_gdb.session.verify.compare import GroupState, is_load
-from rvtrace_gdb.session.verify.model import Counts, Mirror, Model, Step, Stored
+from rvtrace_gdb.session.verify.model import Counts, Model, ModelState, Step, Stored
 
 _LOAD, _LOAD_FP, _STORE, _STORE_FP, _AMO = 0x03, 0x07, 0x23, 0x27, 0x2F
 _IMMEDIATE = {0x13, 0x1B, 0x67, 0x0F}
@@ -160,14 +160,14 @@ _ATOMIC, _SC = 0x2F, 0b00011
 _FLOATING_LOADS = 0x07
 
 
-class Inputs:
+class ModelInputs:
     """Gives the model its inputs. *devices*: (address, bytes) that are devices, whatever the model has there."""
 
     def __init__(
         self,
         tandem: Tandem,
         model: Model,
-        mirror: Mirror,
+        mirror: ModelState,
         counts: Counts,
         devices: Sequence[tuple[int, int]],
         program: Image | None,
@@ -367,10 +367,10 @@ _MEDELEG = 0x302
 _FS = 0x6000
 
 
-class Doubts:
+class UnknownState:
     """The unknown values. *lost*: CSRs and memory are unknown, too."""
 
-    def __init__(self, tandem: Tandem, mirror: Mirror) -> None:
+    def __init__(self, tandem: Tandem, mirror: ModelState) -> None:
         self._tandem, self._mirror = tandem, mirror
         self._columns = tandem.index.registers.columns
         self._xlen = tandem.trace.parameters.xlen

@@ -2,7 +2,7 @@
 
 Source: Trace Protocol Specification, version 2018-11-20, 3.1 (Tandem Verification) and 3.2 (Partial Trace). The shadow
 state is `decode.tandem`'s. After each group the changes on both sides are compared, as 3.1 allows, and at the end
-everything is: this reveals changes that a model's steps did not report (`Everything`).
+everything is: this reveals changes that a model's steps did not report (`FullComparison`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,24 +16,24 @@ from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
-from rvtrace_gdb.session.verify.compare import Comparing, GroupState
-from rvtrace_gdb.session.verify.execution import Ahead, Executing, Outcome, same
+from rvtrace_gdb.session.verify.compare import Comparison, GroupState
+from rvtrace_gdb.session.verify.execution import BatchExecution, GroupExecution, Outcome, same
 from rvtrace_gdb.session.verify.masks import ALL, STORES, Masks, absent_of, inputs
-from rvtrace_gdb.session.verify.model import PC, Counts, Difference, Divergence, Kind, Mirror, Model, Step, Trap
-from rvtrace_gdb.session.verify.nondeterminism import Doubts, Inputs
+from rvtrace_gdb.session.verify.model import PC, Counts, Difference, Divergence, Kind, Model, ModelState, Step, Trap
+from rvtrace_gdb.session.verify.nondeterminism import ModelInputs, UnknownState
 from rvtrace_gdb.support.errors import Progress, silent
 
 _LINE, _MOST = 64, 1 << 14  # bytes of memory compared at a time, and how many of those
 
 
-class Everything:
+class FullComparison:
     """Compares the whole shadow state with that of the model.
 
     reported  by register the bits of reported divergences. These are not reported again, nor those that the model did
               not accept when they were copied: an instruction that reads them will differ
     """
 
-    def __init__(self, tandem: Tandem, model: Model, mirror: Mirror, masks: Masks, counts: Counts) -> None:
+    def __init__(self, tandem: Tandem, model: Model, mirror: ModelState, masks: Masks, counts: Counts) -> None:
         self._tandem, self._model, self._mirror = tandem, model, mirror
         self._masks, self._counts = masks, counts
         self.reported: dict[int, int] = {}
@@ -131,7 +131,7 @@ _REPORTED = 0x100  # groups between two reports of progress
 
 
 @dataclass(frozen=True)
-class Choices:
+class VerifyOptions:
     """The options of a verification.
 
     masks    what is not compared
@@ -161,7 +161,7 @@ class Verifier:
         self,
         tandem: Tandem,
         model: Model,
-        choices: Choices,
+        choices: VerifyOptions,
         program: Image | None = None,
         code: Sequence[tuple[int, bytes]] = (),
     ) -> None:
@@ -174,13 +174,13 @@ class Verifier:
         losses, groups = self._trace.losses, range(1, len(self._trace))
         holes = sum(loss.group in groups for loss in losses)
         self.counts = Counts(losses=len(losses), holes=holes, lost_bytes=self._trace.accounting.skipped)
-        self._mirror = Mirror(model, tandem.trace.parameters.xlen)
-        self._comparing = Comparing(tandem, self._mirror, masks, self.counts)
-        self._inputs = Inputs(tandem, model, self._mirror, self.counts, choices.devices, program)
-        self._doubts = Doubts(tandem, self._mirror)
-        self._executing = Executing(tandem, model, self._mirror, self._comparing, self._inputs, self._doubts)
-        self._ahead = Ahead(tandem, model, self._mirror, self._comparing, self._inputs)
-        self._everything = Everything(tandem, model, self._mirror, masks, self.counts)
+        self._mirror = ModelState(model, tandem.trace.parameters.xlen)
+        self._comparing = Comparison(tandem, self._mirror, masks, self.counts)
+        self._inputs = ModelInputs(tandem, model, self._mirror, self.counts, choices.devices, program)
+        self._doubts = UnknownState(tandem, self._mirror)
+        self._executing = GroupExecution(tandem, model, self._mirror, self._comparing, self._inputs, self._doubts)
+        self._ahead = BatchExecution(tandem, model, self._mirror, self._comparing, self._inputs)
+        self._everything = FullComparison(tandem, model, self._mirror, masks, self.counts)
         self._traps = {trapped.group: trapped for trapped in self._index.traps}
         self._breaks = {gap.group: gap for gap in sorted(self._index.breaks, key=lambda gap: gap.loss)}
 

@@ -22,13 +22,13 @@ from rvtrace_gdb.session.formats import raw_import, registry, stream
 from rvtrace_gdb.session.formats.raw_import import EncoderHow, Raw, capture_of, tandem_capture, with_settings
 from rvtrace_gdb.session.formats.stream import (
     WAITING,
-    Following,
-    Kept,
     NotKept,
     Reader,
     Source,
     Spool,
     Stream,
+    StreamFile,
+    StreamFollower,
     open_stream,
 )
 from rvtrace_gdb.session.program import Program, elf_of, other_elf
@@ -151,8 +151,8 @@ def run(args: argparse.Namespace, hart: int | None) -> int:
         several = hart is None and not made.source.alone
         shape = HistoryRows() if args.json else modifiers
         output = Shown(source, contexts, shape, several=several, happened=args.events)
-        decoder = Following(made.source, contexts, wrapped=args.wrapped, stop_at_error=args.stop_at_error)
-        kept = None if args.output is None else cleanup.enter_context(closing(Kept(args.output)))
+        decoder = StreamFollower(made.source, contexts, wrapped=args.wrapped, stop_at_error=args.stop_at_error)
+        kept = None if args.output is None else cleanup.enter_context(closing(StreamFile(args.output)))
         spool = Spool(None if kept is None else kept.file)
         followed = _Followed(args, stream, spool, decoder, output, status, hart, made)
         with _keeping(kept, followed):
@@ -161,7 +161,7 @@ def run(args: argparse.Namespace, hart: int | None) -> int:
 
 
 @contextmanager
-def _keeping(kept: Kept | None, followed: "_Followed") -> Iterator[None]:
+def _keeping(kept: StreamFile | None, followed: "_Followed") -> Iterator[None]:
     """Save what has arrived as a capture, however the context ends. Raises CaptureError."""
     try:
         yield
@@ -183,7 +183,7 @@ class _Followed:
         args: argparse.Namespace,
         stream: Stream,
         spool: Spool,
-        decoder: Following,
+        decoder: StreamFollower,
         output: Shown,
         status: Status,
         hart: int | None,
@@ -222,7 +222,7 @@ class _Followed:
             self._write(self._output.end(self.decoder.counts, why))
         return why
 
-    def save(self, kept: Kept) -> None:
+    def save(self, kept: StreamFile) -> None:
         """Save what has arrived and could be stored. Raises CaptureError."""
         count, came, quiet = self._spool.kept, self._spool.written, self._args.quiet
         if not count:

@@ -10,7 +10,7 @@ from rvtrace_gdb.console.commands.sim.encoder import SWITCH, BadEncoderOption
 from rvtrace_gdb.console.options.encoder import dashed, in_words
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions
 from rvtrace_gdb.decode.etrace.options import Options, Parameters
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, made, values_of
+from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, etrace_of, values_of
 from rvtrace_gdb.transport.simulated.devices.etrace import SET_BY_REGISTERS, ETraceBuild
 
 _BUILT = ETraceBuild()
@@ -87,7 +87,7 @@ def _wanted(default: Any) -> str:
 def described(built: ETraceBuild, values: Mapping[str, Value]) -> ETraceBuild:
     """Return *built* with the settings *values* of a target description."""
     encoder = built.encoder
-    options = made(values, ETrace(Options(encoder.parameters, support=encoder.support))).options
+    options = etrace_of(values, ETrace(Options(encoder.parameters, support=encoder.support))).options
     return replace(built, encoder=replace(encoder, parameters=options.parameters, support=options.support))
 
 

@@ -13,7 +13,7 @@ from rvtrace_gdb.console.options import raw, tandem
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.verify.masks import ABSENT, ALL, foreign_code, masks_of, pages
-from rvtrace_gdb.session.verify.verifier import Choices, Verifier
+from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.text import hint, printable
 from rvtrace_gdb.views.disassembly import Disassemblers
@@ -178,17 +178,17 @@ def _print(shown: Output, lines: Sequence[str]) -> None:
         sys.stdout.flush()
 
 
-def _choices(args: argparse.Namespace) -> Choices:
+def _choices(args: argparse.Namespace) -> VerifyOptions:
     """Return the options of the verifier, before the trace is opened. Raises BadMask, VerifyError."""
     try:
         masks = masks_of([*args.mask, *args.ignore], args.mask_file)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is no text"
         raise VerifyError(f"--mask-file {getattr(error, 'filename', None) or args.mask_file[0]}: {why}") from None
-    return Choices(masks, args.every, args.state, tuple(_range("--device", it) for it in args.device))
+    return VerifyOptions(masks, args.every, args.state, tuple(_range("--device", it) for it in args.device))
 
 
-def _of_groups(args: argparse.Namespace, choices: Choices, found: Found) -> Choices:
+def _of_groups(args: argparse.Namespace, choices: VerifyOptions, found: Found) -> VerifyOptions:
     """Return the options with the requested groups. Raises RangeError."""
     if args.groups is None:
         return choices

@@ -18,7 +18,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
 from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce, TraceRequest
 from rvtrace_gdb.decode.etrace.encoder import encoder as etrace
-from rvtrace_gdb.decode.etrace.encoder import options as encoder_options
+from rvtrace_gdb.decode.etrace.encoder import options as etrace_options
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.ntrace import options
 from rvtrace_gdb.decode.ntrace.encoder import encoder as ntrace
@@ -26,7 +26,7 @@ from rvtrace_gdb.decode.ntrace.encoder.encoder import NOWHERE
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.capture.etrace_settings import REGISTERED_MODES, SETTINGS, ETrace, Value, made
+from rvtrace_gdb.session.capture.etrace_settings import REGISTERED_MODES, SETTINGS, ETrace, Value, etrace_of
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_encoder
 from rvtrace_gdb.session.sources.qemu.records import Item, Jumped
@@ -45,7 +45,7 @@ _RETURNS = "trTeInstEnImplicitReturn"
 
 
 @dataclass(frozen=True)
-class NTrace:
+class NTraceOptions:
     """The options of an N-Trace encoder, and of the decoder of its messages."""
 
     options: options.EncoderOptions
@@ -53,17 +53,17 @@ class NTrace:
 
 
 @dataclass(frozen=True)
-class Efficient:
+class ETraceOptions:
     """The options of an E-Trace encoder, and of the decoder of its packets."""
 
-    options: encoder_options.EncoderOptions
+    options: etrace_options.EncoderOptions
     how: ETrace
 
 
-Wanted = NTrace | Efficient
+EncoderOptions = NTraceOptions | ETraceOptions
 
 
-def wanted(request: TraceRequest, xlen: int, options: Mapping[str, Any]) -> tuple[Wanted, list[str]]:
+def encoder_options(request: TraceRequest, xlen: int, options: Mapping[str, Any]) -> tuple[EncoderOptions, list[str]]:
     """Return the encoder for a hart of *xlen* bits, and notes about what it does not support of the request.
 
     *options*: the user's options, for the notes.
@@ -89,7 +89,7 @@ def _left_out(request: TraceRequest, options: Mapping[str, Any]) -> Iterator[str
         yield "choosing a sink; there is one for each hart"
 
 
-def _ntrace(request: TraceRequest, xlen: int, notes: list[str]) -> NTrace:
+def _ntrace(request: TraceRequest, xlen: int, notes: list[str]) -> NTraceOptions:
     on: dict[str, Any] = {name: True for field, name in _NTRACE.items() if field in request.features}
     notes += _unknown(request, _NTRACE, "N-Trace")
     returns = request.implicit_return or (ImplicitReturnMode.FULL_ADDRESS_STACK if _RETURNS in request.features else 0)
@@ -108,10 +108,10 @@ def _ntrace(request: TraceRequest, xlen: int, notes: list[str]) -> NTrace:
         implicit_return=made_so.implicit_return, sequential_jump=made_so.sequential_jump,
         all_jumps=made_so.all_jumps, extend_addr_msb=made_so.extend_addr_msb, dialect=made_so.dialect,
     )  # fmt: skip
-    return NTrace(made_so, how)
+    return NTraceOptions(made_so, how)
 
 
-def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> Efficient:
+def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOptions:
     on = {mode for field, mode in _ETRACE.items() if field in request.features}
     if request.implicit_return:
         on.add("implicit_return")
@@ -124,13 +124,13 @@ def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> Efficient:
     values |= {"bpred_size": _TABLE} if "branch_prediction" in on else {}
     values |= {"cache_size": _TABLE} if "jump_target_cache" in on else {}
     values |= {"timestamp_bytes": 8} if request.timestamps else {}
-    how = made(values)
+    how = etrace_of(values)
     mode, period = _sync(request)
-    options = encoder_options.EncoderOptions(
+    options = etrace_options.EncoderOptions(
         how.options.parameters, how.options.modes, how.options.dialect, how.options.support,
-        sync_mode=encoder_options.SyncMode(mode), sync_max=period,
+        sync_mode=etrace_options.SyncMode(mode), sync_max=period,
     )  # fmt: skip
-    return Efficient(options, how)
+    return ETraceOptions(options, how)
 
 
 def _unknown(request: TraceRequest, known: Mapping[str, str], format: str) -> list[str]:
@@ -144,10 +144,10 @@ def _sync(request: TraceRequest) -> tuple[int, int]:
     return request.sync_mode, 0 if request.sync_max is None else request.sync_max
 
 
-def encoder(hart: int, wanted: Wanted, image: Image) -> CapturedEncoder:
+def encoder(hart: int, wanted: EncoderOptions, image: Image) -> CapturedEncoder:
     """Return the capture's description of a hart's encoder."""
     name = f"encoder{hart}"
-    if not isinstance(wanted, NTrace):
+    if not isinstance(wanted, NTraceOptions):
         return etrace_encoder(name, hart, wanted.how)
     (made,) = capture_of(Raw(name, b"", wanted.how, image)).encoders
     in_force, options = made.in_force, wanted.options
@@ -228,7 +228,7 @@ class HartEncoder(ABC):
 
 
 class _NTrace(HartEncoder):
-    def __init__(self, wanted: NTrace) -> None:
+    def __init__(self, wanted: NTraceOptions) -> None:
         super().__init__()
         self._shared += [wanted.options]
         self._encoder = ntrace.Encoder(wanted.options, self._sent.append)
@@ -255,7 +255,7 @@ class _NTrace(HartEncoder):
 
 
 class _Efficient(HartEncoder):
-    def __init__(self, wanted: Efficient) -> None:
+    def __init__(self, wanted: ETraceOptions) -> None:
         super().__init__()
         self._shared += [wanted.options]
         self._clock = [0]
@@ -263,7 +263,7 @@ class _Efficient(HartEncoder):
         self._encoder = etrace.Encoder(wanted.options, self._emitter(wanted))
         self._encoder.start()
 
-    def _emitter(self, wanted: Efficient) -> Callable[[bytes], None]:
+    def _emitter(self, wanted: ETraceOptions) -> Callable[[bytes], None]:
         framer, sent, clock, timed = wanted.how.encapsulation.framer(), self._sent, self._clock, self._timed
 
         def emit(payload: bytes) -> None:
@@ -296,6 +296,6 @@ class _Efficient(HartEncoder):
         self._encoder, self._clock[0] = kept
 
 
-def encoder_for(wanted: Wanted) -> HartEncoder:
+def encoder_for(wanted: EncoderOptions) -> HartEncoder:
     """Return an encoder that has started to trace."""
-    return _NTrace(wanted) if isinstance(wanted, NTrace) else _Efficient(wanted)
+    return _NTrace(wanted) if isinstance(wanted, NTraceOptions) else _Efficient(wanted)

@@ -25,10 +25,10 @@ from typing import IO, Any, cast
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.description.model import Description, DescriptionError, OpenOcd
 from rvtrace_gdb.session.description.tables import text
-from rvtrace_gdb.session.program import Program, begun
+from rvtrace_gdb.session.program import Program, new_capture
 from rvtrace_gdb.session.sources.options import trace_request
 from rvtrace_gdb.session.sources.qemu import encoder, trace
-from rvtrace_gdb.session.sources.qemu.encoder import Wanted, encoder_for, wanted
+from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for, encoder_options
 from rvtrace_gdb.session.sources.qemu.log_recorder import LogServer
 from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
 from rvtrace_gdb.support.errors import Progress, silent
@@ -43,10 +43,10 @@ _BESIDE = 1 << 22
 """The memory in bytes that code, log and sockets need besides the rings, at least."""
 
 
-def made(resources: ExitStack, ring_bytes: int, harts: int) -> Path:
+def recorder_folder(resources: ExitStack, ring_bytes: int, harts: int) -> Path:
     """Create a folder with room for so many rings, which exists until *resources* are closed. Raises QemuError."""
     base = MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
-    remove_left(base)
+    remove_stale_folders(base)
     needed = ring_bytes * harts + _BESIDE
     free = _free(base)
     if free < needed:
@@ -60,7 +60,7 @@ def made(resources: ExitStack, ring_bytes: int, harts: int) -> Path:
     return folder
 
 
-def remove_left(base: Path) -> None:
+def remove_stale_folders(base: Path) -> None:
     """Remove the folders of rvtrace's processes that were killed; other programs' folders may have such names, too."""
     for lock in base.glob(f"{_PREFIX}*/{_LOCK}"):
         with suppress(OSError):
@@ -96,7 +96,7 @@ _FAR = 1 << 62  # words: no ring gets there
 
 
 class _Hart:
-    def __init__(self, ring: Ring, hart: int, code: Code, wanted: Wanted, file: IO[bytes]) -> None:
+    def __init__(self, ring: Ring, hart: int, code: Code, wanted: EncoderOptions, file: IO[bytes]) -> None:
         self.hart, self.file = hart, file
         self._ring, self._at = ring, 0
         self._records = Records(code, contexts=bool(getattr(wanted.options, "context", False)) is True)
@@ -129,7 +129,7 @@ class _Hart:
 class Streaming:
     """A stream to call `read` on until it returns False and QEMU has ended; then call `save`."""
 
-    def __init__(self, ring: Ring, wanted: Wanted, program: Program, target: str, resources: ExitStack) -> None:
+    def __init__(self, ring: Ring, wanted: EncoderOptions, program: Program, target: str, resources: ExitStack) -> None:
         self.failure: QemuError | None = None
         """Why what ran later is missing. The harts do not wait any more then."""
         self._ring, self._program, self._target, self._wanted = ring, program, target, wanted
@@ -184,7 +184,7 @@ class Streaming:
                 hart.finish(whole=self.failure is None)
                 sinks.append(encoder.sink(hart.hart, _mapped(hart.file, maps), wrapped=False))
             capture = replace(
-                begun(self._target, self._image),
+                new_capture(self._target, self._image),
                 encoders=tuple(encoder.encoder(hart.hart, self._wanted, self._image) for hart in self._harts),
                 sinks=tuple(sinks),
                 code=tuple(self._image.code),
@@ -253,7 +253,7 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
         _check_folder(path)
     plugin = _plugin(run.source, qemu, environ, say)
     with ExitStack() as resources:
-        folder = made(resources, run.ring_bytes, launch.hart_count(options))
+        folder = recorder_folder(resources, run.ring_bytes, launch.hart_count(options))
         server, command = _recorder(run, qemu, options, plugin, folder, resources)
         child = resources.enter_context(launch.start_qemu(command))
         resources.callback(_end, child)
@@ -273,7 +273,7 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
         )  # fmt: skip
         stream = None
         if run.output is not None and program is not None:
-            encoder, notes = wanted(trace_request(run.options), program.image().xlen, run.options)
+            encoder, notes = encoder_options(trace_request(run.options), program.image().xlen, run.options)
             for note in notes:
                 say(note)
             stream = Streaming(ring, encoder, program, f"QEMU {_version(qemu)}", resources)

@@ -21,9 +21,9 @@ from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.program import Program
-from rvtrace_gdb.session.sources.options import chosen, not_possible, trace_request
+from rvtrace_gdb.session.sources.options import chosen_components, trace_request, unsupported_notes
 from rvtrace_gdb.session.sources.qemu import encoder
-from rvtrace_gdb.session.sources.qemu.encoder import Wanted, encoder_for, wanted
+from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for, encoder_options
 from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.transport.qemu import recorder
@@ -40,7 +40,9 @@ KEPT = 1 << 26
 class HartTrace:
     """The trace of *hart* in *ring* from now on. *kept*: see KEPT; a tail is added, so it may be a little longer."""
 
-    def __init__(self, ring: Ring, hart: int, code: Code, wanted: Wanted, image: Image, *, kept: int = KEPT) -> None:
+    def __init__(
+        self, ring: Ring, hart: int, code: Code, wanted: EncoderOptions, image: Image, *, kept: int = KEPT
+    ) -> None:
         self.hart = hart
         self._ring, self._code, self._wanted, self._kept = ring, code, wanted, kept
         self._at = ring.written(hart)
@@ -178,7 +180,7 @@ _WORD = 4  # bytes
 class QemuTrace:
     """The trace of *harts*, by the recorder in *folder*. *program* is given the code that ran and that no ELF has."""
 
-    def __init__(self, folder: Path, harts: list[int], wanted: Wanted, program: Program) -> None:
+    def __init__(self, folder: Path, harts: list[int], wanted: EncoderOptions, program: Program) -> None:
         self.tracing = self.behind = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
@@ -193,7 +195,7 @@ class QemuTrace:
         self._harts = [HartTrace(self._ring, hart, self._code, wanted, image) for hart in harts]
 
     @classmethod
-    def start(cls, folder: Path, harts: list[int], wanted: Wanted, program: Program) -> "QemuTrace":
+    def start(cls, folder: Path, harts: list[int], wanted: EncoderOptions, program: Program) -> "QemuTrace":
         """Start recording. Raises QemuError."""
         if not recorder.is_running(folder):
             recorder.synchronize(folder)
@@ -349,7 +351,7 @@ def start(session: "Session", description: Description, context: Context, option
     image = program.image()
     session_program.check_xlen(image, description)
     request = trace_request(options, image)
-    encoder, notes = wanted(request, image.xlen, options)
+    encoder, notes = encoder_options(request, image.xlen, options)
     session.check_free(QemuTrace)
     folder = Path(description.qemu)
     ring = Ring.open(folder)
@@ -361,12 +363,12 @@ def start(session: "Session", description: Description, context: Context, option
     if session.live is not None:
         session.live.abandon()
     trace = QemuTrace.start(folder, harts, encoder, program)
-    trace.notes += [*notes, *not_possible(options)]
-    return session.begin(trace, DecodedCapture(session_program.begun(description.name, image), program), target)
+    trace.notes += [*notes, *unsupported_notes(options)]
+    return session.begin(trace, DecodedCapture(session_program.new_capture(description.name, image), program), target)
 
 
 def _harts(options: Mapping[str, Any], ring: Ring) -> list[int]:
-    _, harts = chosen(options)
+    _, harts = chosen_components(options)
     for hart in harts:
         if not 0 <= hart < ring.harts:
             raise BadOption(f"there is no hart {hart}: this QEMU has {ring.harts}")

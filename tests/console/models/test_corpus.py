@@ -9,7 +9,7 @@ from rvtrace_gdb.console.models import ModelOptions, open_model
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.session.verify.masks import foreign_code, masks_of
 from rvtrace_gdb.session.verify.model import Divergence, Model
-from rvtrace_gdb.session.verify.verifier import Choices, Verifier
+from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import RV32, RV64, TRACES, decoded, program_of
 from tests.transport.simulated.devices.tandem_port import Ported
 from tests.transport.simulated.hart.programs import build
@@ -45,7 +45,7 @@ def verified(name: str, model: Model) -> dict[int, set[str]]:
     """What is different, by group. The program is given as code the model does not have: then models can be shared."""
     tandem, program = decoded(name), program_of(name)
     code = [*foreign_code(tandem, program), *program.segments]
-    verifier = Verifier(tandem, model, Choices(masks_of([], []), stop=GROUPS), program, code)
+    verifier = Verifier(tandem, model, VerifyOptions(masks_of([], []), stop=GROUPS), program, code)
     found = {divergence.group + 1: named(divergence) for divergence in verifier.run()}
     assert verifier.counts.executed > 0.75 * verifier.counts.groups
     return found
@@ -80,7 +80,7 @@ def test_spike_agrees_with_the_simulated_hart(march: str, tmp_path: Path) -> Non
     priv = ModelOptions(isa=f"{march}_zicsr_zifencei_zicntr", priv="mu")
     model = open_model("spike", ported.image, ported.parameters, priv)
     try:
-        verifier = Verifier(tandem, model, Choices(masks_of([], [])), ported.image)
+        verifier = Verifier(tandem, model, VerifyOptions(masks_of([], [])), ported.image)
         assert list(verifier.run()) == []
     finally:
         model.close()

@@ -12,7 +12,7 @@ from rvtrace_gdb.console.models.spike import Spike
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Group
 from rvtrace_gdb.session.verify.masks import foreign_code, masks_of
 from rvtrace_gdb.session.verify.model import PC, Expected, Model, ModelFailed, Running
-from rvtrace_gdb.session.verify.verifier import Choices, Verifier
+from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import RV32, RV64, parameters_of, program_of
 from tests.session.verify.faults import DATA, changed, flip, flip_state, groups_of, with_groups
 
@@ -126,7 +126,7 @@ def test_a_verifier_finds_the_same(spikes: dict[int, list[Spike]], name: str) ->
     code = [*foreign_code(tandem, program), *program.segments]
     ahead, alone = spikes[parameters_of(name).xlen]
     for model in (ahead, Alone(alone)):
-        verifier = Verifier(tandem, model, Choices(masks_of([]), every=100), program, code)  # type: ignore[arg-type]
+        verifier = Verifier(tandem, model, VerifyOptions(masks_of([]), every=100), program, code)  # type: ignore[arg-type]
         reports.append((list(verifier.run()), asdict(verifier.counts), verifier.refused))
     assert reports[0] == reports[1]
     assert len(reports[0][0]) > 3

@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.console.options import raw
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, made
+from rvtrace_gdb.session.capture.etrace_settings import ETrace, etrace_of
 from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.session.queries.search import NO_ACCESSES
@@ -108,7 +108,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
     )  # fmt: skip
     names = {"support": "standard", "dialect": "qemu", "encapsulation": "smi", "trap_vector": "0x80000101"}
     handlers = {"2": "0x80000200", "i7": "0x80000300"}
-    wanted = made({**numbers, **dict.fromkeys(switches, True), **names, "trap_handlers": handlers})
+    wanted = etrace_of({**numbers, **dict.fromkeys(switches, True), **names, "trap_handlers": handlers})
     assert options_of(feeding(capture.sinks[0], capture.encoders)) == wanted
 
 
@@ -265,7 +265,7 @@ def test_parameters_are_read_from_files_of_other_tools(tmp_path: Path) -> None:
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-        assert said("--parameters", tmp_path / name) == made(wanted[name])
+        assert said("--parameters", tmp_path / name) == etrace_of(wanted[name])
 
 
 # Data

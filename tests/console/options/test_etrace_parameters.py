@@ -9,7 +9,7 @@ from rvtrace_gdb.console.commands import NoAddress, address
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.console.options.etrace import BadParametersFile
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, made
+from rvtrace_gdb.session.capture.etrace_settings import ETrace, etrace_of
 
 WANTED = {"iaddress_width": 39, "cache_size": 5, "jump_target_cache": True, "context_width": 0}
 FILES = {
@@ -31,21 +31,21 @@ def said(file: Path, *words: str) -> ETrace:
 @pytest.mark.parametrize("name", FILES)
 def test_every_form_says_the_same(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(FILES[name], encoding="utf-8")
-    assert said(tmp_path / name) == made(WANTED)
+    assert said(tmp_path / name) == etrace_of(WANTED)
 
 
 def test_any_layout_of_json_says_the_same(tmp_path: Path) -> None:
     document = {"params": {"iaddress_width_p": 39, "cache_size_p": 5, "nocontext_p": 1}, "options": {"jtc": 1}}
     for indent in (None, 0, 1, 4):
         (tmp_path / "x.json").write_text(json.dumps(document, indent=indent))
-        assert said(tmp_path / "x.json") == made(WANTED)
+        assert said(tmp_path / "x.json") == etrace_of(WANTED)
 
 
 def test_a_mode_counts_more_than_what_there_is_for_it(tmp_path: Path) -> None:
     """sijump_p says that the encoder has it, sijump that it is on, in whichever order they come."""
     for text in ('{"sijump": 1, "sijump_p": 0}', '{"sijump_p": 0, "sijump": 1}', "sijump = 1\nsijump_p = 0\n"):
         (tmp_path / "x").write_text(text)
-        assert said(tmp_path / "x") == made({"iaddress_width": 64, "sijump": True})
+        assert said(tmp_path / "x") == etrace_of({"iaddress_width": 64, "sijump": True})
 
 
 @pytest.mark.parametrize(

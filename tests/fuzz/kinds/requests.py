@@ -13,7 +13,7 @@ from typing import Any
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.replay.backend import Csrs
+from rvtrace_gdb.session.replay.backend import RegisterBatches
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.record_btrace import Btrace
@@ -118,7 +118,7 @@ class Requests(InFolder):
         session = Session(lambda host, port: Registers({}), {})
         if capture is not None:
             session.look_at(capture, "x.rvt", None)
-            debugger = Debugger(session, Context(), (Btrace(session), Csrs()))
+            debugger = Debugger(session, Context(), (Btrace(session), RegisterBatches()))
             debugger._proxy = Proxy(debugger.places, session.lock, None)
             debugger._proxy.connected = True
             session.debugger = debugger

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import How
-from rvtrace_gdb.session.formats.stream import Arrived, Following, Source
+from rvtrace_gdb.session.formats.stream import Arrived, Source, StreamFollower
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.search import Accesses, Events, Executions, Found, Gaps
 from rvtrace_gdb.support.errors import Progress, silent
@@ -131,7 +131,7 @@ def _follow(trace: Trace) -> None:
     """As it arrives, in small pieces."""
     if isinstance(trace.how, CtrInForce):
         return
-    following = Following(Source(trace.how, None, alone=False), trace.program, wrapped=trace.wrapped)
+    following = StreamFollower(Source(trace.how, None, alone=False), trace.program, wrapped=trace.wrapped)
     for at in range(0, len(trace.data), 37):
         _pieces(following.feed(trace.data[at : at + 37]))
     _pieces(following.finish())

@@ -21,9 +21,9 @@ from rvtrace_gdb.session.capture.etrace_settings import (
     Kind,
     Owner,
     all_fields,
-    checked,
+    check_settings,
     default,
-    made,
+    etrace_of,
     values_of,
 )
 from rvtrace_gdb.session.capture.file import load, save
@@ -49,7 +49,7 @@ def test_every_field_a_decoder_is_told_is_a_setting() -> None:
 @given(etraces)
 @settings(deadline=None)
 def test_settings_say_all_of_it(how: ETrace) -> None:
-    assert made(checked(values_of(how))) == how
+    assert etrace_of(check_settings(values_of(how))) == how
 
 
 @given(etraces, st.integers(0, (1 << 16) - 1))
@@ -169,12 +169,12 @@ def test_another_version_of_the_protocol_is_refused() -> None:
 )
 def test_a_wrong_setting_is_one_line(key: str, value: Any, problem: str) -> None:
     with pytest.raises(BadSetting) as caught:
-        checked({key: value})
+        check_settings({key: value})
     assert str(caught.value).startswith(f"{key} {problem}")
 
 
 def test_a_capture_ignores_settings_it_does_not_know_and_refuses_wrong_ones() -> None:
-    assert checked({"colour": 1, "sijump": True, "f0s_width": None}, known_only=False) == {"sijump": True}
+    assert check_settings({"colour": 1, "sijump": True, "f0s_width": None}, known_only=False) == {"sijump": True}
     encoder = replace(SMALL.encoders[0], unregistered=Unregistered(etrace={"iaddress_width": 65}))
     with TemporaryDirectory() as folder:
         save(replace(SMALL, encoders=(encoder,)), Path(folder, "x.rvt"))

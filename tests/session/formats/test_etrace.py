@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, made
+from rvtrace_gdb.session.capture.etrace_settings import ETrace, etrace_of
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats.detect_options import better_etrace_layout
@@ -23,7 +23,7 @@ from tests.session.etraces import etraces
 
 _TIMES = 12
 ENCAP = ROOT / "encap"
-SAID = made({"iaddress_width": 64, "ecause_width": 5, "context_width": 32, "ecall_retires": True})
+SAID = etrace_of({"iaddress_width": 64, "ecause_width": 5, "context_width": 32, "ecall_retires": True})
 # What br_j_asm.json beside the files says of each, in its words srcbits, srcid, T, typebits.
 VARIANTS = [
     ("smi_header", Encapsulation("smi"), 0),
@@ -70,7 +70,7 @@ def test_every_transport_is_imported_and_decoded(name: str, transport: Encapsula
 
 def test_sources_are_those_decoding_can_start_at() -> None:
     """Bytes by hand: a header with the length, srcID of 8 bits; format 2 of source 5, format 3.0 of source 7."""
-    how = made({"src_bits": 8})
+    how = etrace_of({"src_bits": 8})
     assert etrace_sources(bytes.fromhex("01 05 02 01 07 73"), how) == [7]
     assert etrace_sources(b"", how) == [0], "at least one"
     assert etrace_sources(bytes.fromhex("01 05 0f"), how) == [0], "a support packet alone is no start"
@@ -156,7 +156,7 @@ def test_a_page_is_a_part_of_the_whole(data: st.DataObject) -> None:
 def test_what_was_forgotten_of_the_transport_is_found_without_a_program(
     name: str, forgotten: dict[str, int | str]
 ) -> None:
-    assert better_etrace_layout(stream(name), SAID, 64) == made(forgotten, SAID)
+    assert better_etrace_layout(stream(name), SAID, 64) == etrace_of(forgotten, SAID)
 
 
 @pytest.mark.parametrize(("name", "transport", "_"), VARIANTS, ids=[name for name, _, _ in VARIANTS])

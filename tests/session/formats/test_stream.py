@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import How
-from rvtrace_gdb.session.formats.stream import Following, Source
+from rvtrace_gdb.session.formats.stream import Source, StreamFollower
 from rvtrace_gdb.views import listing
 from tests.decode.etrace import random_programs
 from tests.decode.etrace.test_damage import periodic as etrace_periodic
@@ -69,7 +69,7 @@ def cut(data: bytes, rng: random.Random) -> Iterator[bytes]:
 
 
 def followed(pieces: Iterable[bytes], program: Program, how: How, wrapped: bool = False) -> dict[int, Shown]:
-    following = Following(Source(how, None, alone=False), program, wrapped=wrapped)
+    following = StreamFollower(Source(how, None, alone=False), program, wrapped=wrapped)
     shown: dict[int, Shown] = {}
     total = gaps = 0
 
@@ -168,7 +168,7 @@ def test_what_is_kept_does_not_grow_with_the_stream() -> None:
     fields = {"timestamps": True, "context": True}
     case = periodic(7, fields, breaks=0.05)
     data = damaged(case.trace, random.Random(1))
-    following = Following(Source(case.options, None, alone=True), case.program.image())
+    following = StreamFollower(Source(case.options, None, alone=True), case.program.image())
 
     def size_after(rounds: int) -> int:
         for _ in range(rounds):
@@ -197,7 +197,7 @@ def reached(start: object) -> list[object]:
 def test_noise_without_an_end_is_bounded_too() -> None:
     """Losses that wait to be told how it went on are let go in the end."""
     case = Case(3)
-    following = Following(Source(case.options, None, alone=True), case.program.image())
+    following = StreamFollower(Source(case.options, None, alone=True), case.program.image())
     noise = b"\x02\x03" * (1 << 13)  # each pair is a message with a reserved MSEO
     held = []
     for _ in following.feed(case.trace):

@@ -18,7 +18,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import NoWay
 from rvtrace_gdb.session.queries import ctr_records, info, registers
-from rvtrace_gdb.session.queries.registers import Wish
+from rvtrace_gdb.session.queries.registers import RegisterRequest
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands
 from rvtrace_gdb.support.errors import silent
@@ -114,7 +114,7 @@ class Target:
         ctr_commands.start(self.session, self.context, WAY, options)
 
     def show(self, *names: str, context: Context | None = None, **more: Any) -> registers.Shown:
-        wish = Wish(names, access=WAY, **more)
+        wish = RegisterRequest(names, access=WAY, **more)
         return registers.show(self.session, context or self.context, wish, silent, absent, NOBODY)
 
 
@@ -170,7 +170,7 @@ def test_after_recording_was_stopped(target: Target) -> None:
 
 def test_without_a_target() -> None:
     with pytest.raises(NoWay, match="gdb has no target"):
-        registers.show(Session(absent, NOBODY), Context(), Wish(("ctr0",)), silent, absent, NOBODY)
+        registers.show(Session(absent, NOBODY), Context(), RegisterRequest(("ctr0",)), silent, absent, NOBODY)
 
 
 def test_components_beside_harts(target: Target, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_components_beside_harts(target: Target, tmp_path: Path) -> None:
     context = replace(context, elf=str(DEMO), thread_hart=0)
 
     def titles(*names: str) -> list[str]:
-        wish = Wish(names, access=WAY)
+        wish = RegisterRequest(names, access=WAY)
         shown = registers.show(target.session, context, wish, silent, Registers({}).connect, NOBODY)
         return [line.split()[0] for line in shown.lines if line and line[0] != " "]
 
@@ -190,10 +190,10 @@ def test_components_beside_harts(target: Target, tmp_path: Path) -> None:
     def no_openocd(host: str, port: int) -> Registers:
         raise OpenOcdAbsent(host, port, "Connection refused")
 
-    shown = registers.show(target.session, context, Wish(), silent, no_openocd, NOBODY)
+    shown = registers.show(target.session, context, RegisterRequest(), silent, no_openocd, NOBODY)
     assert shown.lines[0].startswith("ctr0: ") and shown.lines[-1].startswith("warning: ")
     with pytest.raises(OpenOcdAbsent):
-        registers.show(target.session, context, Wish(("ctr0", "e"), access=WAY), silent, no_openocd, NOBODY)
+        registers.show(target.session, context, RegisterRequest(("ctr0", "e"), access=WAY), silent, no_openocd, NOBODY)
 
 
 def test_components_need_a_description(target: Target) -> None:

@@ -12,7 +12,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.queries import registers
-from rvtrace_gdb.session.queries.registers import Wish
+from rvtrace_gdb.session.queries.registers import RegisterRequest
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from tests.session.board import BUFFER, ENCODER, SINK, Board, board
@@ -29,7 +29,7 @@ def show(
     connect: Connect, context: Context, *names: str, everything: bool = False, progress: Progress = silent
 ) -> list[str]:
     """As with nothing being traced."""
-    wish = Wish(names, everything)
+    wish = RegisterRequest(names, everything)
     return registers.show(Session(connect, NOBODY), context, wish, progress, connect, NOBODY).lines
 
 
@@ -189,7 +189,7 @@ def demo(tmp_path: Path, busy_elf: Path) -> Board:
 
 
 def of_board(demo: Board, session: Session, context: Context, *names: str, live: bool = False) -> list[str]:
-    return registers.show(session, context, Wish(names, live=live), silent, demo.connect, NOBODY).lines
+    return registers.show(session, context, RegisterRequest(names, live=live), silent, demo.connect, NOBODY).lines
 
 
 def value(lines: list[str], register: str) -> int:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, Registers, Stop, Watchpoints
+from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, Stop, TracedRegisters, Watchpoints
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 
 _KINDS = {"load": "rwatch", "store": "watch"}
@@ -107,7 +107,7 @@ class ListedPast:
         pc = self.pcs[hart][self.places[hart]]
         return {} if pc == HERE else {"pc": pc}
 
-    def told(self, hart: int | None) -> Registers | None:
+    def told(self, hart: int | None) -> TracedRegisters | None:
         return None
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, History, Path
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.replay.record_btrace import Btrace, Plan
+from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.helpers.event_facts import lost
 
@@ -130,7 +130,7 @@ class NaiveGdb:
     def begin(self, limit: int) -> None:
         """`trace native`, and `record btrace`."""
         self.ask(b"Qbtrace:off")
-        self.btrace.prepare(Plan(Context(), limit, 1))
+        self.btrace.prepare(BtraceRequest(Context(), limit, 1))
         assert self.ask(b"Qbtrace:bts") == b"OK"
         self.insns = [self.target.pc]  # btrace_add_pc
 

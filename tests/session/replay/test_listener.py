@@ -28,16 +28,16 @@ socket.socket(socket.AF_UNIX).connect(sys.argv[1])
 """
 
 
-def in_(folder: Path, monkeypatch: pytest.MonkeyPatch) -> replay_proxy.Listening:
+def in_(folder: Path, monkeypatch: pytest.MonkeyPatch) -> replay_proxy.Listener:
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    found = replay_proxy.in_private({})
+    found = replay_proxy.listen_in_private_folder({})
     assert found is not None
     return found
 
 
 def test_nobody_else_gets_to_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the real temporary folder, because others do not get to those of the tests anyway."""
-    found = replay_proxy.in_private({})
+    found = replay_proxy.listen_in_private_folder({})
     assert found is not None
     folder = Path(found.where).parent
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and stat.S_IMODE(Path(found.where).stat().st_mode) == 0o600
@@ -57,7 +57,7 @@ def test_the_users_own_folder_is_taken_if_there_is_one(short_path: Path, monkeyp
     common.mkdir(0o700)
     monkeypatch.setattr("tempfile.tempdir", str(common))
     for environ, base in (({"XDG_RUNTIME_DIR": str(own)}, own), ({"XDG_RUNTIME_DIR": str(short_path / "no")}, common)):
-        found = replay_proxy.in_private(environ)
+        found = replay_proxy.listen_in_private_folder(environ)
         assert found is not None and Path(found.where).parent.parent == base
         found.close()
 
@@ -70,7 +70,7 @@ def test_a_name_that_gdb_or_the_system_does_not_take(
     (tmp_path / name).mkdir()
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / name))
-    assert replay_proxy.in_private({}) is None
+    assert replay_proxy.listen_in_private_folder({}) is None
     with fake_stub() as stub:
         proxy = Proxy(ListedPast(lambda hart: PCS), threading.RLock(), ("127.0.0.1", stub.port))
         proxy.start(path="")
@@ -86,7 +86,7 @@ def test_what_a_killed_session_left_is_removed_and_nothing_else(
     program = (
         f"import tempfile; tempfile.tempdir = {str(short_path)!r}\n"
         "from rvtrace_gdb.session.replay import proxy as listening\n"
-        "kept = listening.in_private({}); print(kept.where, flush=True); input()"
+        "kept = listening.listen_in_private_folder({}); print(kept.where, flush=True); input()"
     )
     command = [sys.executable, "-c", program]
     killed = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -112,12 +112,12 @@ def test_a_path_of_the_users(tmp_path: Path) -> None:
         dead.bind(path)  # and nobody waits at it
     before = os.umask(0)
     try:
-        found = replay_proxy.at_path(path)
+        found = replay_proxy.listen_at_path(path)
     finally:
         os.umask(before)
     assert (found.where, found.port, stat.S_IMODE(os.stat(path).st_mode)) == (path, 0, 0o600)
     with pytest.raises(ListenFailed, match=f"cannot wait for gdb at {path}: Address already in use"):
-        replay_proxy.at_path(path)
+        replay_proxy.listen_at_path(path)
     found.close()
     assert not os.path.exists(path)
 
@@ -135,7 +135,7 @@ def test_a_path_of_the_users(tmp_path: Path) -> None:
 def test_a_path_that_cannot_be_had(name: str, why: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file of somebody's")
     with pytest.raises(ListenFailed) as caught:
-        replay_proxy.at_path(str(tmp_path / name))
+        replay_proxy.listen_at_path(str(tmp_path / name))
     assert str(caught.value).startswith("cannot wait for gdb at ") and why in str(caught.value)
     assert (tmp_path / "file").read_text() == "a file of somebody's"
 

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Path
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.replay.record_btrace import Btrace, Plan, configuration
+from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest, configuration
 from tests.helpers.event_facts import INTERRUPT
 from tests.session.replay.naive_btrace import (
     BASE,
@@ -253,7 +253,7 @@ def test_refusals() -> None:
     assert btrace.answer(b"Qbtrace:bts", target) == b"E." + use
     assert btrace.answer(b"qXfer:btrace:read:new::0,1000", target) is None
     assert btrace.answer(b"qXfer:btrace:read:new:0,1000", target) == b"E01"
-    btrace.prepare(Plan(Context(), 10, 1))
+    btrace.prepare(BtraceRequest(Context(), 10, 1))
     target.in_past = True
     assert btrace.answer(b"Qbtrace:bts", target) == b"E.gdb is in the past: `trace live` first"
     target.in_past, target.broken = False, True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rvtrace_gdb.session.replay.backend import RUNS, Csrs, batch, refuses, replies
+from rvtrace_gdb.session.replay.backend import RUNS, RegisterBatches, batch, is_refusal, replies
 from rvtrace_gdb.session.replay.proxy import Proxy
 from tests.session.replay.conftest import Between
 from tests.session.replay.fakes import Client
@@ -11,7 +11,7 @@ from tests.session.replay.naive_btrace import Code, Target
 
 @pytest.fixture
 def client(between: Between) -> Client:
-    between.proxy = Proxy(between.past, between.lock, ("127.0.0.1", between.stub.port), extensions=(Csrs(),))
+    between.proxy = Proxy(between.past, between.lock, ("127.0.0.1", between.stub.port), extensions=(RegisterBatches(),))
     return between.client()
 
 
@@ -62,10 +62,10 @@ def test_for_a_hart_the_stub_is_told_its_thread_and_gdbs_own_again_afterwards(be
 
 
 def test_values_may_look_like_errors_but_for_their_length() -> None:
-    assert [refuses(reply) for reply in ("", "E14", "E.no", "E1234567", "00", "OK")] == [True] * 3 + [False] * 3
+    assert [is_refusal(reply) for reply in ("", "E14", "E.no", "E1234567", "00", "OK")] == [True] * 3 + [False] * 3
 
 
 def test_a_running_target_is_left_alone() -> None:
     target = Target(Code(b"\x13\x00\x00\x00"), [], 0)
     target.live = lambda: False  # type: ignore[method-assign]
-    assert Csrs().answer(f"{batch(['p1'])}@".encode(), target) == RUNS
+    assert RegisterBatches().answer(f"{batch(['p1'])}@".encode(), target) == RUNS

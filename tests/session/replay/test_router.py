@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from rvtrace_gdb.session.replay import router
-from rvtrace_gdb.session.replay.backend import Asking
+from rvtrace_gdb.session.replay.backend import ExtensionContext
 from rvtrace_gdb.session.replay.proxy import Proxy
 from tests.helpers.wait import until
 from tests.session.replay.conftest import PCS, Between
@@ -92,7 +92,7 @@ class Qx:
     def features(self) -> str:
         return "qx+"
 
-    def answer(self, packet: bytes, asking: Asking) -> bytes | None:
+    def answer(self, packet: bytes, asking: ExtensionContext) -> bytes | None:
         return b"it"
 
 

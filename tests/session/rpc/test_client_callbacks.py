@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.session.rpc.protocol import CannotAsk, NotDone
+from rvtrace_gdb.session.rpc.protocol import CannotAsk, ClientFailed
 from rvtrace_gdb.session.rpc.server import Server
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled
@@ -104,7 +104,7 @@ def test_an_answer_nobody_asked_for_is_none(start: Start) -> None:
 
 def test_what_the_client_cannot_do_is_an_error_with_its_kind(start: Start) -> None:
     def work(session: Session) -> Any:
-        with pytest.raises(NotDone, match=r"^no such thing$") as raised:
+        with pytest.raises(ClientFailed, match=r"^no such thing$") as raised:
             ask(session, {"do": "it"})
         return raised.value.kind
 

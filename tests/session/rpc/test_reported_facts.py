@@ -6,7 +6,7 @@ import pytest
 
 from rvtrace_gdb.console.gdb_driver.state import TraceState, trace_state
 from rvtrace_gdb.console.main import main
-from rvtrace_gdb.session.rpc.protocol import told
+from rvtrace_gdb.session.rpc.protocol import reported_facts
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent
@@ -51,7 +51,7 @@ def test_nothing_is_traced() -> None:
     ],
 )  # fmt: skip
 def test_facts_of_several_lines(lines: list[str], state: dict[str, object]) -> None:
-    assert told(lines) == state
+    assert reported_facts(lines) == state
 
 
 def test_a_problem_is_a_line_of_its_kind() -> None:

@@ -17,7 +17,7 @@ from rvtrace_gdb.controlregs.target import Answer, Register
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import Busy, NoElf, NoTrace, WrongXlen
 from rvtrace_gdb.session.queries import ctr_records
-from rvtrace_gdb.session.rpc.protocol import told
+from rvtrace_gdb.session.rpc.protocol import reported_facts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands
 from rvtrace_gdb.support.errors import Cancelled
@@ -119,7 +119,7 @@ def board(elf: Path, monkeypatch: pytest.MonkeyPatch) -> Board:
 def status(session: Session, context: Context, way: Mapping[str, Any]) -> list[str]:
     """The lines, which programs are told the same by."""
     lines = ctr_commands.status(session, context, way)
-    assert trace_state(told(lines)) == read(lines)
+    assert trace_state(reported_facts(lines)) == read(lines)
     return lines
 
 

@@ -15,7 +15,7 @@ from rvtrace_gdb.console.gdb_driver.state import trace_state
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.rpc.protocol import told
+from rvtrace_gdb.session.rpc.protocol import reported_facts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError, silent
 from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
@@ -44,7 +44,7 @@ def pcs(session: Session, context: Context) -> list[int]:
 
 def text(lines: list[str]) -> str:
     """The lines, which programs are told the same by."""
-    assert trace_state(told(lines)) == read(lines)
+    assert trace_state(reported_facts(lines)) == read(lines)
     return "\n".join(lines)
 
 

@@ -12,9 +12,9 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import CsrsNotExposed, ErrorsHidden, HartUnreachable, NoNumbers, NoWay
-from rvtrace_gdb.session.replay.backend import Asking, Csrs
+from rvtrace_gdb.session.replay.backend import ExtensionContext, RegisterBatches
 from rvtrace_gdb.session.replay.debugger import Debugger
-from rvtrace_gdb.session.rpc.protocol import BadRequest, CannotAsk, NotDone
+from rvtrace_gdb.session.rpc.protocol import BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import OpenOcdAccess, open_access
 from rvtrace_gdb.session.target.gdb_csrs import expose_csrs
@@ -139,7 +139,7 @@ def test_openocd_that_hides_errors_is_not_believed(session: Session) -> None:
 @pytest.mark.parametrize("way", ["packets", "named", "monitor"])
 def test_gdb_says_that_the_hart_runs(session: Session, way: str) -> None:
     def runs(need: dict[str, Any]) -> Any:
-        raise NotDone("it runs", "HartRuns")
+        raise ClientFailed("it runs", "HartRuns")
 
     session.ask = runs
     with pytest.raises(HartRuns):
@@ -154,7 +154,7 @@ def test_without_a_gdb_that_can_be_asked_it_is_said(session: Session, way: str) 
 
 def test_what_gdb_cannot_do_is_one_line(session: Session) -> None:
     def fails(need: dict[str, Any]) -> Any:
-        raise NotDone("gdb: no such thing", "Failed")
+        raise ClientFailed("gdb: no such thing", "Failed")
 
     session.ask = fails
     with pytest.raises(NoWay, match=r"^gdb: no such thing$"):
@@ -272,7 +272,7 @@ class InItsThread:
     def features(self) -> str:
         return ""
 
-    def answer(self, packet: bytes, asking: Asking) -> bytes | None:
+    def answer(self, packet: bytes, asking: ExtensionContext) -> bytes | None:
         return repr(self.use()).encode()
 
 
@@ -282,7 +282,7 @@ class Connected:
     def __init__(self, session: Session, ends: ExitStack) -> None:
         self.stub: FakeStub = ends.enter_context(fake_stub())
         self.extension = InItsThread()
-        debugger = Debugger(session, Context(), (Csrs(), self.extension))
+        debugger = Debugger(session, Context(), (RegisterBatches(), self.extension))
         session.debugger = debugger
         ends.callback(debugger.close)
         self.gdb = Client(debugger.listen(("127.0.0.1", self.stub.port)).port, acknowledges=False)

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Element, FullRegister, Group, Instr, State
 from rvtrace_gdb.session.verify.masks import masks_of
 from rvtrace_gdb.session.verify.model import Divergence
-from rvtrace_gdb.session.verify.verifier import Choices, Verifier
+from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import decoded, parameters_of, program_of
 from tests.session.verify.logged_model import Replay
 
@@ -36,7 +36,7 @@ def with_groups(name: str, groups: tuple[Group, ...]) -> Tandem:
 
 def divergences(name: str, tandem: Tandem, stop: int, masks: tuple[str, ...] = ()) -> Iterator[Divergence]:
     """Held against Spike's log, up to some group."""
-    return Verifier(tandem, Replay(name), Choices(masks_of(masks), stop=stop), program_of(name)).run()
+    return Verifier(tandem, Replay(name), VerifyOptions(masks_of(masks), stop=stop), program_of(name)).run()
 
 
 def first(name: str, groups: tuple[Group, ...], at: int, masks: tuple[str, ...] = ()) -> Divergence | None:

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.tandem.decoder import Tandem
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Group, State
 from rvtrace_gdb.session.verify.masks import masks_of
 from rvtrace_gdb.session.verify.model import Divergence, Expected, Model, ModelFailed, Running, Step
-from rvtrace_gdb.session.verify.verifier import Choices, Verifier
+from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import program_of
 from tests.session.verify.faults import (
     DATA,
@@ -70,7 +70,7 @@ def is_as(step: Step, wanted: Expected) -> bool:
 Report = tuple[list[Divergence], dict[str, object], list[object], dict[int, int]]
 
 
-def report(name: str, tandem: Tandem, model: Replay, choices: Choices) -> Report:
+def report(name: str, tandem: Tandem, model: Replay, choices: VerifyOptions) -> Report:
     """Everything that is found, counted and said; at each divergence the model has made the steps up to it, no more."""
     verifier = Verifier(tandem, model, choices, program_of(name))
     said: list[object] = []
@@ -84,9 +84,9 @@ def report(name: str, tandem: Tandem, model: Replay, choices: Choices) -> Report
     return found, asdict(verifier.counts), [*said, model.steps], verifier.refused
 
 
-def both(name: str, groups: Sequence[Group], choices: Choices | None = None) -> Report:
+def both(name: str, groups: Sequence[Group], choices: VerifyOptions | None = None) -> Report:
     tandem = with_groups(name, tuple(groups))
-    choices = choices or Choices(masks_of([]))
+    choices = choices or VerifyOptions(masks_of([]))
     alone, ahead = (report(name, tandem, model, choices) for model in (Replay(name), Runner(name)))
     assert ahead == alone
     return ahead
@@ -96,7 +96,7 @@ def runs_of(name: str) -> list[tuple[int, int]]:
     """Of the trace as it is, its runs: the first group, and how many."""
     model = Runner(name)
     tandem = with_groups(name, groups_of(name))
-    report(name, tandem, model, Choices(masks_of([])))
+    report(name, tandem, model, VerifyOptions(masks_of([])))
     found, at = [], 0
     for pc, size, done in model.runs:
         at = next(group for group in range(at, len(tandem.trace)) if tandem.index.origin(group) == pc)
@@ -116,7 +116,7 @@ def test_only_a_model_that_can_is_told() -> None:
 def test_most_groups_are_run_at_once(name: str) -> None:
     model = Runner(name)
     tandem = with_groups(name, groups_of(name))
-    verifier = Verifier(tandem, model, Choices(masks_of([])), program_of(name))
+    verifier = Verifier(tandem, model, VerifyOptions(masks_of([])), program_of(name))
     try:
         assert list(verifier.run()) == []
     except ModelFailed as error:
@@ -131,7 +131,7 @@ def test_faults_in_the_first_and_the_last_step_of_a_run(name: str) -> None:
     """And in between: the same divergences with the same counts, whatever else is said."""
     groups, seen = groups_of(name), 0
     begin, size = max(runs_of(name), key=lambda run: run[1])
-    stop = Choices(masks_of([]), stop=begin + size + 20)
+    stop = VerifyOptions(masks_of([]), stop=begin + size + 20)
     for fault in FAULTS.values():
         able = [at for at in range(begin, begin + size) if changed(groups[at], fault) is not None]
         for at in {at for some in (able[:1], able[len(able) // 2 :][:1], able[-1:]) for at in some}:
@@ -146,10 +146,12 @@ def test_faults_in_the_first_and_the_last_step_of_a_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("choices", [
-    Choices(masks_of(["stores"]), every=3), Choices(masks_of(["a0", "mstatus:0x600"]), every=64, states=True),
-    Choices(masks_of(["addresses"]), devices=((0x8000_2000, 0x1000),), start=90), Choices(masks_of([]), stop=301),
+    VerifyOptions(masks_of(["stores"]), every=3),
+    VerifyOptions(masks_of(["a0", "mstatus:0x600"]), every=64, states=True),
+    VerifyOptions(masks_of(["addresses"]), devices=((0x8000_2000, 0x1000),), start=90),
+    VerifyOptions(masks_of([]), stop=301),
 ])  # fmt: skip
-def test_choices_are_kept(choices: Choices) -> None:
+def test_choices_are_kept(choices: VerifyOptions) -> None:
     name = NAMES[0]
     groups = list(groups_of(name))
     for at in range(entry_of(name) + 40, len(groups) - 20, 31):
@@ -173,5 +175,5 @@ def test_a_pending_interrupt_is_kept_away_from_each_step() -> None:
     columns = tandem.index.registers.columns
     stop = columns[MIE].groups[0] if MIE in columns else len(tandem.trace)
     for model, expected in ((Runner(name), True), (Pending(name), False)):
-        report(name, tandem, model, Choices(masks_of([]), stop=stop))
+        report(name, tandem, model, VerifyOptions(masks_of([]), stop=stop))
         assert bool(model.runs) == expected

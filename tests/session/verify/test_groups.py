@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.tandem.protocol import ROCKET, Element, Group, Instr, Pa
 from rvtrace_gdb.session.verify.masks import BadMask, Masks, foreign_code, masks_of, pages
 from rvtrace_gdb.session.verify.model import PC, Difference, Kind, ModelFailed, Step, Stored, Trap
 from rvtrace_gdb.session.verify.nondeterminism import addressed, sources
-from rvtrace_gdb.session.verify.verifier import Choices, Verifier
+from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.tandem.corpus import decoded, program_of
 from tests.decode.tandem.groups import INIT, MRET, NOP, RESET, RV32, RV64, csr, f, group, loose, pc, priv, store, sw, x
@@ -75,7 +75,7 @@ def trace(*groups: Group, parameters: Parameters = RV64) -> Tandem:
 
 
 def run(hart: Hart, *groups: Group, masks: Sequence[str] = (), parameters: Parameters = RV64) -> Verifier:
-    verifier = Verifier(trace(*BEGIN, *groups, parameters=parameters), hart, Choices(masks_of(masks)))
+    verifier = Verifier(trace(*BEGIN, *groups, parameters=parameters), hart, VerifyOptions(masks_of(masks)))
     verifier.found = list(verifier.run())  # type: ignore[attr-defined]
     return verifier
 
@@ -251,7 +251,7 @@ def test_it_can_be_interrupted_and_the_model_can_fail() -> None:
     def stop(label: str, done: int, total: int | None = None) -> None:
         raise Cancelled
 
-    verifier = Verifier(decoded("flute_rv64ui-p-lb"), Replay("flute_rv64ui-p-lb"), Choices(Masks()))
+    verifier = Verifier(decoded("flute_rv64ui-p-lb"), Replay("flute_rv64ui-p-lb"), VerifyOptions(Masks()))
     with pytest.raises(Cancelled):
         list(verifier.run(stop))
     with pytest.raises(ModelFailed):
@@ -324,5 +324,5 @@ def test_floating_operands() -> None:
 def test_rv32() -> None:
     hart = Hart(step(ADDI, {0x1005: 0}))
     lines = [group(INIT, x(5, 0xFFFF_FFFF)), group(pc(START + 4), ADDI, x(5, 0))]
-    verifier = Verifier(trace(*BEGIN, *lines, parameters=RV32), hart, Choices(Masks()))
+    verifier = Verifier(trace(*BEGIN, *lines, parameters=RV32), hart, VerifyOptions(Masks()))
     assert not list(islice(verifier.run(), 1))

@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 )
 from rvtrace_gdb.session.verify.masks import Masks, masks_of
 from rvtrace_gdb.session.verify.model import PC, Divergence, Kind, Step
-from rvtrace_gdb.session.verify.verifier import Choices, Verifier
+from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import GOLDEN, decoded, program_of
 from tests.decode.tandem.groups import MRET, SRET
 from tests.session.verify.faults import changed, entry_of, flip
@@ -44,7 +44,7 @@ NUMBERS = {"medeleg": 0x302, "mstatus": 0x300}
 
 
 def verified(name: str, *masks: str) -> tuple[Verifier, list[Divergence]]:
-    verifier = Verifier(decoded(name), Replay(name), Choices(masks_of(masks)), program_of(name))
+    verifier = Verifier(decoded(name), Replay(name), VerifyOptions(masks_of(masks)), program_of(name))
     return verifier, list(verifier.run())
 
 
@@ -89,14 +89,14 @@ def test_some_groups_only() -> None:
             self._next = start - entry_of(name)
 
     for start in (300, 400):
-        choices = Choices(Masks(), start=start, stop=start + 150)
+        choices = VerifyOptions(Masks(), start=start, stop=start + 150)
         verifier = Verifier(decoded(name), Later(name), choices, program_of(name))
         assert not list(verifier.run()) and verifier.counts.groups == 150
         assert verifier.counts.executed == 150 and verifier.counts.registers > 50
 
 
 def test_every_so_often_everything_is_compared() -> None:
-    verifier = Verifier(decoded("flute_rv64ui-p-lb"), Replay("flute_rv64ui-p-lb"), Choices(Masks(), every=50))
+    verifier = Verifier(decoded("flute_rv64ui-p-lb"), Replay("flute_rv64ui-p-lb"), VerifyOptions(Masks(), every=50))
     assert not list(verifier.run()) and verifier.counts.full == -(-len(decoded("flute_rv64ui-p-lb").trace) // 50)
 
 
@@ -112,7 +112,7 @@ class Silent(Replay):
 
 def test_what_no_step_tells_is_found_when_everything_is_compared() -> None:
     name = "flute_rv64ui-p-sd"
-    verifier = Verifier(decoded(name), Silent(name), Choices(Masks(), every=250, states=True), program_of(name))
+    verifier = Verifier(decoded(name), Silent(name), VerifyOptions(Masks(), every=250, states=True), program_of(name))
     (found,) = verifier.run()
     assert found.group == 249
     assert [(d.kind, d.place, d.bits) for d in found.differences if not d.size] == [(Kind.LATER, 0x1009, 4)]
@@ -125,7 +125,9 @@ def test_a_loss_is_no_divergence_and_what_follows_is_compared() -> None:
     groups = list(decoded(name).trace.groups())
     parameters = decoded(name).trace.parameters
     data = encode(groups[:200], parameters) + b"\xff" * 40 + encode(groups[205:], parameters)
-    verifier = Verifier(decode(data, program_of(name), parameters), Replay(name), Choices(Masks()), program_of(name))
+    verifier = Verifier(
+        decode(data, program_of(name), parameters), Replay(name), VerifyOptions(Masks()), program_of(name)
+    )
     assert not list(verifier.run())
     assert (verifier.counts.losses, verifier.counts.lost_bytes) == (1, 40)
     groups[450] = groups[450]._replace(
@@ -135,7 +137,9 @@ def test_a_loss_is_no_divergence_and_what_follows_is_compared() -> None:
     )
     assert any(isinstance(element, FullRegister) for element in groups[450].elements)
     data = encode(groups[:200], parameters) + b"\xff" * 40 + encode(groups[205:], parameters)
-    verifier = Verifier(decode(data, program_of(name), parameters), Replay(name), Choices(Masks()), program_of(name))
+    verifier = Verifier(
+        decode(data, program_of(name), parameters), Replay(name), VerifyOptions(Masks()), program_of(name)
+    )
     assert [one.group for one in verifier.run()] == [445]
 
 
@@ -182,6 +186,6 @@ def test_dialects(dialect: Dialect, form: Callable[[Group, int], Group]) -> None
             assert fault is not None
             told[wrong] = fault
         tandem = decode(encode(told, parameters), program_of(name), parameters)
-        verifier = Verifier(tandem, Replay(name), Choices(Masks()), program_of(name))
+        verifier = Verifier(tandem, Replay(name), VerifyOptions(Masks()), program_of(name))
         assert [one.group for one in verifier.run()][:1] == ([] if wrong is None else [wrong])
         assert verifier.counts.groups == 260 and verifier.counts.traps > 5
