@@ -4,8 +4,8 @@
 backward and forward; so does `trace goto`. An `Extension` answers packets of its own, with the help of an
 `ExtensionContext`. Source: GDB manual, "General Query Packets" (qSupported), "Packets" (escaping).
 
-`Csrs` is such an extension: one packet of rvtrace's own carries many of gdb's register packets, which are sent to the
-stub without waiting for answers in between.
+`RegisterBatches` is such an extension: one packet of rvtrace's own carries many of gdb's register packets, which are
+sent to the stub without waiting for answers in between.
 
     qRvtrace.registers:P1b6=...;p1b7;p1b8;|P3b4=...@0        the answer: =OK;01..;02..;OK
 

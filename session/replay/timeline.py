@@ -1,6 +1,6 @@
 """The position of each hart in its own history, and movements between positions: a `ReplayBackend`.
 
-`WatchpointSearch` finds where a debugger's watchpoints trigger in a history with memory accesses, in both directions
+`ReplayWatchpoints` finds where a debugger's watchpoints trigger in a history with memory accesses, in both directions
 (`session.replay.backend.Hit`).
 """
 
@@ -35,7 +35,7 @@ class _Passed(NamedTuple):
     triggered: dict[Watchpoint, int]
 
 
-class WatchpointSearch:
+class ReplayWatchpoints:
     """The watchpoints of one debugger in one history. If the history has no memory accesses, none triggers.
 
     A stop reply contains one address. gdb checks only the watchpoints that contain it, not others that the same
@@ -173,7 +173,7 @@ class _Place(NamedTuple):
 
     it: SelectedHistory
     nearest: AddressSearch
-    watching: WatchpointSearch
+    watching: ReplayWatchpoints
     position: int
 
     @property
@@ -190,7 +190,7 @@ class Timeline:
         self._select = select
         self._places: dict[int | None, _Place] = {}
         self._only: dict[int | None, int] = {}
-        self._nearest: dict[int | None, tuple[History, AddressSearch, WatchpointSearch]] = {}
+        self._nearest: dict[int | None, tuple[History, AddressSearch, ReplayWatchpoints]] = {}
         self._memories: dict[int | None, shadow_state.Memory] = {}
 
     def enter(self, hart: int | None, progress: Progress) -> None:
@@ -374,7 +374,7 @@ class Timeline:
             raise NoTrace("nothing ran that is in the trace: there is no past to go to")
         known = self._nearest.get(hart)
         if known is None or known[0] is not it.history:
-            known = self._nearest[hart] = it.history, AddressSearch(it.history), WatchpointSearch(it.history)
+            known = self._nearest[hart] = it.history, AddressSearch(it.history), ReplayWatchpoints(it.history)
             if it.history.shadow is not None:
                 shadow_state.prepare(it.history.shadow)
         return _Place(it, *known[1:], len(it.history))
