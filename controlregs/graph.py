@@ -193,11 +193,6 @@ class Graph:
         """
         return tuple(f for f in self.funnels if not any(fed in self.funnels for fed in self.receivers_of(f)))
 
-    def top_funnels_of(self, component: Component) -> tuple[Component, ...]:
-        """Return the top funnels that the trace of *component* goes through."""
-        reached = self._reached(component)
-        return tuple(funnel for funnel in self.top_funnels if funnel.name in reached)
-
     def cut_inputs(self, funnel: Component) -> dict[int, str]:
         """Return the inputs that must be disabled, with the name of the component that is connected to each."""
         used = {source.name for source in self.senders_to(funnel)}

@@ -98,11 +98,6 @@ class CtrVersion:
             found += [level.control.csr, level.control.high, level.status, indirect.select, *indirect.entry]
         return tuple(sorted({csr for csr in found if csr is not None}, key=lambda csr: csr.number))
 
-    @property
-    def intervening(self) -> bool:
-        """Whether the modes between source and target of an external trap must allow it, too."""
-        return any(len(needed) > 1 for needed in self.external_traps.values())
-
     def entries(self, code: int) -> int | None:
         """Return the depth that a DEPTH code stands for; None for a reserved one."""
         return next((entries for entries, known in self.depth_codes.items() if known == code), None)

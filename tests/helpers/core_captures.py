@@ -1,4 +1,4 @@
-"""Where the captures of real cores are. They state no licence, so they are no part of this repository."""
+"""The places of captures of real cores. These state no licence, so they are not part of this repository."""
 
 import os
 from pathlib import Path
@@ -8,12 +8,12 @@ VECTORS = Path(os.environ.get("RVTRACE_VECTORS") or _BESIDE)
 
 
 def sifive(name: str) -> Path:
-    """A file of the SiFive captures. Fails, saying so, where they are absent."""
+    """Return the path of a file of the SiFive captures. Fails with a message where they are absent."""
     return vector(f"ntrace/sifive/{name}")
 
 
 def vector(name: str) -> Path:
-    """Any of the vectors beside the repository. Fails, saying so, where they are absent."""
+    """Return the path of a vector beside the repository. Fails with a message where they are absent."""
     path = VECTORS / name
     assert path.exists(), f"{path} is missing: these tests need the vectors beside the repository, or RVTRACE_VECTORS"
     return path

@@ -12,7 +12,7 @@ ABI |= {"rv64ima_zicsr": "lp64", "rv32ima_zicsr": "ilp32"}  # every instruction 
 
 
 def compile_program(folder: Path, *sources: Path, march: str = "rv64imac_zicsr", options: tuple[str, ...] = ()) -> Path:
-    """A bare-metal ELF in *folder* from *sources*, with the start-up and the memory layout of examples/."""
+    """Compile *sources* to a bare-metal ELF in *folder*, with the start-up and the memory layout of examples/."""
     elf = folder / f"{sources[0].stem}-{march}.elf"
     command = ["riscv64-unknown-elf-gcc", f"-march={march}", f"-mabi={ABI[march]}", "-mcmodel=medany", "-Og", "-g"]
     command += ["-specs=picolibc.specs", "-nostartfiles", "-T", str(EXAMPLES / "link.ld"), *options]
@@ -23,7 +23,7 @@ def compile_program(folder: Path, *sources: Path, march: str = "rv64imac_zicsr",
 
 @cache
 def _compiled(command: tuple[str, ...], sources: tuple[bytes, ...]) -> bytes:
-    """The ELF that *command* makes of *sources*, its last words; many tests want the same."""
+    """Return the ELF that *command* makes of *sources*, its last words. It is cached, as many tests need the same."""
     with tempfile.TemporaryDirectory() as folder:
         elf = Path(folder, "program.elf")
         subprocess.run([*command, "-o", str(elf)], check=True, capture_output=True)
@@ -31,5 +31,5 @@ def _compiled(command: tuple[str, ...], sources: tuple[bytes, ...]) -> bytes:
 
 
 def demo(folder: Path, march: str = "rv64imac_zicsr") -> Path:
-    """The program of `make demo`."""
+    """Compile the program of `make demo`."""
     return compile_program(folder, EXAMPLES / "demo.c", march=march)

@@ -1,4 +1,4 @@
-"""Facts of events, for tests to which it does not matter much what they say."""
+"""Example facts of events, for tests to which their content does not matter much."""
 
 from rvtrace_gdb.decode.history.events import (
     Loss,
@@ -20,10 +20,10 @@ SYNCHRONIZED = Start(StartReason.UNTOLD)
 
 
 def lost(text: str = "lost") -> Loss:
-    """A loss with these words."""
+    """Return a loss with this text."""
     return Loss(LossCause.MALFORMED, (text,))
 
 
 def note(text: str) -> Note:
-    """A note with these words."""
+    """Return a note with this text."""
     return Note(NoteCause.CUT_OFF, (text,))

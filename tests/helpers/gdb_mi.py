@@ -29,21 +29,23 @@ class GdbMi(Mi):
             self.cli(command)
 
     def cli(self, text: str) -> str:
-        """What a command of gdb's command line prints. Raises MiError, NoAnswer."""
+        """Return what a command of gdb's command line prints. Raises MiError, NoAnswer."""
         before = len(self.records)
         self.command(f"-interpreter-exec console {quoted(text)}")
         return self.console(before)
 
     def console(self, since: int) -> str:
-        """The console text among the records from number *since* on."""
+        """Return the console text among the records from number *since* on."""
         return "".join(it.text for it in self.records[since:] if it.kind == "console")
 
     def stopped(self, since: int) -> dict[str, Any]:
-        """The *stopped record among the records from number *since* on, awaited. Raises TimeoutError."""
+        """Wait for the *stopped record among the records from number *since* on, and return it. Raises TimeoutError."""
         return self.found(lambda it: (it.kind, it.name) == ("notify", "stopped"), since).fields
 
     def found(self, wanted: Callable[[Record], bool], since: int) -> Record:
-        """The first wanted record from number *since* on. Raises TimeoutError, GdbGone when gdb has ended."""
+        """Wait for the first matching record from number *since* on, and return it. Raises TimeoutError, GdbGone when
+        gdb has ended.
+        """
         deadline = time.monotonic() + SECONDS
         while True:
             for record in self.records[since:]:

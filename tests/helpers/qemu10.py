@@ -36,7 +36,7 @@ _BOOT_ROM_END = 0x2000
 _LOG_AT_MOST = 100_000_000  # bytes: a program that does not come to where it should ends with it
 
 Writes = dict[int, tuple[int, int]]
-"""What the program writes to CSRs that matter: address of the instruction -> (CSR, value)."""
+"""The program's writes to CSRs of interest: address of the instruction -> (CSR, value)."""
 
 
 class Qemu10:
@@ -46,7 +46,7 @@ class Qemu10:
         self.child, self.port, self._elf, self._log = child, port, elf, log
 
     def events(self, hart: int = 0) -> list[Event]:
-        """What ran on a hart so far, but for the boot ROM (needs *logged*)."""
+        """Return what a hart has executed so far, without the boot ROM (needs *logged*)."""
         with self._log.open(encoding="latin-1") as log:
             return list(events(_of_hart(log, hart), Code(self._elf), writes(self._elf)))
 
@@ -56,10 +56,10 @@ def running(
     elf: Path, folder: Path, *, cpu: str = f"rv64,{CPU}", logged: bool = False, harts: int = 1, program: str = QEMU10,
     clock: int = 10,
 ) -> Iterator[Qemu10]:  # fmt: skip
-    """Ends with the block, however that ends. *logged*: one instruction at a time, all of them written down.
+    """Run the program until the end of the context. *logged*: one instruction at a time, all of them logged.
 
-    *clock*: an instruction takes 2 to the power of it in ns, however fast the machine is. So interrupts of a timer come
-    at the same places each time, and never so early that a program does nothing else.
+    *clock*: an instruction takes 2 to the power of it in ns, however fast the host is. So interrupts of a timer come at
+    the same places each time, and never so early that a program does nothing else.
     """
     program = program.replace("riscv64", "riscv32") if cpu.startswith("rv32") else program
     log = folder / "qemu10.log"
@@ -84,7 +84,7 @@ def running(
 
 
 def _wait(child: "subprocess.Popen[bytes]", port: int) -> None:
-    """Until it listens, without connecting: that would be a gdb."""
+    """Wait until QEMU listens, without connecting: QEMU would take the connection for a gdb."""
     deadline = time.monotonic() + 60
     wanted = f":{port:04X}"
     while time.monotonic() < deadline and child.poll() is None:
@@ -105,7 +105,8 @@ def writes(elf: Path) -> Writes:
 
 
 def events(log: Iterable[str], code: Code, written: Writes) -> Iterator[Event]:
-    """One event late, because the next line may take it back: an instruction that trapped, or was not begun."""
+    """Yield events one event late, because the next line may revoke it: an instruction that trapped, or was not begun.
+    """
     waiting: Instruction | None = None
     mode = 3
     lines = list(log)

@@ -1,4 +1,5 @@
-"""A plain client of gdb's remote protocol: registers by number, breakpoints, running. For what must not use our own.
+"""A plain client of gdb's remote protocol (registers by number, breakpoints, running), for tests that must not use
+rvtrace's own client.
 
 Source: GDB manual, "GDB Remote Serial Protocol"; the numbers of CSRs from the target description ("Target
 Descriptions", "RISC-V Features").
@@ -11,11 +12,11 @@ from types import TracebackType
 
 
 class Refused(Exception):
-    """The stub answered E.."""
+    """The stub answered with an error."""
 
 
 class Rsp:
-    """One connection. The hart stands still, but while `go` runs."""
+    """One connection. The hart is stopped, except during `go`."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)

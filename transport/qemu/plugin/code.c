@@ -20,7 +20,7 @@ static pthread_mutex_t code_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *buckets[BUCKETS];
 static uint32_t blocks;
 static int code_file = -1;
-static bool incomplete; /* a line is missing in it, so those behind would have wrong numbers */
+static bool incomplete; /* a line is missing in it, so those after it would have wrong numbers */
 
 bool open_code(void) {
     char name[128];

@@ -42,7 +42,7 @@ static void *serve(void *unused) {
 }
 
 /* Signals are for QEMU's main thread, as in qemu_thread_create: one that came here (SIGCONT, for which -serial stdio has
- * a handler) would interrupt the reading of a command, and who gave it would take QEMU for gone. */
+ * a handler) would interrupt the reading of a command, and its sender would take QEMU for gone. */
 static bool serves(void) {
     sigset_t all, before;
     pthread_t thread;

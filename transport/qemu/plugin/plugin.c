@@ -7,8 +7,8 @@
  * beginning; code.c the translation blocks, log.c the traps, control.c the socket.
  *
  * How it knows what ran. Before each instruction that can leave a translation block in its midst (one that may trap),
- * code that is part of the block stores the instruction's number, and behind the last of these the number of them all;
- * when a block is entered, the number left behind says how far the one before it came. Whether that last instruction
+ * code that is part of the block stores the instruction's number, and after the last of these the number of them all;
+ * when a block is entered, the number left in memory shows how far the one before it came. Whether that last instruction
  * retired, the reader of the ring tells from where execution went on: see session/sources/qemu/records.py. While nothing is
  * recorded, blocks call nobody.
  * Traps come from QEMU's log (-d int): a line is there before the handler's first block is entered. The log is a sparse
@@ -28,7 +28,7 @@
  *     10 flags         a trap, an interrupt if bit 0 is set; nine words `01` with 30 bits each follow, three for each
  *                      of epc, cause, tval, lowest bits first
  *     10 1<<29         recording began here
- * The top two bits tell words apart, so that a reader may begin anywhere in a ring that went round.
+ * The top two bits are the kind of a word, so that a reader may begin anywhere in a ring that went round.
  *
  * DIR/ring:  a page for the header (struct header), a line of 64 bytes for each hart (struct place), the rings.
  * DIR/code:  "PC MODE WORD WORD ..." in hexadecimal; MODE: privilege mode, 4 added in a guest, f: not known.
@@ -103,8 +103,8 @@ static uint64_t put_traps(struct hart *h, uint64_t at) {
 
 /* How the last block ended, and the traps since; twice says it once. */
 static uint64_t settle(struct hart *h, uint64_t at) {
-    if (h->score->began != h->last->n && !h->told) h->ring[at++ & mask] = PARTIAL | (uint32_t)h->score->began;
-    h->told = true;
+    if (h->score->began != h->last->n && !h->reported) h->ring[at++ & mask] = PARTIAL | (uint32_t)h->score->began;
+    h->reported = true;
     if (atomic_load_explicit(&h->waiting, memory_order_acquire)) at = put_traps(h, at);
     return at;
 }
@@ -152,7 +152,7 @@ static void enter(struct hart *h, struct block *block) {
     }
     h->ring[at++ & mask] = BLOCK | block->id;
     h->last = block;
-    h->told = false;
+    h->reported = false;
     h->score->began = block->all;
     atomic_store_explicit(&h->place->written, at, memory_order_release);
 }

@@ -53,7 +53,7 @@ struct hart {
     uint64_t limit;           /* no word of this number or a later one before the reader was looked at */
     _Atomic int waiting;      /* traps in `traps`; guarded by `lock` */
     _Atomic bool begins;      /* what is entered next is the first of a recording */
-    bool ready, told;         /* told: how far the last block came is in the ring */
+    bool ready, reported;     /* reported: how far the last block came is in the ring */
     struct trap traps[TRAPS];
 };
 extern struct header *header;

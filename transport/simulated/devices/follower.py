@@ -272,7 +272,7 @@ class Qualifier:
         self._done += end - begin
 
     def _told(self, items: Sequence[TrapEntry | Situation]) -> list[Retired]:
-        """The protocol is told of situations only if it wants to be."""
+        """Report a situation to the protocol only if it wants to have it."""
         return [item for item in items if isinstance(item, TrapEntry) or self._view.tells_situation]
 
     def _flush(self) -> None:
@@ -366,7 +366,7 @@ class Follower:
             self._qualifier.reset()
 
     def lose(self) -> None:
-        """Lose what was retired last."""
+        """Lose what the hart retired last."""
         if self.tracing and self._hart.retired:
             self._path.protocol.skip(self._hart.retired)
             self._hart.retired.clear()

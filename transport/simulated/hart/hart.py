@@ -244,7 +244,8 @@ class Hart:
         return self._lines | timer << MTI
 
     def state_changed(self) -> None:
-        """Check interrupts, blocks and the retired list after this block, as something that affects them has changed.
+        """Make the hart check interrupts, blocks and the retired list after this block, as something that affects them
+        has changed.
         """
         self._deadline = 0
 
@@ -385,7 +386,7 @@ class Hart:
                 record(block, pc)
 
     def _between_blocks(self) -> bool:
-        """Take a pending interrupt and work out how long nobody needs to look again. True at the end of the slice."""
+        """Take a pending interrupt and compute when to check again. Return True at the end of the slice."""
         self._tell_situation()
         if self.instret >= self._slice_end or self._asleep():
             return True
