@@ -1,8 +1,8 @@
-"""How an E-Trace encoder is built and configured, and what it keeps for its optional modes.
+"""How an E-Trace encoder is built and configured, and the tables of its optional modes.
 
-`EncoderOptions` has its parameters and modes, and one named option for each freedom the document leaves. Branch
-predictor, jump target cache and return stack are what an encoder and its decoder keep alike. `ReturnCount` says when an
-encoder tells how many calls or returns there were, for returns it does not report.
+`EncoderOptions` has the parameters and modes, and one named option for each choice that the document leaves to the
+encoder. Branch predictor, jump target cache and return stack must be the same in an encoder and its decoder.
+`ReturnReporting` determines when an encoder reports the number of calls or of implicit returns.
 
 Sources: Efficient Trace for RISC-V 2.0, "Branch prediction mode", "Jump target cache mode", "Implicit return mode",
 "Format 2 irreport and irdepth"; the v0.8 extensions "Standard Support Packet" and "Implicit Return" ("Format 2 irreport
@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.program.instructions import IType
 
 
 class SyncMode(IntEnum):
-    """trTeInstSyncMode: what the resync timer counts ("Resynchronisation")."""
+    """The values of trTeInstSyncMode: the unit of the resync timer ("Resynchronisation")."""
 
     OFF = 0
     PACKETS = 1
@@ -30,7 +30,7 @@ class SyncMode(IntEnum):
 
 
 class ContextType(IntEnum):
-    """ctype: what a change of context makes the encoder do ("Context type ctype values and corresponding actions").
+    """The values of ctype: how a change of context is reported ("Context type ctype values and corresponding actions").
 
     UNREPORTED   nothing; later synchronization packets have the new value
     IMPRECISE    a packet without an address (format 3, subformat 2), with the next instruction that sends no other
@@ -45,10 +45,10 @@ class ContextType(IntEnum):
 
 
 class Stop(Enum):
-    """How the end of tracing is told ("Format 3 subformat 3 qual_status field").
+    """How the end of tracing is reported ("Format 3 subformat 3 qual_status field").
 
-    LATE   by ended_ntr where the last packet was due to an uninferable discontinuity, else by ended_rep
-    EARLY  by updiscon in that packet, and always ended_rep: the encoder sees the end coming
+    LATE   by ended_ntr if the last packet was due to an uninferable discontinuity, else by ended_rep
+    EARLY  by updiscon in that packet, and always ended_rep: the encoder knows of the end in advance
     """
 
     LATE = "late"
@@ -57,24 +57,24 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class EncoderOptions:
-    """How the encoder is built and configured. Raises ValueError for what no encoder can be.
+    """How the encoder is built and configured. Raises ValueError for a combination that no encoder can have.
 
-    parameters     what it is built with; that ecall_retires, the blocks show that the hart tells
-    modes          what is switched on
-    dialect        whose packets it makes
-    support        layout of its support packets
+    parameters     the encoder's parameters; ecall_retires must agree with the hart's blocks
+    modes          the enabled modes
+    dialect        the dialect of packets
+    support        the layout of support packets
     sync_mode, sync_max   synchronize after 2**(sync_max + 4) units (trTeInstSyncMode, trTeInstSyncMax)
-    compress       packets are shortened by sign based compression; else all fields are sent
-    itype_width    of the ingress port, 3 or 4: with 3 calls and returns are not known, so there is no implicit return
-    context        what a change of context makes the encoder do
+    compress       whether to shorten packets by sign based compression; else all fields are sent
+    itype_width    width of itype, 3 or 4: with 3, calls and returns are not known, so there is no implicit return
+    context        how a change of context is reported
     hcontext_at    bit of the field context where hcontext begins, above scontext; None: it is not sent ("Hart to
                    encoder interface" recommends the ASID in bits 15 to 0, the VMID in 29 to 16)
-    stop           how the end of tracing is told
-    epc_after_inferred   a trap at the target of a jump that is inferred (sijump, implicit_return) is reported with its
-                   EPC (thaddr 0), as one at the target of an uninferable one, which the pseudo-code of 2.0.5 demands;
-                   else with its handler (thaddr 1), as the flow chart has it
-    shortest       a target in the jump target cache is sent as a difference where that makes the packet shorter, which
-                   "Format selection" allows; else always as an index
+    stop           how the end of tracing is reported
+    epc_after_inferred   whether a trap at the target of an inferred jump (sijump, implicit_return) is reported with its
+                   EPC (thaddr 0), as at the target of an uninferable jump, which the pseudo-code of 2.0.5 demands; else
+                   with its handler (thaddr 1), as in the flow chart
+    shortest       whether to send a target in the jump target cache as a difference if the packet is then shorter,
+                   which "Format selection" allows; else always as an index
     """
 
     parameters: Parameters = field(default_factory=Parameters)
@@ -127,12 +127,12 @@ class EncoderOptions:
 
     @property
     def decoder(self) -> Options:
-        """What a decoder of this encoder's packets is to be told."""
+        """The options of a decoder for this encoder's packets."""
         return Options(self.parameters, self.modes, support=self.support, dialect=self.dialect)
 
     @property
     def period(self) -> int:
-        """Units between synchronizations."""
+        """The number of units between synchronizations."""
         return 1 << self.sync_max + 4
 
 
@@ -152,15 +152,15 @@ _RANGES: Mapping[str, range] = {
     "call_counter_size": range(12),
     "f0s_width": range(4),
 }
-"""Of numbers; those of the document's registers ("Discovery") or, where it gives none, what is sensible."""
+"""The ranges of numbers: those of the document's registers ("Discovery") or, if it has none, sensible ones."""
 
 
 PUSH = frozenset({IType.UNINFERABLE_CALL, IType.INFERABLE_CALL})
-"""The calls. A coroutine swap is none, nor is a jump that leaves another register than x1 or x5 the return address."""
+"""The calls. A coroutine swap is none, nor is a jump with a link register other than x1 and x5."""
 
 
 class Predictor:
-    """2**bpred_size states of two bits: the upper one the prediction, the lower one the latest outcome."""
+    """The branch predictor: 2**bpred_size states of two bits, the prediction and the latest outcome."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._shift = parameters.iaddress_lsb
@@ -168,11 +168,11 @@ class Predictor:
         self._states: dict[int, tuple[bool, bool]] = {}
 
     def reset(self) -> None:
-        """All 01, as at every synchronization."""
+        """Set all entries to 01, as at every synchronization."""
         self._states.clear()
 
     def follow(self, pc: int, taken: bool) -> bool:
-        """The branch at *pc* had this outcome: whether it was the predicted one."""
+        """Train the predictor with the outcome of the branch at *pc*, and return whether it was the predicted one."""
         index = pc >> self._shift & self._mask
         predicted, latest = self._states.get(index, (False, True))
         if predicted != latest:
@@ -183,7 +183,7 @@ class Predictor:
 
 
 class JumpTargets:
-    """2**cache_size addresses, each where its low bits say."""
+    """The jump target cache: 2**cache_size addresses, indexed by their low bits."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._shift = parameters.iaddress_lsb
@@ -191,11 +191,11 @@ class JumpTargets:
         self._targets: dict[int, int] = {}
 
     def reset(self) -> None:
-        """All invalid, as at every synchronization."""
+        """Invalidate all entries, as at every synchronization."""
         self._targets.clear()
 
     def follow(self, target: int) -> int | None:
-        """An uninferable jump led to *target*: its index if it was there; it is now."""
+        """Enter the *target* of an uninferable jump. Returns its index if it was there before, else None."""
         index = target >> self._shift & self._mask
         found = self._targets.get(index) == target
         self._targets[index] = target
@@ -203,10 +203,10 @@ class JumpTargets:
 
 
 class ReturnStack:
-    """The return addresses expected, or how many: with a return_stack_size a stack, without one a counter.
+    """The expected return addresses, or their number: with a return_stack_size a stack, without one a counter.
 
-    With irets a counter goes as far as the stack in the pseudo-code of 2.0.5, 2**call_counter_size; with irdepth as far
-    as that field. A stack whose entries have counters too is of 2.0.5 only.
+    With irets the limit of the counter is that of the stack in the pseudo-code of 2.0.5, 2**call_counter_size; with
+    irdepth it is that of the field. Only 2.0.5 has a stack whose entries also have counters.
     """
 
     def __init__(self, parameters: Parameters) -> None:
@@ -218,17 +218,17 @@ class ReturnStack:
         else:
             self._entries = counted if parameters.iret_ext else counted - 1
         self._count_max = counted - 1 if self._is_stack and parameters.iret_ext else 0
-        self._stack: list[list[int]] = []  # address, how many times more
+        self._stack: list[list[int]] = []  # address, number of further calls
 
     def __len__(self) -> int:
         return len(self._stack)
 
     def reset(self) -> None:
-        """None expected, as at every synchronization."""
+        """Drop all return addresses, as at every synchronization."""
         self._stack.clear()
 
     def call(self, fall: int) -> None:
-        """A call that returns to *fall*."""
+        """Push the return address *fall* of a call."""
         top = self._stack[-1] if self._stack else None
         if top is not None and top[0] == fall and top[1] < self._count_max:
             top[1] += 1
@@ -238,13 +238,14 @@ class ReturnStack:
         self._stack.append([fall, 0])
 
     def misses(self, target: int) -> bool:
-        """A return to *target* would go elsewhere than expected."""
+        """Whether *target* is not the address to which the next return is expected."""
         return bool(self._stack) and self._is_stack and self._stack[-1][0] != target
 
     def expects(self, target: int) -> bool | None:
-        """A return led to *target*: whether that was expected; None when nothing was. A counter expects anything.
+        """Pop the address of a return to *target*, and return whether it was expected; None: no return was expected.
 
-        What was expected in vain stays, with irdepth, and goes, with irets: the pseudo-code of 2.0 and that of 2.0.5.
+        A counter accepts any target. After a mismatch the address stays on the stack with irdepth, and is popped with
+        irets: so do the pseudo-codes of 2.0 and of 2.0.5.
         """
         if not self._stack:
             return None
@@ -263,41 +264,41 @@ _MOST_IRETS = 255
 
 
 class Reached(Enum):
-    """How an instruction was reached, as far as returns go."""
+    """How an instruction was reached, as far as returns are concerned."""
 
     OTHERWISE = 0
     EXPECTED = 1
-    """By a return to the address expected."""
+    """By a return to the expected address."""
     MISSED = 2
-    """By a return to another one, or one too many to leave out."""
+    """By a return to another address, or by one that exceeds the maximum of irets."""
     UNKNOWN = 3
-    """By a return of which nothing was expected."""
+    """By a return when none was expected."""
 
 
 class ReturnReporting:
-    """The return addresses expected, and what happened since the last report that a decoder may need to know."""
+    """The expected return addresses, and the returns since the last report that a decoder may need to know."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._model = ReturnStack(parameters)
         self._counts_returns = parameters.iret_ext
-        self._irets = 0  # left out since the last branch or report
-        self._ambiguous = False  # a return since the last call, and no branch since that
+        self._irets = 0  # implicit returns since the last branch or report
+        self._ambiguous = False  # there was a return since the last call, and no branch since then
 
     def synchronize(self, *, reset: bool) -> None:
-        """A synchronization packet goes out."""
+        """Handle a synchronization packet."""
         self._irets = 0
         self._ambiguous = False
         if reset:
             self._model.reset()
 
     def reported(self) -> None:
-        """An address goes out."""
+        """Handle a packet that reports an address."""
         self._irets = 0
         self._ambiguous = False
 
     @property
     def is_open(self) -> bool:
-        """A synchronization packet alone would leave open which of several returns came before it."""
+        """Whether a synchronization packet alone would leave open which of several returns preceded it."""
         return self._irets > 0 if self._counts_returns else self._ambiguous
 
     def misses(self, block: Block, target: int) -> bool:
@@ -307,7 +308,7 @@ class ReturnReporting:
         return self._model.misses(target) or (self._is_full() and len(self._model) > 0)
 
     def follow(self, block: Block, target: int, *, inferred: bool) -> Reached:
-        """*block* has led to *target*, which is *told* by the code."""
+        """Apply the jump from *block* to *target*. *inferred*: the code determines the target."""
         itype = block.itype
         if block.ending == BRANCH:
             self._irets = 0
@@ -336,7 +337,10 @@ class ReturnReporting:
         return self._counts_returns and self._irets == _MOST_IRETS
 
     def fields(self, reached: Reached, *, target: bool) -> dict[str, int]:
-        """irreport and what goes with it, for an instruction reached so; *target*: of an uninferable discontinuity."""
+        """Return irreport and its number for an instruction.
+
+        *target*: it is the target of an uninferable discontinuity.
+        """
         if self._counts_returns:
             return self._irets_fields(reached, target)
         depth = len(self._model)

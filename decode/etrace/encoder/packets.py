@@ -1,7 +1,7 @@
-"""What each retired block and each trap makes an E-Trace encoder send, and how the packets are built and counted.
+"""The packets that an E-Trace encoder sends for instructions and traps, and how they are built and counted.
 
-`Branches` has the branches that were not reported yet: as a map, or counted as long as all were predicted correctly.
-`Output` builds packets and makes differences of addresses. `Chart` is the flow chart that decides what is sent.
+`Branches` has the branches that were not reported yet: as a map, or as a count while all are predicted correctly.
+`Output` builds packets with differences of addresses. `FlowChart` is the flow chart that decides what is sent.
 
 Source: Efficient Trace for RISC-V 2.0, "Reference Compressed Branch Trace Algorithm" (the flow chart), "Format
 selection", "Format 0 packets", "Format 1 packets", with "Branch Trace" and "Instruction Trace Encoder Output Packets",
@@ -45,18 +45,18 @@ _ADDR = int(BranchFmt.ADDR)
 _ADDR_FAIL = int(BranchFmt.ADDR_FAIL)
 _FULL = 31
 MAX_BRANCH_COUNT = LEAST_BRANCH_COUNT + (1 << BRANCH_COUNT_BITS) - 1
-"""Branches predicted correctly at which they are reported whatever comes."""
+"""The number of correctly predicted branches at which they are reported in any case."""
 
 Description = tuple[int, int | None, Mapping[str, int]]
-"""Format, subformat and fields of a packet."""
+"""The format, subformat and fields of a packet."""
 
 
 class Branches:
-    """Outcomes not reported yet.
+    """The outcomes of branches that were not reported yet.
 
-    map     the oldest in bit 0, 1 for not taken
-    count   how many, or how many were predicted correctly if they are too many for a map
-    is_due  they are to be reported, whatever else is (rpt_br, or a count at its highest value)
+    map     the outcomes, the oldest one in bit 0; 1 is not taken
+    count   the number of branches, or of those predicted correctly if they are too many for a map
+    is_due  whether they must be reported now (rpt_br, or a count at its maximum)
     """
 
     def __init__(self, options: EncoderOptions) -> None:
@@ -64,14 +64,14 @@ class Branches:
         self.clear()
 
     def clear(self) -> None:
-        """All are reported."""
+        """Clear the branches after a report."""
         self.map = self.count = 0
         self.is_due = False
-        self._correct = self._predictor is not None  # all were predicted
-        self._failed = False  # and the last one was not, with too many before it for a map
+        self._correct = self._predictor is not None  # all were predicted correctly
+        self._failed = False  # the last one was mispredicted, with too many before it for a map
 
     def follow(self, pc: int, taken: bool) -> None:
-        """The branch at *pc* retired."""
+        """Add the branch at *pc*, which retired."""
         if self._predictor is None:
             if not taken:
                 self.map |= 1 << self.count
@@ -91,9 +91,9 @@ class Branches:
         self.is_due = self.count == _FULL and not self._correct
 
     def synchronize(self, pc: int, taken: bool | None, *, reset: bool) -> None:
-        """A synchronization packet reports the instruction at *pc*, which *taken* tells if it is a branch.
+        """Handle a synchronization packet for the instruction at *pc*. *taken*: its outcome, if it is a branch.
 
-        With *reset* the predictor begins anew, and follows that branch.
+        With *reset* the predictor is reset and then trained with that branch.
         """
         if self._predictor is not None and reset:
             self._predictor.reset()
@@ -103,22 +103,22 @@ class Branches:
 
     @property
     def is_counted(self) -> bool:
-        """They can only be reported as a count."""
+        """Whether the branches can only be reported as a count."""
         return self._correct and self.count >= _FULL
 
     def alone(self) -> Description:
-        """The packet that reports them without an address."""
+        """Return the packet that reports the branches without an address."""
         if self.is_counted:
             return _OPT_EXT, _COUNT, {"branch_count": self.count - _FULL, "branch_fmt": _NO_ADDR}
         return _DIFF_DELTA, None, {"branches": 0, "branch_map": self.map}
 
     def indexed(self, index: int, fields: Mapping[str, int]) -> Description:
-        """The packet that reports them with an *index* of the jump target cache, of which *fields* say more."""
+        """Return the packet that reports the branches with an *index* of the jump target cache and further *fields*."""
         branches = {"branches": self.count, "branch_map": self.map} if self.count else {"branches": 0}
         return _OPT_EXT, _TARGET, {"index": index, **branches, **fields}
 
     def addressed(self, fields: Mapping[str, int]) -> Description:
-        """The packet that reports them with an address, whose *fields* are given."""
+        """Return the packet that reports the branches with an address, which is one of *fields*."""
         if self.is_counted:
             branch_fmt = _ADDR_FAIL if self._failed else _ADDR
             return _OPT_EXT, _COUNT, {"branch_count": self.count - _FULL, "branch_fmt": branch_fmt, **fields}
@@ -132,7 +132,7 @@ _SUPPORT = int(Sync.SUPPORT)
 
 
 class Output:
-    """Builds packets and passes them on. *count*: packets since the last synchronization."""
+    """Builds and sends packets. *count*: the number of packets since the last synchronization."""
 
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
         self._options = options
@@ -148,12 +148,15 @@ class Output:
         self.count = 0
 
     def send(self, format: int, subformat: int | None, fields: Mapping[str, int]) -> None:
-        """One packet."""
+        """Send a packet."""
         self._emit(self._build(format, subformat, fields, compress=self._compress))
         self.count += 1
 
     def report(self, branches: Branches, pc: int, fields: Mapping[str, int], index: int | None) -> None:
-        """The instruction at *pc* and *branches*. *fields*: what is said of it; *index*: in the jump target cache."""
+        """Report the instruction at *pc* and *branches*.
+
+        *fields*: further fields; *index*: in the jump target cache.
+        """
         pc &= self._mask
         payload = self._addressed(branches, pc if self._full else pc - self._reference & self._mask, fields)
         if index is not None:
@@ -167,7 +170,7 @@ class Output:
     def _addressed(self, branches: Branches, address: int, fields: Mapping[str, int]) -> bytes:
         if fields or branches.is_counted or not self._is_short:
             return self._payload(branches.addressed({"address": address, **fields}))
-        # Sign based compression leaves nothing of flags that say nothing: a number in two's complement is the packet.
+        # Sign based compression removes flags that are not set: the packet is a number in two's complement.
         difference = (address ^ self._sign) - self._sign >> self._low
         count = branches.count
         if count:
@@ -181,13 +184,13 @@ class Output:
         return self._build(format, subformat, fields, compress=self._compress)
 
     def sync(self, subformat: int, fields: Mapping[str, int], pc: int) -> None:
-        """A synchronization packet about the instruction at *pc*."""
+        """Send a synchronization packet for the instruction at *pc*."""
         self._reference = pc & self._mask
         self.send(_SYNC, subformat, {**fields, "address": self._reference})
         self.count = 0
 
     def support(self, qual_status: QualStatus, *, ienable: bool, denable: bool, dloss: bool = False) -> None:
-        """A support packet."""
+        """Send a support packet."""
         options = self._options
         fields = support_fields(
             options.support,
@@ -212,11 +215,11 @@ OTHERWISE = Reached.OTHERWISE
 class Next(IntEnum):
     """What follows an instruction: the flow chart's decision on the next one.
 
-    SAME    an instruction, with nothing to be said of the step to it
-    CHANGE  one in another privilege mode, or in a context to be reported precisely
-    LEAVES  one in a context that is a discontinuity
-    TRAP    none: a trap is taken first
-    END     none that is traced
+    SAME    an instruction in the same context
+    CHANGE  an instruction in another privilege mode, or in a context to be reported precisely
+    LEAVES  an instruction in a context that counts as a discontinuity
+    TRAP    a trap
+    END     no traced instruction
     """
 
     SAME = 0
@@ -227,7 +230,7 @@ class Next(IntEnum):
 
 
 class Resync(IntEnum):
-    """The states of the resync FSM ("Resynchronisation"): not due, branches are to be reported, due."""
+    """The states of the resync FSM ("Resynchronisation"): not due, report branches first, due."""
 
     COUNTING = 1
     REACHED = 2
@@ -235,7 +238,7 @@ class Resync(IntEnum):
 
 
 class FlowChart:
-    """The registers of one encoder, and what an instruction makes it send."""
+    """The registers of one encoder, and the packets that it sends for an instruction."""
 
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
         self.options = options
@@ -248,7 +251,7 @@ class FlowChart:
         self._counts_packets = options.sync_mode in (SyncMode.PACKETS, SyncMode.OFF)
         self._counts_halfwords = options.sync_mode is SyncMode.HALFWORDS
         self._period = options.period if options.sync_mode is not SyncMode.OFF else sys.maxsize
-        self._flagged_by_updiscon = set(Next) - {Next.SAME}  # what is told by updiscon
+        self._flagged_by_updiscon = set(Next) - {Next.SAME}  # what updiscon reports
         if options.stop is Stop.LATE:
             self._flagged_by_updiscon.remove(Next.END)
         self._flags_targets = options.dialect in (Dialect.PULP, Dialect.QEMU)  # with updiscon, whatever follows
@@ -258,14 +261,14 @@ class FlowChart:
         self._now = 0  # time when the next instruction retires, and
         self._instruction_cycles = 1  # how much later the one after it does
         self.packet_time = 0
-        """The time of the instruction that makes packets now."""
+        """The time of the instruction for which packets are being sent."""
         self._entered = self._context = Context()  # after the last item; of the instruction in the chart
         self._entered_ctype = options.context
         self._tracing = False
         self._reset()
 
     def _reset(self) -> None:
-        """Tracing starts or stops: nothing is pending."""
+        """Discard everything that is pending, because tracing starts or stops."""
         self._pending: Block | None = None
         self._pending_time = 0
         self._updiscon = False  # the next instruction is the target of an uninferable discontinuity
@@ -285,7 +288,7 @@ class FlowChart:
         self._branches.clear()
 
     def _chart(self, pc: int, next: Next, taken: bool | None, now: int) -> None:
-        """The instruction at *pc*; *taken* if it is a branch."""
+        """Process the instruction at *pc*. *taken*: its outcome, if it is a branch."""
         branches = self._branches
         synchronizes = self._synchronizes()
         self._reported = False
@@ -312,11 +315,11 @@ class FlowChart:
             self._resync = Resync.DUE  # there was nothing to report before
 
     def _synchronizes(self) -> bool:
-        """Whether the instruction has a synchronization packet, traps apart.
+        """Whether the instruction has a synchronization packet, apart from traps.
 
-        Execution may have come to the target of a jump or return before, by another way: so it is reported first, and
-        the resync comes one instruction later. And only formats 0 to 2 can say that a return went elsewhere than
-        expected (irreport). Who starts to decode at a jump does not know the constant it jumps to.
+        The target of a jump or return may also be reached in another way, so it is reported first, and the resync
+        follows one instruction later. Only formats 0 to 2 can report that a return did not go to the expected address
+        (irreport). A decoder that starts at a sequential jump does not know the constant that is its target.
         """
         due = self._resync is Resync.DUE and not self._joined
         if due and not self._reported:
@@ -324,7 +327,7 @@ class FlowChart:
         return self._first or ((due or self._changed) and self._reached is not Reached.MISSED)
 
     def _is_reported(self, next: Next) -> bool:
-        """Whether what follows needs the place to be known."""
+        """Whether the instruction must be reported because of what follows."""
         if next > Next.CHANGE or self._branches.count >= MAX_BRANCH_COUNT:
             return True
         if self._resync is Resync.DUE and self._reached is Reached.EXPECTED:
@@ -334,13 +337,13 @@ class FlowChart:
             return True
         if self._returns is None or not self._returns.is_open:
             return False
-        # The flow chart knows of branches only; "irreport and irdepth" of the rest.
+        # The flow chart covers only branches; the rest follows from "irreport and irdepth".
         return next is Next.CHANGE or (resyncs and (self._context_due or not self._counts_packets))
 
     def _report(self, pc: int, next: Next) -> None:
-        """Format 0, 1 or 2: the instruction at *pc* and the branches before it."""
+        """Report the instruction at *pc* and the branches before it in format 0, 1 or 2."""
         out, branches = self._out, self._branches
-        fields: dict[str, int] = {}  # what is said of the address
+        fields: dict[str, int] = {}  # the fields after the address
         if not self._updiscon:
             if self._notify:
                 fields["notify"] = 1
@@ -360,7 +363,7 @@ class FlowChart:
         return self._resync is not Resync.COUNTING and not self._withheld
 
     def _cached(self, pc: int, fields: dict[str, int]) -> int | None:
-        """The index in the jump target cache that tells as much as the address does, None if there is none."""
+        """Return the index in the jump target cache that can replace the address, None if there is none."""
         if self._targets is None or not self._updiscon:
             return None
         index = self._targets.follow(pc)
@@ -377,7 +380,7 @@ class FlowChart:
     def _synchronize(
         self, subformat: int, fields: dict[str, int], pc: int, taken: bool | None, where: dict[str, int]
     ) -> None:
-        """Format 3, subformat 0 or 1: a decoder can start here."""
+        """Send format 3, subformat 0 or 1, at which a decoder can start."""
         self._out.sync(subformat, {"branch": 0 if taken else 1, **where, **fields}, pc)
         reset = self._started or not self.options.modes.resync_disabled
         self._branches.synchronize(pc, taken, reset=reset)
@@ -392,7 +395,7 @@ class FlowChart:
         self._resync, self._since_sync = Resync.COUNTING, 0
 
     def _where(self, context: Context, now: int) -> dict[str, int]:
-        """privilege, time and context."""
+        """Return the fields privilege, time and context."""
         options = self.options
         value = context.scontext or 0
         if options.hcontext_at is not None:
@@ -403,7 +406,7 @@ class FlowChart:
     # -- the resync timer
 
     def _count_sent(self) -> None:
-        """A packet other than a synchronizing one was sent."""
+        """Count a packet that does not synchronize."""
         if self._counts_packets:
             over = self._out.count - self._period
             self._resync = Resync.DUE if over > 0 else Resync.REACHED if over == 0 else Resync.COUNTING
@@ -411,16 +414,16 @@ class FlowChart:
             self._resync = Resync.DUE
 
     def _spend(self, units: int) -> None:
-        """So many cycles or halfwords have passed."""
+        """Count cycles or halfwords."""
         self._since_sync += units
         if self._since_sync >= self._period and self._resync is Resync.COUNTING:
             self._resync = Resync.REACHED
 
 
 def privilege(context: Context, width: int) -> int:
-    """A privilege mode as the field privilege ("Privilege level encoding"); of an unknown one, M-mode.
+    """Return the value of the field privilege ("Privilege level encoding"); for an unknown mode, that of M-mode.
 
-    Fields of fewer than 3 bits have no room for guests: VU and VS are as U and S.
+    Fields of fewer than 3 bits cannot represent guests: VU and VS have the values of U and S.
     """
     mode = 3 if context.prv is None else context.prv
     if context.virtual and width > 2:

@@ -1,1 +1,1 @@
-"""What ESP-IDF leaves of a trace by Espressif's trace encoders: in a core dump, or in the memory of a live chip."""
+"""Traces by Espressif's trace encoders under ESP-IDF: in a core dump, or in the memory of a live chip."""

@@ -1,8 +1,8 @@
-"""The trace of an ESP32: from a core dump, or from the memory of a live chip.
+"""The readout of an ESP32's trace from a core dump or from the memory of a live chip.
 
-A core dump is an ELF file, or the same as it is in flash or was sent over the serial line. In a live chip,
-`g_esp_riscv_trace_snapshot` leads to everything else; reading is a generator that asks for memory and is sent its
-content, so it does not matter how memory is reached.
+A core dump is an ELF file, also in the form that it has in flash or on the serial line. In a live chip all data are
+found from `g_esp_riscv_trace_snapshot`; the reader is a generator that yields requests for memory and is sent the
+content, so that it is independent of the access to memory.
 
 Sources: ESP-IDF, component espcoredump (core_dump_elf.c, core_dump_flash.c, core_dump_uart.c) and
 esp_riscv_trace_coredump.c; the ELF specification for 32-bit files; esp_riscv_trace_snapshot.h and .c: write_seq is odd
@@ -53,7 +53,7 @@ _BEGIN, _END = b"= CORE DUMP START =", b"= CORE DUMP END ="
 
 
 class Dump(NamedTuple):
-    """The trace of a core dump. *notes*: what the user must know of the file."""
+    """The trace in a core dump. *notes*: warnings about the file."""
 
     snapshot: Snapshot
     notes: tuple[str, ...]
@@ -73,7 +73,7 @@ class _Segment(NamedTuple):
 
 
 def is_core_dump(content: bytes) -> bool:
-    """Whether these are the bytes of a RISC-V core dump that ESP-IDF can have made, in one of its forms."""
+    """Whether *content* is a RISC-V core dump in one of the forms of ESP-IDF."""
     elf = _elf_in(content).elf
     if not elf.startswith(_ELF32_LITTLE) or len(elf) < _EHDR.size:
         return False
@@ -82,7 +82,7 @@ def is_core_dump(content: bytes) -> bool:
 
 
 def read_core_dump(content: bytes) -> Dump:
-    """The trace in a core dump, for which `is_core_dump` is true. Raises `BadSnapshot`."""
+    """Return the trace in a core dump, for which `is_core_dump` is true. Raises `BadSnapshot`."""
     elf, notes = _elf_in(content)
     segments = list(_segments(elf))
     description = next((desc for name, kind, desc in _notes(elf, segments) if (name, kind) == (_NAME, _TYPE)), None)
@@ -98,7 +98,7 @@ def read_core_dump(content: bytes) -> Dump:
 
 
 def _with_data(core: Core, index: int | None, elf: bytes, segments: list[_Segment]) -> Core:
-    """*core* with its buffer, which is the content of segment *index*."""
+    """Return *core* with its buffer, which is the content of segment *index*."""
     if index is None:
         return core
     if index >= len(segments):
@@ -113,7 +113,7 @@ def _with_data(core: Core, index: int | None, elf: bytes, segments: list[_Segmen
 
 
 def _segments(elf: bytes) -> Iterator[_Segment]:
-    """The program headers that are there."""
+    """Return the program headers."""
     *_, phoff, _shoff, _flags, _ehsize, phentsize, phnum, _shentsize, _shnum, _shstrndx = _EHDR.unpack_from(elf)
     for offset in range(phoff, phoff + phnum * phentsize, max(phentsize, 1)):
         if offset + _PHDR.size > len(elf) or phentsize < _PHDR.size:
@@ -123,7 +123,7 @@ def _segments(elf: bytes) -> Iterator[_Segment]:
 
 
 def _notes(elf: bytes, segments: list[_Segment]) -> Iterator[tuple[bytes, int, bytes]]:
-    """(name, type, description) of all notes; names and descriptions are padded to four bytes."""
+    """Return (name, type, description) of all notes. Names and descriptions are padded to four bytes."""
     for segment in segments:
         if segment.type != _PT_NOTE:
             continue
@@ -140,14 +140,14 @@ def _padded(size: int) -> int:
 
 
 class _ElfContent(NamedTuple):
-    """An ELF file, b"" for none, and what is to be said of where it was found."""
+    """An ELF file (b"": none) and warnings about the file that contains it."""
 
     elf: bytes
     notes: tuple[str, ...] = ()
 
 
 def _elf_in(content: bytes) -> _ElfContent:
-    """The ELF file in any of the forms."""
+    """Return the ELF file in any of the forms."""
     if content.startswith(_ELF32_LITTLE):
         return _ElfContent(content)
     begin = content.rfind(_BEGIN)  # the newest in a log
@@ -155,7 +155,7 @@ def _elf_in(content: bytes) -> _ElfContent:
 
 
 def _in_image(image: bytes) -> _ElfContent:
-    """The ELF file behind the header that a core dump has in flash, and before its checksum."""
+    """Return the ELF file in a core dump as in flash: between a header and a checksum."""
     start = next((size for size in _HEADER_SIZES if image.startswith(_ELF32_LITTLE, size)), None)
     if start is None:
         return _ElfContent(b"")
@@ -172,7 +172,7 @@ def _in_image(image: bytes) -> _ElfContent:
 
 
 def _from_base64(log: bytes) -> bytes:
-    """The bytes in the log of a serial line. Each line is text of its own, and other output may stand between."""
+    """Return the bytes in a log of a serial line. Each line is encoded separately; other output may lie between."""
     found = []
     for line in log.split(_END, 1)[0].splitlines()[1:]:
         text = line.strip()
@@ -188,14 +188,14 @@ SYMBOL = "g_esp_riscv_trace_snapshot"
 _TRIES = 3
 
 Batch = list[tuple[int, int]]
-"""(address, size) of memory that is asked for, in this order."""
+"""The requested memory as (address, size)."""
 Answer = Sequence[bytes | None]
-"""Its content; None where it cannot be read."""
+"""The content of the requested memory, in the same order; None: it cannot be read."""
 SnapshotReader = Generator[Batch, Answer, Snapshot]
 
 
 def read_snapshot(address: int) -> SnapshotReader:
-    """The snapshot whose root is at *address*, with the cores' buffers. Raises `BadSnapshot`."""
+    """Read the snapshot whose root is at *address*, with the cores' buffers. Raises `BadSnapshot`."""
     for _ in range(_TRIES):
         root = Root.parse((yield from _memory((address, ROOT_SIZE)))[0], SYMBOL)
         if root.write_seq & 1:
@@ -208,7 +208,7 @@ def read_snapshot(address: int) -> SnapshotReader:
 
 
 def _read_once(root: Root) -> SnapshotReader:
-    """All that *root* leads to; the firmware may change it meanwhile."""
+    """Read everything to which *root* points. The firmware may change it meanwhile."""
     requested = [(root.cores_addr, root.core_count * root.core_desc_size)]
     requested += [(root.encoder_params_addr, PARAMETERS_SIZE)] if root.encoder_params_size >= PARAMETERS_SIZE else []
     requested += [(root.app_elf_sha256_addr, SHA256_SIZE)] if root.app_elf_sha256_size == SHA256_SIZE else []
@@ -222,7 +222,7 @@ def _read_once(root: Root) -> SnapshotReader:
 
 
 def _with_registers(target_id: int, cores: list[Core]) -> Generator[Batch, Answer, list[Core]]:
-    """Where a core is still being traced, only its encoder's registers tell how far."""
+    """Update the cores that are still being traced from their encoders' registers."""
     running = {core.core_id: _encoder_address(target_id, core) for core in cores if core.state == State.CAPTURING}
     known = {core: base for core, base in running.items() if base is not None}
     if not known:
@@ -233,13 +233,13 @@ def _with_registers(target_id: int, cores: list[Core]) -> Generator[Batch, Answe
 
 
 def _encoder_address(target_id: int, core: Core) -> int | None:
-    """The address of a core's encoder."""
+    """Return the address of a core's encoder, None if it is not known."""
     bases = CHIPS[target_id].encoders if target_id in CHIPS else ()
     return bases[core.core_id] if core.core_id < len(bases) else None
 
 
 def _updated_core(core: Core, registers: Registers) -> Core:
-    """*core* as its encoder's registers say; an encoder that was set up otherwise is not the one described."""
+    """Return *core* with the values of its encoder's registers, unless the encoder has another buffer."""
     if (registers.start, registers.end) != (core.buffer_addr, core.buffer_addr + core.capacity):
         return core
     return replace(
@@ -255,7 +255,7 @@ def _updated_core(core: Core, registers: Registers) -> Core:
 
 
 def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, Answer, list[Core]]:
-    """The buffers of the cores that have a trace whose end is known."""
+    """Read the buffers of the cores that have a trace whose end is known."""
     requested = [core for core in cores if core.head_valid and core.state >= State.CAPTURING]
     for core in requested:
         if not 0 < core.capacity <= CAPACITY_AT_MOST:
@@ -271,7 +271,7 @@ def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, Answ
 
 
 def _memory(*requested: tuple[int, int]) -> Generator[Batch, Answer, list[bytes]]:
-    """Memory that must be readable."""
+    """Read memory that must be readable."""
     answer = yield list(requested)
     for (address, size), data in zip(requested, answer, strict=True):
         if data is None or len(data) != size:

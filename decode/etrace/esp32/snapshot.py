@@ -1,9 +1,9 @@
-"""The structures with which ESP-IDF describes a trace, and what they tell of the chip and its encoder.
+"""The structures with which ESP-IDF describes a trace, its chip and its encoder.
 
 They are in the memory of the chip and in core dumps, all little-endian. `CHIPS` has Espressif's chips with a RISC-V
-trace encoder: their numbers and where its registers are. `ring_of` puts a core's trace buffer in the order of time:
-there is no flag that says whether the buffer has wrapped, and no packet goes on from the end of the buffer at its
-start. `options_of` says how the encoder's packets are to be read.
+trace encoder: their IDs and the addresses of the encoder's registers. `ring_of` puts a core's trace buffer in the order
+of time: no flag shows whether the buffer has wrapped, and no packet continues from the end of the buffer at its start.
+`options_of` returns the options with which the encoder's packets are decoded.
 
 Sources: ESP-IDF (2026), component esp_riscv_trace, "trace snapshot target-memory ABI" 1.0 and the core dump extension:
 esp_riscv_trace_snapshot.h (its structures and names), esp_riscv_trace_coredump.c, esp_riscv_trace.c (the buffer is
@@ -26,7 +26,10 @@ _CODE = range(0x4000_0000, 0x5000_0000)
 
 
 class Chip(NamedTuple):
-    """*encoders*: base addresses of the trace encoders, by core. *code*: where code can be, and no peripheral is."""
+    """A chip.
+
+    *encoders*: base addresses of the trace encoders by core. *code*: addresses of code, not of peripherals.
+    """
 
     name: str
     encoders: tuple[int, ...]
@@ -43,18 +46,18 @@ CHIPS = {
     0x1C: Chip("ESP32-H4", (0x6000_0000, 0x6000_1000)),
     0x20: Chip("ESP32-S31", (0x2D00_0000, 0x2D00_1000), (_CODE, range(0x2F00_0000, 0x2F85_0000))),
 }
-"""By the chip ID of firmware images."""
+"""The chips by the chip ID of firmware images."""
 
 _MEMORY = struct.Struct("<4I")  # TRACE_MEM_START_ADDR, _END_ADDR, _CURRENT_ADDR, _ADDR_UPDATE
 _STATUS = struct.Struct("<3I")  # TRACE_FIFO_STATUS, _INTR_ENA, _INTR_RAW
 REGISTERS = _MEMORY.size + _STATUS.size
-"""Bytes of an encoder's registers that `Registers.parse` takes; reading them changes nothing."""
+"""The number of bytes of an encoder's registers for `Registers.parse`. Reading them has no side effect."""
 _FIFO_EMPTY = 1 << 0
 _FIFO_OVERFLOW, _MEM_FULL = 1 << 0, 1 << 1
 
 
 class Registers(NamedTuple):
-    """An encoder's state now. *current*: where it writes next."""
+    """The current state of an encoder. *current*: the address at which it writes next."""
 
     start: int
     end: int
@@ -64,7 +67,7 @@ class Registers(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> "Registers":
-        """From the first `REGISTERS` bytes of the encoder."""
+        """Parse the first `REGISTERS` bytes of the encoder's registers."""
         start, end, current, _ = _MEMORY.unpack_from(data)
         fifo_status, _, intr_raw = _STATUS.unpack_from(data, _MEMORY.size)
         return cls(start, end, current, fifo_status, intr_raw)
@@ -83,14 +86,14 @@ class Registers(NamedTuple):
 
 
 def may_be_code(target_id: int, address: int, size: int) -> bool:
-    """Whether these bytes can be code: reading others may change something in a peripheral."""
+    """Whether these bytes can be code. Reading other bytes may have side effects in a peripheral."""
     chip = CHIPS.get(target_id)
     places = chip.code if chip else (_CODE,)
     return any(address in place and address + size - 1 in place for place in places)
 
 
 def chip_name(target_id: int) -> str:
-    """E.g. "ESP32-C6"."""
+    """Return the name of a chip, e.g. "ESP32-C6"."""
     chip = CHIPS.get(target_id)
     return chip.name if chip else f"an Espressif chip with ID 0x{target_id:04x}"
 
@@ -111,11 +114,11 @@ NO_SEGMENT = 0xFFFF_FFFF
 
 
 class BadSnapshot(RvtraceError):
-    """What should describe a trace does not, or describes none that can be read."""
+    """A snapshot is damaged, or its trace cannot be read."""
 
 
 class State(IntEnum):
-    """esp_riscv_trace_snapshot_state_t: how far the trace of a core has got."""
+    """esp_riscv_trace_snapshot_state_t: the state of a core's trace."""
 
     UNAVAILABLE = 0
     READY = 1
@@ -157,10 +160,10 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class Core:
-    """A core's encoder and its buffer, as described; numbers of enumerations may be unknown ones.
+    """A core's encoder and its buffer, as described; enumerations may have unknown values.
 
-    *head_offset*: where the hardware writes next, if *head_valid*. *data*: what the buffer holds, *capacity* bytes of
-    it; None where it is not known.
+    *head_offset*: the offset at which the hardware writes next, if *head_valid*. *data*: the *capacity* bytes of the
+    buffer; None: not known.
     """
 
     core_id: int
@@ -184,7 +187,7 @@ class Core:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A trace of one chip. *parameters*: raw, see `parameters_of`. *app_elf_sha256*: of the ELF file; b"": not told."""
+    """A trace of one chip. *parameters* is raw, see `parameters_of`; *app_elf_sha256* is b"" if it is not known."""
 
     target_id: int
     chip_revision: int
@@ -195,7 +198,7 @@ class Snapshot:
 
     @property
     def chip(self) -> str:
-        """E.g. "ESP32-C6 v0.2"."""
+        """The chip and its revision, e.g. "ESP32-C6 v0.2"."""
         return f"{chip_name(self.target_id)} v{self.chip_revision // 100}.{self.chip_revision % 100}"
 
 
@@ -220,7 +223,7 @@ class Root(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes, where: str) -> "Root":
-        """From memory. Raises `BadSnapshot`, which says *where* it was read."""
+        """Parse the structure from memory. Raises `BadSnapshot`, whose message contains *where* it was read."""
         root = cls(*_ROOT.unpack_from(data))
         if root.magic != MAGIC:
             raise BadSnapshot(
@@ -235,20 +238,20 @@ class Root(NamedTuple):
 
 
 class Note(NamedTuple):
-    """The note in a core dump: a snapshot without the buffers, and the program header of each core's, if any."""
+    """The note in a core dump: a snapshot without buffers, and the segment of each core's buffer, if there is one."""
 
     snapshot: Snapshot
     segments: tuple[int | None, ...]
 
 
 def parse_core(data: bytes, offset: int = 0) -> Core:
-    """esp_riscv_trace_snapshot_core_desc_t."""
+    """Parse esp_riscv_trace_snapshot_core_desc_t."""
     addr, capacity, head, threshold, fifo, intr, *small = _CORE.unpack_from(data, offset)
     return _core(small, addr, capacity, head, threshold, fifo, intr)
 
 
 def parse_note(data: bytes) -> Note:
-    """The content of the note ESP_RISCV_TRACE. Raises `BadSnapshot`."""
+    """Parse the content of the note ESP_RISCV_TRACE. Raises `BadSnapshot`."""
     where = "the note ESP_RISCV_TRACE"
     if len(data) < HEADER_SIZE:
         raise BadSnapshot(f"{where} is truncated: it has {len(data)} bytes, its header alone {HEADER_SIZE}")
@@ -278,7 +281,7 @@ def _record(data: bytes, offset: int) -> tuple[Core, int]:
 
 
 def _core(small: list[int], addr: int, capacity: int, head: int, threshold: int, fifo: int, intr: int) -> Core:
-    """The single bytes are in the same order in memory and in the note; the seventh is not used."""
+    """Return a core. The single bytes are in the same order in memory and in the note; the seventh is unused."""
     core, state, memory, packets, address, resync, _, head_valid, empty, full, overflow = small[:11]
     flags = (bool(head_valid), bool(empty), bool(full), bool(overflow))
     return Core(
@@ -297,8 +300,11 @@ def _check_count(count: int, where: str) -> None:
 
 
 class Ring(NamedTuple):
-    """*data*: oldest byte first. *wrapped*: older trace was overwritten. *seam*: offset of what is at the start of the
-    buffer; the packet before it may be cut off there, and 0 says that there is no such place.
+    """The content of a trace buffer.
+
+    data     the bytes, oldest first
+    wrapped  whether older trace was overwritten
+    seam     the offset of the start of the buffer in *data*, where a packet may be cut off; 0: there is none
     """
 
     data: bytes
@@ -307,7 +313,7 @@ class Ring(NamedTuple):
 
 
 def ring_of(core: Core) -> Ring:
-    """What the encoder wrote into the buffer of *core*. Raises `BadSnapshot`, which says why nothing can be known."""
+    """Return what the encoder wrote into the buffer of *core*. Raises `BadSnapshot` if that is not known."""
     if core.data is None:
         raise BadSnapshot(f"core {core.core_id}: {_absence_reason(core)}")
     if not core.head_valid or core.head_offset > core.capacity or len(core.data) < core.capacity:
@@ -336,7 +342,7 @@ _PARAMETERS = (
     "itype_width", "nocontext", "notime", "privilege_width", "retires", "return_stack_size", "sijump",
     "taken_branches", "impdef_width",
 )  # fmt: skip
-"""esp_riscv_trace_encoder_params_t: a byte each, without `_p`."""
+"""The fields of esp_riscv_trace_encoder_params_t, one byte each, without `_p`."""
 _LIMITS = {
     "iaddress_width": range(8, 65),
     "iaddress_lsb": range(3),
@@ -349,7 +355,7 @@ _LIMITS = {
     "f0s_width": range(2),
     "context_width": range(65),
 }
-"""What a decoder must know, and what it can be."""
+"""The parameters that a decoder must know, and their ranges."""
 _DIALECTS = {
     PacketFormat.PT10: (Dialect.PT10, SupportLayout.PT10),
     PacketFormat.ET20: (Dialect.ET20, SupportLayout.ET20),
@@ -357,9 +363,10 @@ _DIALECTS = {
 
 
 def parameters_of(raw: bytes, packet_format: PacketFormat) -> Parameters:
-    """The encoder's parameters; where the firmware does not tell them, those its packet format is known to have.
+    """Return the encoder's parameters; if the firmware does not provide them, the defaults of the packet format.
 
-    Raises `BadSnapshot` for what no encoder can have, and for one that sends what ESP-IDF has no field for.
+    Raises `BadSnapshot` for impossible values, and for an encoder that sends a field whose width ESP-IDF does not
+    record.
     """
     sent = dict(zip(_PARAMETERS, raw, strict=False))
     if len(raw) < PARAMETERS_SIZE or sent["params_version"] != 1 or not sent["iaddress_width"]:
@@ -378,7 +385,7 @@ def parameters_of(raw: bytes, packet_format: PacketFormat) -> Parameters:
 
 
 def options_of(snapshot: Snapshot, core: Core) -> Options:
-    """How to read the packets of *core*. Raises `BadSnapshot`."""
+    """Return the decoder options for the packets of *core*. Raises `BadSnapshot`."""
     if core.packet_format not in tuple(PacketFormat):
         raise BadSnapshot(f"core {core.core_id}: packet format {core.packet_format} is not known")
     packet_format = PacketFormat(core.packet_format)
