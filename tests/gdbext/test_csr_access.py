@@ -217,8 +217,8 @@ def interrupted(need, pieces=[]):
         done({**need, 'packets': need.get('packets', [])[:9], 'accesses': need.get('accesses', [])[:9]})
         raise KeyboardInterrupt
     return done(need)
-done = csrs._DONE[WAY]
-csrs._DONE[WAY] = interrupted
+done = csrs._ACTIONS[WAY]
+csrs._ACTIONS[WAY] = interrupted
 """
 
 

@@ -21,5 +21,5 @@ def request(method: str, **params: Any) -> Any:
 
 
 sys.modules["rvtrace_gdb.gdbext.tracer"].tracer().request = request
-for name in ("way", "forget"):
+for name in ("access_params", "flush_registers"):
     setattr(sys.modules["rvtrace_gdb.gdbext.csr_access"], name, lambda: None)
