@@ -4,8 +4,8 @@ One thread does both, so the order matters: a debugger sends one scan per memory
 the hart to run a slice after each, reading 64 KiB of a running target would take forty times as long. So the socket
 is looked at first, and after traffic the hart waits a moment for more; but never so long that it starves.
 
-The backdoor (`SideDoor`) leads past JTAG, over a unix socket: to big buffers, fast, and to what happens to trace
-components from outside. It reads the same bytes as a system bus access does, a thousand times faster. Its protocol, in
+The backdoor (`Backdoor`) bypasses JTAG over a unix socket: it reads big buffers fast, and causes events in trace
+components. It reads the same bytes as a system bus access does, a thousand times faster. Its protocol, in
 full:
 
     client: READ <address> <size>           decimal, or hexadecimal with 0x; size at most 16 MiB
