@@ -36,7 +36,7 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
         "packets of dialect pulp have no room for jump_target_cache",
     ),
     ({"dialect": Dialect.PT10}, {}, {}, "dialect pt10 has full addresses only: full_address"),
-    ({"support": SupportLayout.STANDARD}, {"time_width": 17}, {}, "time_width 17 cannot be said"),
+    ({"support": SupportLayout.STANDARD}, {"time_width": 17}, {}, "time_width 17 does not fit"),
     ({"support": SupportLayout.STANDARD}, {"bpred_size": 9}, {}, "bpred_size 9 does not fit in 3 bits"),
 ]
 
