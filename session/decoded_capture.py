@@ -154,7 +154,7 @@ class DecodedCapture:
         self._messages: dict[str, NumberedItems] = {}
         self._messages_of: int | None = None  # the hart whose messages are listed
         self._message_cursors: dict[str, Cursor] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._begun: Begun = {}  # interrupted decoding
         self._begun_with: tuple[tuple[Captured, ...], Image] | None = None
 
@@ -257,7 +257,7 @@ class DecodedCapture:
         """
         decoded = self._last()
         selection = self._cursors[hart].select(args, size, len(decoded.harts.histories[hart]), home)
-        return Listing(*selection, self.untold(decoded.warnings), hart)
+        return Listing(*selection, self.unreported(decoded.warnings), hart)
 
     def rows(self, begin: int, end: int, hart: int | None) -> Iterator[Row]:
         """Return the rows numbered *begin* to *end* - 1 of what was decoded last."""
@@ -295,10 +295,10 @@ class DecodedCapture:
         found = self._message_cursors[self._sink(hart).in_force.name].select(args, size, len(messages))
         return Listing(found.begin, found.end, found.notice, [], hart)
 
-    def untold(self, lines: list[str]) -> list[str]:
+    def unreported(self, lines: list[str]) -> list[str]:
         """Return those of *lines* that were not reported before."""
-        fresh = [line for line in lines if line not in self._told]
-        self._told.update(lines)
+        fresh = [line for line in lines if line not in self._reported]
+        self._reported.update(lines)
         return fresh
 
     def _last(self) -> Decoded:

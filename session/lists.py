@@ -237,7 +237,7 @@ class _Timed:
 
 def call_history(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> CallHistory:
     """Return the functions that ran, which are computed once for each history."""
-    found = session.kept(CallHistory, it.history, lambda: CallHistory(it.history, it.program, None))
+    found = session.cached(CallHistory, it.history, lambda: CallHistory(it.history, it.program, None))
     found.go_on(progress)  # continues where it was interrupted
     return found
 
@@ -245,12 +245,12 @@ def call_history(session: "Session", it: "SelectedHistory", progress: Progress =
 def functions_of(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> Functions:
     """Return the functions that ran, for lists of functions and calls."""
     calls = call_history(session, it, progress)
-    return session.kept(Functions, it.history, lambda: Functions(it.history, it.program, progress, calls))
+    return session.cached(Functions, it.history, lambda: Functions(it.history, it.program, progress, calls))
 
 
 def call_frames(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> CallFrames:
     """Return the call stacks of a history."""
-    return session.kept(CallFrames, it.history, lambda: CallFrames(it.history, call_history(session, it, progress)))
+    return session.cached(CallFrames, it.history, lambda: CallFrames(it.history, call_history(session, it, progress)))
 
 
 class Lists:

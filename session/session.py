@@ -60,7 +60,7 @@ class Session:
         of its own.
         """
         self._live: TraceSource | None = None
-        self._reading: DecodedCapture | None = None
+        self._decoded_capture: DecodedCapture | None = None
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
         self.lists = Lists(self)
@@ -68,7 +68,7 @@ class Session:
         """The lists that other modules showed last, by type."""
         self.chip: Chip | None = None
         """The reader of the trace in an ESP32's memory, while it waits for more of that memory."""
-        self._kept: dict[type, dict[int, tuple[History, object]]] = {}
+        self._cache: dict[type, dict[int, tuple[History, object]]] = {}
         self.debugger: Debugger | None = None
         """The debugger that goes back in time with this trace, if there is one."""
         self.ask: Callable[[dict[str, Any]], Any] | None = None
@@ -138,7 +138,7 @@ class Session:
         """
         if live is not self._live:
             self._let_go()
-        self._live, self._reading, self._target_line = live, reading, target_line
+        self._live, self._decoded_capture, self._target_line = live, reading, target_line
         self._quiet_since = None if just_read is None else live.unchanged(self._runs(just_read))
         return live.started()
 
@@ -153,7 +153,7 @@ class Session:
 
     def has_trace(self) -> bool:
         """Return whether the session has a trace, recorded or opened."""
-        return self._reading is not None
+        return self._decoded_capture is not None
 
     @property
     def live(self) -> TraceSource | None:
@@ -174,7 +174,7 @@ class Session:
 
     def status(self, context: Context, progress: Progress = silent) -> list[str]:
         """Describe the target, its components, the history, losses and warnings, without disturbing a running trace."""
-        if self._reading is None:
+        if self._decoded_capture is None:
             return report.nothing(lambda: context.description(self._environ))
         if self._live is not None:
             lines = [self._target_line, *self._live.status()]
@@ -185,7 +185,7 @@ class Session:
                 self._decode(context, progress)
             except (NoTrace, BadElf, Unsupported) as error:
                 return [*lines, report.history(str(error))]
-        decoded = self._reading.decoded
+        decoded = self._decoded_capture.decoded
         if decoded is None:
             return [*lines, report.history("not read yet, `trace history` does it")]
         return [*lines, *report.histories(decoded.harts), *decoded.warnings]
@@ -199,7 +199,7 @@ class Session:
 
         Raises RangeError, NoTrace, BadElf, Unsupported; if nothing could be read out, the error that was the reason.
         """
-        reading = self.the_reading()
+        reading = self.require_capture()
         self._read_out(context, progress)
         decoded = self._decode(context, progress)
         hart = decoded.harts.number(context.hart, context.thread_hart)
@@ -208,12 +208,12 @@ class Session:
             failure = self._live.failure if self._live else None
             raise failure or _nothing(decoded, hart, live=self._live is not None)
         listing = reading.select(args, size, hart, at)
-        said = reading.untold(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
+        said = reading.unreported(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
         return listing._replace(lines=report.failure(self._live) + new_notes(self._live) + said + listing.lines)
 
     def rows(self, begin: int, end: int, hart: int | None = None) -> list[Row]:
         """Return the rows numbered *begin* to *end* - 1 of the history that was requested last. Raises `NoTrace`."""
-        return list(self.the_reading().rows(begin, end, hart))
+        return list(self.require_capture().rows(begin, end, hart))
 
     def dump(
         self, args: str, size: int | None, context: Context, offset: int | None = None, progress: Progress = silent
@@ -237,7 +237,7 @@ class Session:
 
         Raises `NoTrace`, `Unsupported`.
         """
-        messages = self.the_reading().messages()
+        messages = self.require_capture().messages()
         wording = registry.wording(messages.how)
         return [(number, item.offset, wording.text(item, raw=raw)) for number, item in messages.items(begin, end)]
 
@@ -276,7 +276,7 @@ class Session:
         decoded = self.harts(context, progress)
         return self._chosen(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
 
-    def at_hand(self, context: Context) -> SelectedHistory | None:
+    def last_selected(self, context: Context) -> SelectedHistory | None:
         """Return the context's hart's part of what was decoded last, None if nothing was decoded.
 
         Nothing is read out or decoded for it, and no line for the user counts as reported.
@@ -302,12 +302,12 @@ class Session:
             return 0
         return live.unread()
 
-    def kept(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
+    def cached(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
         """Return the object of type *kind* that belongs to *history*; *make* creates it when there is none yet.
 
         Objects are dropped with the histories to which they belong.
         """
-        of_kind = self._kept.setdefault(kind, {})
+        of_kind = self._cache.setdefault(kind, {})
         found = of_kind.get(id(history))
         if found is None or found[0] is not history:
             current = set() if self._last is None else {id(one) for one in self._last.harts.histories.values()}
@@ -327,8 +327,8 @@ class Session:
 
     def warnings(self) -> list[str]:
         """Return the warnings about the history that was decoded last which the user has not seen yet."""
-        reading = self.the_reading()
-        said = reading.untold(reading.decoded.warnings) if reading.decoded else []
+        reading = self.require_capture()
+        said = reading.unreported(reading.decoded.warnings) if reading.decoded else []
         return report.failure(self._live) + new_notes(self._live) + said
 
     # Saving and opening it
@@ -356,11 +356,11 @@ class Session:
         self.check_idle()
         dump = esp32_memory.core_dump_at(path, elf)
         if dump is not None:
-            return self.look_at(dump, str(path), None)
+            return self.open_capture(dump, str(path), None)
         capture = capture_file.load(path, progress)
-        return self.look_at(capture, str(path), elf if capture.takes_elf else None)
+        return self.open_capture(capture, str(path), elf if capture.takes_elf else None)
 
-    def look_at(self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False) -> list[str]:
+    def open_capture(self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False) -> list[str]:
         """Open a capture that is in memory and is called *name*. *stop_at_error*: decode up to the first loss only.
 
         Raises as `open`.
@@ -373,9 +373,9 @@ class Session:
             raise WrongXlen(program.path, image.xlen, name, capture.xlen)
         self._let_go()
         self._target_line = report.line("capture", name, file=name)
-        self._reading = DecodedCapture(capture, program, stop_at_error=stop_at_error)
+        self._decoded_capture = DecodedCapture(capture, program, stop_at_error=stop_at_error)
         other = session_program.other_elf(capture.elf, image)
-        return [self._target_line, *report.opened(capture), *self._reading.untold([other] if other else [])]
+        return [self._target_line, *report.opened(capture), *self._decoded_capture.unreported([other] if other else [])]
 
     def capture(self) -> Capture:
         """Return the capture that `save` would write now. Raises `NoTrace`."""
@@ -386,7 +386,7 @@ class Session:
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
         sink = decoded.sink_of(hart)
         stopped = report.stopped(sink)
-        said = self.the_reading().untold(decoded.warnings + stopped + report.other_hart(hart, context))
+        said = self.require_capture().unreported(decoded.warnings + stopped + report.other_hart(hart, context))
         lines = report.failure(self._live) + said
         return SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, lines, is_overwritten(sink))
 
@@ -404,13 +404,13 @@ class Session:
     @property
     def elf(self) -> str | None:
         """The path of the program with which the trace is decoded."""
-        return None if self._reading is None else self._reading.elf
+        return None if self._decoded_capture is None else self._decoded_capture.elf
 
-    def the_reading(self) -> DecodedCapture:
+    def require_capture(self) -> DecodedCapture:
         """Return the capture with its history. Raises `NoTrace`."""
-        if self._reading is None:
+        if self._decoded_capture is None:
             raise NoTrace("there is no trace: `trace start` makes one, `trace open FILE` shows a saved one")
-        return self._reading
+        return self._decoded_capture
 
     def _decode(self, context: Context, progress: Progress) -> Decoded:
         return self._refreshed().decode(context.elf, progress)
@@ -418,11 +418,11 @@ class Session:
     @property
     def _last(self) -> Decoded | None:
         """What was decoded last."""
-        return self._reading.decoded if self._reading is not None else None
+        return self._decoded_capture.decoded if self._decoded_capture is not None else None
 
     def _refreshed(self) -> DecodedCapture:
         """Return the capture, with everything that was read out of the target so far."""
-        reading, live = self.the_reading(), self._live
+        reading, live = self.require_capture(), self._live
         if live is not None:
             code = tuple(reading.decoded.image.code) if reading.decoded else ()
             notes = tuple(live.notes)

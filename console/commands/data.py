@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the accesses. Raises what `Session.look_at` and `Session.harts` raise, and DataError."""
+    """Print the accesses. Raises what `Session.open_capture` and `Session.harts` raise, and DataError."""
     with Output(args, "reading the trace") as shown:
         session = Session()
         about = decode.open_trace(session, args)

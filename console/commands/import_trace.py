@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)
         session = Session()
         try:
-            said = session.look_at(capture, raw.title(args.output), raw.elf_of_settings(args))[1:]
+            said = session.open_capture(capture, raw.title(args.output), raw.elf_of_settings(args))[1:]
             decoded = session.harts(progress=shown.progress)
             hint = raw.hints_of_history(capture, decoded, shown.progress)
         except BaseException:  # Ctrl-C, too: the bytes may be a trace

@@ -151,7 +151,7 @@ def shown(session: Session, context: Context, way: Way | None, progress: Progres
     def make() -> Shown:
         return Shown(source, decode(source.data, decoded.program, source.in_force), history)
 
-    return session.kept(Shown, history, make), session.warnings() + other_hart(hart, context)
+    return session.cached(Shown, history, make), session.warnings() + other_hart(hart, context)
 
 
 def show(

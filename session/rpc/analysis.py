@@ -59,7 +59,7 @@ def coverage(session: Session, params: Params, progress: Progress) -> Any:
     """Return the coverage of a range, see the module. Raises BadRequest, and as `Session.history`."""
     it = session.selected(params.context(), progress)
     calls = call_history(session, it, progress)
-    kept = session.kept(Coverage, it.history, lambda: Coverage(it.history, it.program, calls))
+    kept = session.cached(Coverage, it.history, lambda: Coverage(it.history, it.program, calls))
     kept.select(params.text("args", ""))
     part = kept.counted(progress)
     ranges = _ranges(params)

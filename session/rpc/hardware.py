@@ -239,7 +239,7 @@ def snapshot(session: "Session", params: Params, progress: Progress) -> Any:
     try:
         need = next(chip.reading) if answer is None else chip.reading.send(_whole(answer, chip.asked))
     except StopIteration as done:
-        return protocol.answer(session.look_at(done.value, "the chip's memory", None))
+        return protocol.answer(session.open_capture(done.value, "the chip's memory", None))
     session.chip = chip._replace(asked=need)
     return {"need": need}
 

@@ -58,7 +58,7 @@ def _interleaved(session: Session, params: Params, progress: Progress) -> Any:
     decoded = session.harts(context, progress)
     shown = _shown(session, decoded, context, progress)
     histories = decoded.harts.histories
-    found = session.kept(Interleaved, histories[shown], lambda: Interleaved(histories))
+    found = session.cached(Interleaved, histories[shown], lambda: Interleaved(histories))
     hart = decoded.harts.number(context.hart, context.thread_hart)
     place = (hart, at) if at is not None and len(histories[hart]) else None
     selection = found.select(params.text("args", ""), params.size(), place)
@@ -68,7 +68,7 @@ def _interleaved(session: Session, params: Params, progress: Progress) -> Any:
 def _interleaved_rows(session: Session, params: Params, progress: Progress) -> Any:
     begin, end = params.page("interleaved_rows")
     it = _last(session, params.number("hart"))
-    found = session.kept(Interleaved, it.history, _nothing)
+    found = session.cached(Interleaved, it.history, _nothing)
     answer = []
     for run in found.runs(begin, end):
         history, first, last = found.histories[run.hart], run.begin, run.end
@@ -89,7 +89,7 @@ def _shown(session: Session, decoded: Decoded, context: Context, progress: Progr
 
 def _last(session: Session, hart: int | None) -> SelectedHistory:
     """Return the history that was decoded last. Raises NoTrace."""
-    it = session.at_hand(Context(hart=hart))
+    it = session.last_selected(Context(hart=hart))
     return it if it is not None else _nothing()
 
 
@@ -178,21 +178,21 @@ def _glance(session: Session, params: Params, progress: Progress) -> Any:
 
 def _bring_up_to_date(session: Session, context: Context, most: int, anew: bool, progress: Progress) -> int:
     """Read the trace out and decode it, unless that takes more than *most* bytes: return their number then, else 0."""
-    known = session.at_hand(context)
+    known = session.last_selected(context)
     if known is not None and len(known.history) and not anew and session.is_current(context):
         return 0
     unread = session.unread(context)
     if unread > most:
         return unread
     session.harts(context, progress)
-    found = session.at_hand(context)
+    found = session.last_selected(context)
     if found is not None and not len(found.history):
         session.selected(context, progress)  # raises the reason
     return 0
 
 
 def _at_hand(session: Session, context: Context) -> dict[str, Any]:
-    found = session.at_hand(context)
+    found = session.last_selected(context)
     if found is None:
         return {"length": 0, "gaps": 0, "hart": None, "current": False}
     return {

@@ -95,7 +95,7 @@ def _unwinder(session: "Session", it: "SelectedHistory", position: int, pc: int 
     if tandem is None or (position == len(it.history) and pc != tandem.before(position).pc):
         return None
     image = it.program.image_of(it.history.context_at(min(position, len(it.history) - 1)))
-    known = session.kept(_Unwinders, it.history, _Unwinders)
+    known = session.cached(_Unwinders, it.history, _Unwinders)
     return known.of(tandem, image)
 
 

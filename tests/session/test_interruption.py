@@ -124,7 +124,7 @@ def test_the_next_request_goes_on(opened: Session, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(StreamDecoder, "feed", feed)
     with pytest.raises(Cancelled):
         opened.history("", 10, Context(), CtrlC(2))
-    assert opened.at_hand(Context()) is None, "half a history is none"
+    assert opened.last_selected(Context()) is None, "half a history is none"
     opened.history("", 10, Context())
     opened.status(Context())
     assert sum(fed) == len(opened.capture().sinks[0].data)

@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the listing. Raises what `Session.look_at` and `Session.history` raise, DecodeError and ModifierError."""
+    """Print the listing. Raises what `Session.open_capture` and `Session.history` raise, DecodeError and ModifierError."""
     modifiers, numbers = Modifiers.split(" ".join(args.range))
     if args.events and args.range:
         raise DecodeError(f"{' '.join(args.range)}: --events lists all of them")
@@ -152,7 +152,7 @@ def _order(histories: Mapping[int, History], numbers: str) -> list[str]:
 
 
 def open_trace(session: Session, args: argparse.Namespace) -> list[str]:
-    """Open the trace that is named on the command line, and return notes about it. Raises as `Session.look_at`."""
+    """Open the trace that is named on the command line, and return notes about it. Raises as `Session.open_capture`."""
     dump = None if raw.is_raw(args) else raw.core_dump(args, args.capture)
     if dump is not None:
         capture, elf = dump, None
@@ -160,7 +160,7 @@ def open_trace(session: Session, args: argparse.Namespace) -> list[str]:
         capture, elf = raw.capture(args, args.capture), raw.elf_of_settings(args)
     else:
         capture, elf = raw.load(args.capture), raw.one_elf(args)
-    return session.look_at(capture, raw.title(args.capture), elf, stop_at_error=args.stop_at_error)
+    return session.open_capture(capture, raw.title(args.capture), elf, stop_at_error=args.stop_at_error)
 
 
 def _hart(text: str | None) -> int | None:

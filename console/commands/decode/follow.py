@@ -280,7 +280,7 @@ class _Followed:
         session = Session()
         try:
             capture = self._made.finished(bytes(self.beginning), self.decoder.started)
-            session.look_at(capture, self._stream.name, raw.elf_of_settings(self._args))
+            session.open_capture(capture, self._stream.name, raw.elf_of_settings(self._args))
             decoded = session.harts()
             hint = raw.hints_of_history(capture, decoded, silent)
         except RvtraceError:

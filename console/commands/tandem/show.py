@@ -226,7 +226,7 @@ def open_trace(args: argparse.Namespace, shown: Output) -> Found:
     captured = options_tandem.of_hart(capture, args.hart)
     is_of_elf = capture.elf is not None and args.elf and capture.elf.path == os.path.abspath(args.elf[0])
     elf = None if is_of_elf else raw.one_elf(args)
-    about = session.look_at(capture, raw.title(args.file), elf)
+    about = session.open_capture(capture, raw.title(args.file), elf)
     decoded = session.harts(progress=shown.progress)
     tandem = decoded.harts.histories[captured.hart].shadow
     assert tandem is not None

@@ -59,7 +59,7 @@ def captures() -> Iterator[Capture]:
 
 def _open(capture: Capture) -> None:
     session = Session()
-    session.look_at(capture, _FILE, None)
+    session.open_capture(capture, _FILE, None)
     session.status(Context())
     decoded = session.harts()
     report.histories(decoded.harts)
@@ -83,7 +83,7 @@ def _rewrite(capture: Capture) -> None:
 
 def _messages(capture: Capture) -> None:
     session = Session()
-    session.look_at(capture, _FILE, None)
+    session.open_capture(capture, _FILE, None)
     for encoder in capture.encoders[:4]:
         with refused:
             listed = session.dump("", ROWS, Context(hart=encoder.hart))
@@ -92,7 +92,7 @@ def _messages(capture: Capture) -> None:
 
 def _guess(capture: Capture) -> None:
     session = Session()
-    session.look_at(capture, _FILE, None)
+    session.open_capture(capture, _FILE, None)
     guess(capture, session.harts())
 
 

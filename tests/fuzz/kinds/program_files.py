@@ -167,7 +167,7 @@ class CoreDump(Exercise):
         capture = esp32_memory.capture_of_core_dump(data, "core.elf", self._image)
         if variant == "decode":
             session = Session()
-            session.look_at(capture, "x.rvt", str(images.ELF))
+            session.open_capture(capture, "x.rvt", str(images.ELF))
             session.harts()
 
 

@@ -117,7 +117,7 @@ class Requests(InFolder):
         """One that looks at a capture, connected to a gdb."""
         session = Session(lambda host, port: Registers({}), {})
         if capture is not None:
-            session.look_at(capture, "x.rvt", None)
+            session.open_capture(capture, "x.rvt", None)
             debugger = Debugger(session, Context(), (Btrace(session), RegisterBatches()))
             debugger._proxy = Proxy(debugger.places, session.lock, None)
             debugger._proxy.connected = True

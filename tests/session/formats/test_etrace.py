@@ -56,7 +56,7 @@ def capture(name: str, transport: Encapsulation, source: int | None = None) -> C
 
 def looking_at(shown: Capture) -> Session:
     session = Session()
-    session.look_at(shown, "x", None)
+    session.open_capture(shown, "x", None)
     return session
 
 
@@ -175,7 +175,7 @@ _pieces = st.lists(st.binary(max_size=12) | _any_packets.map(lambda packet: byte
 def test_no_bytes_do_more_than_be_told_of(data: bytes, how: ETrace, wrapped: bool) -> None:
     session = Session()
     try:
-        lines = session.look_at(capture_of(Raw("x", data, how, program(), wrapped=wrapped)), "x", None)
+        lines = session.open_capture(capture_of(Raw("x", data, how, program(), wrapped=wrapped)), "x", None)
         lines += session.status(Context())
         lines += session.history("", 10, Context()).lines
     except RvtraceError as error:

@@ -105,7 +105,7 @@ def harts(*modes: int, times: list[tuple[int, int]] | None = None) -> bytes:
 
 def opened(data: bytes, options: Options) -> Session:
     session = Session()
-    session.look_at(capture_of(imported(data, options)), "raw.bin", None)
+    session.open_capture(capture_of(imported(data, options)), "raw.bin", None)
     return session
 
 
@@ -165,7 +165,7 @@ def test_an_encoder_alone_may_not_know_its_source() -> None:
     ):  # with base 0, a user said it
         unaware = replace(encoder, hart=0, in_force=replace(encoder.in_force, base=base, features=features))
         session = Session()
-        session.look_at(replace(capture, encoders=(unaware,)), "raw.bin", None)
+        session.open_capture(replace(capture, encoders=(unaware,)), "raw.bin", None)
         assert session.decoded()[0].instructions == instructions
 
 
@@ -174,7 +174,7 @@ def test_decoding_can_stop_at_the_first_loss() -> None:
     data = stream + b"\x02\x03" + stream
     for stop, histories in ((False, 2), (True, 1)):
         session = Session()
-        session.look_at(capture_of(imported(data)), "raw.bin", None, stop_at_error=stop)
+        session.open_capture(capture_of(imported(data)), "raw.bin", None, stop_at_error=stop)
         assert session.decoded()[0].instructions == histories * reference_streams.golden("median")[0]
 
 

@@ -119,7 +119,7 @@ def opened(name: str, *, wrapped: bool = False) -> Session:
     session = Session()
     image = program_of(name)
     capture = tandem_capture(name, trace_bytes(name), parameters_of(name), image, wrapped=wrapped)
-    session.look_at(capture, name, image.path or None)
+    session.open_capture(capture, name, image.path or None)
     return session
 
 
@@ -237,7 +237,7 @@ def test_the_selected_threads_hart_is_asked_about() -> None:
     names = ("flute_rv64ui-p-add", "flute_rv64ui-p-lb")
     made = [tandem_capture(name, trace_bytes(name), RV64, program_of(names[0]), hart=i) for i, name in enumerate(names)]
     session = Session()
-    session.look_at(replace(made[0], tandem=tuple(hart for one in made for hart in one.tandem)), "x", None)
+    session.open_capture(replace(made[0], tandem=tuple(hart for one in made for hart in one.tandem)), "x", None)
     for hart, name in enumerate(names):
         (one,) = {call(session, register="gp", context={key: hart})["hart"] for key in ("hart", "thread_hart")}
         answer = call(session, register="gp", context={"thread_hart": hart})

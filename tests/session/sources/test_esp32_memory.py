@@ -35,7 +35,7 @@ def imported(content: bytes, elf: Path = made.ELF, others: tuple[str, ...] = ())
 
 def histories(capture: Capture, elf: Path = made.ELF) -> dict[int, History]:
     session = Session()
-    session.look_at(capture, "x.rvt", str(elf))
+    session.open_capture(capture, "x.rvt", str(elf))
     return session.harts().harts.histories
 
 
@@ -46,7 +46,7 @@ def addresses(history: History) -> list[int]:
 
 def lines(capture: Capture, elf: Path = made.ELF) -> list[str]:
     """What the user sees when it is opened."""
-    return Session().look_at(capture, "x.rvt", str(elf))
+    return Session().open_capture(capture, "x.rvt", str(elf))
 
 
 @pytest.mark.parametrize("form", [bytes, made.flash_image, made.serial_log])
@@ -250,6 +250,6 @@ def test_a_damaged_buffer_is_accounted_for(chance: Random) -> None:
     core = replace(core, buffer=bytes(buffer), head=chance.randrange(len(buffer) + 1), mode=chance.choice([1, 2]))
     capture = imported(made.elf_core([core]))
     session = Session()
-    session.look_at(capture, "x.rvt", str(made.ELF))
+    session.open_capture(capture, "x.rvt", str(made.ELF))
     total, decoded, idle, skipped = session.harts().harts.accounting
     assert decoded + idle + skipped == total == len(capture.sinks[0].data)
