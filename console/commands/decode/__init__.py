@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the listing. Raises what `Session.open_capture` and `Session.history` raise, DecodeError and ModifierError."""
+    """Print the listing. Raises as `Session.open_capture` and `Session.history`, DecodeError and ModifierError."""
     modifiers, numbers = Modifiers.split(" ".join(args.range))
     if args.events and args.range:
         raise DecodeError(f"{' '.join(args.range)}: --events lists all of them")
