@@ -14,8 +14,8 @@ from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
-_NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those behind it"
-_NONE_BEHIND = "there is none behind this place; without -next it goes to those before it"
+_NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those after it"
+_NONE_AFTER = "there is none after this place; without -next it goes to those before it"
 
 
 class NotConnected(RvtraceError):
@@ -209,7 +209,7 @@ class Debugger:
             here -= 1  # the event of this gap leads to this place
         position = found.nearest(here, direction)
         if position is None:
-            raise NoPlace(f"{_NONE_BEFORE}{it.earlier()}" if direction < 0 else _NONE_BEHIND)
+            raise NoPlace(f"{_NONE_BEFORE}{it.earlier()}" if direction < 0 else _NONE_AFTER)
         return self._jump(it, position, pc)
 
     def _here(self, it: SelectedHistory) -> int:

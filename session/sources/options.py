@@ -73,7 +73,7 @@ def _range(pair: Any) -> tuple[int, int]:
         raise BadOption(f"range has {pair!r}, it must have pairs of addresses")
     start, end = pair
     if not 0 <= start < end <= _TOP_OF_ADDRESSES:
-        raise BadOption(f"the range {start:#x},{end:#x} has no address in it: give FROM,TO with TO behind the last one")
+        raise BadOption(f"the range {start:#x},{end:#x} has no address in it: give FROM,TO with TO after the last one")
     return start, end
 
 

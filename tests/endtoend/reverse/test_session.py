@@ -141,7 +141,7 @@ def test_what_cannot_be_is_one_line(past: Past) -> None:
     assert past.said["trace goto 1000000"] == f"there is no number 1000000 in the history, which has 1 to {length}\n"
     assert 'No symbol "nowhere" in current context.' in past.said["trace goto nowhere"]
     assert "where to?" in past.said["trace goto"]
-    assert "there is none behind this place" in past.said["trace goto -next fib"]
+    assert "there is none after this place" in past.said["trace goto -next fib"]
     for command in ("trace stop", "trace start "):
         assert "you are in the past, return to the present first (`trace live`)" in past.said[command]
     for command, output in past.said.items():

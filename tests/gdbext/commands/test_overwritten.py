@@ -12,8 +12,8 @@ from tests.gdbext.commands.test_dump import ELF, STREAM, imported
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 
 NOWHERE = "0x80000ffe did not run in this history"
-NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those behind it"
-NONE_BEHIND = "there is none behind this place; without -next it goes to those before it"
+NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those after it"
+NONE_AFTER = "there is none after this place; without -next it goes to those before it"
 EARLIER = "Older trace was overwritten: it may have been before that"
 NOT_COUNTED = "Older trace was overwritten: code may have run before that, which is not counted."
 RING = STREAM[-3:] + STREAM  # it begins in a message
@@ -32,7 +32,7 @@ def test_what_did_not_run(data: bytes, words: list[str], more: bool, tmp_path: P
     commands += ["trace goto end", "trace goto -next main"]
     found = run_gdb(ELF, commands)
     assert {it: found[it].strip() for it in SAYS} == {it: says[more] for it, says in SAYS.items()}
-    assert found["trace goto -next main"].strip() == NONE_BEHIND  # what is overwritten is not there
+    assert found["trace goto -next main"].strip() == NONE_AFTER  # what is overwritten is not there
     assert [NOT_COUNTED in found[command] for command in counted] == [more, more, False]
 
 
