@@ -13,12 +13,12 @@ when it is shown.
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from heapq import merge
 from itertools import accumulate, chain, islice
 from operator import le
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
@@ -33,8 +33,7 @@ from rvtrace_gdb.session.queries.search import Accesses, AccessRow, Found, Quest
 from rvtrace_gdb.session.queries.search import Row as FoundRow
 from rvtrace_gdb.support.errors import Progress, silent
 
-if TYPE_CHECKING:
-    from rvtrace_gdb.session.session import Session
+_T = TypeVar("_T")
 
 OVERWRITTEN = "Older trace was overwritten: it may have been before that."
 _EARLIER = "; older trace was overwritten: it may have been before that"
@@ -235,20 +234,36 @@ class _Timed:
         return self.positions[i] if i < len(self.positions) else self._length
 
 
-def call_history(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> CallHistory:
+class HistorySource(Protocol):
+    """The session, as far as lists need it."""
+
+    def selected(self, context: Context, progress: Progress = silent) -> "SelectedHistory":
+        """Return the history of the context's hart, which is not empty."""
+        ...
+
+    def selected_or_empty(self, context: Context, progress: Progress = silent) -> "SelectedHistory":
+        """Return the history of the context's hart, which may be empty."""
+        ...
+
+    def cached(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
+        """Return the object of type *kind* that belongs to *history*; *make* creates it when there is none yet."""
+        ...
+
+
+def call_history(session: HistorySource, it: "SelectedHistory", progress: Progress = silent) -> CallHistory:
     """Return the functions that ran, which are computed once for each history."""
     found = session.cached(CallHistory, it.history, lambda: CallHistory(it.history, it.program, None))
     found.go_on(progress)  # continues where it was interrupted
     return found
 
 
-def functions_of(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> Functions:
+def functions_of(session: HistorySource, it: "SelectedHistory", progress: Progress = silent) -> Functions:
     """Return the functions that ran, for lists of functions and calls."""
     calls = call_history(session, it, progress)
     return session.cached(Functions, it.history, lambda: Functions(it.history, it.program, progress, calls))
 
 
-def call_frames(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> CallFrames:
+def call_frames(session: HistorySource, it: "SelectedHistory", progress: Progress = silent) -> CallFrames:
     """Return the call stacks of a history."""
     return session.cached(CallFrames, it.history, lambda: CallFrames(it.history, call_history(session, it, progress)))
 
@@ -258,7 +273,7 @@ class Lists:
     `Session.history`.
     """
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: HistorySource) -> None:
         self._session = session
         self._accesses: Accesses | None = None
         self._functions: Functions | None = None

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 
 
@@ -70,3 +71,19 @@ class TraceSource(Protocol):
 
     def close(self) -> None:
         """End the link; a running trace continues on the target."""
+
+
+class TraceOwner(Protocol):
+    """The session, as far as a source that is started needs it."""
+
+    @property
+    def live(self) -> TraceSource | None:
+        """The trace that is being recorded."""
+        ...
+
+    def check_free(self, kind: type) -> None:
+        """Raise `Busy` when a trace of another *kind* is being recorded."""
+
+    def begin(self, live: TraceSource, reading: DecodedCapture, target_line: str) -> list[str]:
+        """Make this trace the session's, and return a line for each thing that was set up for it."""
+        ...

@@ -14,7 +14,7 @@ from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, Parameters
@@ -25,13 +25,11 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description, Tandem
 from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.sources import TraceOwner
 from rvtrace_gdb.session.sources.options import chosen_components, trace_request
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import open_problem
 from rvtrace_gdb.transport.stream import NoStream, Stream, StreamLost, open_stream
-
-if TYPE_CHECKING:
-    from rvtrace_gdb.session.session import Session
 
 _PIECE = 1 << 20
 
@@ -341,7 +339,7 @@ def is_requested(description: Description, options: Mapping[str, Any]) -> bool:
     return bool(ports) and (ports.issuperset(names) or not description.encoders)
 
 
-def start(session: "Session", description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
+def start(session: TraceOwner, description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
     """Begin to read, and drop the trace that the session had. Return lines about what was set up.
 
     Raises NoElf, BadElf, WrongXlen, BadOption, Busy, PortFileError.

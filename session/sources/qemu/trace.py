@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session import program as session_program
@@ -21,6 +21,7 @@ from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.sources import TraceOwner
 from rvtrace_gdb.session.sources.options import chosen_components, trace_request, unsupported_notes
 from rvtrace_gdb.session.sources.qemu import encoder
 from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for, encoder_options
@@ -28,9 +29,6 @@ from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.transport.qemu import recorder
 from rvtrace_gdb.transport.qemu.recorder import BLOCK, TAG, QemuError, QemuGone, Ring
-
-if TYPE_CHECKING:
-    from rvtrace_gdb.session.session import Session
 
 BATCH = 1 << 16  # words
 KEPT = 1 << 26
@@ -342,7 +340,7 @@ class QemuTrace:
                 image.add_code(address, data)
 
 
-def start(session: "Session", description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
+def start(session: TraceOwner, description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
     """Start tracing, and drop the trace that the session had. Return lines about what was set up.
 
     Raises NoElf, BadElf, WrongXlen, BadOption, Busy, QemuError.
