@@ -66,7 +66,7 @@ class Gone:
     def said(self, kind: str, text: str) -> None:
         self.said_to_user.append((kind, text))
 
-    def told(self) -> dict[str, object]:
+    def reported_state(self) -> dict[str, object]:
         return {"encoders": [{"name": "encoder0", "state": "tracing"}], "captured": "1116", "size": "65536"}
 
     def trace_state(self) -> TraceState:
