@@ -95,8 +95,10 @@ class CallHistory:
 
     def functions(self, begin: int, end: int) -> Iterator[Function]:
         """Yield the functions numbered *begin* to *end* - 1."""
-        end = min(end, len(self) + 1)
-        found = islice(self._from(max(begin, 1)), end - max(begin, 1) + 1)
+        begin, end = max(begin, 1), min(end, len(self) + 1)
+        if begin >= end:
+            return
+        found = islice(self._from(begin), end - begin + 1)
         last: Function | None = None
         for function in found:
             if last is not None:

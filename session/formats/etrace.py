@@ -152,7 +152,7 @@ class Packets:
     def items(self, begin: int, end: int) -> Iterator[tuple[int, Any]]:
         """Yield (number, item) for the numbers *begin* to *end* - 1."""
         note = bisect_right(self._notes, begin, key=attrgetter("number")) - 1
-        if note >= 0:
+        if note >= 0 and begin <= self._count:
             first = self._notes[note].number
             yield from islice(enumerate(self._from(note), first), begin - first, max(end - first, 0))
 

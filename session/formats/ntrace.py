@@ -144,6 +144,8 @@ class Messages:
 
     def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
         """Yield (number, item) for the numbers *begin* to *end* - 1."""
+        if begin > self._count:
+            return
         note = (begin - 1) // _STRIDE
         first = note * _STRIDE + 1
         yield from islice(enumerate(self._from(note), first), begin - first, max(end - first, 0))

@@ -129,6 +129,25 @@ def test_more_frames_than_python_counts(count: int) -> None:
     requests.close()
 
 
+PAGES = {
+    "functions": ("function_rows", {}), "calls": ("call_rows", {"depth": 0}), "find": ("found", {"what": "events"}),
+    "dump": ("messages", {}), "history": ("rows", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", PAGES)
+def test_a_page_beyond_the_end_of_a_list_is_empty(method: str) -> None:
+    """It was an internal error of `function_rows` and of `messages`."""
+    requests = Requests()
+    session = requests.session(requests.captures[0])
+    methods = Methods(session)
+    rows, params = PAGES[method]
+    methods.call(method, params, silent)
+    for begin, end in ((1000, 1000), (1000, 1001), (1 << 64, (1 << 64) + 9)):
+        assert methods.call(rows, {"begin": begin, "end": end}, silent) == []
+    requests.close()
+
+
 def test_memory_of_a_chip_that_is_not_what_was_asked_for() -> None:
     session = Session()
     methods = Methods(session)

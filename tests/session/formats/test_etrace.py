@@ -141,6 +141,12 @@ def test_a_page_is_a_part_of_the_whole(data: st.DataObject) -> None:
     assert packets.number_at(len(stream(name)) * _TIMES) == len(packets) + 1
 
 
+def test_a_page_beyond_the_end_is_empty() -> None:
+    packets, everything = numbered(VARIANTS[0][0])
+    for begin in (len(everything) + 1, 1 << 64):
+        assert list(packets.items(begin, begin + 9)) == []
+
+
 # Hints
 
 
