@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
 from rvtrace_gdb.decode.etrace.layout import BranchFmt, Ext, Format, Packet
-from rvtrace_gdb.decode.etrace.options import Options
+from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.state import (
     NOT_CACHED,
     Arrival,
@@ -15,7 +15,6 @@ from rvtrace_gdb.decode.etrace.state import (
     InferredAddress,
     Mode,
     Place,
-    Setup,
     State,
     Step,
     TableEffect,

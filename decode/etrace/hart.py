@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.etrace.losses import (
     Verdict,
     period_checker,
 )
-from rvtrace_gdb.decode.etrace.options import Options
+from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec, codec
 from rvtrace_gdb.decode.etrace.state import (
     CachedStep,
@@ -34,7 +34,6 @@ from rvtrace_gdb.decode.etrace.state import (
     NotCached,
     PredictorFork,
     PredictorVariant,
-    Setup,
     StackLimits,
     State,
     Step,

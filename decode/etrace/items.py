@@ -17,19 +17,12 @@ from rvtrace_gdb.decode.etrace.data.packet import DataPacket
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Idle, Kind, Packets
 from rvtrace_gdb.decode.etrace.encapsulation import Item as Found
 from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet, Sync
-from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
+from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec, codec, read_support
 from rvtrace_gdb.decode.history.builder import LostBytes
 from rvtrace_gdb.decode.program.instructions import Access
 
 _NO_ADDRESS = -1
-
-
-class Setup(NamedTuple):
-    """The parameters and modes of an encoder."""
-
-    parameters: Parameters
-    modes: Modes
 
 
 class SourceState:

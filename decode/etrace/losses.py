@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.encapsulation import Packets
 from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, Format, Malformed, Packet, Sync
-from rvtrace_gdb.decode.etrace.options import Dialect, Options
+from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec
-from rvtrace_gdb.decode.etrace.state import Setup, State, Step, Tables
+from rvtrace_gdb.decode.etrace.state import State, Step, Tables
 from rvtrace_gdb.decode.etrace.step import StepFunction
 from rvtrace_gdb.decode.history.builder import MessageCountJudge, Report
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause

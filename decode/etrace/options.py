@@ -7,6 +7,7 @@ configurable modes"; the v0.8 extensions "Standard Support Packet" and "Implicit
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 
 class Dialect(Enum):
@@ -126,6 +127,13 @@ class TrapHandlers:
         if known is not None or self.tvec is None:
             return known
         return (self.tvec & ~3) + (4 * cause if interrupt and self.tvec & 3 == 1 else 0)
+
+
+class Setup(NamedTuple):
+    """The parameters and modes of an encoder, as far as they are known."""
+
+    parameters: Parameters
+    modes: Modes
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.layout import Packet
-from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.options import Parameters, Setup
 from rvtrace_gdb.decode.history.builder import Report
 from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
@@ -363,13 +363,6 @@ class Mode(Enum):
     """Tracing is stopped, and the hart may run untraced."""
     HALTED = "halted"
     """Tracing is stopped because the hart is halted: nothing runs meanwhile."""
-
-
-class Setup(NamedTuple):
-    """The parameters and modes of the encoder, as far as they are known."""
-
-    parameters: Parameters
-    modes: Modes
 
 
 class PendingTrap(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from rvtrace_gdb.decode.etrace.branch_packets import STOPPED, BranchPacketSteps, Result, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.layout import Format, Packet, Sync
-from rvtrace_gdb.decode.etrace.options import Dialect, SupportLayout
+from rvtrace_gdb.decode.etrace.options import Dialect, Setup, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import QualStatus, apply_support
 from rvtrace_gdb.decode.etrace.state import (
     Arrival,
@@ -21,7 +21,6 @@ from rvtrace_gdb.decode.etrace.state import (
     Mode,
     PendingTrap,
     Place,
-    Setup,
     State,
     Step,
     TableEffect,

@@ -13,9 +13,9 @@ from rvtrace_gdb.decode.etrace import packet
 from rvtrace_gdb.decode.etrace.data.codec import Mode, modes_of, response_mode
 from rvtrace_gdb.decode.etrace.data.packet import Content, DataOptions, DataPacket, Form
 from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
-from rvtrace_gdb.decode.etrace.items import Item, Setup
+from rvtrace_gdb.decode.etrace.items import Item
 from rvtrace_gdb.decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Packet, Sync
-from rvtrace_gdb.decode.etrace.options import Modes, Options
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Setup
 from rvtrace_gdb.decode.history.accesses import note_text
 from rvtrace_gdb.decode.program.csrs import trap_text
 from rvtrace_gdb.decode.program.instructions import MULTIPLE, Access
