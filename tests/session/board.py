@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
-from rvtrace_gdb.transport.simulated.hart.hart import DebugCause
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.helpers.gdb_transcripts import FOLDER
 

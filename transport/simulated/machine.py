@@ -23,8 +23,8 @@ from rvtrace_gdb.transport.simulated.debug.run_control import HartListener, RunC
 from rvtrace_gdb.transport.simulated.devices.component import TraceComponent
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
-from rvtrace_gdb.transport.simulated.hart.block import HartBlock, InProgress
-from rvtrace_gdb.transport.simulated.hart.hart import DebugCause, Hart
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause, HartBlock, InProgress
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.wiring import EncoderProperties, MemoryMap, Wiring, standard
 
 __all__ = ["Machine", "MemoryMap", "build"]

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
 from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
 from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
-from rvtrace_gdb.transport.simulated.hart.hart import DebugCause
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import build
 from rvtrace_gdb.transport.simulated.wiring import AnyPart, Wiring, WiringError
 from tests.transport.simulated.chips import (

@@ -19,7 +19,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import UsbAccess, open_access, resolved
 from rvtrace_gdb.support.errors import RvtraceError, silent
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
-from rvtrace_gdb.transport.simulated.hart.hart import DebugCause
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import Machine, build
 from rvtrace_gdb.transport.usb.errors import NoSuchDevice, Unplugged
 from tests.gdbext.gdb_process import GDB, SOURCE, gdb_environ

@@ -23,7 +23,8 @@ from rvtrace_gdb.session.target import usb as target_usb
 from rvtrace_gdb.session.target.link import Link, csrs_of
 from rvtrace_gdb.session.target.usb import UsbLink, link_by
 from rvtrace_gdb.transport.simulated.bus import Bus
-from rvtrace_gdb.transport.simulated.hart.hart import DebugCause, Hart
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl
 from rvtrace_gdb.transport.usb.esp_jtag import EspJtag

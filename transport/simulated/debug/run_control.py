@@ -15,7 +15,8 @@ from operator import and_, or_
 from typing import Protocol
 
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
-from rvtrace_gdb.transport.simulated.hart.hart import Hart, IllegalCsr
+from rvtrace_gdb.transport.simulated.hart.csr import IllegalCsr
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
 
 # dmcontrol
 HALTREQ, RESUMEREQ, HARTRESET, ACKHAVERESET, HASEL = 1 << 31, 1 << 30, 1 << 29, 1 << 28, 1 << 26

@@ -4,6 +4,8 @@
 interrupts, traps, entry to Debug Mode, the end of the time slice. What the instructions do, with slow memory
 accesses, is in `instructions`, the registers are in `csr`.
 
+The file is longer than others because the loop and the state that everything in it changes are one object.
+
 What it models, where the specifications leave a choice, is Spike with `--priv=mu --pmpregions=0`: M and U mode,
 misaligned accesses trap, mtval holds the faulting address or instruction. Interrupts are taken between blocks.
 
@@ -47,8 +49,6 @@ from rvtrace_gdb.transport.simulated.hart.csr import (
     TriggerModule,
 )
 from rvtrace_gdb.transport.simulated.hart.instructions import MACHINE, DataAccess, SystemInstructions
-
-__all__ = ["Accessed", "DebugCause", "Hart", "HartBlock", "IllegalCsr", "Retired", "Situation", "TrapEntry"]
 
 Retired = HartBlock | tuple[HartBlock, int] | TrapEntry | Situation | Accessed
 

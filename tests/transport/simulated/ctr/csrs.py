@@ -9,7 +9,8 @@ from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.clint import Clint
 from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrRegisters
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, Mode, Recorder
-from rvtrace_gdb.transport.simulated.hart.hart import Hart, IllegalCsr
+from rvtrace_gdb.transport.simulated.hart.csr import IllegalCsr
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from tests.transport.simulated.hart.encoded_code import BASE, RAM_SIZE, SPIN, put
 
 SCTRCTL, SCTRSTATUS, SCTRDEPTH, VSCTRCTL, MCTRCTL = 0x14E, 0x14F, 0x15F, 0x24E, 0x34E

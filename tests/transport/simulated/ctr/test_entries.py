@@ -7,7 +7,8 @@ import pytest
 
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.ctr.recorder import Mode
-from rvtrace_gdb.transport.simulated.hart.hart import Hart, IllegalCsr
+from rvtrace_gdb.transport.simulated.hart.csr import IllegalCsr
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from tests.transport.simulated.ctr.csrs import (
     ALL,
     MCTRCONTROL,

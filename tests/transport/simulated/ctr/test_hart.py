@@ -7,7 +7,8 @@ import pytest
 
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
-from rvtrace_gdb.transport.simulated.hart.hart import DebugCause, Hart
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from tests.transport.simulated.ctr.harts import (
     BPFRZ,
     DIRECT_CALL,

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.bus import ElfFile
-from rvtrace_gdb.transport.simulated.hart.hart import IllegalCsr
+from rvtrace_gdb.transport.simulated.hart.csr import IllegalCsr
 from tests.transport.simulated.devices.test_component import start, stop
 from tests.transport.simulated.encoder.traces import (
     BTM,

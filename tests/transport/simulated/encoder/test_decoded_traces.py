@@ -10,7 +10,8 @@ from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.bus import ElfFile
-from rvtrace_gdb.transport.simulated.hart.hart import Accessed, HartBlock, Retired, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.hart import Retired
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.transport.simulated.devices.test_component import BUFFER, Registers, start, stop

@@ -11,7 +11,8 @@ from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.formats.ntrace import ntrace_options
 from rvtrace_gdb.transport.simulated.bus import ElfFile
-from rvtrace_gdb.transport.simulated.hart.hart import DebugCause, Hart
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import Machine
 from tests.transport.simulated.devices.test_component import TRACING, start, stop
 from tests.transport.simulated.encoder.traces import (

@@ -3,8 +3,9 @@
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.hart.block import Accessed, DebugCause, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.csr import IllegalCsr
-from rvtrace_gdb.transport.simulated.hart.hart import Accessed, DebugCause, Hart, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from tests.transport.simulated.hart.encoded_code import (
     BASE,
     DATA,

@@ -7,7 +7,8 @@ volume I, chapter "Zifencei"; the ACLINT specification 1.0 for the CLINT.
 import pytest
 
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
-from rvtrace_gdb.transport.simulated.hart.hart import Hart, HartBlock, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from tests.transport.simulated.hart.encoded_code import (
     BASE,
     DATA,
