@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.replay.connection import Kind, Stream, escape, frame
 from rvtrace_gdb.session.replay.proxy import Proxy
+from tests.helpers import qemu
 from tests.helpers.cross_compiler import demo
-from tests.session.replay import qemu
 from tests.session.replay.listed_past import ListedPast
 
 RAM = 0x80000000

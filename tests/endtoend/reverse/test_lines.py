@@ -17,8 +17,8 @@ from tests.endtoend.reverse.qemu_session import captures, ran
 from tests.endtoend.reverse.test_commands import WALKER, Reached
 from tests.endtoend.reverse.walk_model import Code, Walk
 from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.helpers import qemu
 from tests.helpers.cross_compiler import HOME, compile_program
-from tests.session.replay import qemu
 
 PROGRAMS = HOME / "tests" / "programs" / "reverse"
 BEGINNINGS = 70

@@ -10,7 +10,7 @@ from tests.gdbext.gdb_process import GDB, GDBS, SOURCE, every_gdb, run_gdb
 from tests.gdbext.mi.test_commands import COMMANDS
 from tests.helpers import reference_streams
 from tests.helpers.gdb_mi import GdbMi, MiError
-from tests.session.replay.qemu import running
+from tests.helpers.qemu import running
 
 
 @pytest.fixture(scope="module", params=GDBS)

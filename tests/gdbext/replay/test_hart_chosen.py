@@ -17,7 +17,7 @@ from tests.endtoend.retired_instructions import ROW
 from tests.gdbext.commands.test_start_triggers_harts import whole
 from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
 from tests.gdbext.replay.test_replay import nm
-from tests.session.replay import qemu
+from tests.helpers import qemu
 from tests.transport.simulated.harts import PROGRAMS, compiled
 
 HARTS = 2

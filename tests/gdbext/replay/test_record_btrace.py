@@ -19,7 +19,7 @@ from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, run_gdb
 from tests.helpers import reference_streams
 from tests.helpers.cross_compiler import demo
-from tests.session.replay.qemu import running
+from tests.helpers.qemu import running
 
 ROW = re.compile(r"^(\d+)\t(?:=> |   )0x([0-9a-f]+)", re.M)
 FUNCTION = re.compile(r"^(\d+)\t(\S+)\tinst (\d+),(\d+)", re.M)

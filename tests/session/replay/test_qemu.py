@@ -15,8 +15,8 @@ import pytest
 
 from rvtrace_gdb.session.replay.proxy import Proxy
 from tests.gdbext.gdb_process import run_gdb
+from tests.helpers import qemu
 from tests.helpers.cross_compiler import demo
-from tests.session.replay import qemu
 from tests.session.replay.listed_past import HERE, ListedPast
 
 RAM = 0x80000000
