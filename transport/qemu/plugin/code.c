@@ -1,6 +1,6 @@
 /* The code: QEMU's translation blocks, as they are written down and as they run.
  *
- * SPDX-License-Identifier: GPL-2.0-or-later
+ * SPDX-License-Identifier: MIT
  */
 #include <errno.h>
 #include <fcntl.h>

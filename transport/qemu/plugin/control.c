@@ -1,6 +1,6 @@
 /* The socket over which a session says what to do.
  *
- * SPDX-License-Identifier: GPL-2.0-or-later
+ * SPDX-License-Identifier: MIT
  */
 #define _GNU_SOURCE
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* Traps, from QEMU's log.
  *
- * SPDX-License-Identifier: GPL-2.0-or-later
+ * SPDX-License-Identifier: MIT
  */
 #define _GNU_SOURCE
 #include <errno.h>

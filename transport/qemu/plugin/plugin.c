@@ -35,7 +35,7 @@
  * DIR/control: a socket. "on" and "off" switch recording; "settle", to be said only while all harts are stopped, brings
  *              place.began up to date and writes down traps whose handler was not entered yet. Each answers "ok".
  *
- * SPDX-License-Identifier: GPL-2.0-or-later (it is loaded into QEMU, which is under GPLv2)
+ * SPDX-License-Identifier: MIT (which may be loaded into QEMU: it is compatible with QEMU's GPL)
  */
 #define _GNU_SOURCE
 #include <errno.h>

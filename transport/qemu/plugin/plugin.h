@@ -1,6 +1,6 @@
 /* What the files of the plugin share. See plugin.c.
  *
- * SPDX-License-Identifier: GPL-2.0-or-later
+ * SPDX-License-Identifier: MIT
  */
 #ifndef RVTRACE_PLUGIN_H
 #define RVTRACE_PLUGIN_H

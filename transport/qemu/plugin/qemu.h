@@ -1,7 +1,7 @@
 /* The part of QEMU's plugin interface that is used, and of GLib: docs.qemu.org, "QEMU TCG Plugins", interface versions 3
  * to 5 (QEMU from 9.1 on).
  *
- * SPDX-License-Identifier: GPL-2.0-or-later
+ * SPDX-License-Identifier: MIT
  */
 #ifndef RVTRACE_QEMU_H
 #define RVTRACE_QEMU_H
