@@ -19,7 +19,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, islice
 from operator import attrgetter, is_, itemgetter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar, overload
 
 from rvtrace_gdb.decode.history.events import (
     GAP_KINDS,
@@ -39,13 +39,12 @@ from rvtrace_gdb.decode.history.history import GAP_PATH, INDEX_STRIDE, Event, Hi
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image, Program
 
-if TYPE_CHECKING:
-    pass
-
 _REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
 
 
 _COUNT = attrgetter("count")
+
+_H = TypeVar("_H", bound=History)
 
 
 class HistoryBuilder:
@@ -170,10 +169,14 @@ class HistoryBuilder:
         self._store(pending[stored:])
         pending.clear()
 
-    def finish(self, accounting: Accounting) -> History:
-        """Return the history of everything collected."""
+    @overload
+    def finish(self, accounting: Accounting) -> History: ...
+    @overload
+    def finish(self, accounting: Accounting, kind: type[_H]) -> _H: ...
+    def finish(self, accounting: Accounting, kind: type[History] = History) -> History:
+        """Return the history of everything collected; *kind* is its class."""
         self.flush()
-        return History(
+        return kind(
             self._entries,
             self._index,
             self._length,

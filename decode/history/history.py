@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import accumulate, chain
 from operator import itemgetter, lt
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import NamedTuple, overload
 
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import (
@@ -34,9 +34,6 @@ from rvtrace_gdb.decode.history.events import (
 )
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.instructions import Access
-
-if TYPE_CHECKING:
-    from rvtrace_gdb.decode.tandem.decoder import Tandem
 
 _TIME_MASK = (1 << 64) - 1
 
@@ -225,7 +222,6 @@ class History:
     times       the known times; empty without timestamps in the trace
     accounting  what became of the bytes
     accesses    to memory and CSRs, in order, if the trace has them
-    shadow      registers and memory at every position, if the trace has them
     """
 
     def __init__(
@@ -247,7 +243,6 @@ class History:
         self.contexts = contexts
         self.times = times or Times(array("Q"), array("Q"))
         self.accesses: Sequence[Access] = ()
-        self.shadow: Tandem | None = None
         self.gap_positions: Sequence[int] = sorted(gap_positions)
 
     def __len__(self) -> int:

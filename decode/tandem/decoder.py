@@ -173,6 +173,17 @@ def _truncated(value: int | None, size: int) -> int | None:
     return None if value is None or not size else value & (1 << 8 * size) - 1
 
 
+class TandemHistory(History):
+    """A history whose trace has registers and memory at every position: *tandem*."""
+
+    tandem: "Tandem"
+
+
+def tandem_of(history: History) -> "Tandem | None":
+    """Return the tandem trace that a history comes from, None for other formats."""
+    return history.tandem if isinstance(history, TandemHistory) else None
+
+
 class Tandem:
     """A decoded trace.
 
@@ -194,10 +205,10 @@ class Tandem:
         self.trace = trace
         self.index = index_of(trace, progress) if index is None else index
         flow = TandemHistoryBuilder(self.index, program, progress, stop_at_error=stop_at_error)
-        self.history: History = flow.build()
+        self.history = flow.build(TandemHistory)
         self._groups = flow.groups
         self.history.accesses = TandemAccesses(self.index, flow.groups, self.history.gap_positions)
-        self.history.shadow = self
+        self.history.tandem = self
 
     def group_of(self, position: int) -> int:
         """Return the group of the instruction at a position of the history; for a gap, the group after it. The end has

@@ -4,6 +4,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import TypeVar
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause, Start, StartReason, Stop
@@ -21,6 +22,8 @@ from rvtrace_gdb.support.errors import Progress, silent
 _PIECE = 1 << 15  # groups taken at a time
 _LONGEST = 1 << 10  # instructions of one path
 _MOST_PATHS = 1 << 16
+
+_H = TypeVar("_H", bound=History)
 
 
 class TandemHistoryBuilder:
@@ -58,11 +61,11 @@ class TandemHistoryBuilder:
         self._beliefs = Beliefs(index, 0, (), self._last)
         self.groups = array("I")
 
-    def build(self) -> History:
-        """Return the history of all groups. Raises only what *progress* raises."""
+    def build(self, kind: type[_H]) -> _H:
+        """Return the history of all groups, an object of class *kind*. Raises only what *progress* raises."""
         self.follow(0)
         self.finish()
-        return self._builder.finish(self._trace.accounting)
+        return self._builder.finish(self._trace.accounting, kind)
 
     def renew(self, index: Index, base: int, before: int) -> None:
         """Continue with another index of the same trace, which begins at byte *base*, and *before* groups later."""

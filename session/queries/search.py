@@ -32,7 +32,9 @@ NO_TANDEM_ACCESSES = "no load, store or CSR instruction is in the trace"
 
 def absent(history: History) -> NoTrace:
     """Return an error that says why a history has no accesses."""
-    return NoTrace(NO_ACCESSES if history.shadow is None else NO_TANDEM_ACCESSES)
+    from rvtrace_gdb.decode.tandem.decoder import tandem_of  # only where there is nothing to show
+
+    return NoTrace(NO_ACCESSES if tandem_of(history) is None else NO_TANDEM_ACCESSES)
 
 
 class AccessRow(NamedTuple):

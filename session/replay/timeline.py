@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.reverse_search import Addresses, AddressSearch, OutsideRange, gaps_between
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.decoder import tandem_of
 from rvtrace_gdb.decode.tandem.watchpoints import WatchpointSearch
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory
@@ -45,7 +46,8 @@ class ReplayWatchpoints:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._watched = None if history.shadow is None else WatchpointSearch(history.shadow)
+        self._tandem = tandem_of(history)
+        self._watched = None if self._tandem is None else WatchpointSearch(self._tandem)
         self._gap_said = self._untold_said = self._misplaced_said = False
         self._passed: _Passed | None = None  # at the last hit, by the instruction that is stepped over next
         self._due: _Passed | None = None  # at the position where that step led
@@ -96,14 +98,14 @@ class ReplayWatchpoints:
         return {it: hit for it, hit in hits if hit is not None}
 
     def _nearest(self, position: int, direction: int, it: Watchpoint) -> Hit | None:
-        watched, shadow = self._watched, self._history.shadow
-        if watched is None or shadow is None:
+        watched, tandem = self._watched, self._tandem
+        if watched is None or tandem is None:
             return None
         stores, loads = it.kind != "rwatch", it.kind != "watch"
         found = watched.nearest(position, it.address, it.size, forward=direction > 0, stores=stores, loads=loads)
         if found is None:
             return None
-        by = shadow.position_of(found.group + 1) - 1  # the instruction whose execution triggers it
+        by = tandem.position_of(found.group + 1) - 1  # the instruction whose execution triggers it
         return self._hit(by, direction, it.kind, found.address)
 
     def _hit(self, by: int, direction: int, kind: str, address: int) -> Hit | None:
@@ -124,11 +126,11 @@ class ReplayWatchpoints:
         """Return lines for the user about accesses on the way that watchpoints cannot see; each
         kind is reported once.
         """
-        watched, shadow = self._watched, self._history.shadow
-        if watched is None or shadow is None or not watchpoints or start == end:
+        watched, tandem = self._watched, self._tandem
+        if watched is None or tandem is None or not watchpoints or start == end:
             return ()
         low, high = min(start, end), max(start, end)
-        groups = shadow.group_of(low), shadow.group_of(high)
+        groups = tandem.group_of(low), tandem.group_of(high)
         lines: list[str] = []
         if not self._gap_said and gaps_between(self._history, start, end).passed:
             self._gap_said = True
@@ -137,7 +139,7 @@ class ReplayWatchpoints:
         untold = [] if self._untold_said else watched.untold(*groups, loads=loads)
         if untold:
             self._untold_said = True
-            lines.append(_untold_line([shadow.position_of(group) + 1 for group in untold]))
+            lines.append(_untold_line([tandem.position_of(group) + 1 for group in untold]))
         if not self._misplaced_said and watched.misplaced(*groups):
             self._misplaced_said = True
             lines.append(_MISPLACED.format(low + 1, high + 1))
@@ -247,7 +249,7 @@ class Timeline:
 
     def sees_accesses(self, hart: int | None) -> bool:
         """Return whether the trace has the addresses of loads and stores."""
-        return self.selected(hart).history.shadow is not None
+        return tandem_of(self.selected(hart).history) is not None
 
     def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> Stop:
         """Step one instruction, over gaps."""
@@ -323,13 +325,14 @@ class Timeline:
         if place is None:
             return {}
         history = place.it.history
-        if history.shadow is not None:
-            return shadow_state.registers(history.shadow, place.position)
+        tandem = tandem_of(history)
+        if tandem is not None:
+            return shadow_state.registers(tandem, place.position)
         return {} if place.position == len(history) else {"pc": history.pc(place.position)}
 
     def told(self, hart: int | None) -> TracedRegisters | None:
         """Return which registers a tandem trace has, None for all other traces."""
-        tandem = self.selected(hart).history.shadow
+        tandem = tandem_of(self.selected(hart).history)
         return None if tandem is None else shadow_state.traced_registers(tandem)
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
@@ -337,18 +340,13 @@ class Timeline:
         place = self._places.get(hart)
         if place is None:
             return b""
-        if place.it.history.shadow is None:
-            return place.image.constant(address, size)
-        return self._memory(hart, place).known(place.position, address, size)
-
-    def _memory(self, hart: int | None, place: _Place) -> shadow_state.Memory:
-        """Return the memory of a history, which is created once for the program of each context."""
-        tandem, image = place.it.history.shadow, place.image
-        assert tandem is not None
+        tandem, image = tandem_of(place.it.history), place.image
+        if tandem is None:
+            return image.constant(address, size)
         known = self._memories.get(hart)
         if known is None or known.tandem is not tandem or known.image is not image:
             known = self._memories[hart] = shadow_state.Memory(tandem, image)
-        return known
+        return known.known(place.position, address, size)
 
     def joins(self, hart: int | None, pc: int) -> str:
         """Return a line for the user if the last traced instruction cannot lead to *pc*, where the program is now."""
@@ -375,8 +373,9 @@ class Timeline:
         known = self._nearest.get(hart)
         if known is None or known[0] is not it.history:
             known = self._nearest[hart] = it.history, AddressSearch(it.history), ReplayWatchpoints(it.history)
-            if it.history.shadow is not None:
-                shadow_state.prepare(it.history.shadow)
+            tandem = tandem_of(it.history)
+            if tandem is not None:
+                shadow_state.prepare(tandem)
         return _Place(it, *known[1:], len(it.history))
 
     def _find(

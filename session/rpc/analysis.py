@@ -40,6 +40,7 @@ from typing import Any
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.csrs import is_counter
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.decoder import tandem_of
 from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory, call_history
@@ -113,7 +114,7 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def _register(it: SelectedHistory, position: int, name: str, below: int | None, none: str) -> dict[str, Any]:
-    tandem = it.history.shadow
+    tandem = tandem_of(it.history)
     if tandem is None:
         raise NoTrace(NO_REGISTERS)
     number = PC if name == "pc" else regno_of(name)
@@ -133,9 +134,10 @@ def _register(it: SelectedHistory, position: int, name: str, below: int | None, 
 def _memory(it: SelectedHistory, position: int, where: tuple[int, int], below: int | None, none: str) -> dict[str, Any]:
     image = it.program.image_of(it.history.context_at(max(min(position, len(it.history) - 1), 0)))
     address, size = where[0], where[1] or min(size_at(where[0], image), SIZE_MOST)
-    if it.history.shadow is None:
+    tandem = tandem_of(it.history)
+    if tandem is None:
         return _stored(it, position, (address, size), below, none)
-    moment = Moment(it.history.shadow, position, None if below is None else below - 1)
+    moment = Moment(tandem, position, None if below is None else below - 1)
     found = moment.memory(address, size)
     if found is not None:
         writer = _writer(it, position, found) | {"where": [address, size]}
@@ -184,7 +186,7 @@ def _writer(it: SelectedHistory, position: int, found: Written) -> dict[str, Any
 
 def _happened(it: SelectedHistory, found: Written) -> list[Any] | None:
     """Return the event of a group that is no instruction, if it has one."""
-    tandem = it.history.shadow
+    tandem = tandem_of(it.history)
     assert tandem is not None and found.group is not None
     offset = tandem.trace.offsets[found.group]
     kinds = (EventKind.TRAP, EventKind.SYNC)

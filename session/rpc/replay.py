@@ -40,7 +40,7 @@ from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
 from rvtrace_gdb.session.lists import call_frames
 from rvtrace_gdb.session.replay import shadow_state
 from rvtrace_gdb.session.replay.backend import RegisterBatches
@@ -91,7 +91,7 @@ def frame_rows(
 
 def _unwinder(session: "Session", it: "SelectedHistory", position: int, pc: int | None) -> Unwinder | None:
     """Return an unwinder; None if the trace has no registers, or not those of where the program is."""
-    tandem = it.history.shadow
+    tandem = tandem_of(it.history)
     if tandem is None or (position == len(it.history) and pc != tandem.before(position).pc):
         return None
     image = it.program.image_of(it.history.context_at(min(position, len(it.history) - 1)))
@@ -198,7 +198,7 @@ def frames_at(session: Session, params: Params, progress: Progress) -> Any:
 def registers_known(session: Session, params: Params, progress: Progress) -> Any:
     """Return whether the trace has registers, and whether those in *registers* are known from *number* on."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
-    tandem = debugger.places.selected(hart).history.shadow if isinstance(debugger, Debugger) else None
+    tandem = tandem_of(debugger.places.selected(hart).history) if isinstance(debugger, Debugger) else None
     number, names = params.optional_number("number"), params.texts("registers")
     if tandem is None or not names:
         return {"told": tandem is not None}

@@ -137,7 +137,6 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
 
 
 LEFT = [
-    {f"decode.{name}" for name in ("history.builder", "history.history", "tandem.decoder", "tandem.history_builder")},
     {f"session.replay.{name}" for name in ("live_target", "replay_target", "router", "stepping", "target_xml")},
     {f"transport.simulated.hart.{name}" for name in ("block_compiler", "csr", "hart", "instructions")},
 ]

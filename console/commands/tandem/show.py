@@ -16,7 +16,7 @@ from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
 from rvtrace_gdb.decode.tandem.wording import number_of
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.rows import Cursor
@@ -228,7 +228,7 @@ def open_trace(args: argparse.Namespace, shown: Output) -> Found:
     elf = None if is_of_elf else raw.one_elf(args)
     about = session.open_capture(capture, raw.title(args.file), elf)
     decoded = session.harts(progress=shown.progress)
-    tandem = decoded.harts.histories[captured.hart].shadow
+    tandem = tandem_of(decoded.harts.histories[captured.hart])
     assert tandem is not None
     shown.say([*about, *session.warnings()])
     if not len(tandem.trace):

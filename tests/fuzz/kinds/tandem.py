@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, AdditionalState, Element, Group, Parameters, State
 from rvtrace_gdb.session.capture.model import TandemPort
@@ -140,7 +140,7 @@ class TandemTrace(Exercise):
         elif way == "number":
             _number(trace)
         else:
-            found = registry.decode(data, trace.program, trace.how, wrapped=wrapped).histories[0].shadow
+            found = tandem_of(registry.decode(data, trace.program, trace.how, wrapped=wrapped).histories[0])
             assert found is not None
             _OF_GROUPS[way](Looked(trace, found))
 

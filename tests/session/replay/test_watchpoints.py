@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.history import Path as Instructions
 from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, MemoryOp, MemoryRequest, State
 from rvtrace_gdb.session.replay.backend import Hit, Watchpoint
@@ -285,7 +287,9 @@ def test_stores_nobody_knows_where_are_told() -> None:
 def test_without_a_shadow_nothing_triggers() -> None:
     line = Line()
     line(store(0x100, 4, 1), instr=sw())
-    history = line.decoded(RV32).history
-    history.shadow = None
+    found = line.decoded(RV32).history
+    builder = HistoryBuilder()
+    builder.append(Instructions([tuple(found.pcs())]))
+    history = builder.finish(found.accounting)
     assert ReplayWatchpoints(history).nearest(0, 1, only("watch", 0x100, 4)) is None
     assert ReplayWatchpoints(history).missed(0, 1, only("watch", 0x100, 4)) == ()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.bench.rig import held_port
+from rvtrace_gdb.decode.tandem.decoder import tandem_of
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description import file, tables
 from rvtrace_gdb.session.description.model import DescriptionError
@@ -83,8 +84,9 @@ def test_a_trace_grows_and_has_all_state(bench: Bench) -> None:
     bench.run(30)
     assert len(bench.pcs()) == bench.ported.hart.instret
     history, _ = bench.session.decoded(bench.context)
-    assert history.shadow is not None
-    now = history.shadow.before(len(history))
+    tandem = tandem_of(history)
+    assert tandem is not None
+    now = tandem.before(len(history))
     assert now.xs() == bench.ported.hart.x and now.pc == bench.ported.hart.pc
     assert bench.session.status(bench.context)[1].startswith("tandem:   tandem0, hart 0: RV64, FLEN 64")
 
@@ -110,7 +112,8 @@ def test_what_was_saved_is_the_same_later(bench: Bench, tmp_path: Path) -> None:
     other.open(tmp_path / "x.rvt", None)
     history, _ = other.decoded()
     assert list(history.pcs()) == expected
-    assert history.shadow is not None and history.shadow.before(len(history)).xs() == bench.ported.hart.x
+    tandem = tandem_of(history)
+    assert tandem is not None and tandem.before(len(history)).xs() == bench.ported.hart.x
 
 
 @pytest.mark.parametrize("damage", ["cut", "removed", "replaced"])
@@ -188,7 +191,8 @@ def test_a_socket(tmp_path: Path) -> None:
             connection.sendall(bench.ported.traces[0][len(before) :])
             until(lambda: len(bench.pcs()) == bench.ported.hart.instret)
             history, _ = bench.session.decoded(bench.context)
-            assert history.shadow is not None and history.shadow.before(len(history)).xs() == bench.ported.hart.x
+            tandem = tandem_of(history)
+            assert tandem is not None and tandem.before(len(history)).xs() == bench.ported.hart.x
         until(lambda: bool(bench.warnings()))
         assert len(bench.pcs()) == bench.ported.hart.instret
         (warning,) = bench.warnings()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.tandem.decoder import tandem_of
 from rvtrace_gdb.decode.tandem.protocol import FLUTE, TWO_PC, Parameters
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.session import Session
@@ -229,7 +230,7 @@ def test_what_an_opened_capture_says(capture: Path) -> None:
     assert lines[-1] == "tandem:   tandem0, hart 0: RV64, FLEN 64, MLEN 64, flute, 13237 bytes"
     history = session.decoded()[0]
     assert list(history.pcs()) == list(decoded("flute_rv64ui-p-add").history.pcs())
-    assert history.shadow is not None
+    assert tandem_of(history) is not None
 
 
 def followed(capfd: pytest.CaptureFixture[str], fifo: Path, data: bytes, *words: str) -> tuple[str, list[str]]:
