@@ -22,7 +22,7 @@ from tests.helpers.cross_compiler import compile_program
 READER = f"source {Path(__file__).resolve().parent / 'state_reader.py'}"
 TRACES = ["piccolo_rv32mi-p-csr", "flute_rv64ud-p-ldst", "flute_rv64si-p-scall"]
 DIFFERENT = {"mstatus", "sstatus", "medeleg", "mip", "mvien", "mstatush", "tcontrol", "tdata1"}
-"""What Spike and these cores choose differently: docs/tandem.md, "Held against Spike"."""
+"""What Spike and these cores choose differently: docs/tandem.md, "Compared with Spike"."""
 TRAP = {"mepc", "mcause", "mtval", "sepc", "scause", "stval"}
 INTEGERS = "zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"
 ABI = INTEGERS.split()
