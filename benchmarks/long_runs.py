@@ -13,12 +13,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import process_time
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rvtrace_gdb.decode.etrace import decoder as etrace
-from rvtrace_gdb.decode.etrace import hart as etrace_hart
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder import encoder as etrace_encoder
 from rvtrace_gdb.decode.etrace.encoder import options as etrace_encoder_options
@@ -27,13 +26,14 @@ from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
 from rvtrace_gdb.decode.history.history import History, RepeatPath
 from rvtrace_gdb.decode.history.history import Path as HistoryPath
 from rvtrace_gdb.decode.ntrace import decoder as ntrace
-from rvtrace_gdb.decode.ntrace import hart as ntrace_memo
 from rvtrace_gdb.decode.ntrace import options as ntrace_encoder_options
 from rvtrace_gdb.decode.ntrace.encoder import encoder as ntrace_encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import classify
+from rvtrace_gdb.decode.stepping.decoder import StreamDecoder
+from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.machine import build
 from tests.helpers.cross_compiler import compile_program
@@ -43,20 +43,12 @@ MARCH = "rv64imac_zicsr"
 Items = list[Block | Trap]
 
 
-class Decoder(Protocol):
-    """A decoder of either format."""
-
-    def feed(self, data: bytes) -> None: ...
-
-    def finish(self) -> History: ...
-
-
 class Setting(NamedTuple):
     """One way to trace: what makes a message each, and what reads them; None: with the usual limit of the memo."""
 
     name: str
     encode: Callable[[Items], list[bytes]]
-    decoder: Callable[[Image, int | None], Decoder]
+    decoder: Callable[[Image, int | None], StreamDecoder[Any]]
 
 
 def ntrace_setting(name: str, encoder: dict[str, Any], **decoder: Any) -> Setting:
@@ -74,9 +66,9 @@ def ntrace_setting(name: str, encoder: dict[str, Any], **decoder: Any) -> Settin
         made.stop(Evcode.DEBUG_MODE)
         return messages
 
-    def decode(image: Image, limit: int | None) -> Decoder:
-        memo = ntrace_memo.MEMO_LIMIT if limit is None else limit
-        return ntrace.Decoder(image, Options(**decoder), memo_limit=memo)
+    def decode(image: Image, limit: int | None) -> StreamDecoder[Any]:
+        memo = MEMO_LIMIT if limit is None else limit
+        return ntrace.StreamDecoder(image, Options(**decoder), memo_limit=memo, split=False)
 
     return Setting(name, encode, decode)
 
@@ -102,9 +94,9 @@ def etrace_setting(name: str, parameters: dict[str, Any], **modes: bool) -> Sett
         made.stop()
         return messages
 
-    def decode(image: Image, limit: int | None) -> Decoder:
-        memo = etrace_hart.MEMO_LIMIT if limit is None else limit
-        return etrace.Decoder(image, options.decoder, encapsulation, memo_limit=memo)
+    def decode(image: Image, limit: int | None) -> StreamDecoder[Any]:
+        memo = MEMO_LIMIT if limit is None else limit
+        return etrace.StreamDecoder(image, options.decoder, encapsulation, memo_limit=memo, split=False)
 
     return Setting(name, encode, decode)
 
@@ -161,7 +153,7 @@ def histories(program: str = "mixed") -> Iterator[tuple[str, History, Image]]:
             image = Image.from_elf(elf)
             decoder = setting.decoder(image, None)
             decoder.feed(b"".join(setting.encode(items)))
-            yield setting.name, decoder.finish(), image
+            yield setting.name, decoder.finish_one(), image
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
@@ -190,7 +182,7 @@ def twice(data: bytes, image: Image, setting: Setting) -> tuple[Speed, Speed]:
     seconds = [timed(decoder.feed, data) for _ in range(2)]
     single = setting.decoder(image, None)
     single.feed(data)
-    history = single.finish()
+    history = single.finish_one()
     cold, warm = (Speed(history.instructions, spent, history) for spent in seconds)
     return cold, warm
 
@@ -199,7 +191,7 @@ def without_memo(data: bytes, image: Image, setting: Setting) -> Speed:
     """Every message is worked out."""
     decoder = setting.decoder(image, 0)
     seconds = timed(decoder.feed, data)
-    history = decoder.finish()
+    history = decoder.finish_one()
     return Speed(history.instructions, seconds, history)
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from time import process_time
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap, blocks_from_pcs
-from rvtrace_gdb.decode.ntrace.decoder import Decoder
+from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.ntrace.hart import MEMO_LIMIT
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "ntrace-reference"
 PROGRAMS = ("dhrystone", "qsort", "multiply", "mt-matmul", "rsort", "towers")
@@ -44,9 +44,9 @@ def main() -> None:
 def reading() -> float:
     """Million addresses per second, as a listing of everything reads them."""
     image = Image.from_elf(REFERENCE / "qsort.elf")
-    decoder = Decoder(image, Options())
+    decoder = StreamDecoder(image, Options(), split=False)
     decoder.feed((REFERENCE / "qsort.1.nex").read_bytes() * 20)
-    history = decoder.finish()
+    history = decoder.finish_one()
     begin = process_time()
     count = sum(1 for _ in history.pcs())
     return count / (process_time() - begin) / 1e6
@@ -54,25 +54,25 @@ def reading() -> float:
 
 def measure(data: bytes, image: Image, memo_limit: int = MEMO_LIMIT) -> tuple[float, float]:
     """Million instructions and megabytes per second."""
-    decoder = Decoder(image, Options(), memo_limit=memo_limit)
+    decoder = StreamDecoder(image, Options(), memo_limit=memo_limit, split=False)
     begin = process_time()
     decoder.feed(data)
-    history = decoder.finish()
+    history = decoder.finish_one()
     spent = process_time() - begin
     return history.instructions / spent / 1e6, len(data) / spent / 1e6
 
 
 def instructions(data: bytes, image: Image) -> int:
-    decoder = Decoder(image, Options())
+    decoder = StreamDecoder(image, Options(), split=False)
     decoder.feed(data)
-    return decoder.finish().instructions
+    return decoder.finish_one().instructions
 
 
 def executed(program: str) -> list[Block | Trap]:
     image = Image.from_elf(REFERENCE / f"{program}.elf")
-    decoder = Decoder(image, Options())
+    decoder = StreamDecoder(image, Options(), split=False)
     decoder.feed((REFERENCE / f"{program}.1.nex").read_bytes())
-    return list(blocks_from_pcs(decoder.finish().pcs(), image))
+    return list(blocks_from_pcs(decoder.finish_one().pcs(), image))
 
 
 def encode(items: list[Block | Trap]) -> tuple[float, int]:

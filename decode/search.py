@@ -6,13 +6,14 @@ remains is addition.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import accumulate, chain, islice, pairwise
 from operator import mul
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.states import Step
+from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
@@ -118,18 +119,6 @@ _TAIL = _Count(False, 0, False), _Count(False, 0, True)
 """The counts of parts without matches, by whether their last instruction excludes a match after it."""
 
 
-class _StepCache(dict[Step, int]):
-    """A cache of the results of *find*."""
-
-    def __init__(self, find: Callable[[Step], int]) -> None:
-        super().__init__()
-        self._find = find
-
-    def __missing__(self, step: Step) -> int:
-        found = self[step] = self._find(step)
-        return found
-
-
 class _Span(NamedTuple):
     """The steps of a span of the call index.
 
@@ -153,7 +142,7 @@ class Search:
         self._calls, self._history, self._wanted = calls, calls.history, wanted
         self._some: dict[int, int] = {}  # by id: the history keeps all parts
         self._counts: dict[int, _Count] = {}
-        self._of_step = _StepCache(self._of if wanted.not_after else self._all_of)
+        self._of_step = Computed(self._of if wanted.not_after else self._all_of, 0)
         self._near = _Span(-1, [], [], [])  # the span used last
         counts = list(self._added_up(progress))  # for each span
         self._resumed: dict[int, set[int]] = {}  # by span: steps that count although the one before excludes them

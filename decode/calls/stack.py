@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
@@ -86,18 +87,6 @@ class Functions:
         return start
 
 
-class _EdgeCache(dict[tuple[int, int], Edge]):
-    """A cache of the results of *find*."""
-
-    def __init__(self, find: Callable[[int, int], Edge]) -> None:
-        super().__init__()
-        self._find = find
-
-    def __missing__(self, step: tuple[int, int]) -> Edge:
-        edge = self[step] = self._find(*step)
-        return edge
-
-
 class Edges:
     """The steps within one program."""
 
@@ -107,7 +96,7 @@ class Edges:
         self._from = after or self
         self._image = image
         self._mask = (1 << image.xlen) - 1
-        self.known = _EdgeCache(self._edge)
+        self.known = Computed(self._edge, 0)
         """The results of `step`, by its arguments."""
 
     def step(self, pc: int, to: int) -> Edge:
@@ -147,8 +136,9 @@ class Edges:
         except (CodeMissing, UndecodableInstruction):
             return None
 
-    def _edge(self, pc: int, to: int) -> Edge:
-        if GAP in (pc, to):
+    def _edge(self, step: tuple[int, int]) -> Edge:
+        pc, to = step
+        if GAP in step:
             return _TO_GAP if to == GAP else _BEGINS
         instruction = self._instruction(pc)
         origin, function = self._from.functions.of(pc), self.functions.of(to)

@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.ctr.records import (
     moments,
 )
 from rvtrace_gdb.decode.ctr.transfers import NOTHING_KNOWN, Code, KnownRegisters
-from rvtrace_gdb.decode.history.builder import HistoryBuilder, contradiction_report
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import (
     Accounting,
@@ -37,6 +37,7 @@ from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.decode.stepping.reports import contradiction_report
 from rvtrace_gdb.support.errors import Progress, silent
 
 RECORD_BYTES = 24

@@ -22,13 +22,13 @@ from rvtrace_gdb.decode.etrace.state import (
     Walk,
 )
 from rvtrace_gdb.decode.etrace.walk import Walker
-from rvtrace_gdb.decode.history.builder import Report, contradiction_report
 from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, LossCause, Start, StartReason
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.decode.stepping.control_flow import CLEARS, NOWHERE, Stack
+from rvtrace_gdb.decode.stepping.reports import Report, contradiction_report
 
 STOPPED = (Mode.OFF, Mode.HALTED)
 

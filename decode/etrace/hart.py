@@ -1,8 +1,7 @@
 """The decoder of one hart's packets: it applies the step function to payloads, and remembers the steps.
 
-As for N-Trace, few of the packets in a real trace are distinct, and a step depends only on its place, the payload, and
-sometimes the top of the call stack or an entry of the jump target cache. The number of remembered steps is limited;
-dropping them costs time, but does not change the result.
+A step depends on its place, the payload, and sometimes the top of the call stack, an entry of the jump target cache, or
+states of the branch predictor.
 """
 
 from collections import deque
@@ -27,9 +26,7 @@ from rvtrace_gdb.decode.etrace.losses import (
 from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec, codec
 from rvtrace_gdb.decode.etrace.state import (
-    CachedStep,
     CacheFork,
-    Fork,
     Mode,
     NotCached,
     PredictorFork,
@@ -41,23 +38,21 @@ from rvtrace_gdb.decode.etrace.state import (
 )
 from rvtrace_gdb.decode.etrace.step import StepFunction
 from rvtrace_gdb.decode.history.accesses import locate_accesses
-from rvtrace_gdb.decode.history.builder import HistoryBuilder, LostBytes, Report, record_reports
-from rvtrace_gdb.decode.history.events import Accounting, EventKind, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping import hart as stepping
 from rvtrace_gdb.decode.stepping.control_flow import Stack, pushed
+from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
+from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import Report
 
-MEMO_LIMIT = 1 << 17
-"""The greatest number of remembered steps (about 0.6 KB each; larger steps count as several)."""
-
-_LONGEST = 1 << 60  # instructions of a history; only noise reports more
-_DEEPEST = 64  # return addresses that a remembered step pops at most
-_ONE_STEP = 64  # pointers
 _WITH_PACKET = (NotCached, PredictorFork)
 _VARIANTS = 8  # remembered steps of one packet for different states of the predictor
 
 
-class HartDecoder:
+class HartDecoder(stepping.HartDecoder):
     """Decodes the packets of one hart.
 
     memo_limit  greatest number of steps to remember; 0: none
@@ -72,10 +67,10 @@ class HartDecoder:
         memo_limit: int = MEMO_LIMIT,
         builder: HistoryBuilder | None = None,
     ) -> None:
+        super().__init__(builder, stop_at_error=options.stop_at_error)
         self._program = program
         self._options = options
         self._step_function = StepFunction(program, options)
-        self._builder = builder or HistoryBuilder()
         self._state = self._step_function.initial
         self._setup = self._state.place.setup
         self._codec = self._codec_of(self._setup)
@@ -84,12 +79,8 @@ class HartDecoder:
         self._depth = StackLimits(self._setup.parameters).entries
         self._data = DataDecoder(*self._setup)
         self._has_data = False  # whether the trace has shown that there is data trace
-        self._limit = memo_limit
-        self._remembered = 0
-        self._total = self._unused = 0
-        self._stopped = False
+        self._memory = StepMemory(self._step_function.forget, memo_limit)
         self._period_checker = period_checker(options)
-        self._lost_at = -1  # the offset of the last loss, if packets are counted
         self._verifier = SyncVerifier(self._step_function, self._codec_of)
         self._waiting: deque[Packets] = deque()  # not decoded yet: too few packets follow one that is to be verified
 
@@ -103,10 +94,7 @@ class HartDecoder:
             self._run(packets)
         else:
             self._run_checked(self._period_checker, packets)
-        self._builder.flush()
-        if self._builder.position > _LONGEST and not self._stopped:
-            self._stopped = True
-            self.note(packets.offsets[-1], Note(NoteCause.TOO_LONG, (self._builder.position,)))
+        self._end_batch(lambda: packets.offsets[-1])
 
     def _run_checked(self, checker: SyncPeriodChecker, packets: Packets) -> None:
         """Decode packets and check the number of packets between synchronizations."""
@@ -115,7 +103,7 @@ class HartDecoder:
             self._run(packets.part(done, candidate.at + 1))
             done = candidate.at + 1
             if not self._stopped and self._lost_at <= candidate.start and self._is_short(checker, candidate):
-                self._report_missing(candidate)
+                self._report_missing(candidate.start, candidate.end, candidate.packets, self._options.sync_packets)
             if self._stopped:
                 self._unused += sum(packets.sizes[done:])
                 return
@@ -124,14 +112,6 @@ class HartDecoder:
     def _is_short(self, checker: SyncPeriodChecker, candidate: ShortStretch) -> bool:
         image = self._program.image_of(self._state.place.context)
         return checker.is_short(candidate, self._codec, image)
-
-    def _report_missing(self, short: ShortStretch) -> None:
-        """Report missing packets."""
-        fact = Loss(LossCause.MESSAGES_MISSING, (short.packets, self._options.sync_packets))
-        self._builder.missing(short.start, short.end, fact)
-        if self._options.stop_at_error:
-            self.note(short.end, Note(NoteCause.STOPPED_AT_LOSS))
-            self._stopped = True
 
     def run_data(self, packets: Packets) -> None:
         """Decode the next te_data packets."""
@@ -164,7 +144,6 @@ class HartDecoder:
         self._unused += packets.length
 
     def lose(self, lost: LostBytes) -> None:
-        """Handle bytes that are no packet: the flow is lost. At the start of a wrapped buffer this is not reported."""
         self._decode_waiting(Verdict.CONTRADICTED)
         if lost.why and not self._stopped:
             why = Loss(LossCause.SKIPPED, (lost.length, lost.why))
@@ -172,21 +151,14 @@ class HartDecoder:
             self._data.lost()
 
     def cut_off(self, lost: LostBytes) -> None:
-        """Note that the trace ends in the middle of a packet, which may be this hart's."""
         self._decode_waiting(Verdict.BELIEVED)
-        self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
+        super().cut_off(lost)
 
-    def note(self, offset: int, note: Note) -> None:
-        """Add a note for this trace offset to the history."""
-        self._builder.event(EventKind.NOTE, offset, note)
-
-    def finish(self, offset: int = 0) -> History:
-        """End the trace at *offset* and return the history."""
+    def finish(self, end: int) -> History:
         self._decode_waiting(Verdict.BELIEVED)
         if not self._stopped:
-            self._report(self._step_function.end(self._state), offset)
-        accounting = Accounting(self._total, self._total - self._unused, 0, self._unused)
-        history = self._builder.finish(accounting)
+            self._report(self._step_function.end(self._state), end)
+        history = self._finished()
         if self._data.accesses and self._builder.keeps_accesses:
             history.accesses = locate_accesses(history, self._program, self._data.accesses)
         return history
@@ -317,7 +289,7 @@ class HartDecoder:
             self._unused += size
             return True
         if resumes and self._verifier.active:
-            self._remembered += LOOKAHEAD
+            self._memory.count(LOOKAHEAD)
             verdict = self._verifier.verdict(self._state, packet, self._payloads_after(packets, index), default)
             if verdict is Verdict.OPEN:
                 return False
@@ -336,16 +308,15 @@ class HartDecoder:
         if packet.fields.get("dloss"):
             self.note(offset, Note(NoteCause.DATA_LOST))
             self._data.lost()
-        self._remembered += _size(payload, result.step)
-        if not self._forget_if_full() and self._limit and "time" not in packet.fields:
+        step = result.step
+        if self._memory.count(StepMemory.size(payload, step.path, step.calls)) and "time" not in packet.fields:
             self._remember(state, payload, packet, result)
-        self._take(result.step, offset, packet.fields.get("time"))
+        self._take(step, offset, packet.fields.get("time"))
         return result.retry
 
     def _reject(self, packet: Packet, offset: int, size: int) -> None:
         """Reject *packet*, because the packets after it contradict it. This is reported once for each gap."""
         self._unused += size
-        self._forget_if_full()
         if not self._verifier.reported or self._state.place.mode is not Mode.LOST:
             self._verifier.reported = True
             self._lose(LossCause.CONTRADICTED, packet_name(packet), offset)
@@ -353,23 +324,12 @@ class HartDecoder:
     def _lose(self, cause: LossCause, detail: str, offset: int) -> None:
         self._take(self._step_function.loss(self._state, EventKind.LOSS, Loss(cause, (detail,))), offset)
 
-    def _forget_if_full(self) -> bool:
-        """Drop all steps and states at the limit; the number of states is limited even if no steps are remembered."""
-        if self._remembered <= (self._limit or MEMO_LIMIT):
-            return False
-        self._step_function.forget()
-        self._remembered = 0
-        return True
-
     def _remember(self, state: State, payload: bytes, packet: Packet, result: Result) -> None:
         """Remember that *payload* leads from *state* to *result*."""
         step, cacheable, guard, _ = result
         if step.state.place.setup != state.place.setup:
             return
-        taken = step.calls.taken if step.calls is not None else ()
-        if len(taken) > _DEEPEST:
-            return
-        known: dict[Any, CachedStep] = state
+        known: dict[Any, Any] = state
         key: Any = payload
         mode = state.place.mode
         if not cacheable or mode is Mode.LOST or (mode is Mode.ADRIFT and not self._program.partial):
@@ -383,12 +343,7 @@ class HartDecoder:
             known, key = lookup, self._tables.targets.get(index)
         if guard:
             known, key = _predictor_variant(known, key, packet, guard), 0
-        for address in taken:
-            fork = known.get(key)
-            if not isinstance(fork, Fork):
-                fork = known[key] = Fork()
-            known, key = fork, address
-        known[key] = step
+        StepMemory.add(known, key, step, step.calls)
 
     def _take(self, step: Step, offset: int, time: int | None = None) -> None:
         """Apply a step. *time*: the time of the packet's own instruction."""
@@ -426,16 +381,13 @@ class HartDecoder:
         return codec(replace(self._options, parameters=setup.parameters), setup.modes)
 
     def _report(self, reports: Sequence[Report], offset: int) -> None:
-        if any(report.lost for report in reports):
-            self._lost_at = offset
-            self._verifier.note_damage(reports)
-        if record_reports(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
-            self._stopped = True
+        self._verifier.note_damage(reports)
+        super()._report(reports, offset)
 
 
 def _predictor_variant(
-    known: dict[Any, CachedStep], key: Any, packet: Packet, guard: Sequence[tuple[int, int]]
-) -> dict[object, CachedStep]:
+    known: dict[Any, Any], key: Any, packet: Packet, guard: Sequence[tuple[int, int]]
+) -> dict[object, Any]:
     """Return the dictionary for a step that depends on these states of predictor entries."""
     guarded = known.get(key)
     if not isinstance(guarded, PredictorFork) or len(guarded) >= _VARIANTS:
@@ -448,11 +400,3 @@ def _predictor_variant(
     variant = PredictorVariant(itemgetter(*indices), required, {}, indices)
     guarded.append(variant)
     return variant.known
-
-
-def _size(payload: bytes, step: Step) -> int:
-    """Return the size of a step in units of a usual step."""
-    held = len(payload) // 8 + (len(step.path.parts) if step.path is not None else 0)
-    if step.calls is not None:
-        held += len(step.calls.taken) + len(step.calls.left)
-    return 1 + held // _ONE_STEP

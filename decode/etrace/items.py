@@ -19,8 +19,8 @@ from rvtrace_gdb.decode.etrace.encapsulation import Item as Found
 from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec, codec, read_support
-from rvtrace_gdb.decode.history.builder import LostBytes
 from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.decode.stepping.losses import LostBytes
 
 _NO_ADDRESS = -1
 

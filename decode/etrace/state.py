@@ -10,13 +10,12 @@ Sources: Efficient Trace for RISC-V 2.0, "Implicit return mode", `push_return_st
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.etrace.layout import Packet
 from rvtrace_gdb.decode.etrace.options import Parameters, Setup
-from rvtrace_gdb.decode.history.builder import Report
 from rvtrace_gdb.decode.history.events import Trap
-from rvtrace_gdb.decode.history.history import Path, RepeatPath
+from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.stepping.control_flow import (
     MAX_DEPTH,
@@ -28,6 +27,8 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     after,
     pushed,
 )
+from rvtrace_gdb.decode.stepping.reports import Report
+from rvtrace_gdb.decode.stepping.walker import Part
 
 _UNLIMITED_PEAK = 1 << 30
 """A peak for which no stack has room."""
@@ -270,9 +271,6 @@ class Tables:
 _TRANSLATE = tuple(successor + bytes(range(4, 256)) for successor in _SUCCESSORS)
 
 
-Part = tuple[int, ...] | Path | RepeatPath
-
-
 class Arrival(Enum):
     """How a walk reached the address of a packet."""
 
@@ -410,7 +408,7 @@ class Place(NamedTuple):
     setup: Setup
 
 
-class State(dict[object, "CachedStep"]):
+class State(dict[object, Any]):
     """A place and the remembered steps from it, by payload."""
 
     __slots__ = ("place",)
@@ -446,11 +444,7 @@ class Step(NamedTuple):
         return pushed(None, calls.left) if calls.clears else after(stack, len(calls.taken), calls.left)
 
 
-class Fork(dict[int | None, "CachedStep"]):
-    """The remembered steps of a packet that depends on the call stack, by the return address on top of the stack."""
-
-
-class CacheFork(dict[int | None, "CachedStep"]):
+class CacheFork(dict[int | None, Any]):
     """The remembered steps of a packet that depends on a jump target cache entry, by the address in the entry."""
 
     __slots__ = ("index",)
@@ -471,7 +465,7 @@ class PredictorVariant(NamedTuple):
 
     entries: Callable[[bytearray], object]
     states: object
-    known: dict[object, "CachedStep"]
+    known: dict[object, Any]
     indices: tuple[int, ...]
 
 
@@ -483,6 +477,3 @@ class PredictorFork(list[PredictorVariant]):
     def __init__(self, packet: Packet) -> None:
         super().__init__()
         self.packet = packet
-
-
-CachedStep = Step | Fork | CacheFork | NotCached | PredictorFork

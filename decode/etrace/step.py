@@ -29,7 +29,6 @@ from rvtrace_gdb.decode.etrace.state import (
     replacement,
 )
 from rvtrace_gdb.decode.etrace.walk import Walker
-from rvtrace_gdb.decode.history.builder import Report
 from rvtrace_gdb.decode.history.events import (
     EventKind,
     Loss,
@@ -44,6 +43,7 @@ from rvtrace_gdb.decode.history.events import (
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.stepping.control_flow import CLEARS, NOWHERE, Stack
+from rvtrace_gdb.decode.stepping.reports import Report
 
 _PRIVILEGES = (2, 7)
 _EXCEPTIONS = frozenset({14, 17, *range(32, 48)})

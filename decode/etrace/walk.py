@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.etrace.state import Arrival, Goal, ReturnStack, StackLim
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import sequential_target
+from rvtrace_gdb.decode.stepping import walker as stepping
 from rvtrace_gdb.decode.stepping.control_flow import (
     BRANCH,
     CONTINUES,
@@ -20,22 +21,13 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     JUMP,
     MISSING,
     NOWHERE,
-    Mark,
     Segment,
     Segments,
     Stack,
 )
+from rvtrace_gdb.decode.stepping.walker import FOR_EVER, MARKED_AFTER, NO_MARK, RUN_BITS, RUN_MASK, STEPS_AT_MOST
 
-RUN_BITS = 8
-"""The number of consecutive outcomes whose walk is remembered."""
-
-_RUN_MASK = (1 << RUN_BITS) - 1
-_RUNS_AT_MOST = 1 << 16
-_MARKED_AFTER = 4  # segments without an outcome
-_STEPS_AT_MOST = 1 << 16
-_FOR_EVER = 1 << 64
 _LOOKED_AHEAD = 1 << 12  # segments
-_NO_MARK = Mark(0, ())
 
 
 class Run(NamedTuple):
@@ -49,25 +41,16 @@ class Run(NamedTuple):
     outcomes: tuple[tuple[int, bool], ...]
 
 
-class Walker:
+class Walker(stepping.Walker[Run]):
     """Walks one program for an encoder with these parameters and modes."""
 
     def __init__(self, image: Image, parameters: Parameters, modes: Modes) -> None:
-        self.image = image
-        self._segments = Segments(
-            image, stacked=modes.implicit_return, sequential=modes.sijump, swaps=False, absolute=True
-        )
+        segments = Segments(image, stacked=modes.implicit_return, sequential=modes.sijump, swaps=False, absolute=True)
+        super().__init__(image, segments, stacked=modes.implicit_return)
         self._limits = StackLimits(parameters)
         self._counts_all = parameters.iret_ext  # irets; else irdepth
-        self._stacked = modes.implicit_return
         self._sequential = modes.sijump
         self._trains = modes.branch_prediction
-        self._runs: dict[tuple[int, int, int | None], Run | None] = {}
-
-    def forget(self) -> None:
-        """Drop the remembered segments and runs. They are built again when needed."""
-        self._segments.forget()
-        self._runs.clear()
 
     def start(self, next_pc: int, last_pc: int, stack: Stack) -> Walk:
         """Start a walk."""
@@ -125,12 +108,12 @@ class Walker:
     def spend(self, walk: Walk, bits: int, count: int, *, runs: bool = True) -> None:
         """Walk over *count* branches. Bit 0 of *bits* is the outcome of the first one: 0 taken, 1 not taken."""
         known, parts, calls, trains = self._segments.known, walk.parts, walk.calls, self._trains
-        steps, marked, mark = 0, NOWHERE, _NO_MARK  # since the last branch
+        steps, marked, mark = 0, NOWHERE, NO_MARK  # since the last branch
         first = len(parts)
         while count:
             next_pc = walk.next_pc
             if count >= RUN_BITS and runs and next_pc != NOWHERE and walk.pair is None:
-                run = self._remembered_run(next_pc, bits & _RUN_MASK, calls)
+                run = self._remembered_run(next_pc, bits & RUN_MASK, calls)
                 if run is not None and calls.follow(run.taken, run.left, run.peak):
                     parts.append(run.path)
                     walk.outcomes += run.outcomes
@@ -158,11 +141,11 @@ class Walker:
                 walk.fault = _stop_reason(segment, f"{_outcomes_are(count)} left")
                 return
             steps += 1
-            if (walk.next_pc == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
+            if (walk.next_pc == marked and calls.rounds(mark, FOR_EVER) == FOR_EVER) or steps > STEPS_AT_MOST:
                 walk.fault = f"{_outcomes_are(count)} left, and the code has none"
                 del parts[first:]  # it is not known how often that ran
                 return
-            if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
+            if steps >= MARKED_AFTER and steps & steps - 1 == 0:
                 marked, mark = walk.next_pc, calls.mark()
 
     def predict(self, walk: Walk, tables: Tables, count: int, before: dict[int, int]) -> None:
@@ -174,7 +157,7 @@ class Walker:
         steps = 0  # since the last branch
         done = 0
         # Once pc, predictor and calls are all the same as before, the rest of the count consists of whole rounds.
-        marked, first, since, depth, mark, settled = NOWHERE, 0, 0, 0, _NO_MARK, False
+        marked, first, since, depth, mark, settled = NOWHERE, 0, 0, 0, NO_MARK, False
         while done < count:
             next_pc = walk.next_pc
             if steps == 0 and next_pc == marked and settled and done > since and calls.depth == depth:
@@ -185,7 +168,7 @@ class Walker:
                     done += rounds * (done - since)
                     marked = NOWHERE
                     continue
-            if steps == 0 and done >= _MARKED_AFTER and done & done - 1 == 0:
+            if steps == 0 and done >= MARKED_AFTER and done & done - 1 == 0:
                 marked, first, since, depth, mark, settled = next_pc, len(parts), done, calls.depth, calls.mark(), True
             segment = self._next(walk)
             if next_pc != NOWHERE:
@@ -200,7 +183,7 @@ class Walker:
                 steps = 0
                 continue
             steps += 1
-            if not self._advance(walk, segment) or steps > _STEPS_AT_MOST:
+            if not self._advance(walk, segment) or steps > STEPS_AT_MOST:
                 walk.fault = _stop_reason(segment, f"{_outcomes_are(count - done)} left")
                 return
 
@@ -220,7 +203,7 @@ class Walker:
 
     def _reach(self, walk: Walk, goal: Goal) -> Arrival:
         calls, address = walk.calls, goal.address
-        steps, marked, mark = 0, NOWHERE, _NO_MARK
+        steps, marked, mark = 0, NOWHERE, NO_MARK
         first = 0  # instruction of a segment the walk may end at
         while True:
             known = walk.next_pc != NOWHERE
@@ -250,10 +233,10 @@ class Walker:
             # irets does not count a return whose target is reported, so an implicit one does not lead to the goal.
             first = int(returned is not None and goal.counted and goal.returns is not None)
             steps += 1
-            if (walk.next_pc == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
+            if (walk.next_pc == marked and calls.rounds(mark, FOR_EVER) == FOR_EVER) or steps > STEPS_AT_MOST:
                 walk.fault = f"the code never comes to 0x{address or 0:x}"
                 return Arrival.FAULT
-            if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
+            if steps >= MARKED_AFTER and steps & steps - 1 == 0:
                 marked, mark = walk.next_pc, calls.mark()
 
     def _comes_again(self, walk: Walk, segment: Segment, last: int, goal: Goal) -> bool:
@@ -381,24 +364,14 @@ class Walker:
             return False
         return goal.returns == (walk.irets if self._counts_all else walk.calls.depth)
 
-    def _remembered_run(self, next_pc: int, outcomes: int, calls: ReturnStack) -> Run | None:
-        """Return the walk of these outcomes from *next_pc* on, None if it has a fault or an undecided end."""
-        key = (next_pc, outcomes, calls.top() if self._stacked else None)
-        if key in self._runs:
-            return self._runs[key]
-        if len(self._runs) >= _RUNS_AT_MOST:
-            self._runs.clear()
-        walk = self.start(next_pc, NOWHERE, calls.stack())
+    def _run(self, pc: int, outcomes: int, stack: Stack) -> Run | None:
+        walk = self.start(pc, NOWHERE, stack)
         self.spend(walk, outcomes, RUN_BITS, runs=False)
-        run = None
-        if not walk.fault and walk.next_pc != NOWHERE and not walk.calls.overflowed:
-            used = walk.calls
-            run = Run(
-                Path(walk.parts), walk.next_pc, tuple(used.taken), tuple(used.left), used.peak - used.first,
-                tuple(walk.outcomes),
-            )  # fmt: skip
-        self._runs[key] = run
-        return run
+        used = walk.calls
+        if walk.fault or walk.next_pc == NOWHERE or used.overflowed:
+            return None
+        peak, outcomes_seen = used.peak - used.first, tuple(walk.outcomes)
+        return Run(Path(walk.parts), walk.next_pc, tuple(used.taken), tuple(used.left), peak, outcomes_seen)
 
 
 def _stop_reason(segment: Segment, what: str) -> str:

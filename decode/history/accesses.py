@@ -17,10 +17,12 @@ Every listing shows accesses like this:
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.program.instructions import (
@@ -66,14 +68,16 @@ class Slots(NamedTuple):
         found = cls(array("Q"), [], [], begin, begin)
         kinds = frozenset(access.kind for access in accesses)
         most, stop = (least + each * len(accesses) for least, each in (_SLOTS, _POSITIONS))
-        known: dict[Image, _Reaches] = {}
+        known: dict[Image, Mapping[int, tuple[Reach, ...]]] = {}
         for start, end, image in _pieces(history, program, begin, begin + stop):
             if len(found.reaches) > most:
                 return found._replace(end=start)
-            found._look_at(history, start, end, known.setdefault(image, _Reaches(image, kinds)))
+            if image not in known:
+                known[image] = Computed(partial(_reaches, image=image, kinds=kinds), 0)
+            found._look_at(history, start, end, known[image])
         return found._replace(end=end)
 
-    def _look_at(self, history: History, begin: int, end: int, known: "_Reaches") -> None:
+    def _look_at(self, history: History, begin: int, end: int, known: Mapping[int, tuple[Reach, ...]]) -> None:
         for position, pc in enumerate(history.pcs(begin, end), begin):
             if pc == GAP:
                 self.gaps.append(position)
@@ -103,23 +107,14 @@ def _pieces(history: History, program: Program, begin: int, stop: int) -> Iterat
         begin = end
 
 
-class _Reaches(dict[int, tuple[Reach, ...]]):
-    """The accesses of the instruction at each address, one entry for each access."""
-
-    def __init__(self, image: Image, kinds: frozenset[str]) -> None:
-        super().__init__()
-        self._image, self._kinds = image, kinds
-
-    def __missing__(self, pc: int) -> tuple[Reach, ...]:
-        image = self._image
-        try:
-            size = image.instruction(pc).length
-            word = int.from_bytes(image.read(pc, min(size, 4)), "little")
-            found = reach(word, image.xlen, zcm=image.zcm)
-        except (CodeMissing, UndecodableInstruction):
-            found = None
-        self[pc] = (found,) * max(found.times, 1) if found is not None and found.kind in self._kinds else ()
-        return self[pc]
+def _reaches(pc: int, image: Image, kinds: frozenset[str]) -> tuple[Reach, ...]:
+    """Return the accesses of these kinds that the instruction at *pc* makes, one entry for each."""
+    try:
+        size = image.instruction(pc).length
+        found = reach(int.from_bytes(image.read(pc, min(size, 4)), "little"), image.xlen, zcm=image.zcm)
+    except (CodeMissing, UndecodableInstruction):
+        return ()
+    return (found,) * max(found.times, 1) if found is not None and found.kind in kinds else ()
 
 
 class Alignment(NamedTuple):

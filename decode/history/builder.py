@@ -1,43 +1,22 @@
-"""The builders with which decoders make histories, the reports of decoders, and the bytes they could not use.
+"""The builders with which decoders make histories.
 
 `HistoryBuilder` collects a whole history. `IncrementalBuilder` collects one that is taken away in pieces while a
 decoder runs, for a trace that need not end. Positions, texts and events of the pieces are those of the whole history.
 What it keeps between two pieces is what later messages may still change or refer to: events that wait for the address
 at which decoding resumes, the last entry, the last context, the last time.
-
-A `Report` is what a decoder reports of a step (an event, a gap, a context), and `record_reports` adds it to a history.
-`Losses` keeps the bytes that are no frame until each hart has its event for them. `MessageCountJudge` decides whether
-there are fewer messages between two synchronizations than the encoder sends. The specifications do not define what
-encoders count in every detail, so a few fewer are accepted until the trace has shown how this encoder counts; and
-nothing is reported if the trace shows more such stretches than others, because then the encoder does not do what its
-register says.
 """
 
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, islice
 from operator import attrgetter, is_, itemgetter
-from typing import NamedTuple, Protocol, TypeVar, overload
+from typing import NamedTuple, TypeVar, overload
 
-from rvtrace_gdb.decode.history.events import (
-    GAP_KINDS,
-    Accounting,
-    ContextChange,
-    EventKind,
-    Fact,
-    Loss,
-    LossCause,
-    Note,
-    NoteCause,
-    Start,
-    Stop,
-    Trap,
-)
+from rvtrace_gdb.decode.history.events import GAP_KINDS, Accounting, EventKind, Fact, Loss, Start, Stop, Trap
 from rvtrace_gdb.decode.history.history import GAP_PATH, INDEX_STRIDE, Event, History, Path, RepeatPath, Times
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.image import Image, Program
 
 _REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
 
@@ -309,32 +288,7 @@ class IncrementalBuilder(HistoryBuilder):
             self._repetitions.clear()
 
 
-def is_loss(event: Event) -> bool:
-    """Return whether an event means that instructions or bytes of the trace are missing."""
-    return event.kind in GAP_KINDS and event.kind is not EventKind.TRACE_OFF
-
-
 _NOTHING = Accounting(0, 0, 0, 0)
-
-
-class Offsets(Protocol):
-    """The byte offsets of frames in the trace."""
-
-    def of(self, index: int) -> int:
-        """Return the byte offset of frame *index*; cheap if called with rising numbers."""
-        ...
-
-
-class ShiftedOffsets:
-    """The byte offsets of frames whose first *skipped* are left out."""
-
-    def __init__(self, offsets: Offsets, skipped: int) -> None:
-        self._offsets = offsets
-        self._skipped = skipped
-
-    def of(self, index: int) -> int:
-        """Return the byte offset of frame *index*."""
-        return self._offsets.of(index + self._skipped)
 
 
 BuilderFactory = Callable[[int], HistoryBuilder]
@@ -346,153 +300,8 @@ def complete_history(source: int) -> HistoryBuilder:
     return HistoryBuilder()
 
 
-class LostBytes(NamedTuple):
-    """Bytes that are no frame: *length* of them at *offset*."""
-
-    offset: int
-    length: int
-    why: str
-
-
-class Losses:
-    """Bytes that no hart can use and that any hart may have sent: each hart gets an event for them at its next message.
-
-    Its memory stays small, even for traces without an end, if `forget` is called whenever it is `full`.
-    """
-
-    def __init__(self) -> None:
-        self._kept: list[LostBytes] = []
-        self._lengths = [0]  # bytes of all losses before each that is kept
-        self._forgotten = 0  # losses that are not kept any more
-        self._first: LostBytes | None = None
-        self._reported: dict[int, int] = {}  # how many losses were reported to each hart
-
-    def add(self, lost: LostBytes) -> None:
-        """Add a loss."""
-        self._first = self._first or lost
-        self._kept.append(lost)
-        self._lengths.append(self._lengths[-1] + lost.length)
-
-    def missed(self, source: int) -> LostBytes | None:
-        """Return the losses not yet reported to this hart, as one loss; None without any."""
-        told = self._reported.get(source, 0)
-        count = self._forgotten + len(self._kept) - told
-        if not count or self._first is None:
-            return None
-        self._reported[source] = told + count
-        at = told - self._forgotten
-        first, before = (self._first, 0) if at < 0 else (self._kept[at], self._lengths[at])
-        why = first.why if count == 1 else f"{first.why}, the first of {count} places"
-        return LostBytes(first.offset, self._lengths[-1] - before, why)
-
-    @property
-    def full(self) -> bool:
-        """Whether there are too many losses to keep."""
-        return len(self._kept) >= _LOSSES_KEPT
-
-    def forget(self) -> None:
-        """Forget all losses, which must have been reported to all harts seen so far; a hart seen later gets all of
-        them.
-        """
-        self._forgotten += len(self._kept)
-        self._kept.clear()
-        self._lengths = self._lengths[-1:]
-
-
-_LOSSES_KEPT = 1 << 14
-
-
 class Streams(NamedTuple):
     """One history for each source found (0 where messages do not name theirs), and what became of all bytes."""
 
     histories: dict[int, History]
     accounting: Accounting
-
-
-class Report(NamedTuple):
-    """Something to record after the path of a step. *lost*: as a gap. *resumed*: decoding resumes at this address.
-
-    *after*: a change of context takes effect after this many instructions, which certainly ran but are not in the
-    history yet.
-    """
-
-    kind: EventKind
-    fact: Fact
-    last_pc: int | None = None
-    next_pc: int | None = None
-    lost: bool = False
-    elsewhere: bool = False
-    """Tracing resumed at another address than it stopped at, so a gap precedes."""
-    untold: bool = False
-    """Whether tracing resumed where it stopped is unknown, since the address was not reported then; so a gap precedes,
-    too.
-    """
-    resumed: int | None = None
-    after: int = 0
-
-
-def record_reports(
-    builder: HistoryBuilder, reports: Iterable[Report], offset: int, *, stop_at_error: bool = False
-) -> bool:
-    """Put *reports*, found at byte *offset* of the trace, into a history. Returns whether decoding is to stop here."""
-    for report in reports:
-        if report.lost:
-            builder.gap(report.kind, offset, report.fact)
-            if stop_at_error:
-                builder.event(EventKind.NOTE, offset, Note(NoteCause.STOPPED_AT_LOSS))
-                return True
-            continue
-        if report.elsewhere or report.untold:
-            fact = report.fact
-            builder.add_gap(fact if isinstance(fact, Start | Trap) and not report.untold else None)
-        if report.resumed is not None:
-            builder.resume(report.resumed, offset)
-        builder.event(report.kind, offset, report.fact, last_pc=report.last_pc, next_pc=report.next_pc)
-        if isinstance(report.fact, ContextChange):
-            builder.context(report.fact.now, report.after)
-    return False
-
-
-def contradiction_report(program: Program, image: Image, at: int, why: str, packet: str) -> Report:
-    """Return the report that trace and code do not agree at this address, or that there is no code.
-
-    *packet* is the name of what the trace reported it with.
-    """
-    if absent := image.absent_at(at):
-        return Report(EventKind.LOSS, Loss(LossCause.ABSENT_CODE, (at, absent, packet)), lost=True)
-    if program.partial and not image.knows(at):
-        return Report(EventKind.LOSS, Loss(LossCause.NO_CODE, (at, packet)), lost=True)
-    return Report(EventKind.MISMATCH, Loss(LossCause.MISMATCH, (image.origin(at), at, why, packet)), lost=True)
-
-
-_SHOWN = 4  # stretches of exactly the least number, before a little fewer is too few
-
-
-class MessageCountJudge:
-    """Decides about one encoder, which sends at least *least* messages in a stretch, or up to *unsure* fewer."""
-
-    def __init__(self, least: int, unsure: int = 1) -> None:
-        self.least = least
-        self._unsure = unsure
-        self._whole = self._exact = self._fewer = self._short = 0  # stretches so far, by what they showed
-
-    def add(self, whole: int, exact: int) -> None:
-        """Count stretches: *whole* is how many are complete, *exact* how many of those have exactly
-        the least number.
-        """
-        self._whole += whole
-        self._exact += exact
-
-    def is_short(self, messages: int) -> bool:
-        """Return whether a stretch with this number of messages lacks some, as far as this encoder has shown how it
-        counts.
-        """
-        if messages >= self.least:
-            self.add(1, messages == self.least)
-            return False
-        if messages >= self.least - self._unsure:
-            short = self._exact >= _SHOWN and not self._fewer
-            self._fewer += not short
-            return short
-        self._short += 1
-        return self._short <= self._whole

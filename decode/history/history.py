@@ -207,6 +207,11 @@ class Event(NamedTuple):
         return fact_text(self.fact)
 
     @property
+    def is_loss(self) -> bool:
+        """Whether the event means that instructions or bytes of the trace are missing."""
+        return self.kind in GAP_KINDS and self.kind is not EventKind.TRACE_OFF
+
+    @property
     def as_gap(self) -> str:
         """Return the text that a listing shows in place of what ran: why that is unknown, and the bytes of the trace
         that say so.

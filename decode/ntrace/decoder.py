@@ -4,18 +4,21 @@ Source: N-Trace 1.0, "Decoding trace from multiple harts".
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
-from rvtrace_gdb.decode.history.builder import BuilderFactory, Losses, LostBytes, Streams, complete_history
-from rvtrace_gdb.decode.history.events import Accounting, Note
+from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, Streams, complete_history
+from rvtrace_gdb.decode.history.events import Note
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.framing import Batch, Framer, faulty_frames, frame_fault, idle_note, is_idle
-from rvtrace_gdb.decode.ntrace.hart import MEMO_LIMIT, HartDecoder
+from rvtrace_gdb.decode.ntrace.hart import HartDecoder
 from rvtrace_gdb.decode.ntrace.messages import MAX_SRC_BITS, MDO_BITS, TCODE_BITS
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping import decoder as stepping
+from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
+from rvtrace_gdb.decode.stepping.losses import LostBytes
 from rvtrace_gdb.support.errors import Progress, silent
 
 _HEAD = -(-(TCODE_BITS + MAX_SRC_BITS) // MDO_BITS)  # bytes that hold TCODE and SRC
@@ -43,13 +46,27 @@ def decode_streams(
     return decoder.finish()
 
 
-class StreamDecoder:
-    """Decodes the traces of several harts, fed in pieces of any size. See `decode_streams`.
+def decode(
+    data: bytes, program: Program, options: Options, *, wrapped: bool = False, progress: Progress = silent
+) -> History:
+    """Decode a whole trace of the hart `Options.src_id`, or of the only hart.
 
-    total       number of bytes to expect, used only for *progress*
+    *wrapped*: as for `decode_streams`. Any bytes are accepted: what cannot be decoded becomes events and gaps of the
+    history. Raises only what *progress* raises.
+    """
+    source = options.src_id if options.src_bits else None
+    programs = program if source is None else {source: program}
+    decoder = StreamDecoder(
+        programs, options, progress, wrapped=wrapped, total=len(data), split=source is not None
+    )
+    decoder.feed(data)
+    return decoder.finish_one(source or 0)
+
+
+class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
+    """Decodes the traces of several harts, distinguished by SRC.
+
     memo_limit  greatest number of steps to remember for each hart; 0: none
-    split       whether messages are distributed by SRC; else all belong to one hart
-    builders    creates the builder of a history for a SRC
     """
 
     def __init__(
@@ -64,20 +81,15 @@ class StreamDecoder:
         split: bool = True,
         builders: BuilderFactory = complete_history,
     ) -> None:
-        self._programs = programs
-        self._options = options
-        self._progress = progress
-        self._expected = total
-        self._memo_limit = memo_limit
-        self._builders = builders
         no_default = isinstance(programs, Mapping) and 0 not in programs  # no hart for messages without SRC
-        self._split = (split and options.src_bits > 0) or no_default
+        super().__init__(
+            programs, progress, total, builders, split=(split and options.src_bits > 0) or no_default
+        )
+        self._options = options
+        self._memo_limit = memo_limit
         self._framer = Framer(wrapped=wrapped)
-        self._harts: dict[int, HartDecoder] = {}
-        self._idle = self._skipped = 0
         self._walkers = Walkers(options)
         self._sources: dict[bytes, int] = {}  # SRC by the head of a frame
-        self._losses = Losses()
         self._pending_note: tuple[int, Note] | None = None  # on idle bytes, not reported yet
         self._idle_noted = False
 
@@ -92,31 +104,14 @@ class StreamDecoder:
                 self._hart(0).run(item.frames, _Consecutive(item.frames, item.offset))
             self._progress("decoding", self._framer.total, self._expected)
 
-    def finish(self) -> Streams:
-        """End the trace and return the histories."""
+    def _end(self) -> Iterable[LostBytes]:
         if not self._split:
             self._hart(0)
-        for src in self._harts:
-            self._hart(src)
-        for lost in self._framer.finish():
-            self._skipped += lost.length
-            for hart in self._harts.values():
-                hart.cut_off(lost)
-        histories = {src: self._harts[src].finish() for src in sorted(self._harts)}
-        accounts = [history.accounting for history in histories.values()]
-        return Streams(
-            histories,
-            Accounting(
-                self._framer.total,
-                sum(account.decoded for account in accounts),
-                self._idle + sum(account.idle for account in accounts),
-                self._skipped + sum(account.skipped for account in accounts),
-            ),
-        )
+        return self._framer.finish()
 
-    def expect(self, src: int) -> None:
-        """Make sure that there is a history of this hart, even if it sent nothing."""
-        self._hart(src)
+    @property
+    def _fed(self) -> int:
+        return self._framer.total
 
     def _distribute(self, batch: Batch) -> None:
         """Pass the frames of the batch to their harts, in order.
@@ -182,40 +177,21 @@ class StreamDecoder:
                 known[head] = _FILLING if is_idle(head) else source_of(head, self._options.src_bits)
             return [known[head] for head in heads]
 
-    def _is_decoded(self, src: int) -> bool:
-        if src == _FILLING or (self._options.src_id is not None and src != self._options.src_id):
+    def _is_decoded(self, source: int) -> bool:
+        if source == _FILLING or (self._options.src_id is not None and source != self._options.src_id):
             return False
-        return not isinstance(self._programs, Mapping) or src in self._programs
+        return super()._is_decoded(source)
 
-    def _hart(self, src: int) -> HartDecoder:
+    def _new_hart(self, program: Program, builder: HistoryBuilder) -> HartDecoder:
+        return HartDecoder(program, self._options, self._walkers, memo_limit=self._memo_limit, builder=builder)
+
+    def _hart(self, source: int) -> HartDecoder:
         """Return the decoder of a hart, after reporting pending losses and notes to it."""
-        if src not in self._harts:
-            program = self._programs[src] if isinstance(self._programs, Mapping) else self._programs
-            self._harts[src] = HartDecoder(
-                program, self._options, self._walkers, memo_limit=self._memo_limit, builder=self._builders(src)
-            )
-        missed = self._losses.missed(src)
-        if missed is not None:
-            self._harts[src].lose(missed)
+        hart = super()._hart(source)
         if self._pending_note is not None:
-            self._harts[src].note(*self._pending_note)
+            hart.note(*self._pending_note)
             self._pending_note = None
-        return self._harts[src]
-
-    def _lose(self, lost: LostBytes) -> None:
-        """Record bytes that no hart can use and any hart may have sent.
-
-        At the start of a wrapped buffer this is no loss.
-        """
-        self._skipped += lost.length
-        if lost.why:
-            self._losses.add(lost)
-            if not self._split:
-                self._hart(0)
-            if self._losses.full:
-                for src in self._harts:
-                    self._hart(src)
-                self._losses.forget()
+        return hart
 
 
 def source_of(frame: bytes, src_bits: int) -> int:
@@ -256,60 +232,3 @@ class _Scattered:
     def of(self, index: int) -> int:
         """Return the offset of the hart's frame *index*."""
         return self._offsets[self._own[index]]
-
-
-def decode(
-    data: bytes, program: Program, options: Options, *, wrapped: bool = False, progress: Progress = silent
-) -> History:
-    """Decode a whole trace. *wrapped*: it comes from a ring buffer that wrapped, oldest byte first.
-
-    Any bytes are accepted: what cannot be decoded becomes events and gaps of the history. Raises only what *progress*
-    raises.
-    """
-    decoder = Decoder(program, options, progress, wrapped=wrapped, total=len(data))
-    decoder.feed(data)
-    return decoder.finish()
-
-
-class Decoder:
-    """Decodes the trace of one hart, fed in pieces of any size: of the hart `Options.src_id`, or of the only hart.
-
-    total       number of bytes to expect, used only for *progress*
-    memo_limit  greatest number of steps to remember; 0: none
-    """
-
-    def __init__(
-        self,
-        program: Program,
-        options: Options,
-        progress: Progress = silent,
-        *,
-        wrapped: bool = False,
-        total: int | None = None,
-        memo_limit: int = MEMO_LIMIT,
-    ) -> None:
-        self.options = options
-        self._source = options.src_id if options.src_bits else None
-        programs = program if self._source is None else {self._source: program}
-        self._stream = StreamDecoder(
-            programs,
-            options,
-            progress,
-            wrapped=wrapped,
-            total=total,
-            memo_limit=memo_limit,
-            split=self._source is not None,
-        )
-
-    def feed(self, data: bytes) -> None:
-        """Decode the next bytes of the trace. Raises only what *progress* raises."""
-        self._stream.feed(data)
-
-    def finish(self) -> History:
-        """End the trace and return its history. The history's accounting covers all bytes, including other harts'."""
-        if self._source is not None:
-            self._stream.expect(self._source)
-        histories, accounting = self._stream.finish()
-        (history,) = histories.values()
-        history.accounting = accounting
-        return history

@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, pairwise
 from operator import add, itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from rvtrace_gdb.decode.history.builder import LostBytes, MessageCountJudge, Offsets
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, Layout, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.stepping.losses import LostBytes, MessageCountJudge
 
 MAX_FRAME = 4096
 """The longest message accepted, in bytes.
@@ -326,6 +326,26 @@ _OTHER_THAN_OWNERSHIP = re.compile(
 )
 _FIRST = itemgetter(0)
 _HEADS_REMEMBERED = 1 << 12
+
+
+class Offsets(Protocol):
+    """The byte offsets of frames in the trace."""
+
+    def of(self, index: int) -> int:
+        """Return the byte offset of frame *index*; cheap if called with rising numbers."""
+        ...
+
+
+class ShiftedOffsets:
+    """The byte offsets of frames whose first *skipped* are left out."""
+
+    def __init__(self, offsets: Offsets, skipped: int) -> None:
+        self._offsets = offsets
+        self._skipped = skipped
+
+    def of(self, index: int) -> int:
+        """Return the byte offset of frame *index*."""
+        return self._offsets.of(index + self._skipped)
 
 
 class ShortStretch(NamedTuple):

@@ -1,94 +1,45 @@
 """The decoder of one hart's messages: it applies the step function to frames, and remembers the steps.
 
-Only a few percent of the messages in a real trace are distinct, and a step depends only on its state, the message,
-sometimes the count `ahead`, and sometimes the top of the call stack. So each state keeps the steps taken from it, by
-the bytes of the message or by (message, ahead). If a step pops return addresses from the stack, it is found through one
-`Fork` for each of them (`StepCache`). A hot loop costs one look-up per message, however many instructions the message
-stands for. The number of remembered steps is limited; dropping them costs time, but does not change the result.
+A step depends on its state, the message, sometimes the count `ahead`, and sometimes the top of the call stack. So a
+state keeps its steps by the bytes of the message or by (message, ahead).
 """
 
 from collections.abc import Sequence
 from operator import length_hint
 from typing import Any
 
-from rvtrace_gdb.decode.history.builder import (
-    HistoryBuilder,
-    LostBytes,
-    Offsets,
-    Report,
-    ShiftedOffsets,
-    record_reports,
-)
-from rvtrace_gdb.decode.history.events import Accounting, EventKind, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
-from rvtrace_gdb.decode.ntrace.framing import Clock, ShortStretch, SyncPeriodChecker, frame_fault, idle_note, is_idle
+from rvtrace_gdb.decode.ntrace.framing import (
+    Clock,
+    Offsets,
+    ShiftedOffsets,
+    ShortStretch,
+    SyncPeriodChecker,
+    frame_fault,
+    idle_note,
+    is_idle,
+)
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_REPEAT_BITS, Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.ntrace.state import Fork, Mode, State, Step
+from rvtrace_gdb.decode.ntrace.state import Mode, Step
 from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES, StepFunction
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping import hart as stepping
 from rvtrace_gdb.decode.stepping.control_flow import Calls, Stack, after, pushed
-
-MEMO_LIMIT = 1 << 17
-"""The greatest number of remembered steps (about 0.6 KB each; larger steps count as several)."""
-
-_DEEPEST = 64  # return addresses that a remembered step pops at most; steps with more are too rare for as many forks
-_ONE_STEP = 64  # pointers
-
-
-class StepCache:
-    """The remembered steps of one step function. *limit*: the greatest number of steps; 0: none."""
-
-    def __init__(self, step_function: StepFunction, limit: int) -> None:
-        self._step_function = step_function
-        self._limit = limit
-        self._size = 0
-
-    def lookup(self, state: State, message: bytes, ahead: int, stack: Stack) -> Step | None:
-        """Return the remembered step for a message, or None. (The hot paths of `HartDecoder` do the same inline.)"""
-        step = state.get(message)
-        if ahead and (step is None or step.counted or ahead < 0):
-            step = state.get((message, ahead))
-        while isinstance(step, Fork):
-            step, stack = (step.get(None), None) if stack is None else (step.get(stack[0]), stack[1])
-        return step
-
-    def remember(self, state: State, message: bytes, ahead: int, step: Step) -> None:
-        """Remember that *message* leads from *state* through *step*."""
-        taken = step.calls.taken if step.calls is not None else ()
-        self._size += _size(message, step)
-        if self._size > (self._limit or MEMO_LIMIT):  # the number of states is limited even if no steps are remembered
-            self._step_function.forget()
-            self._size = 0
-        elif self._limit and len(taken) <= _DEEPEST:
-            known: dict[Any, Step | Fork] = state
-            key: Any = (message, ahead) if ahead and (step.counted or ahead < 0) else message
-            for address in taken:
-                fork = known.get(key)
-                if not isinstance(fork, Fork):
-                    fork = known[key] = Fork(step.counted)
-                known, key = fork, address
-            known[key] = step
-
-
-def _size(message: bytes, step: Step) -> int:
-    """Return the size of a step in units of a usual step."""
-    held = len(message) // 8 + (len(step.path.parts) if step.path is not None else 0)
-    if step.calls is not None:
-        held += len(step.calls.taken) + len(step.calls.left)
-    return 1 + held // _ONE_STEP
-
+from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
+from rvtrace_gdb.decode.stepping.losses import LostBytes
 
 _BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
 _NO_BRANCHES = bytes(tcode << 2 for tcode in (*SYNC_TCODES, Tcode.ERROR, Tcode.RESOURCE_FULL))
-_LONGEST = 1 << 60  # instructions of a history; only noise reports more
 _ONE_BY_ONE = 1 << 12  # repetitions of a branch that are decoded one by one
 _LISTED = 16  # approximate number of repetitions of a trap that become events
 _AGAIN = b"\xff"  # prefix of the cache key for the repetition of a branch message; no message starts with it
 
 
-class HartDecoder:
+class HartDecoder(stepping.HartDecoder):
     """Decodes the messages of one hart.
 
     walkers     the walkers shared with other harts
@@ -105,23 +56,20 @@ class HartDecoder:
         memo_limit: int = MEMO_LIMIT,
         builder: HistoryBuilder | None = None,
     ) -> None:
+        super().__init__(builder, stop_at_error=options.stop_at_error)
         self._options = options
         self._layouts = options.dialect.layouts
         self._step_function = StepFunction(program, options, walkers)
-        self._builder = builder or HistoryBuilder()
         self._clock = Clock(options)
         self._state = self._step_function.lost
         self._ahead = 0
         self._stack: Stack = None
         self._branch: bytes | None = None  # the last flow message, if it is a branch message that can be repeated
         self._searched = 0  # number of frames of this batch that `_branch` takes into account
-        self._cache = StepCache(self._step_function, memo_limit)
-        self._total = self._idle = self._unused = 0
-        self._stopped = False
+        self._memory = StepMemory(self._step_function.forget, memo_limit)
         self._notes_timestamp = not options.timestamps
         period = options.sync_period
         self._period_checker = SyncPeriodChecker(period, options.src_bits) if period else None
-        self._lost_at = -1  # the offset of the last loss, if messages are counted
         self._syncs_lack_timestamps: bool | None = None  # not known before the first synchronizing message
         self._idle_noted = False
 
@@ -134,10 +82,7 @@ class HartDecoder:
             self._run_checked(self._period_checker, frames, offsets)
         else:
             self._run_frames(frames, offsets)
-        self._builder.flush()
-        if self._builder.position > _LONGEST and not self._stopped:
-            self._stopped = True
-            self.note(offsets.of(len(frames) - 1), Note(NoteCause.TOO_LONG, (self._builder.position,)))
+        self._end_batch(lambda: offsets.of(len(frames) - 1))
 
     def _run_frames(self, frames: list[bytes], offsets: Offsets) -> None:
         if self._options.timestamps:
@@ -153,7 +98,7 @@ class HartDecoder:
             done = short.at
             if self._stopped:
                 break
-            self._report_missing(short)
+            self._report_short(short)
         if self._stopped:
             self._abandon(frames, done)
         elif done:
@@ -161,40 +106,25 @@ class HartDecoder:
         else:
             self._run_frames(frames, offsets)
 
-    def _report_missing(self, short: ShortStretch) -> None:
+    def _report_short(self, short: ShortStretch) -> None:
         """Report missing messages, unless a gap in that stretch has been reported."""
-        if self._lost_at > short.start:
-            return
-        fact = Loss(LossCause.MESSAGES_MISSING, (short.messages, self._options.sync_period or 0))
-        self._builder.missing(short.start, short.end, fact)
-        if self._options.stop_at_error:
-            self.note(short.end, Note(NoteCause.STOPPED_AT_LOSS))
-            self._stopped = True
+        if self._lost_at <= short.start:
+            self._report_missing(short.start, short.end, short.messages, self._options.sync_period or 0)
 
     def lose(self, lost: LostBytes) -> None:
-        """Handle bytes that are no message: the flow is lost. At the start of a wrapped buffer this is not reported."""
         if lost.why and not self._stopped:
             self._fail(Loss(LossCause.SKIPPED, (lost.length, lost.why)), lost.offset)
 
-    def cut_off(self, lost: LostBytes) -> None:
-        """Note that the trace ends in the middle of a message, which may be this hart's."""
-        self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
-
-    def note(self, offset: int, note: Note) -> None:
-        """Add a note for this trace offset to the history."""
-        self._builder.event(EventKind.NOTE, offset, note)
-
-    def finish(self) -> History:
+    def finish(self, end: int) -> History:
         """End the trace and return the history. Instructions that are certain to have run are added."""
         for short in self._period_checker.finish() if self._period_checker is not None and not self._stopped else ():
-            self._report_missing(short)
+            self._report_short(short)
         tail = None if self._stopped else self._step_function.tail(self._state, self._ahead, self._stack)
         if tail is not None:
             self._builder.append(tail)
         if self._ahead < 0 and self._clock.now is not None:
             self._builder.time(self._clock.now)
-        decoded = self._total - self._idle - self._unused
-        return self._builder.finish(Accounting(self._total, decoded, self._idle, self._unused))
+        return self._finished()
 
     # The hot paths: a remembered step is one look-up and one append
 
@@ -335,9 +265,23 @@ class HartDecoder:
 
     def _step(self, key: bytes, message: Message) -> Step:
         """Return the step of *message* in the current state, and remember it under *key*."""
-        step = self._step_function.step(self._state, message, self._ahead, self._stack)
-        self._cache.remember(self._state, key, self._ahead, step)
+        state, ahead = self._state, self._ahead
+        step = self._step_function.step(state, message, ahead, self._stack)
+        if self._memory.count(StepMemory.size(key, step.path, step.calls)):
+            known_by = (key, ahead) if ahead and (step.counted or ahead < 0) else key
+            StepMemory.add(state, known_by, step, step.calls, counted=step.counted)
         return step
+
+    def _remembered(self, message: bytes) -> Step | None:
+        """Return the remembered step of a message in the current state. (The hot paths do the same inline.)"""
+        ahead, stack = self._ahead, self._stack
+        step: Any = self._state.get(message)
+        if ahead and (step is None or step.counted or ahead < 0):
+            step = self._state.get((message, ahead))
+        while isinstance(step, Fork):
+            step, stack = (step.get(None), None) if stack is None else (step.get(stack[0]), stack[1])
+        found: Step | None = step
+        return found
 
     def _has_stray_timestamp(self, message: Message) -> bool:
         """Whether *message* has a field too many in a trace without timestamps.
@@ -428,7 +372,7 @@ class HartDecoder:
     def _repeated_step(self, branch: bytes) -> Step:
         """Return the step of a repeated branch message. U-ADDR is not applied again."""
         key = _AGAIN + branch
-        step = self._cache.lookup(self._state, key, self._ahead, self._stack)
+        step = self._remembered(key)
         if step is not None:
             return step
         options = self._options
@@ -437,16 +381,8 @@ class HartDecoder:
             message = message._replace(fields={**message.fields, "uaddr": 0})
         return self._step(key, message)
 
-    # Reports
-
     def _fail(self, why: Loss, offset: int) -> None:
         self._take(self._step_function.loss(self._state, self._ahead, self._stack, EventKind.LOSS, why), offset)
-
-    def _report(self, reports: Sequence[Report], offset: int) -> None:
-        if self._period_checker is not None and any(report.lost for report in reports):
-            self._lost_at = offset
-        if record_reports(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
-            self._stopped = True
 
 
 def _ignored_message(message: Message) -> Note:

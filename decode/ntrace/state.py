@@ -1,15 +1,15 @@
 """The states of the N-Trace decoder, the steps between them, and the reports that steps make."""
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.history.builder import Report
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Start, StartReason, Stop, StopReason, Trap
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.ntrace.messages import MAX_ICNT_BITS, BType, Message, Rcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import Dialect
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, CallEffect
+from rvtrace_gdb.decode.stepping.reports import Report
 
 
 class Mode(Enum):
@@ -27,7 +27,7 @@ class Mode(Enum):
 STOPPED = (Mode.OFF, Mode.HALTED)
 
 
-class State(dict[object, "Step | Fork"]):
+class State(dict[object, Any]):
     """A state of the decoder, and the remembered steps from this state.
 
     pc         the address of the next instruction
@@ -61,19 +61,6 @@ class Step(NamedTuple):
     reports: tuple[Report, ...] = ()
     counted: bool = True
     calls: CallEffect | None = None
-
-
-class Fork(dict[int | None, "Step | Fork"]):
-    """The remembered steps of a message that depends on the call stack, by the return address on top of the stack.
-
-    *counted* has the same meaning as in `Step`.
-    """
-
-    __slots__ = ("counted",)
-
-    def __init__(self, counted: bool) -> None:
-        super().__init__()
-        self.counted = counted
 
 
 STARTS = frozenset({Sync.EXIT_FROM_DEBUG, Sync.TRACE_ENABLE})

@@ -11,7 +11,6 @@ For the same reason the call stack is an argument.
 
 from collections.abc import Callable
 
-from rvtrace_gdb.decode.history.builder import Report, contradiction_report
 from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, LossCause, Note, NoteCause, Open
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.ntrace.messages import (
@@ -56,6 +55,7 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     Stack,
     effect,
 )
+from rvtrace_gdb.decode.stepping.reports import Report, contradiction_report
 
 SYNC_TCODES = frozenset(tcode for tcode, layout in LAYOUTS.items() if any(f.name == "sync" for f in layout.fixed))
 

@@ -1,8 +1,7 @@
 """The walk over the program: the instructions for a number of halfwords and a sequence of branch outcomes.
 
-A walk proceeds from segment to segment. Sequences of outcomes repeat even where messages do not, so the walks of short
-sequences are remembered too. Repeated outcomes (a HIST repeated HREPEAT times, a run of branches with the same outcome)
-are walked until the walk returns to an earlier pc.
+A walk proceeds from segment to segment. Repeated outcomes (a HIST repeated HREPEAT times, a run of branches with the
+same outcome) are walked until the walk returns to an earlier pc.
 """
 
 from bisect import bisect_right
@@ -12,6 +11,7 @@ from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.decode.stepping import walker as stepping
 from rvtrace_gdb.decode.stepping.control_flow import (
     BRANCH,
     CONTINUES,
@@ -26,21 +26,17 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     Stack,
     after,
 )
-
-RUN_BITS = 8
-"""The number of consecutive outcomes whose walk is remembered."""
-
-_RUN_MASK = (1 << RUN_BITS) - 1
-_RUNS_AT_MOST = 1 << 16  # about 0.5 KB each
+from rvtrace_gdb.decode.stepping.walker import (
+    FOR_EVER,
+    MARKED_AFTER,
+    NO_MARK,
+    RUN_BITS,
+    RUN_MASK,
+    STEPS_AT_MOST,
+    Part,
+)
 
 _PASSED = (CONTINUES, DIRECT)
-
-_MARKED_AFTER = 4  # segments without an outcome before loops are detected; most walks never get there
-_STEPS_AT_MOST = 1 << 16  # segments without an outcome and without a loop: far more than any program has
-_FOR_EVER = 1 << 64
-
-Part = tuple[int, ...] | Path | RepeatPath
-
 
 class _Place(NamedTuple):
     """A point of a walk: the pc, the number of parts and halfwords before it, and the call stack there."""
@@ -51,7 +47,7 @@ class _Place(NamedTuple):
     calls: Mark
 
 
-_NO_PLACE = _Place(NOWHERE, 0, 0, Mark(0, ()))
+_NO_PLACE = _Place(NOWHERE, 0, 0, NO_MARK)
 
 
 class Run(NamedTuple):
@@ -108,26 +104,19 @@ class Walk(NamedTuple):
         return part[-1] if isinstance(part, tuple) else part.last
 
 
-class Walker:
+class Walker(stepping.Walker[Run]):
     """Walks one program. In BTM, branches without an outcome are not taken."""
 
     def __init__(self, image: Image, options: Options) -> None:
-        self.image = image
-        self._segments = Segments(
+        segments = Segments(
             image,
             stacked=bool(options.implicit_return),
             sequential=options.sequential_jump,
             reported=options.all_jumps and not options.btm,
         )
+        super().__init__(image, segments, stacked=bool(options.implicit_return))
         self._btm = options.btm
-        self._stacked = bool(options.implicit_return)
         self._jump_reported = options.btm and (options.all_jumps or options.dialect.jump_ends_branch)
-        self._runs: dict[tuple[int, int, int | None], Run | None] = {}
-
-    def forget(self) -> None:
-        """Drop the remembered segments and runs. They are built again when needed."""
-        self._segments.forget()
-        self._runs.clear()
 
     def walk(self, pc: int, hist: int, limit: int | None, stack: Stack = None, *, runs: bool = True) -> Walk:
         """Walk *limit* halfwords from *pc* on, consuming the outcomes in *hist*, a HIST field.
@@ -143,7 +132,7 @@ class Walker:
         known = self._segments.known
         while bits if limit is None else walked < limit:
             if bits >= RUN_BITS and runs:
-                run = self._remembered_run(pc, hist >> (bits - RUN_BITS) & _RUN_MASK, calls)
+                run = self._remembered_run(pc, hist >> (bits - RUN_BITS) & RUN_MASK, calls)
                 fits = run is not None and (limit is None or walked + run.halfwords <= limit)
                 if run is not None and fits and calls.redo(run.taken, run.left):
                     parts.append(run.path)
@@ -193,12 +182,12 @@ class Walker:
             steps += 1
             if pc == marked.pc:
                 rounds = _possible_rounds(marked, walked, limit, calls)
-                if rounds == _FOR_EVER:
+                if rounds == FOR_EVER:
                     fault = f"{_bit_count(bits)} of HIST left, and the code has no branch"
                     return Walk(parts, pc, walked, calls, None, fault)
                 walked = _add_rounds(marked, rounds, parts, walked, calls)
-            if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
-                if steps > _STEPS_AT_MOST:
+            if steps >= MARKED_AFTER and steps & steps - 1 == 0:
+                if steps > STEPS_AT_MOST:
                     return Walk(parts, pc, walked, calls, None, f"more than {steps - 1} jumps and branches in a row")
                 marked = _Place(pc, len(parts), walked, calls.mark())
         fault = f"{_bit_count(bits)} of HIST more than there are branches" if bits else ""
@@ -247,19 +236,11 @@ class Walker:
             calls.push(segment.fall)
         return target
 
-    def _remembered_run(self, pc: int, outcomes: int, calls: Calls) -> Run | None:
-        """Return the walk of these outcomes from *pc* on, None if it has a fault or an unknown end."""
-        key = (pc, outcomes, calls.top() if self._stacked else None)
-        if key in self._runs:
-            return self._runs[key]
-        if len(self._runs) >= _RUNS_AT_MOST:
-            self._runs.clear()
-        walk = self.walk(pc, 1 << RUN_BITS | outcomes, None, calls.stack(), runs=False)
-        run = None
-        if not walk.fault and walk.pc != NOWHERE:
-            run = Run(Path(walk.parts), walk.pc, walk.halfwords, tuple(walk.calls.taken), tuple(walk.calls.left))
-        self._runs[key] = run
-        return run
+    def _run(self, pc: int, outcomes: int, stack: Stack) -> Run | None:
+        walk = self.walk(pc, 1 << RUN_BITS | outcomes, None, stack, runs=False)
+        if walk.fault or walk.pc == NOWHERE:
+            return None
+        return Run(Path(walk.parts), walk.pc, walk.halfwords, tuple(walk.calls.taken), tuple(walk.calls.left))
 
 
 class Walkers:
@@ -321,7 +302,7 @@ def _bit_count(count: int) -> str:
 
 def _possible_rounds(since: _Place, walked: int, limit: int | None, calls: Calls) -> int:
     """Return how many further rounds from that point fit, without the last one."""
-    most = _FOR_EVER if limit is None else max(limit - walked - 1, 0) // (walked - since.walked)
+    most = FOR_EVER if limit is None else max(limit - walked - 1, 0) // (walked - since.walked)
     return calls.rounds(since.calls, most)
 
 

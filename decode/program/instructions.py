@@ -374,11 +374,14 @@ class Reach(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def reach(word: int, xlen: int, *, zcm: bool = False) -> Reach | None:
-    """Return what the instruction in the low bits of *word* accesses on a hart of *xlen* bits, None for nothing.
+    """Return what the instruction in the low bits of *word* accesses on a hart of *xlen* bits.
 
-    *word* starts an instruction; *zcm* is as for `decode.program.instructions.classify`.
+    Returns None if it accesses nothing, or if there is no such instruction. *zcm* is as for `classify`.
     """
-    size = length(word & 0xFFFF)
+    try:
+        size = length(word & 0xFFFF)
+    except UndecodableInstruction:
+        return None
     if size == 2:
         return _reach16(word & 0xFFFF, xlen, zcm)
     return _reach32(word, xlen) if size == 4 else None

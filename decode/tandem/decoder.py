@@ -12,9 +12,10 @@ made.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import overload
 
+from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind, Loss
 from rvtrace_gdb.decode.history.history import History
@@ -27,7 +28,6 @@ from rvtrace_gdb.decode.program.instructions import (
     STORE_FAILURE,
     Access,
     Reach,
-    UndecodableInstruction,
     reach,
 )
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, Effects
@@ -56,22 +56,6 @@ from rvtrace_gdb.support.errors import Progress, silent
 _SC = 0b00011
 
 
-class _Reaches(dict[int, Reach | None]):
-    """The accesses of instructions, by instruction word."""
-
-    def __init__(self, xlen: int) -> None:
-        super().__init__()
-        self._xlen = xlen
-
-    def __missing__(self, word: int) -> Reach | None:
-        try:
-            found = reach(word, self._xlen)
-        except UndecodableInstruction:
-            found = None
-        self[word] = found
-        return found
-
-
 class TandemAccesses(Sequence[Access]):
     """The accesses, one for each instruction that retired and accesses something.
 
@@ -81,7 +65,7 @@ class TandemAccesses(Sequence[Access]):
 
     def __init__(self, index: Index, groups: "array[int]", gaps: Iterable[int] = ()) -> None:
         self._index, self._groups, self._gaps = index, groups, frozenset(gaps)
-        self._reaches = _Reaches(index.trace.parameters.xlen)
+        self._reaches = Computed(partial(reach, xlen=index.trace.parameters.xlen))
 
     @cached_property
     def _positions(self) -> "array[int]":

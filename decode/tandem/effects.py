@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.events import Trap, TrapKind
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.instructions import (
@@ -52,8 +53,6 @@ from rvtrace_gdb.decode.tandem.registers import Registers
 NOWHERE = 0xFFFF_FFFF_FFFF_FFFF
 """Stands for an unknown address. No instruction can be there: it is odd."""
 
-_REMEMBERED = 1 << 16
-
 
 class Anywhere:
     """A container of every distance there can be between two instructions."""
@@ -66,37 +65,30 @@ _ANYWHERE = Anywhere()
 Distances = frozenset[int] | Anywhere
 
 
-class Steps(dict[int, Distances]):
+class Steps(Computed[int, Distances]):
     """The distances from an instruction to the next one without a trap, by instruction word; modulo 2**XLEN.
 
     *without*: words whose distances are empty, for callers that handle them in another way.
     """
 
     def __init__(self, xlen: int, without: Iterable[int] = ()) -> None:
-        super().__init__()
+        super().__init__(self._distances)
         self._xlen, self._mask, self._without = xlen, (1 << xlen) - 1, frozenset(without)
-
-    def __missing__(self, word: int) -> Distances:
-        if len(self) >= _REMEMBERED:
-            self.clear()
-        found = self[word] = self._distances(word)
-        return found
 
     def origin(self, word: int, next_pc: int) -> int:
         """Return the address of an instruction that continued at *next_pc*; NOWHERE if there is more than one."""
-        distances = self[word]
-        if isinstance(distances, Anywhere) or len(distances) != 1:
-            return NOWHERE
-        (distance,) = distances
-        return next_pc - distance & self._mask
+        distance = self._only(word)
+        return NOWHERE if distance is None else next_pc - distance & self._mask
 
     def target(self, word: int, pc: int) -> int:
         """Return the address at which an instruction at *pc* continues; NOWHERE if there is more than one."""
+        distance = self._only(word)
+        return NOWHERE if distance is None else pc + distance & self._mask
+
+    def _only(self, word: int) -> int | None:
+        """Return the distance if there is only one."""
         distances = self[word]
-        if isinstance(distances, Anywhere) or len(distances) != 1:
-            return NOWHERE
-        (distance,) = distances
-        return pc + distance & self._mask
+        return None if isinstance(distances, Anywhere) or len(distances) != 1 else next(iter(distances))
 
     def _distances(self, word: int) -> Distances:
         if word in self._without:
@@ -137,25 +129,9 @@ class StoreEffect(NamedTuple):
     physical: bool = False
 
 
-class StoredSizes(dict[int, int]):
-    """How many bytes an instruction stores, by its word: 0 none; -1 more than one piece, or an unknown number."""
-
-    def __init__(self, xlen: int) -> None:
-        super().__init__()
-        self._xlen = xlen
-
-    def __missing__(self, word: int) -> int:
-        if len(self) >= _REMEMBERED:
-            self.clear()
-        found = self[word] = _stored_size(word, self._xlen)
-        return found
-
-
-def _stored_size(word: int, xlen: int) -> int:
-    try:
-        found = reach(word, xlen)
-    except UndecodableInstruction:
-        return 0
+def stored_size(word: int, xlen: int) -> int:
+    """Return how many bytes an instruction stores: 0 none; -1 more than one piece, or an unknown number."""
+    found = reach(word, xlen)
     if found is None or found.kind not in (STORE, ATOMIC):
         return 0
     return found.size if found.size and found.times == 1 else -1

@@ -8,25 +8,26 @@ what memory held: bytes the trace need not have a store to, known from when they
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Loss, LossCause, Note, Stop, StopReason
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.program.instructions import LOAD, UndecodableInstruction, reach
+from rvtrace_gdb.decode.program.instructions import LOAD, reach
 from rvtrace_gdb.decode.tandem.effects import (
     NOWHERE,
     Effects,
     Steps,
-    StoredSizes,
     StoreEffect,
     TrapEffect,
     atomic_store,
     bus_stores,
     impossible,
     is_atomic,
+    stored_size,
 )
 from rvtrace_gdb.decode.tandem.group_grammar import FULL, Plan, plan_of
 from rvtrace_gdb.decode.tandem.memory import MemoryWrites, PhysicalMemory
@@ -53,14 +54,12 @@ def loads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) ->
     """
     with_address = [any(form.identifier in _ADDRESSES for form in shape.forms) for shape in trace.automaton.shapes]
     found: dict[int, MemoryWrites] = {}
-    sizes: dict[int, int] = {}
+    sizes = Computed(partial(_loaded, xlen=trace.parameters.xlen))
     for group, shape in enumerate(trace.shapes):
         if not with_address[shape] or not retired[group]:
             continue
         elements = trace.elements(group)
         word = next(element.word for element in elements if isinstance(element, Instr))
-        if word not in sizes:
-            sizes[word] = _loaded(word, trace.parameters.xlen)
         values = [e.value for e in elements if isinstance(e, FullRegister) and GPR < e.regno < FPR_END]
         addresses = [e.value for e in elements if isinstance(e, AdditionalState) and e.identifier in _ADDRESSES]
         if sizes[word] and values and addresses:
@@ -72,10 +71,7 @@ def loads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) ->
 
 def _loaded(word: int, xlen: int) -> int:
     """Return how many bytes an instruction loads, 0 if it is not a load."""
-    try:
-        found = reach(word, xlen)
-    except UndecodableInstruction:
-        return 0
+    found = reach(word, xlen)
     return found.size if found is not None and found.kind == LOAD and found.times == 1 else 0
 
 
@@ -187,7 +183,7 @@ class Indexer:
         self._mprv = False  # mstatus has it, or may have
         self._steps = Steps(parameters.xlen)
         self._plain_steps = Steps(parameters.xlen, without=csrs.XRETS)
-        self._stored_sizes = StoredSizes(parameters.xlen)
+        self._stored_sizes = Computed(partial(stored_size, xlen=parameters.xlen))
         self._plans: list[Plan | None] = []
         self._pc = NOWHERE
         self._unknown = UNKNOWN if parameters.supervisor else PHYSICAL

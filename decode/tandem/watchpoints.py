@@ -6,11 +6,12 @@ and loads to x0 count as reads, too. The nearest access is found by bisections.
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, UndecodableInstruction, reach
+from rvtrace_gdb.decode.computed import Computed
+from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, reach
 from rvtrace_gdb.decode.tandem.decoder import Tandem
 from rvtrace_gdb.decode.tandem.group_grammar import Plan, plan_of
 from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
@@ -34,7 +35,7 @@ class Reads(NamedTuple):
 def reads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) -> Reads:
     """Return the loads and atomic operations of a trace. *retired*, *spaces*: as in `Index`."""
     found = Reads({}, array("I"))
-    sizes = _ReadSizes(trace.parameters.xlen)
+    sizes = Computed(partial(_read_size, xlen=trace.parameters.xlen))
     starts = [group + 1 for group, _ in spaces]
     plans = [plan_of(shape) for shape in trace.automaton.shapes]
     for group, shape in enumerate(trace.shapes):
@@ -49,7 +50,7 @@ def reads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) ->
     return found
 
 
-def _reads(trace: Trace, group: int, plan: Plan | None, sizes: "_ReadSizes") -> Iterator[tuple[int, int, bool]]:
+def _reads(trace: Trace, group: int, plan: Plan | None, sizes: Mapping[int, int]) -> Iterator[tuple[int, int, bool]]:
     """Yield (address, size, physical) of what a group reads; a size of _UNTOLD: not in the trace."""
     if plan is not None:
         values = plan.unpack(trace.data, trace.offsets[group])
@@ -68,23 +69,12 @@ def _reads(trace: Trace, group: int, plan: Plan | None, sizes: "_ReadSizes") -> 
     yield from (told or on_bus) if size > 0 and (told or on_bus) else [(0, _UNTOLD, False)]
 
 
-class _ReadSizes(dict[int, int]):
-    """How many bytes an instruction reads, by its word: 0 none, _UNTOLD more than one piece."""
-
-    def __init__(self, xlen: int) -> None:
-        super().__init__()
-        self._xlen = xlen
-
-    def __missing__(self, word: int) -> int:
-        try:
-            found = reach(word, self._xlen)
-        except UndecodableInstruction:
-            found = None
-        size = 0
-        if found is not None and found.kind in (LOAD, ATOMIC):
-            size = found.size if found.size and found.times == 1 else _UNTOLD
-        self[word] = size
-        return size
+def _read_size(word: int, xlen: int) -> int:
+    """Return how many bytes an instruction reads: 0 none, _UNTOLD more than one piece."""
+    found = reach(word, xlen)
+    if found is None or found.kind not in (LOAD, ATOMIC):
+        return 0
+    return found.size if found.size and found.times == 1 else _UNTOLD
 
 
 class Accessed(NamedTuple):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple, cast
 
-from rvtrace_gdb.decode.history.builder import IncrementalBuilder, Piece, is_loss
+from rvtrace_gdb.decode.history.builder import IncrementalBuilder, Piece
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture import file as capture_file
@@ -114,7 +114,7 @@ class StreamFollower:
         for source, builder in sorted(self._builders.items()):
             hart = source if self._source.harts is None else self._source.harts.get(source)
             for event in builder.fresh():
-                if hart is not None and is_loss(event):
+                if hart is not None and event.is_loss:
                     self.counts.losses += 1
                 if hart is not None and event.kind is EventKind.MISMATCH and self.counts.problem is None:
                     self.counts.problem = event.text

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.etrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode
 from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation, Kind
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, Stop
@@ -99,13 +99,13 @@ def test_what_a_filter_lets_through(case: Filtered) -> None:
 def test_however_it_is_read_it_is_the_same(case: Filtered, sizes: list[int], limit: int) -> None:
     """In pieces of any size, and with few steps remembered."""
     whole = case.decode(case.trace)
-    decoder, start = Decoder(case.image, case.options, Encapsulation(), memo_limit=limit), 0
+    decoder, start = StreamDecoder(case.image, case.options, Encapsulation(), memo_limit=limit, split=False), 0
     for size in cycle(sizes):
         decoder.feed(case.trace[start : start + size])
         start += size
         if start >= len(case.trace):
             break
-    assert_same(decoder.finish(), whole)
+    assert_same(decoder.finish_one(), whole)
 
 
 @some

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.decoder import Decoder
+from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
 from rvtrace_gdb.decode.history.events import EventKind
@@ -30,9 +30,9 @@ LOOP = image_of(
 def decoded(image: Image, packets: list[Fields], parameters: dict[str, Any] | None = None, **modes: bool) -> History:
     """The history of these packets."""
     options = Options(Parameters(iaddress_width=image.xlen, **parameters or {}), Modes(**modes), pinned=True)
-    decoder = Decoder(image, options, Encapsulation())
+    decoder = StreamDecoder(image, options, Encapsulation(), split=False)
     decoder.feed(framed(write(packet, options.parameters, options.modes) for packet in packets))
-    return decoder.finish()
+    return decoder.finish_one()
 
 
 def counted(count: int) -> Fields:
@@ -80,7 +80,8 @@ def test_ever_new_places_do_not_fill_memory() -> None:
     parameters, modes = Parameters(iaddress_width=64, context_width=32, time_width=16), Modes()
     image = Image(64)
     image.add_code(0, asm.c_beqz(4) * (1 << 15))
-    decoder = Decoder(image, Options(parameters, modes, pinned=True), Encapsulation(), memo_limit=1 << 9)
+    options = Options(parameters, modes, pinned=True)
+    decoder = StreamDecoder(image, options, Encapsulation(), memo_limit=1 << 9, split=False)
     held = []
     tracemalloc.start()
     for _ in range(3):
@@ -90,7 +91,7 @@ def test_ever_new_places_do_not_fill_memory() -> None:
         held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert held[2] - held[1] < 2000 * 2000
-    assert decoder.finish().instructions >= 6000
+    assert decoder.finish_one().instructions >= 6000
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -105,8 +106,9 @@ def test_noise(seed: int) -> None:
     )  # fmt: skip
     image = Image(32)
     image.add_code(0, rng.randbytes(1 << 12))
-    decoder = Decoder(image, Options(parameters, Modes(**modes), pinned=rng.random() < 0.5), Encapsulation())
+    options = Options(parameters, Modes(**modes), pinned=rng.random() < 0.5)
+    decoder = StreamDecoder(image, options, Encapsulation(), split=False)
     data = bytes(rng.choices((0x01, 0x02, 0x03, 0x73, 0x07, rng.randrange(256)), k=20_000))
     decoder.feed(data)
-    account = decoder.finish().accounting
+    account = decoder.finish_one().accounting
     assert account.total == account.decoded + account.idle + account.skipped == len(data)

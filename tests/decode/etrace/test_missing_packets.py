@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.decoder import Decoder, decode, decode_streams
+from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode, decode_streams
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, SyncMode
 from rvtrace_gdb.decode.etrace.losses import period_checker
@@ -150,10 +150,10 @@ def test_the_pieces_a_trace_comes_in_make_no_difference() -> None:
     whole = decode(data, LOOP, OPTIONS, Encapsulation())
     assert len(missing(whole)) == 3
     for size in (1, 7, 40):
-        decoder = Decoder(LOOP, OPTIONS, Encapsulation())
+        decoder = StreamDecoder(LOOP, OPTIONS, Encapsulation(), split=False)
         for at in range(0, len(data), size):
             decoder.feed(data[at : at + size])
-        history = decoder.finish()
+        history = decoder.finish_one()
         assert (history.events, list(history.pcs())) == (whole.events, list(whole.pcs()))
         assert history.accounting == whole.accounting
 

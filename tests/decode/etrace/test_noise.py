@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind
@@ -172,10 +172,10 @@ def test_at_the_end_of_the_trace_what_nothing_contradicts_is_listed(kept: int) -
 def test_pieces_of_any_size_give_the_same(size: int) -> None:
     """What is in doubt waits for the packets after it; nothing else waits."""
     data = stream([at(0x200), LOST, at(0x200), to(0x100), *CLEAN, at(0x200), at(0x200)])
-    decoder = Decoder(PROGRAM, OPTIONS, Encapsulation())
+    decoder = StreamDecoder(PROGRAM, OPTIONS, Encapsulation(), split=False)
     for first in range(0, len(data), size):
         decoder.feed(data[first : first + size])
-    in_pieces, at_once = decoder.finish(), decode(data, PROGRAM, OPTIONS, Encapsulation())
+    in_pieces, at_once = decoder.finish_one(), decode(data, PROGRAM, OPTIONS, Encapsulation())
     assert list(in_pieces.pcs()) == list(at_once.pcs()) and in_pieces.events == at_once.events
     assert in_pieces.accounting == at_once.accounting
 
@@ -186,10 +186,10 @@ def test_two_packets_are_looked_at_however_the_trace_arrives() -> None:
     whole = decode(data, PROGRAM, OPTIONS, Encapsulation())
     assert list(whole.pcs()) == [0x200, GAP, *CLEAN_PCS[:6], GAP, *CLEAN_PCS]
     for cut in range(len(data)):
-        decoder = Decoder(PROGRAM, OPTIONS, Encapsulation())
+        decoder = StreamDecoder(PROGRAM, OPTIONS, Encapsulation(), split=False)
         decoder.feed(data[:cut])
         decoder.feed(data[cut:])
-        assert list(decoder.finish().pcs()) == list(whole.pcs()), cut
+        assert list(decoder.finish_one().pcs()) == list(whole.pcs()), cut
 
 
 def test_the_stream_that_listed_instructions_at_0() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.etrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, SupportLayout
@@ -150,9 +150,9 @@ def test_with_and_without_memory_of_steps(seed: int, drawn: dict[str, Any]) -> N
     case = Case(seed, drawn)
     whole = case.decode(case.trace)
     for limit in (0, 1, 7):
-        decoder = Decoder(case.image, case.options, Encapsulation(), memo_limit=limit)
+        decoder = StreamDecoder(case.image, case.options, Encapsulation(), memo_limit=limit, split=False)
         decoder.feed(case.trace)
-        assert_same(decoder.finish(), whole)
+        assert_same(decoder.finish_one(), whole)
     assert not difference(whole.pcs(), case.pcs)
 
 
@@ -172,14 +172,14 @@ def test_any_chunking_gives_the_same_history(
     for damage in damages:
         data[damage % len(data)] = damage >> 24
     whole = case.decode(bytes(data), wrapped=wrapped)
-    decoder = Decoder(case.image, case.options, Encapsulation(), wrapped=wrapped)
+    decoder = StreamDecoder(case.image, case.options, Encapsulation(), wrapped=wrapped, split=False)
     start = 0
     for size in cycle([*sizes, 0]):
         decoder.feed(bytes(data[start : start + size]))
         start += size
         if start >= len(data):
             break
-    assert_same(decoder.finish(), whole)
+    assert_same(decoder.finish_one(), whole)
 
 
 def assert_same(one: History, other: History) -> None:

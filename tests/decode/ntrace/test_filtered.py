@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Trap
 from rvtrace_gdb.decode.history.history import GAP
-from rvtrace_gdb.decode.ntrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder, decode
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
@@ -71,13 +71,13 @@ def test_what_a_filter_lets_through(case: Filtered) -> None:
 @given(cases, st.lists(st.sampled_from([1, 2, 3, 7, 300]), min_size=1), st.integers(0, 30))
 def test_however_it_is_read_it_is_the_same(case: Filtered, sizes: list[int], limit: int) -> None:
     """In pieces of any size, and with few steps remembered."""
-    decoder, start = Decoder(case.program.image(), case.options, memo_limit=limit), 0
+    decoder, start = StreamDecoder(case.program.image(), case.options, memo_limit=limit, split=False), 0
     for size in cycle(sizes):
         decoder.feed(case.trace[start : start + size])
         start += size
         if start >= len(case.trace):
             break
-    assert_same(decoder.finish(), case.decode(case.trace))
+    assert_same(decoder.finish_one(), case.decode(case.trace))
 
 
 # By hand

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.decode.ntrace.decoder import Decoder
+from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.messages import Sync
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
@@ -21,7 +21,7 @@ FULL = message("ResourceFull", rcode=0, rdata=(1 << 22) - 1)
 
 def test_an_endless_field_takes_no_memory() -> None:
     """All-zero trace memory (chapter 3): counted, not kept."""
-    decoder = Decoder(IMAGE, Options())
+    decoder = StreamDecoder(IMAGE, Options(), split=False)
     decoder.feed(START)
     zeros = bytes(1 << 16)
     tracemalloc.start()
@@ -30,7 +30,7 @@ def test_an_endless_field_takes_no_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1 << 20
-    history = decoder.finish()
+    history = decoder.finish_one()
     assert history.accounting == (len(START) + 200 * (1 << 16), len(START), 0, 200 * (1 << 16))
     assert "no end of message" in history.events[-1].text
 
@@ -165,7 +165,7 @@ def test_noise(options: dict[str, Any]) -> None:
     code = random.Random(1)
     image = image_of((0, [bytes(code.randbytes(2)) for _ in range(30_000)]))
     rng = random.Random(2)
-    decoder = Decoder(image, Options(**options))
+    decoder = StreamDecoder(image, Options(**options), split=False)
     peaks = []
     for _ in range(4):
         tracemalloc.start()
@@ -173,5 +173,5 @@ def test_noise(options: dict[str, Any]) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert max(peaks) < 64 << 20
-    history = decoder.finish()
+    history = decoder.finish_one()
     assert sum(history.accounting[1:]) == history.accounting.total == 32_000

@@ -7,7 +7,7 @@ import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind, LossCause
 from rvtrace_gdb.decode.history.history import Event, History
-from rvtrace_gdb.decode.ntrace.decoder import Decoder, decode, decode_streams
+from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder, decode, decode_streams
 from rvtrace_gdb.decode.ntrace.messages import Sync
 from rvtrace_gdb.decode.ntrace.options import Options, SyncPlacement
 from tests.decode import assembler as asm
@@ -102,10 +102,10 @@ def test_the_pieces_a_trace_comes_in_make_no_difference() -> None:
     whole = decode(stream, LOOP, options)
     assert len(of_kind(whole, EventKind.LOSS)) == 3
     for size in (1, 7, 40):
-        decoder = Decoder(LOOP, options)
+        decoder = StreamDecoder(LOOP, options, split=False)
         for start in range(0, len(stream), size):
             decoder.feed(stream[start : start + size])
-        history = decoder.finish()
+        history = decoder.finish_one()
         assert (events(history), list(history.pcs())) == (events(whole), list(whole.pcs()))
 
 

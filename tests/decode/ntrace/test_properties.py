@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.ntrace.decoder import Decoder
+from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.messages import Sync
 from rvtrace_gdb.decode.ntrace.options import SIFIVE, EncoderOptions, ImplicitReturn
 from tests.decode import assembler as asm
@@ -116,9 +116,9 @@ def test_with_and_without_memory_of_steps(case: Case) -> None:
     """What is remembered, and forgetting it at any time, changes nothing."""
     whole = case.decode(case.trace)
     for limit in (0, 1, 7):
-        decoder = Decoder(case.program.image(), case.options, memo_limit=limit)
+        decoder = StreamDecoder(case.program.image(), case.options, memo_limit=limit, split=False)
         decoder.feed(case.trace)
-        assert_same(decoder.finish(), whole)
+        assert_same(decoder.finish_one(), whole)
     assert not difference(whole.pcs(), case.run.pcs)
 
 
@@ -136,14 +136,14 @@ def test_any_chunking_gives_the_same_history(case: Case, sizes: list[int], damag
     if len(damages) == 6:
         data[len(data) // 2 : len(data) // 2] = bytes(9000)  # a field that does not end
     whole = case.decode(bytes(data), wrapped=wrapped)
-    decoder = Decoder(case.program.image(), case.options, wrapped=wrapped)
+    decoder = StreamDecoder(case.program.image(), case.options, wrapped=wrapped, split=False)
     start = 0
     for size in cycle([*sizes, 0]):
         decoder.feed(bytes(data[start : start + size]))
         start += size
         if start >= len(data):
             break
-    assert_same(decoder.finish(), whole)
+    assert_same(decoder.finish_one(), whole)
 
 
 def assert_same(one: History, other: History) -> None:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.decode.ntrace.decoder import Decoder
-from rvtrace_gdb.decode.ntrace.hart import MEMO_LIMIT
+from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import difference, encoded, image_of, message, started, stopped
 
@@ -17,9 +17,9 @@ FULL_STACK = ImplicitReturn.FULL_STACK
 
 def run(image: Image, *messages: bytes, memo_limit: int = MEMO_LIMIT, **options: Any) -> list[int]:
     """The addresses these messages stand for."""
-    decoder = Decoder(image, Options(**options), memo_limit=memo_limit)
+    decoder = StreamDecoder(image, Options(**options), memo_limit=memo_limit, split=False)
     decoder.feed(b"".join(messages))
-    return list(decoder.finish().pcs())
+    return list(decoder.finish_one().pcs())
 
 
 def jump(source: int, target: int, icnt: int, hist: int = 1) -> bytes:

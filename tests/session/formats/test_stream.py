@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
-from rvtrace_gdb.decode.history.builder import WAITING_LIMIT, IncrementalBuilder, Losses, LostBytes
+from rvtrace_gdb.decode.history.builder import WAITING_LIMIT, IncrementalBuilder
 from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping.losses import Losses, LostBytes
 from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import How

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from rvtrace_gdb.decode.etrace.data.codec import DataEncoder
-from rvtrace_gdb.decode.etrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
@@ -193,9 +193,9 @@ def test_the_trace_begins_in_the_middle() -> None:
 def test_the_same_bytes_in_pieces(piece: int) -> None:
     modes = Modes()
     stream = trace(modes)[:60000]
-    decoder = Decoder(image("qsort"), EncoderOptions(PARAMETERS, modes).decoder, TYPED)
+    decoder = StreamDecoder(image("qsort"), EncoderOptions(PARAMETERS, modes).decoder, TYPED, split=False)
     for at in range(0, len(stream), piece):
         decoder.feed(stream[at : at + piece])
     whole = list(decoded(stream, modes).accesses)
-    assert list(decoder.finish().accesses) == whole
+    assert list(decoder.finish_one().accesses) == whole
     assert len(whole) > 5000

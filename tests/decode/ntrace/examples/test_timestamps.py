@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
-from rvtrace_gdb.decode.ntrace.decoder import Decoder
+from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import SIFIVE, Options
 from rvtrace_gdb.decode.program.instructions import IType
@@ -69,12 +69,12 @@ def test_what_is_no_message_tells_no_time() -> None:
     """A frame far too long for a ProgTraceSync, with what would be its TSTAMP: the counter did not wrap behind it."""
     noise = bytes.fromhex("24 0d") + bytes(5000) + bytes.fromhex("01 ff")
     for piece in (len(noise), 100):
-        decoder = Decoder(IMAGE, Options(timestamps=True, timestamp_bits=20))
+        decoder = StreamDecoder(IMAGE, Options(timestamps=True, timestamp_bits=20), split=False)
         decoder.feed(started(tstamp=10))
         for first in range(0, len(noise), piece):
             decoder.feed(noise[first : first + piece])
         decoder.feed(started(0x200, tstamp=20) + stopped(1))
-        assert decoder.finish().times[-1][1] == 20
+        assert decoder.finish_one().times[-1][1] == 20
 
 
 @pytest.mark.parametrize("piece", [10_000, 100])
@@ -88,10 +88,10 @@ def test_a_timestamp_without_end_is_no_timestamp(name: str, piece: int) -> None:
     endless = seen[0][:-1] + bytes(5000) + b"\x03"
     start = started(0x100 if name == "jump" else 0x300, tstamp=10)
     trace = b"".join([start, *seen, endless, started(0x200, tstamp=99), stopped(1)])
-    decoder = Decoder(image, Options(timestamps=True))
+    decoder = StreamDecoder(image, Options(timestamps=True), split=False)
     for first in range(0, len(trace), piece):
         decoder.feed(trace[first : first + piece])
-    history = decoder.finish()
+    history = decoder.finish_one()
     before = [0x100, 0x102, 0x200, 0x202, 0x204] if name == "jump" else [0x300] * 4
     assert list(history.pcs()) == [*before, -1, 0x200]
     assert history.accounting.skipped == len(endless)

@@ -1,0 +1,117 @@
+"""The decoder of a stream with the messages of one hart or several, as far as it is the same in N-Trace and E-Trace."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
+
+from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, Streams
+from rvtrace_gdb.decode.history.events import Accounting
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping.hart import HartDecoder
+from rvtrace_gdb.decode.stepping.losses import Losses, LostBytes
+from rvtrace_gdb.support.errors import Progress
+
+_Hart = TypeVar("_Hart", bound=HartDecoder)
+
+
+class StreamDecoder(ABC, Generic[_Hart]):
+    """Decodes the traces of several harts, fed in pieces of any size.
+
+    programs  the program of each hart by source (messages of other harts are skipped), or one program for all harts
+    total     number of bytes to expect, used only for *progress*
+    split     whether messages are distributed by source; else all belong to one hart, with the source 0
+    builders  creates the builder of a history for a source
+    """
+
+    def __init__(
+        self,
+        programs: Mapping[int, Program] | Program,
+        progress: Progress,
+        total: int | None,
+        builders: BuilderFactory,
+        *,
+        split: bool,
+    ) -> None:
+        self._programs = programs
+        self._progress = progress
+        self._expected = total
+        self._builders = builders
+        self._split = split
+        self._harts: dict[int, _Hart] = {}
+        self._losses = Losses()
+        self._idle = self._skipped = 0  # bytes
+
+    @abstractmethod
+    def feed(self, data: bytes) -> None:
+        """Decode the next bytes of the trace. Raises only what *progress* raises."""
+
+    @abstractmethod
+    def _new_hart(self, program: Program, builder: HistoryBuilder) -> _Hart:
+        """Return the decoder of a hart whose first message has come."""
+
+    @abstractmethod
+    def _end(self) -> Iterable[LostBytes]:
+        """Decode what is left at the end of the trace, and return the bytes of a message that is cut off there."""
+
+    @property
+    @abstractmethod
+    def _fed(self) -> int:
+        """The number of bytes so far."""
+
+    def finish(self) -> Streams:
+        """End the trace and return the histories."""
+        cut_off = list(self._end())
+        self._skipped += sum(lost.length for lost in cut_off)
+        for source in self._harts:
+            hart = self._hart(source)
+            for lost in cut_off:  # these are no losses: nothing follows them
+                hart.cut_off(lost)
+        end = self._fed
+        histories = {source: self._harts[source].finish(end) for source in sorted(self._harts)}
+        accounts = [history.accounting for history in histories.values()]
+        decoded = sum(account.decoded for account in accounts)
+        idle = self._idle + sum(account.idle for account in accounts)
+        skipped = self._skipped + sum(account.skipped for account in accounts)
+        return Streams(histories, Accounting(end, decoded, idle, skipped))
+
+    def finish_one(self, source: int = 0) -> History:
+        """End the trace of a single hart and return its history, which is empty if the hart sent nothing.
+
+        The accounting covers all bytes, including those of other harts.
+        """
+        self._hart(source)
+        histories, accounting = self.finish()
+        history = histories[source]
+        history.accounting = accounting
+        return history
+
+    def _is_decoded(self, source: int) -> bool:
+        """Whether there is a program for this hart."""
+        return not isinstance(self._programs, Mapping) or source in self._programs
+
+    def _hart(self, source: int) -> _Hart:
+        """Return the decoder of a hart, after reporting pending losses to it."""
+        hart = self._harts.get(source)
+        if hart is None:
+            program = self._programs[source] if isinstance(self._programs, Mapping) else self._programs
+            hart = self._harts[source] = self._new_hart(program, self._builders(source))
+        missed = self._losses.missed(source)
+        if missed is not None:
+            hart.lose(missed)
+        return hart
+
+    def _lose(self, lost: LostBytes) -> None:
+        """Record bytes that no hart can use and any hart may have sent.
+
+        At the start of a wrapped buffer this is no loss.
+        """
+        self._skipped += lost.length
+        if lost.why:
+            self._losses.add(lost)
+            if not self._split:
+                self._hart(0)
+            if self._losses.full:
+                for source in self._harts:
+                    self._hart(source)
+                self._losses.forget()

@@ -1,0 +1,165 @@
+"""The decoder of one hart, as far as it is the same in N-Trace and E-Trace: reports, losses, and the memory of steps.
+
+Only a few percent of the messages in a real trace are distinct, and a step depends only on its state, the message, and
+few other things, such as the top of the call stack. So each state keeps the steps taken from it. If a step pops return
+addresses from the stack, it is found through one `Fork` for each of them. A hot loop costs one look-up per message,
+however many instructions the message stands for. The number of remembered steps is limited; dropping them costs time,
+but does not change the result.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import (
+    Accounting,
+    ContextChange,
+    EventKind,
+    Loss,
+    LossCause,
+    Note,
+    NoteCause,
+    Start,
+    Trap,
+)
+from rvtrace_gdb.decode.history.history import History, Path
+from rvtrace_gdb.decode.stepping.control_flow import CallEffect
+from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import Report
+
+MEMO_LIMIT = 1 << 17
+"""The greatest number of remembered steps (about 0.6 KB each; larger steps count as several)."""
+
+_DEEPEST = 64  # return addresses that a remembered step pops at most; steps with more are too rare for as many forks
+_ONE_STEP = 64  # pointers
+_LONGEST = 1 << 60  # instructions of a history; only noise reports more
+
+
+class Fork(dict[int | None, Any]):
+    """The remembered steps of a message that depends on the call stack, by the return address on top of the stack.
+
+    *counted* has the same meaning as in the `Step` of N-Trace.
+    """
+
+    __slots__ = ("counted",)
+
+    def __init__(self, counted: bool) -> None:
+        super().__init__()
+        self.counted = counted
+
+
+class StepMemory:
+    """Remembers steps. *forget*: drops all of them; *limit*: their greatest number, 0: none."""
+
+    def __init__(self, forget: Callable[[], None], limit: int) -> None:
+        self._forget = forget
+        self._limit = limit
+        self._size = 0  # in steps of usual size
+
+    def count(self, steps: int) -> bool:
+        """Count steps that were taken, and return whether they may be remembered.
+
+        At the limit, which also holds for the states if no steps are remembered, everything is dropped.
+        """
+        self._size += steps
+        if self._size <= (self._limit or MEMO_LIMIT):
+            return self._limit > 0
+        self._forget()
+        self._size = 0
+        return False
+
+    @staticmethod
+    def size(message: bytes, path: Path | None, calls: CallEffect | None) -> int:
+        """Return the size of a step in units of a usual step."""
+        pointers = len(message) // 8 + (len(path.parts) if path is not None else 0)
+        if calls is not None:
+            pointers += len(calls.taken) + len(calls.left)
+        return 1 + pointers // _ONE_STEP
+
+    @staticmethod
+    def add(known: dict[Any, Any], key: Any, step: Any, calls: CallEffect | None, *, counted: bool = False) -> None:
+        """Remember a step in *known*, through a fork for each return address that it pops.
+
+        A step that pops very many is not remembered.
+        """
+        taken = calls.taken if calls is not None else ()
+        if len(taken) > _DEEPEST:
+            return
+        for address in taken:
+            fork = known.get(key)
+            if not isinstance(fork, Fork):
+                fork = known[key] = Fork(counted)
+            known, key = fork, address
+        known[key] = step
+
+
+class HartDecoder(ABC):
+    """Decodes the messages of one hart.
+
+    builder        collects the history
+    stop_at_error  whether decoding stops at the first loss
+    """
+
+    def __init__(self, builder: HistoryBuilder | None, *, stop_at_error: bool) -> None:
+        self._builder = builder or HistoryBuilder()
+        self._stop_at_error = stop_at_error
+        self._stopped = False
+        self._lost_at = -1  # the offset of the last loss
+        self._total = self._idle = self._unused = 0  # bytes
+
+    @abstractmethod
+    def lose(self, lost: LostBytes) -> None:
+        """Handle bytes that are no message: the flow is lost. At the start of a wrapped buffer this is not reported."""
+
+    @abstractmethod
+    def finish(self, end: int) -> History:
+        """End the trace at byte *end* and return the history."""
+
+    def cut_off(self, lost: LostBytes) -> None:
+        """Note that the trace ends in the middle of a message, which may be this hart's."""
+        self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
+
+    def note(self, offset: int, note: Note) -> None:
+        """Add a note for this trace offset to the history."""
+        self._builder.event(EventKind.NOTE, offset, note)
+
+    def _end_batch(self, last: Callable[[], int]) -> None:
+        """Store what messages received together have shown. *last* returns the offset of the last of them."""
+        self._builder.flush()
+        if self._builder.position > _LONGEST and not self._stopped:
+            self._stopped = True
+            self.note(last(), Note(NoteCause.TOO_LONG, (self._builder.position,)))
+
+    def _report_missing(self, start: int, end: int, messages: int, period: int) -> None:
+        """Report that messages are missing between the synchronizations at these bytes: there are *messages*."""
+        self._builder.missing(start, end, Loss(LossCause.MESSAGES_MISSING, (messages, period)))
+        if self._stop_at_error:
+            self.note(end, Note(NoteCause.STOPPED_AT_LOSS))
+            self._stopped = True
+
+    def _report(self, reports: Sequence[Report], offset: int) -> None:
+        """Put *reports*, found at byte *offset* of the trace, into the history."""
+        builder = self._builder
+        for report in reports:
+            if report.lost:
+                self._lost_at = offset
+                builder.gap(report.kind, offset, report.fact)
+                if self._stop_at_error:
+                    self.note(offset, Note(NoteCause.STOPPED_AT_LOSS))
+                    self._stopped = True
+                    return
+                continue
+            if report.elsewhere or report.untold:
+                fact = report.fact
+                builder.add_gap(fact if isinstance(fact, Start | Trap) and not report.untold else None)
+            if report.resumed is not None:
+                builder.resume(report.resumed, offset)
+            builder.event(report.kind, offset, report.fact, last_pc=report.last_pc, next_pc=report.next_pc)
+            if isinstance(report.fact, ContextChange):
+                builder.context(report.fact.now, report.after)
+
+    def _finished(self) -> History:
+        """Return the history of everything decoded."""
+        decoded = self._total - self._idle - self._unused
+        return self._builder.finish(Accounting(self._total, decoded, self._idle, self._unused))
