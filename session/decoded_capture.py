@@ -19,7 +19,7 @@ from rvtrace_gdb.session.capture.model import (
     CapturedTandem,
 )
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.formats import registry, tandem
+from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats import sinks as formats_sinks
 from rvtrace_gdb.session.formats.format import NumberedItems
 from rvtrace_gdb.session.formats.sinks import Begun, Harts
@@ -85,6 +85,8 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
     if not sink.data:
         return nothing_traced(live=live)
     if isinstance(sink, CapturedTandem):
+        from rvtrace_gdb.session.formats import tandem
+
         wrong = tandem.advice(sink.data, sink.in_force.parameters, wrapped=sink.wrapped, by_elf=bool(image.path))
         if wrong:
             return NoTrace(wrong)
@@ -207,7 +209,11 @@ class DecodedCapture:
         other, problem = program.other_elf(self.capture.elf, image), self._program.problem
         lines = [*found.notes, *([] if other is None else [other])]
         by_elf = self.capture.elf is not None
-        wrong = [line for captured in self.capture.tandem for line in tandem.parameter_warning(captured, by_elf=by_elf)]
+        wrong = []
+        if self.capture.tandem:
+            from rvtrace_gdb.session.formats.tandem import parameter_warning
+
+            wrong = [line for captured in self.capture.tandem for line in parameter_warning(captured, by_elf=by_elf)]
         lines += wrong
         for hart, history in found.histories.items():
             who = f"hart {hart}: " if len(found.histories) > 1 else ""

@@ -79,6 +79,9 @@ class Debugger(Protocol):
     def away(self) -> bool:
         """Return whether it is in the past."""
 
+    def number(self, hart: int | None) -> int | None:
+        """Return the number of a hart's position in the past, None in the present."""
+
     def close(self) -> None: ...
 
 

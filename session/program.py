@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import ContextImages, Image, read_elf
@@ -18,12 +18,14 @@ from rvtrace_gdb.session.capture.model import (
     ElfIdentity,
     PlacedElf,
 )
-from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.errors import NoElf, WrongXlen
-from rvtrace_gdb.session.target.link import Link
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable, warning
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.description.model import Description
+    from rvtrace_gdb.session.target.link import Link
 
 
 class CodeOnTarget(NamedTuple):
@@ -33,7 +35,7 @@ class CodeOnTarget(NamedTuple):
     reading a component's register may change the trace (trRamData moves the read pointer).
     """
 
-    link: Link
+    link: "Link"
     registers: tuple[range, ...]
 
     def may_read(self, address: int, size: int) -> bool:
@@ -192,14 +194,14 @@ def new_capture(target: str, image: Image) -> Capture:
     return Capture(created, tool(), target, image.xlen, identity_of(image), (), (), ())
 
 
-def program_of(elf: str | None) -> Program:
-    """Return the program that runs on the target. Raises NoElf."""
+def program_of(elf: str | None, target: CodeOnTarget | None = None) -> Program:
+    """Return the program that runs on the target; code that the ELF lacks is read from *target*. Raises NoElf."""
     if elf is None:
         raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
-    return Program(elf)
+    return Program(elf, target=target)
 
 
-def check_xlen(image: Image, description: Description, hart: int = 0, link: Link | None = None) -> None:
+def check_xlen(image: Image, description: "Description", hart: int = 0, link: "Link | None" = None) -> None:
     """Raise WrongXlen if the program is not for this target. *hart*: the hart that *link* accesses, if given."""
     told = [(description.xlen, description.file)]
     if link is not None:

@@ -3,16 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode, SyncMode
-from rvtrace_gdb.controlregs.trace_control.procedures import SinkStatus
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.session.capture.etrace_settings import Value
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
@@ -23,12 +20,16 @@ from rvtrace_gdb.session.capture.model import (
     CapturedTandem,
 )
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.errors import NotResumed
 from rvtrace_gdb.session.formats.sinks import Harts
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import Line, printable, warning
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
+    from rvtrace_gdb.session.capture.etrace_settings import Value
+    from rvtrace_gdb.session.description.model import Description
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
 _FEATURES = {
@@ -49,7 +50,7 @@ def line(topic: str, text: str, **facts: Any) -> Line:
     return Line(f"{topic + ':':<10}{printable(text)}", **facts)
 
 
-def target(description: Description) -> str:
+def target(description: "Description") -> str:
     """Describe the target, and how it is reached."""
     file = f" ({description.file})" if description.file else ""
     if description.qemu:
@@ -59,7 +60,7 @@ def target(description: Description) -> str:
     return line("target", f"{description.name}{file}, {description.way}, {which}")
 
 
-def nothing(description: Callable[[], Description]) -> list[str]:
+def nothing(description: "Callable[[], Description]") -> list[str]:
     """Return the status if there is no trace."""
     try:
         found = target(description())
@@ -68,7 +69,7 @@ def nothing(description: Callable[[], Description]) -> list[str]:
     return [Line("Nothing is being traced.", nothing=True), found]
 
 
-def protocol(encoder: EncoderInForce) -> str:
+def protocol(encoder: "EncoderInForce") -> str:
     """Describe an encoder's settings: "N-Trace 1.0 HTM, implicit return, timestamps, sync every 4096 messages".
 
     E-Trace has one mode only. The synchronization period is given only if registers contain it: not for imported
@@ -87,7 +88,7 @@ def protocol(encoder: EncoderInForce) -> str:
     return ", ".join([title, *parts]) + stall
 
 
-def _in_use(encoder: EncoderInForce) -> Iterator[str]:
+def _in_use(encoder: "EncoderInForce") -> Iterator[str]:
     """Yield the optional features that are enabled."""
     if encoder.implicit_return is not None:
         mode = encoder.implicit_return.name.lower().replace("_", " ")
@@ -101,7 +102,7 @@ def _in_use(encoder: EncoderInForce) -> Iterator[str]:
         yield "context"
 
 
-def buffer(sink: SinkInForce) -> str:
+def buffer(sink: "SinkInForce") -> str:
     """Describe a sink's buffer: "SMEM 0x30000000, 65536 bytes, keeps the newest"."""
     where = f"SMEM {sink.start:#x}" if sink.mode is RamMode.SMEM else "SRAM"
     return f"{where}, {sink.size} bytes, {'stops when full' if sink.stop_on_wrap else 'keeps the newest'}"
@@ -120,21 +121,6 @@ def incomplete(error: RvtraceError) -> Line:
     """Return a line that says why the read-out is incomplete."""
     text = f"the trace is not complete: {error}"
     return warning(text, lost=text)
-
-
-def sink(in_force: SinkInForce, status: SinkStatus | None, captured: CapturedSink) -> str:
-    """Describe a sink's buffer and its fill: the current one if it could be read, else that of the last read-out."""
-    if status is not None and status.active:
-        wrapped, used = status.wrapped, max(status.pointer - in_force.start, 0)
-    else:
-        wrapped, used = captured.wrapped, len(captured.data)
-    full = wrapped or used >= in_force.size
-    fill = f"full, {in_force.size} bytes" if full else f"{used} of {in_force.size} bytes"
-    if full:
-        fill += ", and stopped" if in_force.stop_on_wrap else ", older trace was overwritten" if wrapped else ""
-    place = f"SMEM {in_force.start:#x}" if in_force.mode is RamMode.SMEM else "SRAM"
-    filled = (in_force.size if full else used, in_force.size)
-    return line("sink", f"{in_force.name} at {in_force.base:#x}: {place}, {fill}", filled=filled)
 
 
 def histories(harts: Harts) -> list[str]:
@@ -243,7 +229,7 @@ def _unregistered(encoder: CapturedEncoder) -> str:
     return "".join(f", {part}" for part in parts)
 
 
-def _setting(key: str, value: Value) -> str:
+def _setting(key: str, value: "Value") -> str:
     name = key.replace("_", " ")
     if isinstance(value, bool):
         return name if value else f"no {name}"

@@ -7,33 +7,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session import decoded_capture, report
 from rvtrace_gdb.session import program as session_program
-from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture, is_overwritten
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
-from rvtrace_gdb.session.errors import Busy, InThePast, NoElf, NoTrace, Unsupported, WrongXlen
+from rvtrace_gdb.session.errors import Busy, InThePast, NoTrace, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.lists import Debugger, Lists, SelectedHistory, functions_of
-from rvtrace_gdb.session.program import CodeOnTarget, Program
+from rvtrace_gdb.session.program import Program
 from rvtrace_gdb.session.queries.rows import Row
-from rvtrace_gdb.session.sources import TraceSource, esp32_memory
-from rvtrace_gdb.session.sources import tandem_port as tandem
-from rvtrace_gdb.session.sources.esp32_memory import Chip
-from rvtrace_gdb.session.sources.hardware import Hardware
-from rvtrace_gdb.session.sources.options import chosen_components, trace_request, unsupported_notes
-from rvtrace_gdb.session.sources.qemu import trace as qemu
-from rvtrace_gdb.session.sources.trace_control import LiveTrace, new_notes
-from rvtrace_gdb.session.target.link import Connect, open_link
+from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import Line
 from rvtrace_gdb.transport.openocd.target import OpenOcd
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.sources.esp32_memory import Chip
+    from rvtrace_gdb.session.target.link import Connect
 
 MessageRow = tuple[int, int, str]
 """A message: its number, the offset of its first byte in the trace, and its text."""
@@ -53,7 +49,7 @@ class Session:
     *connect* opens the link to a target; *environ* may contain RVTRACE_TARGET.
     """
 
-    def __init__(self, connect: Connect = OpenOcd, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, connect: "Connect" = OpenOcd, environ: Mapping[str, str] = os.environ) -> None:
         self._connect, self._environ = connect, environ
         self.lock = RLock()
         """The lock that every user of the session holds: its requests, and the debugger's proxy, which runs in a thread
@@ -99,35 +95,21 @@ class Session:
         components.
         """
         self.check_present("trace start")
-        if context.elf is None:
-            raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
-        description = context.description(self._environ)
+        session_program.program_of(context.elf)  # raises NoElf
+        description, chosen = context.description(self._environ), options or {}
+        # A session traces one sort of target, and loads what that needs.
         if description.qemu:
-            return qemu.start(self, description, context, options or {})
-        if tandem.is_requested(description, options or {}):
-            return tandem.start(self, description, context, options or {})
-        hardware = Hardware.of(description, *chosen_components(options or {}))
-        image = Program(context.elf).image()
-        request = trace_request(options or {}, image)
-        link = open_link(description, hardware.encoders[0], self._connect)
-        try:
-            session_program.check_xlen(image, description, hardware.encoders[0].hart, link)
-            self.check_free(LiveTrace)
-            if self._live is not None:
-                self._live.abandon()
-            live = LiveTrace.start(link, hardware, request, progress)
-        except BaseException:
-            link.close()
-            raise
-        live.xlen = image.xlen
-        live.notes += unsupported_notes(options or {})
-        target = CodeOnTarget(link, hardware.registers)
-        program = Program(context.elf, target=target)
-        return self.begin(
-            live,
-            DecodedCapture(session_program.new_capture(description.name, image), program, target),
-            report.target(description),
-        )
+            from rvtrace_gdb.session.sources.qemu import trace as qemu
+
+            return qemu.start(self, description, context, chosen)
+        if description.tandem:
+            from rvtrace_gdb.session.sources import tandem_port
+
+            if tandem_port.is_requested(description, chosen):
+                return tandem_port.start(self, description, context, chosen)
+        from rvtrace_gdb.session.sources import trace_control
+
+        return trace_control.start(self, description, context, chosen, self._connect, progress)
 
     def begin(
         self, live: TraceSource, reading: DecodedCapture, target_line: str, just_read: Context | None = None
@@ -209,7 +191,7 @@ class Session:
             raise failure or _nothing(decoded, hart, live=self._live is not None)
         listing = reading.select(args, size, hart, at)
         said = reading.unreported(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
-        return listing._replace(lines=report.failure(self._live) + new_notes(self._live) + said + listing.lines)
+        return listing._replace(lines=report.failure(self._live) + self._new_notes() + said + listing.lines)
 
     def rows(self, begin: int, end: int, hart: int | None = None) -> list[Row]:
         """Return the rows numbered *begin* to *end* - 1 of the history that was requested last. Raises `NoTrace`."""
@@ -329,7 +311,11 @@ class Session:
         """Return the warnings about the history that was decoded last which the user has not seen yet."""
         reading = self.require_capture()
         said = reading.unreported(reading.decoded.warnings) if reading.decoded else []
-        return report.failure(self._live) + new_notes(self._live) + said
+        return report.failure(self._live) + self._new_notes() + said
+
+    def _new_notes(self) -> list[str]:
+        """Return the notes that came up while the trace was read out, once: e.g. a component did not become empty."""
+        return [] if self._live is None else [report.line("note", note) for note in self._live.unlisted()]
 
     # Saving and opening it
 
@@ -344,6 +330,8 @@ class Session:
         except NoTrace:  # a trace that leaves the chip is recorded by a probe: the settings to decode it with are saved
             if self.capture().captured or not self.capture().encoders:
                 raise
+        from rvtrace_gdb.session.capture import file as capture_file
+
         capture = self.capture()
         capture_file.save(capture, path, progress)
         return [report.saved(capture, str(path)), *lines]
@@ -354,9 +342,14 @@ class Session:
         Raises Busy, CaptureError, NoElf, BadElf, WrongXlen.
         """
         self.check_idle()
-        dump = esp32_memory.core_dump_at(path, elf)
-        if dump is not None:
-            return self.open_capture(dump, str(path), None)
+        from rvtrace_gdb.session.capture import file as capture_file
+
+        if not capture_file.begins_as_capture(path):
+            from rvtrace_gdb.session.sources import esp32_memory
+
+            dump = esp32_memory.core_dump_at(path, elf)
+            if dump is not None:
+                return self.open_capture(dump, str(path), None)
         capture = capture_file.load(path, progress)
         return self.open_capture(capture, str(path), elf if capture.takes_elf else None)
 
@@ -382,6 +375,12 @@ class Session:
         return self._refreshed().capture
 
     # Internal
+
+    def number_of_selected_hart(self, context: Context) -> int | None:
+        """Return the number where the hart of `set trace hart` is in the past, if it is not the selected thread's."""
+        if self.debugger is None or context.hart in (None, context.thread_hart):
+            return None
+        return self.debugger.number(context.hart)
 
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
         sink = decoded.sink_of(hart)

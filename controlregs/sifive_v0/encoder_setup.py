@@ -28,11 +28,16 @@ from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
 )
 from rvtrace_gdb.controlregs.sifive_v0.lifecycle import update
 from rvtrace_gdb.controlregs.sifive_v0.settings import SYNC_BTM_LOWEST_UNIT, EncoderInForce
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
+    SYNC_MAX_LOWEST_UNIT,
+    Format,
+    ImplicitReturnMode,
+    InstMode,
+    SyncMode,
+)
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
     FEATURE_NAMES,
     RETURN_MODE_NAMES,
-    SYNC_MAX_LOWEST_UNIT,
     default_sync_max,
 )
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Triggers

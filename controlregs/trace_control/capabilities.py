@@ -18,13 +18,19 @@ from rvtrace_gdb.controlregs.errors import ComponentError, NoAnswer, SettingRefu
 from rvtrace_gdb.controlregs.fields import Access, Register
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode, TsMode
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import COMPARATORS, Format, InstMode, SyncMode, TrigAction
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
+    COMPARATORS,
+    SYNC_MAX_LOWEST_UNIT,
+    Format,
+    InstMode,
+    SyncMode,
+    TrigAction,
+)
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
     FEATURE_NAMES,
     MODE_NAMES,
     PROTOCOLS,
     RETURN_MODE_NAMES,
-    SYNC_MAX_LOWEST_UNIT,
 )
 from rvtrace_gdb.controlregs.trace_control.lifecycle import Identity, check_active, identify, read_stable, reset
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent

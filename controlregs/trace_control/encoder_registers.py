@@ -262,6 +262,10 @@ class SyncMode(IntEnum):
     HALFWORDS = 3
 
 
+SYNC_MAX_LOWEST_UNIT = 4
+"""The period is 2**(trTeInstSyncMax + 4) of them."""
+
+
 class Format(IntEnum):
     E_TRACE = 0
     N_TRACE = 1

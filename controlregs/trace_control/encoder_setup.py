@@ -18,6 +18,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import TS_CONTROL
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     DATA_CONTROL,
     ENCODER_CONTROL,
+    SYNC_MAX_LOWEST_UNIT,
     DataAddrCompress,
     Format,
     ImplicitReturnMode,
@@ -161,7 +162,6 @@ def _data_notes(name: str, got: dict[str, int], request: TraceRequest) -> Iterab
 
 MESSAGE_BYTES = 40  # the longest message there is: IndirectBranchHistSync with all fields at their widest, rounded up
 SYNCS_PER_BUFFER = 8
-SYNC_MAX_LOWEST_UNIT = 4  # the period is 2**(trTeInstSyncMax + 4)
 SYNC_MAX_DEFAULT_LIMIT = 8  # 4096 units: rarer synchronisation saves nothing more and only costs after a loss
 
 ZEROED = (

@@ -46,8 +46,18 @@ VERSION = 5
 """
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
+_BEGIN = b"PK\x03\x04"  # of the first member of a ZIP container
 _BITS = range(65)  # of an address or a timestamp
 Fetch = Callable[[Member], bytes]
+
+
+def begins_as_capture(path: str | Path) -> bool:
+    """Return whether the file begins as those do that this program writes; False if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_BEGIN)) == _BEGIN
+    except (OSError, ValueError):
+        return False
 
 
 def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]]:

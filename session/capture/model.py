@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
-from rvtrace_gdb.decode.tandem.protocol import Parameters
-from rvtrace_gdb.session.capture.etrace_settings import Value
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
+    from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
+    from rvtrace_gdb.decode.tandem.protocol import Parameters
+    from rvtrace_gdb.session.capture.etrace_settings import Value
 
 Code = tuple[tuple[int, bytes], ...]
 """(address, bytes) of stretches of code."""
@@ -36,7 +38,7 @@ class Unregistered:
     dialect: str | None = None
     address_bits: int | None = None
     timestamp_bits: int | None = None
-    etrace: Mapping[str, Value] = field(default_factory=dict)
+    etrace: "Mapping[str, Value]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class CapturedEncoder:
     """An encoder, its registers as read back while tracing, and the hart it traced."""
 
     hart: int
-    in_force: EncoderInForce
+    in_force: "EncoderInForce"
     unregistered: Unregistered = Unregistered()
 
 
@@ -57,7 +59,7 @@ class CapturedSink:
     their hart.
     """
 
-    in_force: SinkInForce
+    in_force: "SinkInForce"
     data: bytes
     wrapped: bool
     missing: int
@@ -70,7 +72,7 @@ class CapturedRecords:
     """A hart's Control Transfer Records. *data*: the entries, oldest first, as `controlregs.ctr.entries` packs them."""
 
     hart: int
-    in_force: CtrInForce
+    in_force: "CtrInForce"
     data: bytes
 
 
@@ -81,7 +83,7 @@ class TandemPort:
     format: ClassVar = "tandem"
 
     name: str
-    parameters: Parameters
+    parameters: "Parameters"
 
 
 @dataclass(frozen=True)

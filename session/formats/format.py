@@ -5,17 +5,18 @@ names. Decoding can be interrupted: what was decoded is kept, and requesting the
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import SyncMode
-from rvtrace_gdb.controlregs.trace_control.encoder_setup import SYNC_MAX_LOWEST_UNIT
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder, Streams
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
 
 _PIECE = 1 << 16
 """Bytes decoded between two calls of the progress: some hundredths of a second if nothing repeats."""
@@ -158,7 +159,7 @@ class PiecewiseDecoding:
         return None
 
 
-def sync_period(encoder: EncoderInForce) -> int | None:
+def sync_period(encoder: "EncoderInForce") -> int | None:
     """Return the number of messages or packets between synchronizations; None if it counts other
     units or is unknown.
     """
@@ -166,6 +167,6 @@ def sync_period(encoder: EncoderInForce) -> int | None:
     return 1 << exponent + SYNC_MAX_LOWEST_UNIT if encoder.version and mode == SyncMode.MESSAGES else None
 
 
-def undecodable(encoder: EncoderInForce, what: str) -> Unsupported:
+def undecodable(encoder: "EncoderInForce", what: str) -> Unsupported:
     """Return the error for an encoder that produces *what*."""
     return Unsupported(f"{printable(encoder.name)} produces {what}, which cannot be decoded yet; `trace save` keeps it")

@@ -104,6 +104,11 @@ class Debugger:
         """Return whether it is in the past."""
         return self.places.away()
 
+    def number(self, hart: int | None) -> int | None:
+        """Return the number of a hart's position in the past, None in the present."""
+        position = self.places.position(hart)
+        return None if position is None else position + 1
+
     @property
     def has_target(self) -> bool:
         """Whether there is a target besides the trace."""
@@ -292,15 +297,3 @@ def debugger_of(session: Session, context: Context) -> Debugger:
         raise NotConnected
     debugger.context = context
     return debugger
-
-
-def number_of(session: Session, hart: int | None) -> int | None:
-    """Return the number of a hart's position in the past, None in the present."""
-    debugger = session.debugger
-    position = debugger.places.position(hart) if isinstance(debugger, Debugger) else None
-    return None if position is None else position + 1
-
-
-def number_of_selected_hart(session: Session, context: Context) -> int | None:
-    """Return the number where the hart of `set trace hart` is in the past, if it is not the selected thread's."""
-    return None if context.hart in (None, context.thread_hart) else number_of(session, context.hart)

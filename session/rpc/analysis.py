@@ -48,7 +48,6 @@ from rvtrace_gdb.session.queries.functions import Coverage
 from rvtrace_gdb.session.queries.rows import describe_event, rows
 from rvtrace_gdb.session.queries.search import NO_ACCESSES, size_at
 from rvtrace_gdb.session.queries.who_wrote import INSTRUCTION, PC, Moment, Written, name_of, stored
-from rvtrace_gdb.session.replay.debugger import number_of_selected_hart
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
@@ -100,7 +99,7 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
     context = params.context()
     it = session.selected(context, progress)
     at, below = params.optional_number("at"), params.optional_number("below")
-    at = number_of_selected_hart(session, context) if at is None else at
+    at = session.number_of_selected_hart(context) if at is None else at
     position = len(it.history) if at is None else min(max(at - 1, 0), len(it.history))
     answer = {"hart": it.hart, "lines": it.lines, "writer": None, "none": [], "below": None}
     until = "now" if below is None else "that"

@@ -34,8 +34,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rvtrace_gdb.decode.etrace.esp32.readout import Answer
-from rvtrace_gdb.session.context import Context, choices
-from rvtrace_gdb.session.description.model import DescriptionError, Usb
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description.model import DescriptionError, Sink, Usb
 from rvtrace_gdb.session.errors import NoElf, NoTrace, NoUsbTable, NoWay
 from rvtrace_gdb.session.queries import ctr_records, info, registers
 from rvtrace_gdb.session.rpc import protocol
@@ -69,7 +69,13 @@ def components(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def start_choices(session: Session, params: Params, progress: Progress) -> Any:
-    return choices(params.context())
+    """Return the words that options of `trace start` accept, by option; none without a target description."""
+    try:
+        description = params.context().description()
+    except DescriptionError:
+        return {}
+    sinks: tuple[Sink, ...] = (*description.sinks, *description.pib_sinks, *description.bridges)
+    return {"-to": [sink.name for sink in (*sinks, *description.tandem)], "-hart": list(map(str, description.harts))}
 
 
 _COMPONENT_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {

@@ -44,7 +44,7 @@ from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
 from rvtrace_gdb.session.lists import call_frames
 from rvtrace_gdb.session.replay import shadow_state
 from rvtrace_gdb.session.replay.backend import RegisterBatches
-from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, debugger_of, number_of
+from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, debugger_of
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.session.replay.shadow_state import Memory, Unwinder, Unwound
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
@@ -144,7 +144,7 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
     debugger.proxy.shown()
     left = params.given("prompt") and debugger.leave_end()
     said = _notes(debugger) if params.given("prompt") else debugger.proxy.said()
-    return {"connected": debugger.connected, "number": number_of(session, hart), "said": said, "left": left}
+    return {"connected": debugger.connected, "number": debugger.number(hart), "said": said, "left": left}
 
 
 def notes(session: Session, params: Params, progress: Progress) -> Any:

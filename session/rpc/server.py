@@ -118,10 +118,8 @@ class Methods:
         return answer(self._session.status(params.context(), progress))
 
     def _history(self, params: "Params", progress: Progress) -> Any:
-        from rvtrace_gdb.session.replay.debugger import number_of_selected_hart  # not before there is a history
-
         context, at = params.context(), params.optional_number("at")
-        at = number_of_selected_hart(self._session, context) if at is None else at
+        at = self._session.number_of_selected_hart(context) if at is None else at
         listing = self._session.history(params.text("args", ""), params.size(), context, progress, at)
         return listing._asdict()
 

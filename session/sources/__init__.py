@@ -49,6 +49,9 @@ class TraceSource(Protocol):
     def ended(self) -> list[str]:
         """Return lines about what was read out when the trace was stopped."""
 
+    def unlisted(self) -> list[str]:
+        """Return the notes that came up while the trace was read out, each once."""
+
     def told(self, context: Context) -> None:
         """Take over the program and target settings that the client sent."""
 

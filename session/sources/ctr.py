@@ -190,6 +190,9 @@ class CtrTrace:
     def ended(self) -> list[str]:
         return [*(held(records) for records in self.records), *notes(self.notes)]
 
+    def unlisted(self) -> list[str]:
+        return []
+
     def told(self, context: Context) -> None:
         """Take over nothing: gdb knows nothing that the records do not contain."""
 

@@ -257,6 +257,9 @@ class TandemTrace:
     def ended(self) -> list[str]:
         return self._lines(tracing=False)
 
+    def unlisted(self) -> list[str]:
+        return []
+
     def told(self, context: Context) -> None:
         """Take over nothing: the trace itself contains everything."""
 

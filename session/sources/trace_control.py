@@ -5,14 +5,16 @@ describe the trace in lines that are ready to print.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from rvtrace_gdb.controlregs import generations
 from rvtrace_gdb.controlregs.errors import DrainFailed
 from rvtrace_gdb.controlregs.graph import Graph
-from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
+from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
 from rvtrace_gdb.controlregs.trace_control.procedures import EncoderStatus, GraphStatus, PassingStatus, SinkStatus
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, GraphInForce, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, GraphInForce, SinkInForce, TraceRequest
+from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.etrace_settings import Value
 from rvtrace_gdb.session.capture.model import (
@@ -23,11 +25,13 @@ from rvtrace_gdb.session.capture.model import (
     Unregistered,
 )
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description.model import Encoder
+from rvtrace_gdb.session.decoded_capture import DecodedCapture
+from rvtrace_gdb.session.description.model import Description, Encoder
 from rvtrace_gdb.session.errors import NotResumed, SetUpLost, joined
+from rvtrace_gdb.session.sources import TraceOwner
 from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, LiveSink, unreadable
-from rvtrace_gdb.session.sources.options import Armed, arm
-from rvtrace_gdb.session.target.link import Link, states
+from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
+from rvtrace_gdb.session.target.link import Connect, Link, open_link, states
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
@@ -68,10 +72,25 @@ def status(trace: "LiveTrace") -> list[str]:
     answered = bool(now.encoders or now.ram_sinks or now.passing)
     lines = [_harts(harts, answered=answered), *_encoders(trace, now), *_passing(trace, now)]
     sinks_now = {status.name: status for status in now.ram_sinks}
-    lines += [report.sink(sink.in_force, sinks_now.get(sink.name), sink.captured) for sink in trace.live_sinks]
+    lines += [_sink(sink.in_force, sinks_now.get(sink.name), sink.captured) for sink in trace.live_sinks]
     lines += dict.fromkeys(line for sink in trace.sinks for line in report.losses(sink))
     lines += notes([*trace.notes, *_altered(trace, harts)])
     return lines + report.failure(trace) + list(dict.fromkeys(problems))
+
+
+def _sink(in_force: SinkInForce, status: SinkStatus | None, captured: CapturedSink) -> str:
+    """Describe a sink's buffer and its fill: the current one if it could be read, else that of the last read-out."""
+    if status is not None and status.active:
+        wrapped, used = status.wrapped, max(status.pointer - in_force.start, 0)
+    else:
+        wrapped, used = captured.wrapped, len(captured.data)
+    full = wrapped or used >= in_force.size
+    fill = f"full, {in_force.size} bytes" if full else f"{used} of {in_force.size} bytes"
+    if full:
+        fill += ", and stopped" if in_force.stop_on_wrap else ", older trace was overwritten" if wrapped else ""
+    place = f"SMEM {in_force.start:#x}" if in_force.mode is RamMode.SMEM else "SRAM"
+    filled = (in_force.size if full else used, in_force.size)
+    return report.line("sink", f"{in_force.name} at {in_force.base:#x}: {place}, {fill}", filled=filled)
 
 
 def _altered(trace: "LiveTrace", harts: dict[int, str]) -> list[str]:
@@ -81,7 +100,7 @@ def _altered(trace: "LiveTrace", harts: dict[int, str]) -> list[str]:
 
 def ended(trace: "LiveTrace") -> list[str]:
     """Describe what the sinks held when the trace was stopped."""
-    lines = [report.sink(sink.in_force, None, sink.captured) for sink in trace.live_sinks]
+    lines = [_sink(sink.in_force, None, sink.captured) for sink in trace.live_sinks]
     return lines + notes(trace.unsaid())
 
 
@@ -385,9 +404,35 @@ class LiveTrace:
             self.notes.append(line)
 
 
-def new_notes(trace: object) -> list[str]:
-    """Return notes that came up while the trace was read out, once: e.g. a component that did not become empty.
+def start(
+    session: TraceOwner,
+    description: Description,
+    context: Context,
+    options: Mapping[str, Any],
+    connect: Connect,
+    progress: Progress = silent,
+) -> list[str]:
+    """Start tracing, and drop the trace that the session had. Return lines about what was set up.
 
-    Other kinds of traces have none.
+    *connect* opens the link to OpenOCD. Raises NoElf, BadElf, WrongXlen, DescriptionError, BadOption, Busy, and the
+    errors of the transport and the components.
     """
-    return notes(trace.unlisted()) if isinstance(trace, LiveTrace) else []
+    hardware = Hardware.of(description, *chosen_components(options))
+    image = session_program.program_of(context.elf).image()
+    request = trace_request(options, image)
+    link = open_link(description, hardware.encoders[0], connect)
+    try:
+        session_program.check_xlen(image, description, hardware.encoders[0].hart, link)
+        session.check_free(LiveTrace)
+        if session.live is not None:
+            session.live.abandon()
+        live = LiveTrace.start(link, hardware, request, progress)
+    except BaseException:
+        link.close()
+        raise
+    live.xlen = image.xlen
+    live.notes += unsupported_notes(options)
+    target = session_program.CodeOnTarget(link, hardware.registers)
+    program = session_program.program_of(context.elf, target)
+    capture = session_program.new_capture(description.name, image)
+    return session.begin(live, DecodedCapture(capture, program, target), report.target(description))

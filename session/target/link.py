@@ -11,7 +11,6 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess, Target
 from rvtrace_gdb.session.description.model import Description, Encoder
 from rvtrace_gdb.session.errors import HartUnreachable
-from rvtrace_gdb.session.target.usb import UsbLink, link_by
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.transport.openocd.csrs import HartNotHalted, OpenOcdCsrs
 from rvtrace_gdb.transport.openocd.target import OpenOcd
@@ -113,6 +112,8 @@ def link_to(description: Description, connect: Connect) -> Link:
     is connected yet.
     """
     if description.usb is not None:
+        from rvtrace_gdb.session.target.usb import link_by  # most targets are reached through OpenOCD
+
         return link_by(description.usb)
     return connect(description.openocd.host, description.openocd.tcl_port)
 
@@ -143,5 +144,5 @@ def _name(link: Link, hart: int) -> str:
     if hart < len(targets):
         return targets[hart]
     names = f"{len(targets)} ({', '.join(targets)})" if targets else "none"
-    who = "the debug module has" if isinstance(link, UsbLink) else "OpenOCD counts"
+    who = "the debug module has" if isinstance(link, WithCsrs) else "OpenOCD counts"
     raise HartUnreachable(hart, f"{who} {names}; correct `hart` in the target description")

@@ -245,6 +245,9 @@ class QemuTrace:
     def ended(self) -> list[str]:
         return [*hart_lines(self._harts, read=True), *notes(self.notes)]
 
+    def unlisted(self) -> list[str]:
+        return []
+
     def told(self, context: Context) -> None:
         """Take over nothing: gdb knows nothing that is not in the ring."""
 

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import queue
+import re
 import resource
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -47,12 +48,12 @@ def counted(made: list[object]) -> type[CallHistory]:
 class Client:
     """The other end of a session process."""
 
-    def __init__(self, environ: dict[str, str]) -> None:
+    def __init__(self, environ: dict[str, str], *options: str, log: int | IO[bytes] = subprocess.PIPE) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "rvtrace_gdb.session"],
+            [sys.executable, "-I", *options, "-m", "rvtrace_gdb.session"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=log,
             env={k: v for k, v in os.environ.items() if k != "RVTRACE_TARGET"} | environ,
         )
 
@@ -532,3 +533,26 @@ def test_a_session_that_may_have_little_memory_goes_on(tmp_path: Path) -> None:
 def test_every_module_has_the_methods_it_is_loaded_for() -> None:
     tables = {name: import_module(f"rvtrace_gdb.session.rpc.{name}").METHODS for name in set(server.MODULES.values())}
     assert {(name, module) for module, table in tables.items() for name in table} == set(server.MODULES.items())
+
+
+def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> None:
+    """Each gdb starts one, and waits for it: what one format, or one sort of target, needs comes with the first."""
+
+    def loaded(*requests: tuple[str, dict[str, Any]]) -> set[str]:
+        log = tmp_path / "log"
+        with log.open("wb") as file:
+            client = Client({"TMPDIR": str(tmp_path)}, "-v", log=file)
+            assert all("result" in client.call(method, **params) for method, params in requests)
+            client.close()
+        return set(re.findall(r"^import 'rvtrace_gdb\.([\w.]+)'", log.read_text(), re.MULTILINE))
+
+    at_start = loaded(("hello", {}))
+    assert 20 < len(at_start) <= 65
+    kinds = ("decode.ntrace", "decode.etrace", "decode.ctr", "decode.tandem", "session.sources.", "transport.usb")
+    assert [name for name in at_start if name.startswith(kinds)] == []
+    context = {"elf": str(DEMO)}
+    opened = loaded(("open", {"path": str(capture), "elf": str(DEMO)}), ("history", {"context": context}))
+    assert {name for name in opened - at_start if name.startswith(("session.formats.", "session.sources."))} == {
+        "session.formats.ntrace"
+    }
+    assert len(opened) <= 120
