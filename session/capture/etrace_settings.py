@@ -71,31 +71,33 @@ SETTINGS: Mapping[str, Setting] = {
                             "iaddress_lsb_p"),
     "privilege_width": _number(_P, 3, "bits of privilege", "privilege_width_p", least=1),
     "ecause_width": _number(_P, 64, "bits of ecause", "ecause_width_p", least=1),
-    "context_width": _number(_P, 64, "bits of context, 0: it is not sent", "context_width_p, nocontext_p"),
-    "time_width": _number(_P, 64, "bits of time in packets, 0: it is not sent", "time_width_p, notime_p"),
-    "bpred_size": _number(_P, 16, "the branch predictor has 2**N entries, 0: there is none", "bpred_size_p"),
-    "cache_size": _number(_P, 16, "the jump target cache has 2**N entries, 0: there is none", "cache_size_p"),
-    "return_stack_size": _number(_P, 16, "the return stack has 2**N entries, 0: there is none",
+    "context_width": _number(_P, 64, "bits of context; 0: it is not sent", "context_width_p, nocontext_p"),
+    "time_width": _number(_P, 64, "bits of time in packets; 0: it is not sent", "time_width_p, notime_p"),
+    "bpred_size": _number(_P, 16, "the branch predictor has 2**N entries; 0: there is none", "bpred_size_p"),
+    "cache_size": _number(_P, 16, "the jump target cache has 2**N entries; 0: there is none", "cache_size_p"),
+    "return_stack_size": _number(_P, 16, "the return stack has 2**N entries; 0: there is none",
                                  "return_stack_size_p"),
-    "call_counter_size": _number(_P, 16, "bits of the call counter, 0: there is none", "call_counter_size_p"),
+    "call_counter_size": _number(_P, 16, "bits of the call counter; 0: there is none", "call_counter_size_p"),
     "f0s_width": _number(_P, 2, "bits of subformat in format 0; default: 1 with predictor and cache, else 0",
                          "f0s_width_p"),
     "iret_ext": _flag(_P, "implicit returns are counted in irets (Implicit Return extension), not irdepth", "iret_ext"),
     "ecall_retires": _flag(_P, "ecall and ebreak are reported as retired before their trap"),
     "data_width": _number(_P, 512, "bits of the data of an access", "data_width_p", least=8),
     "daddress_width": _number(_P, 64, "bits of the address of an access", "daddress_width_p", least=2),
-    "lrid_width": _number(_P, 16, "bits of the ID of a split load, 0: loads are unified", "lrid_width_p"),
-    "data_format_width": _number(_P, 3, "bits of format in data packets: 2 with unified loads and stores only"),
+    "lrid_width": _number(_P, 16, "bits of the ID of a split load; 0: loads are unified", "lrid_width_p"),
+    "data_format_width": _number(_P, 3, "bits of format in data packets: 2 if there are only unified loads and stores"),
     "data_diff_width": _number(_P, 2, "bits of diff in data packets, where it may be 1 or 2", least=1),
     "data_difference": _flag(_P, "where diff has one bit, compressed data is a difference, not XOR"),
-    "data_reference": _flag(_P, "data packets are the reference model's"),
-    "csr_width": _number(_P, 64, "bits of a CSR in data packets, 0: as other data"),
+    "data_reference": _flag(_P, "data packets are as the reference model sends them"),
+    "csr_width": _number(_P, 64, "bits of a CSR in data packets; 0: as many as for other data"),
     "mmacas_ext": _flag(_P, "data packets are those of the Multi-Memory Access and Compare and Swap extension",
                         "mmacas_ext"),
     "full_address": _flag(_M, "addresses are always sent in full", "trTeInstNoAddrDiff"),
     "implicit_exception": _flag(_M, "trap packets omit the handler's address", "trTeInstNoTrapAddr"),
-    "sijump": _flag(_M, "jumps whose target the instruction before sets are not reported", "trTeInstEnSequentialJump"),
-    "implicit_return": _flag(_M, "nor are returns that can be told", "trTeInstEnImplicitReturn"),
+    "sijump": _flag(_M, "jumps whose target is set by the instruction before are not reported",
+                    "trTeInstEnSequentialJump"),
+    "implicit_return": _flag(_M, "returns whose target the decoder can infer are not reported",
+                             "trTeInstEnImplicitReturn"),
     "branch_prediction": _flag(_M, "branches are predicted", "trTeInstEnBranchPrediction"),
     "jump_target_cache": _flag(_M, "targets of jumps are looked up in a cache", "trTeInstEnJumpTargetCache"),
     "resync_disabled": _flag(_M, "predictor, cache and return stack outlive synchronization", "trTeInstSyncMode 0"),
@@ -105,25 +107,26 @@ SETTINGS: Mapping[str, Setting] = {
     "data_full_data": _flag(_M, "data is sent in full", "trTeDataAddrCompress 0"),
     "unfiltered": _flag(_O, "everything that runs is traced: tracing stops only while the hart is halted",
                         "trTeInstFilters 0, trTeInstTrigEnable 0"),
-    "sync_packets": _number(_O, 1 << 19, "packets after which it synchronizes, 0: not known",
+    "sync_packets": _number(_O, 1 << 19, "number of packets after which the encoder synchronizes; 0: not known",
                             "trTeInstSyncMode 1, trTeInstSyncMax"),
-    "pinned": _flag(_O, "support packets are not believed: the modes hold for all of the trace"),
+    "pinned": _flag(_O, "support packets are ignored: the modes apply to the whole trace"),
     "support": Setting(_O, Kind.CHOICE, "layout of support packets", "", tuple(it.value for it in SupportLayout)),
-    "dialect": Setting(_O, Kind.CHOICE, "whose packets these are", "", tuple(it.value for it in Dialect)),
-    "trap_vector": Setting(_O, Kind.ADDRESS, "where traps lead while their addresses are omitted", "mtvec or stvec"),
-    "trap_handlers": Setting(_O, Kind.HANDLERS, "the same for single causes"),
-    "encapsulation": Setting(_E, Kind.CHOICE, "what the packets come in", "", NAMES),
+    "dialect": Setting(_O, Kind.CHOICE, "the kind of encoder that sent the packets", "",
+                       tuple(it.value for it in Dialect)),
+    "trap_vector": Setting(_O, Kind.ADDRESS, "where traps lead if their addresses are omitted", "mtvec or stvec"),
+    "trap_handlers": Setting(_O, Kind.HANDLERS, "the same for individual causes"),
+    "encapsulation": Setting(_E, Kind.CHOICE, "how the packets are encapsulated", "", NAMES),
     "src_bits": _number(_E, 16, "width of srcID", "trTeSrcBits"),
     "timestamp_bytes": _number(_E, 8, "bytes of a timestamp before packets", "trTsWidth"),
-    "type_bits": _number(_E, 8, "width of the type of a packet, 0: all are te_inst"),
+    "type_bits": _number(_E, 8, "width of the type of a packet; 0: all are te_inst"),
     "instruction_type": _number(_E, 255, "the type of te_inst packets"),
     "data_type": _number(_E, 255, "the type of te_data packets"),
     "extend_bit": _number(_E, 7, "the bit of a header that announces a timestamp", least=5),
     "atb_bytes": _number(_E, 16, "bytes of ATDATA in a record", least=1),
     "bit_packed": _flag(_E, "payloads end at any bit, not at whole bytes"),
-    "block_size": _number(_E, 1 << 30, "no packet straddles blocks of so many bytes, 0: there are none"),
-    "block_start": _number(_E, 1 << 30, "bytes of the trace before the first block, in a ring that wrapped"),
-    "src_id": _number(Owner.NOTHING, (1 << 16) - 1, "srcID of this one, where trTeSrcID cannot hold it", "trTeSrcID"),
+    "block_size": _number(_E, 1 << 30, "no packet straddles blocks of this many bytes; 0: there are none"),
+    "block_start": _number(_E, 1 << 30, "bytes of the trace before the first block, in a ring that has wrapped"),
+    "src_id": _number(Owner.NOTHING, (1 << 16) - 1, "srcID of this encoder, if trTeSrcID cannot hold it", "trTeSrcID"),
 }  # fmt: skip
 """The settings by name, in the order of the help."""
 
@@ -144,7 +147,7 @@ def check_settings(values: Mapping[str, Any], *, known_only: bool = True) -> dic
             if value is not None:
                 found[key] = _checked(key, value)
         elif known_only:
-            raise BadSetting(key, f"is unknown; known here: {', '.join(SETTINGS)}")
+            raise BadSetting(key, f"is unknown; known settings: {', '.join(SETTINGS)}")
     return found
 
 
@@ -180,11 +183,12 @@ def _address(key: str, value: Any) -> str:
 def _handlers(key: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise BadSetting(
-            key, f'is {value_text(value)}, must be by cause, as in {{"2": "0x80000100", "i7": "0x80000200"}}'
+            key, f"is {value_text(value)}, must be a table of addresses by cause, as in"
+            ' {"2": "0x80000100", "i7": "0x80000200"}'
         )
     for cause in value:
         if not isinstance(cause, str) or not _TRAP.fullmatch(cause):
-            raise BadSetting(key, f"has {cause!r}, which is no cause: a number, after an i that of an interrupt")
+            raise BadSetting(key, f"has {cause!r}, which is not a cause: 2 is an exception, i7 an interrupt")
     return {cause: _address(key, address) for cause, address in value.items()}
 
 
@@ -233,7 +237,7 @@ def etrace_of(values: Values, base: ETrace = _NOTHING_SAID) -> ETrace:
     try:
         return ETrace(options, replace(base.encapsulation, **parts[Owner.ENCAPSULATION]))
     except ValueError as error:
-        raise BadSetting("encapsulation", f"cannot be so: {error}") from None
+        raise BadSetting("encapsulation", f"does not fit the other settings: {error}") from None
 
 
 def values_of(how: ETrace, base: ETrace = _NOTHING_SAID) -> dict[str, Value]:

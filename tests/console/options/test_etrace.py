@@ -207,7 +207,7 @@ def test_another_program_makes_no_hint(rom: str, tmp_path: Path, capsys: pytest.
         ),
         (
             "dump {raw} --etrace --encapsulation qemu --src-bits 3",
-            "--encapsulation cannot be so: encapsulation qemu has no src_bits",
+            "--encapsulation does not fit the other settings: encapsulation qemu has no src_bits",
         ),
         ("dump {raw} --etrace --parameters none", "--parameters none: cannot be read: No such file or directory"),
         ("dump {raw} --etrace --parameters {elf}", "--parameters {elf}: is no text"),

@@ -163,8 +163,8 @@ def test_another_version_of_the_protocol_is_refused() -> None:
         ("support", "mine", "is 'mine', must be one of reference, standard, pulp, et20, pt10"),
         ("encapsulation", "usb", "is 'usb', must be one of encap, smi, atb, esp32, pulp, qemu"),
         ("trap_vector", "80000000", "is '80000000', must be an address, as in \"0x80000100\""),
-        ("trap_handlers", {"x": "0x0"}, "has 'x', which is no cause: a number, after an i that of an interrupt"),
-        ("colour", 1, "is unknown; known here: iaddress_width, "),
+        ("trap_handlers", {"x": "0x0"}, "has 'x', which is not a cause: 2 is an exception, i7 an interrupt"),
+        ("colour", 1, "is unknown; known settings: iaddress_width, "),
     ],
 )
 def test_a_wrong_setting_is_one_line(key: str, value: Any, problem: str) -> None:
@@ -214,7 +214,7 @@ def test_a_target_description_says_how_the_encoder_was_built() -> None:
         ("etrace = 1", "etrace: must be a table, as in etrace = {iaddress_width = 39}"),
         ("etrace = {cache_size = 99}", "etrace.cache_size: is 99, must be a number from 0 to 16"),
         ("etrace = {encapsulation = 'qemu', src_bits = 1}",
-         "etrace.encapsulation: cannot be so: encapsulation qemu has no src_bits"),
+         "etrace.encapsulation: does not fit the other settings: encapsulation qemu has no src_bits"),
     ],
 )  # fmt: skip
 def test_a_wrong_description_is_one_line(text: str, line: str) -> None:
