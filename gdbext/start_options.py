@@ -1,7 +1,8 @@
 """The options of `trace start` and `trace ctr start`: tables from which they are parsed, explained and completed.
 
-gdb, the console and docs/trace-start.md use the table of `trace start`. The options of `trace ctr start` become a
-request to the session (`ctr_request`). This module runs with and without gdb.
+gdb, the console and docs/trace-start.md use the table of `trace start`; its options for features of the encoder come
+from `controlregs.encoder_features`. The options of `trace ctr start` become a request to the session (`ctr_request`).
+This module runs with and without gdb.
 
 Ref: RISC-V Control Transfer Records 1.0, "Control Transfer Type Definitions"; draft 0.1.4, 3.3
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Callable, NamedTuple
 
+from rvtrace_gdb.controlregs.encoder_features import FEATURES
 from rvtrace_gdb.gdbext.options import BadOption, Option, Table
 
 __all__ = ["GROUPS", "OPTIONS", "BadOption", "Group", "complete", "explained", "option", "parse", "usage"]
@@ -45,23 +47,9 @@ GROUPS = (
                                 "(rounded up to a power of two)"), number="halfwords"),
         Option("-btm", ("report each taken branch in a message of its own,",
                         "instead of all outcomes as a history of bits (HTM)")),
-        Option("-implicit-return", ("leave out returns to where the call came from; the",
-                                    "encoder follows calls in its own way (on: all that",
-                                    "E-Trace has), or with a counter (any changed return",
-                                    "address makes the trace wrong), or a stack of",
-                                    "partial or full addresses"),
-               words=("off", "on", "counter", "partial", "full")),
-        Option("-repeated-history", ("count repeated branches of loops",)),
-        Option("-sequential-jumps", ("leave out jumps to an address that the instruction",
-                                     "before them loads")),
-        Option("-address-compression", ("leave out high bits of addresses that are all alike",)),
-        Option("-all-jumps", ("report direct jumps and calls, too: longer, but",
-                              "with more points in time")),
         Option("-context", ("tell privilege mode and context (scontext, hcontext)",)),
-        Option("-full-addresses", ("E-Trace: send addresses in full, not differences",)),
-        Option("-implicit-exceptions", ("E-Trace: leave out the addresses of trap handlers",)),
-        Option("-branch-prediction", ("E-Trace: count branches that go as predicted",)),
-        Option("-jump-target-cache", ("E-Trace: short numbers for recent jump targets",)),
+        *(Option(it.option, it.help, words=it.words)
+          for it in sorted(FEATURES, key=lambda it: not it.ntrace)),  # what E-Trace alone has comes last
     )),
     Group("Time", (
         Option("-timestamps", ("tell the time with each message",)),

@@ -1,24 +1,27 @@
-"""Write the tables of options in docs/trace-start.md anew, from the one that gdb and the console have them from.
+"""Write the tables of options in the documentation anew, from the tables that the programs have them from.
 
     .venv/bin/python scripts/option_tables.py [--print]
 
-*--print*: on standard output, and nothing is written. Between the two marks of the page nothing is written by hand; a
-test compares.
+*--print*: on standard output, and nothing is written. Between the marks of a page nothing is written by hand; a test
+compares.
 """
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from rvtrace_gdb.console.options.etrace import option as raw_option
+from rvtrace_gdb.controlregs.encoder_features import NTRACE, EncoderFeature
 from rvtrace_gdb.gdbext.options import Option
 from rvtrace_gdb.gdbext.start_options import GROUPS
+from rvtrace_gdb.session.capture.etrace_settings import SETTINGS, Owner
 
-HOME = Path(__file__).resolve().parent.parent
-PAGE = HOME / "docs" / "trace-start.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 BEGIN, END = "<!-- options: written by scripts/option_tables.py -->\n", "<!-- end of options -->\n"
 
 
-def tables() -> str:
-    """A heading and a table for each group of options."""
+def start_options() -> str:
+    """A heading and a table for each group of options of `trace start`."""
 
     def row(option: Option) -> str:
         usage = option.usage.replace("|", "\\|")
@@ -29,21 +32,49 @@ def tables() -> str:
     )
 
 
-def renewed(page: str) -> str:
+def ntrace_features() -> str:
+    """What must be known of an encoder's features to read N-Trace."""
+
+    def option(feature: EncoderFeature) -> str:
+        name = f"--{feature.ntrace.replace('_', '-')}{' MODE' if feature.words else ''}"
+        return "none" if feature.in_messages else f"`{name}`"
+
+    rows = "".join(f"| {it.field} | {option(it)} | {it.meaning} | {it.wrong} |\n" for it in NTRACE)
+    return f"\n| register field | option | if it is on | without the option |\n|---|---|---|---|\n{rows}"
+
+
+def etrace_modes() -> str:
+    """The settings of E-Trace that are modes of the encoder."""
+    rows = (
+        f"| `{key}` | `{raw_option(key)}{' on' if key == 'implicit_return' else ''}` ({it.told_by}) | switch |"
+        f" {it.meaning} |\n"
+        for key, it in SETTINGS.items() if it.owner is Owner.MODES
+    )  # fmt: skip
+    return f"\n| setting | option | values | meaning |\n|---|---|---|---|\n{''.join(rows)}"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "trace-start.md": start_options, "ntrace.md": ntrace_features, "etrace.md": etrace_modes,
+}  # fmt: skip
+"""The pages with marks, and what stands between them."""
+
+
+def renewed(page: str, tables: str) -> str:
     """*page* with the tables as they are to be."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{tables()}\n{END}{after}"
+    return f"{before}{BEGIN}{tables}\n{END}{after}"
 
 
 def main() -> None:
-    if sys.argv[1:] == ["--print"]:
-        print(tables())
-        return
-    page = PAGE.read_text(encoding="utf-8")
-    if BEGIN not in page or END not in page:
-        sys.exit(f"{PAGE} has no marks {BEGIN.strip()} and {END.strip()}")
-    PAGE.write_text(renewed(page), encoding="utf-8")
+    for name, tables in PAGES.items():
+        if sys.argv[1:] == ["--print"]:
+            print(tables())
+            continue
+        page = (DOCS / name).read_text(encoding="utf-8")
+        if BEGIN not in page or END not in page:
+            sys.exit(f"{name} has no marks {BEGIN.strip()} and {END.strip()}")
+        (DOCS / name).write_text(renewed(page, tables()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.controlregs.encoder_features import SWITCHES
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode, SyncMode
 from rvtrace_gdb.decode.history.events import EventKind
@@ -32,16 +33,6 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.description.model import Description
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
-_FEATURES = {
-    "trTeInstNoAddrDiff": "full addresses",
-    "trTeInstNoTrapAddr": "no addresses of traps",
-    "trTeInstEnSequentialJump": "sequential jumps",
-    "trTeInstEnBranchPrediction": "branch prediction",
-    "trTeInstEnJumpTargetCache": "jump target cache",
-    "trTeInstEnRepeatedHistory": "repeated history",
-    "trTeInstEnAllJumps": "all jumps",
-    "trTeInstExtendAddrMSB": "address compression",
-}
 _UNITS = {SyncMode.CLOCK_CYCLES: "clock cycles", SyncMode.HALFWORDS: "halfwords"}
 
 
@@ -93,7 +84,7 @@ def _in_use(encoder: "EncoderInForce") -> Iterator[str]:
     if encoder.implicit_return is not None:
         mode = encoder.implicit_return.name.lower().replace("_", " ")
         yield f"implicit return{f' ({mode})' if encoder.implicit_return else ''}"
-    yield from (text for field, text in _FEATURES.items() if encoder.feature(field))
+    yield from (feature.name for feature in SWITCHES if encoder.feature(feature.field))
     if encoder.timestamps:
         yield "timestamps"
     if encoder.data("trTeDataTracing"):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Mapping
 from enum import IntEnum
 from typing import Any
 
+from rvtrace_gdb.controlregs.encoder_features import NTRACE
 from rvtrace_gdb.decode.ntrace.messages import Tcode
 from rvtrace_gdb.decode.ntrace.options import (
     DIALECTS,
@@ -17,7 +18,6 @@ from rvtrace_gdb.decode.ntrace.options import (
     SIFIVE,
     EncoderOptions,
     ImplicitReturn,
-    Options,
     SyncMode,
     SyncPlacement,
 )
@@ -53,13 +53,8 @@ HELP: Mapping[str, Mapping[str, str]] = {
         "bcnt_limit": 'highest B-CNT ("Maximum Field Sizes": 18 bits)',
     },
     "optimizations": {
-        "implicit_return": "returns the decoder can tell are not reported (trTeInstEnImplicitReturn,"
-        " trTeInstImplicitReturnMode)",
-        "sequential_jump": "nor are jumps whose target the instruction before sets (trTeInstEnSequentialJump)",
-        "repeated_history": "equal HISTs are counted (trTeInstEnRepeatedHistory): RCODE 2; sifive: RCODE 8 and 9",
+        **{feature.ntrace: f"{feature.meaning} ({feature.field})" for feature in NTRACE},
         "repeat_branch": 'equal branch messages are counted in RepeatBranch ("RepeatBranch Message")',
-        "all_jumps": "direct jumps and calls are reported as taken branches are (trTeInstEnAllJumps)",
-        "extend_addr_msb": "high bits of addresses that are all alike are left out (trTeInstExtendAddrMSB)",
     },
     "timestamps and context": {
         "timestamps": "messages end with TSTAMP (trTsEnable); the clock is the number of instructions",
@@ -215,22 +210,6 @@ def without_effect(args: argparse.Namespace, encoder: EncoderOptions) -> list[st
     """Return a line for each option that was given and has no effect with the others."""
     idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if hasattr(args, name) and not there(encoder)]
     return [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
-
-
-def for_decoder(encoder: EncoderOptions) -> Options:
-    """Return the decoder's options for the trace of an encoder with these options."""
-    return Options(
-        src_bits=encoder.src_bits,
-        src_id=encoder.src_id if encoder.src_bits else None,
-        timestamps=encoder.timestamps,
-        timestamp_bits=encoder.timestamp_bits,
-        btm=encoder.btm,
-        implicit_return=encoder.implicit_return,
-        sequential_jump=encoder.sequential_jump,
-        all_jumps=encoder.all_jumps,
-        extend_addr_msb=encoder.extend_addr_msb,
-        dialect=encoder.dialect,
-    )
 
 
 def _number(text: str) -> int:

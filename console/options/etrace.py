@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rvtrace_gdb.console import commands
+from rvtrace_gdb.controlregs.encoder_features import ETRACE
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.session.capture.etrace_settings import (
@@ -186,9 +187,8 @@ def _key(name: str) -> str | None:
 
 SHARED = {
     "src_bits": "src_bits",
-    "sijump": "sequential_jump",
-    "implicit_return": "implicit_return",
     "dialect": "dialect",
+    **{feature.etrace: feature.ntrace for feature in ETRACE if feature.ntrace},
 }
 """Settings that share an option with N-Trace, with the name of the option."""
 
@@ -243,8 +243,9 @@ def add_arguments(parser: argparse.ArgumentParser, *, raw: bool = True) -> None:
 def add_shared(group: Any) -> None:
     """Add the options in `SHARED`, for a command without N-Trace."""
     group.add_argument("--src-bits", type=_number(SETTINGS["src_bits"]), metavar="N", help="width of srcID")
-    for key, *other in (("sijump", "--sijump"), ("implicit_return",)):
-        group.add_argument(option(key), *other, action="store_const", const=True, help=_text(SETTINGS[key]))
+    for key in (feature.etrace for feature in ETRACE if feature.ntrace):
+        names = dict.fromkeys((option(key), f"--{key.replace('_', '-')}"))
+        group.add_argument(*names, action="store_const", const=True, help=_text(SETTINGS[key]))
     group.add_argument("--dialect", choices=list(SETTINGS["dialect"].allowed), help="whose packets (default standard)")
 
 

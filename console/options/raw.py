@@ -21,6 +21,7 @@ from rvtrace_gdb.console.options.inputs import (
     standard_input,
     title,
 )
+from rvtrace_gdb.controlregs.encoder_features import NTRACE, RAW_NTRACE, EncoderFeature
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.ntrace.messages import MAX_SRC_BITS
@@ -102,15 +103,9 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
         help="width of SRC or srcID (trTeSrcBits), default 0",
     )
     group.add_argument("--src", type=number_from(0, _MAX_SRC), metavar="N", help="only messages of this SRC")
-    group.add_argument(
-        "--implicit-return", choices=list(_RETURNS),
-        help="returns that can be told are not reported (trTeInstEnImplicitReturn, trTeInstImplicitReturnMode; all but"
-        " off are read alike)",
-    )  # fmt: skip
-    group.add_argument(
-        "--sequential-jump", "--sijump", action="store_true",
-        help="nor are jumps whose target the instruction before sets (trTeInstEnSequentialJump)",
-    )  # fmt: skip
+    for feature in NTRACE:
+        if feature.etrace:
+            _add_feature(group, feature)
     group.add_argument(
         "--dialect", choices=[*sorted(DIALECTS), *_ETRACE_DIALECTS, *TANDEM_DIALECTS], default=None, metavar="NAME",
         help="generation of the encoder. N-Trace: 1.0 (default), rc7, or sifive for what came before the standard;"
@@ -130,16 +125,22 @@ def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
         help="width of the time counter (trTsWidth), 0: it does not wrap (default)",
     )  # fmt: skip
     group.add_argument("--btm", action="store_true", help="Branch Trace Messaging (trTeInstMode 3), not HTM (6)")
-    group.add_argument(
-        "--all-jumps", action="store_true", help="direct jumps and calls are reported, too (trTeInstEnAllJumps)"
-    )
-    group.add_argument(
-        "--extend-addr-msb", action="store_true",
-        help="high bits of addresses that are all alike were left out (trTeInstExtendAddrMSB)",
-    )  # fmt: skip
+    for feature in RAW_NTRACE:
+        if not feature.etrace:
+            _add_feature(group, feature)
     group.add_argument(
         "--address-bits", type=number_from(1, 64), metavar="N", help="addresses were sent with so many bits only"
     )
+
+
+def _add_feature(group: "argparse._ArgumentGroup", feature: EncoderFeature) -> None:
+    """Add the option for a feature of N-Trace. What E-Trace calls it is a second name."""
+    names = dict.fromkeys(f"--{name.replace('_', '-')}" for name in (feature.ntrace, feature.etrace) if name)
+    text = f"{feature.meaning} ({feature.field})"
+    if feature.words:
+        group.add_argument(*names, choices=list(_RETURNS), help=f"{text}; all but off are read alike")
+    else:
+        group.add_argument(*names, action="store_true", help=text)
 
 
 def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> bool:
@@ -164,9 +165,11 @@ def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> b
     return False
 
 
-_ONLY_NTRACE = ("timestamps", "timestamp_bits", "btm", "all_jumps", "extend_addr_msb", "address_bits")
+_ONLY_NTRACE = (
+    "timestamps", "timestamp_bits", "btm", *(it.ntrace for it in RAW_NTRACE if not it.etrace), "address_bits",
+)  # fmt: skip
 _EITHER = (
-    "src_bits", "src", "implicit_return", "sequential_jump", "maps", "vdso", "sysroot", "kernel_pages",
+    "src_bits", "src", *(it.ntrace for it in NTRACE if it.etrace), "maps", "vdso", "sysroot", "kernel_pages",
 )  # fmt: skip
 
 
@@ -222,11 +225,9 @@ def options(args: argparse.Namespace) -> Options:
         timestamp_bits=args.timestamp_bits or 0,
         btm=args.btm,
         implicit_return=_RETURNS.get(args.implicit_return, ImplicitReturn.OFF),
-        sequential_jump=args.sequential_jump,
-        all_jumps=args.all_jumps,
-        extend_addr_msb=args.extend_addr_msb,
         address_bits=args.address_bits,
         dialect=DIALECTS.get(args.dialect, RATIFIED),
+        **{feature.ntrace: getattr(args, feature.ntrace) for feature in RAW_NTRACE},
     )
 
 
@@ -323,7 +324,7 @@ def check_xlen(args: argparse.Namespace, image: Image) -> None:
         raise RawError(f"--xlen {args.xlen}: {image.path} is an RV{image.xlen} program")
 
 
-_SWITCHES = ("timestamps", "btm", "sequential_jump", "all_jumps", "extend_addr_msb")
+_SWITCHES = ("timestamps", "btm", *(feature.ntrace for feature in RAW_NTRACE))
 
 
 def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:

@@ -12,6 +12,7 @@ Ref: see the package; proposal, teControl, tsControl, "External Triggers", "Core
 from collections.abc import Iterator
 
 from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder_features import NAMES
 from rvtrace_gdb.controlregs.errors import ComponentTimeout, SettingRefused
 from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
@@ -36,7 +37,6 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     SyncMode,
 )
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
-    FEATURE_NAMES,
     RETURN_MODE_NAMES,
     default_sync_max,
 )
@@ -256,10 +256,10 @@ def _mode_notes(name: str, request: TraceRequest, asked: tuple[str, ...], got: I
     elif got is Instruction.HTM_OPTIMIZED and len(wanted) < len(OPTIMIZATIONS):
         yield f"{name} uses {_TOGETHER}, which cannot be had one without the other (teInstruction 7)"
     elif wanted and got is not Instruction.HTM_OPTIMIZED:
-        yield f"{name} has no {' and no '.join(map(FEATURE_NAMES.__getitem__, wanted))} (teInstruction reads {got})"
+        yield f"{name} has no {' and no '.join(map(NAMES.__getitem__, wanted))} (teInstruction reads {got})"
     for feature in asked:
         if feature not in OPTIMIZATIONS:
-            yield f"{name} has no {FEATURE_NAMES.get(feature, feature)}: its interface is of before 1.0"
+            yield f"{name} has no {NAMES[feature]}: its interface is of before 1.0"
     way = request.implicit_return
     if got is Instruction.HTM_OPTIMIZED and way not in (0, ImplicitReturnMode.DEPTH_COUNTER):
         yield f"{name} follows calls with a counter, not with a {RETURN_MODE_NAMES[way]}"

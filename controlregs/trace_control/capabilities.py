@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder_features import ETRACE, FEATURES, NTRACE, EncoderFeature
 from rvtrace_gdb.controlregs.errors import ComponentError, NoAnswer, SettingRefused, WasReset
 from rvtrace_gdb.controlregs.fields import Access, Register
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
@@ -27,7 +28,6 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     TrigAction,
 )
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
-    FEATURE_NAMES,
     MODE_NAMES,
     PROTOCOLS,
     RETURN_MODE_NAMES,
@@ -117,16 +117,8 @@ class Probe:
         return self._beside[register]
 
 
-_NOT_OF: Mapping[int, tuple[str, ...]] = {
-    Format.N_TRACE: (
-        "trTeInstNoAddrDiff",
-        "trTeInstNoTrapAddr",
-        "trTeInstEnBranchPrediction",
-        "trTeInstEnJumpTargetCache",
-    ),
-    Format.E_TRACE: ("trTeInstEnRepeatedHistory", "trTeInstEnAllJumps", "trTeInstExtendAddrMSB"),
-}
-"""Features that are hard-wired to 0 in one protocol, so that their absence is not reported."""
+_FEATURES: Mapping[int, Sequence[EncoderFeature]] = {Format.N_TRACE: NTRACE, Format.E_TRACE: ETRACE}
+"""The features that a protocol has: others are hard-wired to 0, so that their absence is not reported."""
 
 
 @dataclass
@@ -193,13 +185,11 @@ def _note_sync(probe: Probe, found: Findings) -> None:
 
 def _note_features(probe: Probe, found: Findings, protocol: int) -> None:
     register = encoder_registers.INST_FEATURES
-    for name, words in FEATURE_NAMES.items():
-        if name in _NOT_OF.get(protocol, ()):
-            continue
-        present = probe.can(register, name)
-        always = present and not probe.can(register, name, 0)
-        found.note(present, f"{words}, always" if always else words)
-        if present and name == "trTeInstEnImplicitReturn":
+    for feature in _FEATURES.get(protocol, FEATURES):
+        present = probe.can(register, feature.field)
+        always = present and not probe.can(register, feature.field, 0)
+        found.note(present, f"{feature.name}, always" if always else feature.name)
+        if present and feature.field == "trTeInstEnImplicitReturn":
             ways = probe.values(register, "trTeInstImplicitReturnMode", list(RETURN_MODE_NAMES))
             found.has += [f"implicit return with a {RETURN_MODE_NAMES[way]}" for way in ways]
     bits = probe.ones(register, "trTeSrcID").bit_length()

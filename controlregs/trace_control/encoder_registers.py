@@ -13,9 +13,11 @@ Section: trace encoder registers (trTe*), trace encoder filter registers (trTeFi
 trTeInstMode are also in the N-Trace 1.0 and E-Trace 2.0 documents
 """
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
+from rvtrace_gdb.controlregs.encoder_features import FEATURES
 from rvtrace_gdb.controlregs.fields import (
     Access,
     Compliance,
@@ -336,18 +338,24 @@ ENCODER_IMPL = Register("trTeImpl", 0x004, REQUIRED, "identification", (
     Field("trTeProtocolMinor", 4, Access.RO, Reset.CONSTANT, "minor version of the protocol"),
     vendor("trTe"),
 ))
+_MODE_BIT, _SOURCE_BIT = 6, 16  # of trTeInstImplicitReturnMode and trTeSrcID
+
+
+def _feature_bits() -> Iterator[Field]:
+    """Yield the fields of trTeInstFeatures before trTeSrcID: a bit for each feature, and between them the mode."""
+    mode = Field("trTeInstImplicitReturnMode", 2, doc="how calls are tracked for implicit returns",
+                 values=ImplicitReturnMode)  # fmt: skip
+    known = {feature.bit: Field(feature.field, 1, doc=feature.doc) for feature in FEATURES} | {_MODE_BIT: mode}
+    bit = 0
+    while bit < _SOURCE_BIT:
+        following = known.get(bit) or reserved(min((it for it in known if it > bit), default=_SOURCE_BIT) - bit)
+        yield following
+        bit += following.width
+
+
+_FEATURE_BITS = tuple(_feature_bits())
 INST_FEATURES = Register("trTeInstFeatures", 0x008, OPTIONAL, "options a decoder must know, and the source ID", (
-    Field("trTeInstNoAddrDiff", 1, doc="E-Trace: addresses are always sent in full"),
-    Field("trTeInstNoTrapAddr", 1, doc="E-Trace: trap packets omit the handler's address"),
-    Field("trTeInstEnSequentialJump", 1, doc="lui or auipc followed by jalr counts as inferable"),
-    Field("trTeInstEnImplicitReturn", 1, doc="a return to where a recent call came from counts as inferable"),
-    Field("trTeInstEnBranchPrediction", 1, doc="E-Trace: compression by branch predictor"),
-    Field("trTeInstEnJumpTargetCache", 1, doc="E-Trace: compression by jump target cache"),
-    Field("trTeInstImplicitReturnMode", 2, doc="how calls are tracked for implicit returns", values=ImplicitReturnMode),
-    Field("trTeInstEnRepeatedHistory", 1, doc="N-Trace: repeated branch history is counted"),
-    Field("trTeInstEnAllJumps", 1, doc="inferable unconditional jumps and calls are reported as well"),
-    Field("trTeInstExtendAddrMSB", 1, doc="most significant address bits are compressed (protocol-specific)"),
-    reserved(5),
+    *_FEATURE_BITS,
     Field("trTeSrcID", 12, doc="source ID of this encoder"),
     Field("trTeSrcBits", 4, doc="width of the source field in messages, 0 to 12 bits"),
 ))

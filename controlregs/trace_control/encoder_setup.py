@@ -11,6 +11,7 @@ Control" (fields marked MD and OD) for what the protocols allow.
 from collections.abc import Iterable, Mapping
 
 from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder_features import NAMES
 from rvtrace_gdb.controlregs.errors import ComponentTimeout, SettingRefused, UnsupportedProtocol
 from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
@@ -176,17 +177,6 @@ ZEROED = (
 # Name, and the trTeProtocolMajor that can be decoded.
 PROTOCOLS: dict[int, tuple[str, int]] = {Format.N_TRACE: ("N-Trace", 1), Format.E_TRACE: ("E-Trace", 0)}
 MODE_NAMES: dict[int, str] = {InstMode.OFF: "off", InstMode.BTM: "BTM", InstMode.HTM: "HTM", InstMode.VENDOR: "mode 7"}
-FEATURE_NAMES = {
-    "trTeInstNoAddrDiff": "full addresses",
-    "trTeInstNoTrapAddr": "omission of trap addresses",
-    "trTeInstEnSequentialJump": "sequential jump optimisation",
-    "trTeInstEnImplicitReturn": "implicit return",
-    "trTeInstEnBranchPrediction": "branch prediction",
-    "trTeInstEnJumpTargetCache": "jump target cache",
-    "trTeInstEnRepeatedHistory": "repeated history",
-    "trTeInstEnAllJumps": "messages for all jumps",
-    "trTeInstExtendAddrMSB": "compression of high address bits",
-}
 RETURN_MODE_NAMES: dict[int, str] = {
     ImplicitReturnMode.DEPTH_COUNTER: "counter",
     ImplicitReturnMode.PARTIAL_ADDRESS_STACK: "stack of partial addresses",
@@ -279,13 +269,13 @@ def _set_features(component: Component, request: TraceRequest, src_id: int) -> l
     mode = {"trTeInstImplicitReturnMode": request.implicit_return}
     value = component.write(register, register.pack(**features, **mode, **source))
     notes = [
-        f"{component.name} has no {FEATURE_NAMES.get(name, name)} ({name} stays 0)"
+        f"{component.name} has no {NAMES[name]} ({name} stays 0)"
         for name in features
         if not register.get(value, name)
     ]
     notes += [
-        f"{component.name} always uses {FEATURE_NAMES[name]} ({name} stays 1)"
-        for name in FEATURE_NAMES
+        f"{component.name} always uses {NAMES[name]} ({name} stays 1)"
+        for name in NAMES
         if register.get(value, name) and name not in features
     ]
     notes += _implicit_return_notes(component.name, value, request.implicit_return)

@@ -10,7 +10,7 @@ because the two documents number them differently.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum, IntEnum
 from typing import ClassVar
 
@@ -330,6 +330,13 @@ class EncoderOptions:
             raise ValueError("repeat_trims must be at least 1 bit each")
         if self.hist_chunks and self.repeated_history:
             raise ValueError("hist_chunks and repeated_history exclude each other: repetition is counted in full HISTs")
+
+    @property
+    def of_decoder(self) -> Options:
+        """The options of a decoder for the trace of this encoder: those that both have, and SRC only if it is sent."""
+        common = {field.name for field in fields(self)} & {field.name for field in fields(Options)}
+        known = {name: getattr(self, name) for name in common}
+        return Options(**known | {"src_id": self.src_id if self.src_bits else None})
 
     @property
     def branch_runs(self) -> bool:

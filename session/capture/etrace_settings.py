@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
+from rvtrace_gdb.controlregs.encoder_features import ETRACE
 from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
 from rvtrace_gdb.support.text import value_text
@@ -92,14 +93,7 @@ SETTINGS: Mapping[str, Setting] = {
     "csr_width": _number(_P, 64, "bits of a CSR in data packets; 0: as many as for other data"),
     "mmacas_ext": _flag(_P, "data packets are those of the Multi-Memory Access and Compare and Swap extension",
                         "mmacas_ext"),
-    "full_address": _flag(_M, "addresses are always sent in full", "trTeInstNoAddrDiff"),
-    "implicit_exception": _flag(_M, "trap packets omit the handler's address", "trTeInstNoTrapAddr"),
-    "sijump": _flag(_M, "jumps whose target is set by the instruction before are not reported",
-                    "trTeInstEnSequentialJump"),
-    "implicit_return": _flag(_M, "returns whose target the decoder can infer are not reported",
-                             "trTeInstEnImplicitReturn"),
-    "branch_prediction": _flag(_M, "branches are predicted", "trTeInstEnBranchPrediction"),
-    "jump_target_cache": _flag(_M, "targets of jumps are looked up in a cache", "trTeInstEnJumpTargetCache"),
+    **{feature.etrace: _flag(_M, feature.meaning, feature.field) for feature in ETRACE},
     "resync_disabled": _flag(_M, "predictor, cache and return stack outlive synchronization", "trTeInstSyncMode 0"),
     "data_no_address": _flag(_M, "data packets have no address", "trTeDataNoAddr"),
     "data_no_data": _flag(_M, "data packets have no data", "trTeDataNoValue"),
@@ -191,11 +185,6 @@ def _handlers(key: str, value: Any) -> dict[str, str]:
             raise BadSetting(key, f"has {cause!r}, which is not a cause: 2 is an exception, i7 an interrupt")
     return {cause: _address(key, address) for cause, address in value.items()}
 
-
-REGISTERED_MODES = (
-    "full_address", "implicit_exception", "sijump", "implicit_return", "branch_prediction", "jump_target_cache",
-)  # fmt: skip
-"""The modes in fields of trTeInstFeatures, in the order of its bits."""
 
 _FIELD = {"encapsulation": "name"}
 """Names of fields, where the setting's name has its owner's in it."""

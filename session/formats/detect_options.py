@@ -8,8 +8,9 @@ E-Trace packets must be right at once before anything can be decoded: these are 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import chain, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from rvtrace_gdb.controlregs.encoder_features import ETRACE, RAW_NTRACE
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
 from rvtrace_gdb.decode.etrace.items import Item, Itemizer
@@ -41,9 +42,6 @@ _LIKELY: Mapping[str, tuple[Value, ...]] = {
     "time_width": (0, 16, 32, 40, 48, 64),
     "support": ("reference", "standard", "pulp", "et20", "pt10"),
     "ecall_retires": (False, True),
-    "full_address": (False, True),
-    "implicit_exception": (False, True),
-    "sijump": (False, True),
     "iret_ext": (False, True),
     "f0s_width": (0, 1),
     "bpred_size": (6, 7, 8, 9, 10, 5, 4),
@@ -52,13 +50,8 @@ _LIKELY: Mapping[str, tuple[Value, ...]] = {
 """Values that encoders use, if the default was tried first."""
 
 _TOGETHER: tuple[Mapping[str, Value], ...] = (
-    {"implicit_return": True, "return_stack_size": 4},
-    {"implicit_return": True, "return_stack_size": 5, "iret_ext": True},
-    {"implicit_return": False},
-    {"branch_prediction": True, "bpred_size": 7},
-    {"branch_prediction": False},
-    {"jump_target_cache": True, "cache_size": 5},
-    {"jump_target_cache": False},
+    *({feature.etrace: True, **needed} for feature in ETRACE for needed in feature.needs),
+    *({feature.etrace: False} for feature in ETRACE),
 )
 """Modes, with the settings that they need in an encoder."""
 
@@ -396,9 +389,9 @@ def _ntrace_candidates(options: Options) -> Iterator[Options]:
     yield from (replace(options, src_bits=bits) for bits in _SRC_BITS if bits != options.src_bits)
     yield replace(options, timestamps=not options.timestamps)
     yield replace(options, btm=not options.btm)
-    yield replace(options, sequential_jump=not options.sequential_jump)
-    yield replace(options, all_jumps=not options.all_jumps)
-    yield replace(options, extend_addr_msb=not options.extend_addr_msb)
+    for feature in RAW_NTRACE:
+        changed: dict[str, Any] = {feature.ntrace: not getattr(options, feature.ntrace)}
+        yield replace(options, **changed)
 
 
 def _said(options: Options) -> int:

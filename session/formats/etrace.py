@@ -12,21 +12,14 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from rvtrace_gdb.controlregs.encoder_features import ETRACE
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER_CONTROL, DataAddrCompress, SyncMode
 from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.etrace.items import Itemizer
 from rvtrace_gdb.decode.etrace.wording import Wording
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.capture.etrace_settings import (
-    REGISTERED_MODES,
-    SETTINGS,
-    BadSetting,
-    ETrace,
-    Value,
-    Values,
-    etrace_of,
-)
+from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Value, Values, etrace_of
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats.format import Builders, PiecewiseDecoding, sync_period, undecodable
@@ -44,7 +37,7 @@ def etrace_of_registers(encoder: EncoderInForce, values: Values) -> ETrace:
     """
     if encoder.protocol_version[0] != E_TRACE_MAJOR:
         raise undecodable(encoder, f"E-Trace {'.'.join(map(str, encoder.protocol_version))}")
-    modes = {key: bool(encoder.feature(SETTINGS[key].told_by)) for key in REGISTERED_MODES}
+    modes = {feature.etrace: bool(encoder.feature(feature.field)) for feature in ETRACE}
     told: dict[str, Value] = {
         **modes,
         "src_bits": encoder.src_bits,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
+from rvtrace_gdb.controlregs.encoder_features import RAW_NTRACE
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode
 from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
@@ -41,11 +42,9 @@ def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> Options:
         timestamp_bits=encoder.timestamp_bits,
         btm=encoder.inst_mode == InstMode.BTM,
         implicit_return=_implicit_return(encoder),
-        sequential_jump=bool(encoder.feature("trTeInstEnSequentialJump")),
-        all_jumps=bool(encoder.feature("trTeInstEnAllJumps")),
-        extend_addr_msb=bool(encoder.feature("trTeInstExtendAddrMSB")),
         sync_period=sync_period(encoder),
         dialect=DIALECTS[encoder.dialect],
+        **{feature.ntrace: bool(encoder.feature(feature.field)) for feature in RAW_NTRACE},
     )
 
 

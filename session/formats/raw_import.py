@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from rvtrace_gdb.controlregs.encoder_features import ETRACE, RAW_NTRACE
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode
@@ -30,7 +31,7 @@ from rvtrace_gdb.decode.ntrace.options import Options as NTrace
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem import plausibility as tandem_guess
 from rvtrace_gdb.decode.tandem.protocol import Parameters
-from rvtrace_gdb.session.capture.etrace_settings import REGISTERED_MODES, SETTINGS, ETrace, Value, values_of
+from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, values_of
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
@@ -102,7 +103,7 @@ def _starts(payload: bytes) -> bool:
 
 
 def _features(how: ETrace, source: int) -> int:
-    modes = {SETTINGS[key].told_by: getattr(how.options.modes, key) for key in REGISTERED_MODES}
+    modes = {feature.field: getattr(how.options.modes, feature.etrace) for feature in ETRACE}
     bits = how.encapsulation.src_bits
     fits = bits <= _MAX_SRC_BITS and source <= _MAX_SRC
     return encoder_registers.INST_FEATURES.pack(
@@ -271,11 +272,9 @@ def _encoder(source: int, options: Options) -> CapturedEncoder:
         ),
         impl=encoder_registers.ENCODER_IMPL.pack(trTeVerMajor=1, trTeCompType=CompType.ENCODER, trTeProtocolMajor=1),
         features=encoder_registers.INST_FEATURES.pack(
-            trTeInstEnSequentialJump=options.sequential_jump,
+            **{feature.field: getattr(options, feature.ntrace) for feature in RAW_NTRACE},
             trTeInstEnImplicitReturn=options.implicit_return != ImplicitReturn.OFF,
             trTeInstImplicitReturnMode=options.implicit_return,
-            trTeInstEnAllJumps=options.all_jumps,
-            trTeInstExtendAddrMSB=options.extend_addr_msb,
             trTeSrcID=source,
             trTeSrcBits=options.src_bits,
         ),

@@ -28,6 +28,7 @@ from rvtrace_gdb.controlregs.debug_triggers import (
     altered_notes,
     release,
 )
+from rvtrace_gdb.controlregs.encoder_features import SWITCHES
 from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode, TsPrescale
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     PRIVILEGES,
@@ -256,16 +257,7 @@ _SWITCHES: Mapping[str, Mapping[str, Any]] = {
     "full_data_addresses": {"data": True, "data_addr_compress": DataAddrCompress.FULL},
 }
 # Switches that are one field of trTeInstFeatures.
-_FEATURES = {
-    "repeated_history": "trTeInstEnRepeatedHistory",
-    "sequential_jumps": "trTeInstEnSequentialJump",
-    "all_jumps": "trTeInstEnAllJumps",
-    "address_compression": "trTeInstExtendAddrMSB",
-    "full_addresses": "trTeInstNoAddrDiff",
-    "implicit_exceptions": "trTeInstNoTrapAddr",
-    "branch_prediction": "trTeInstEnBranchPrediction",
-    "jump_target_cache": "trTeInstEnJumpTargetCache",
-}
+_FEATURES = {feature.request: feature.field for feature in SWITCHES}
 _IMPLICIT_RETURN = "trTeInstEnImplicitReturn"
 _RETURN_MODES = {
     "off": ImplicitReturnMode.UNREPORTED,
@@ -302,8 +294,7 @@ def _list_of(kind: type[_T], name: str, options: Mapping[str, Any]) -> list[_T]:
 def trace_request(options: Mapping[str, Any], image: Image | None = None) -> TraceRequest:
     """Return the request to each encoder. *image*: the program, for options that name its functions.
 
-    Switches, true or false: stop_on_wrap, stall, btm, timestamps, context, repeated_history, sequential_jumps,
-    all_jumps, address_compression, full_addresses, implicit_exceptions, branch_prediction, jump_target_cache, data,
+    Switches, true or false: stop_on_wrap, stall, btm, timestamps, context, those of `encoder_features`, data,
     no_data_values, no_data_addresses, full_data_addresses (each of these three implies data). With a value: format
     (ntrace, etrace), implicit_return (off, on, counter, partial or full), sync_period (halfwords of code),
     timestamp_source (system, core, external, shared) and timestamp_prescale (1, 4, 16, 64; both imply timestamps), the

@@ -17,19 +17,22 @@ TESTS = Path(__file__).resolve().parent.parent
 # tables of options one inside `gdbext`: they run without gdb.
 TABLES = "gdbext tables"
 TABLE_MODULES = ("gdbext.progress_bar", "gdbext.options", "gdbext.start_options")
+# The table of encoder features is one inside `controlregs`: gdb's Python reads it, too.
+FEATURES = "encoder features"
 ARROWS: dict[str, set[str]] = {
     "support": set(),
-    "controlregs": {"support"},
+    "controlregs": {"support", FEATURES},
     "transport": {"support"},
     "decode": {"support"},
-    "transport.simulated": {"support", "decode", "controlregs", "transport"},
-    "session": {"support", "controlregs", "transport", "decode"},
+    "transport.simulated": {"support", "decode", "controlregs", "transport", FEATURES},
+    "session": {"support", "controlregs", "transport", "decode", FEATURES},
     "views": {"support", "decode"},
-    "console": {"support", "session", "views", "decode", "transport.simulated", TABLES},
+    "console": {"support", "session", "views", "decode", "transport.simulated", TABLES, FEATURES},
     "gdbext": {TABLES},
-    TABLES: set(),
+    TABLES: {FEATURES},
+    FEATURES: set(),
 }
-ROOMS = {name.partition(".")[0] for name in ARROWS if name != TABLES}
+ROOMS = {name.partition(".")[0] for name in ARROWS if name not in (TABLES, FEATURES)}
 # What may come from outside the project: everything else is the standard library.
 LIBRARIES = {
     "decode": {"elftools"},
@@ -41,8 +44,9 @@ LIBRARIES = {
 
 def room_of(module: str) -> str:
     """*module*: without the name of the package, as `decode.program.image`."""
-    if ".".join(module.split(".")[:2]) in TABLE_MODULES:
-        return TABLES
+    first_two = ".".join(module.split(".")[:2])
+    if first_two in (*TABLE_MODULES, "controlregs.encoder_features"):
+        return TABLES if first_two in TABLE_MODULES else FEATURES
     return "transport.simulated" if module.startswith("transport.simulated") else module.partition(".")[0]
 
 

@@ -47,7 +47,7 @@ class _NTrace(Encoding):
 
     @property
     def how(self) -> Options:
-        return encoder.for_decoder(self._options)
+        return self._options.of_decoder
 
     def start(self) -> bytes:
         self._encoder.start(self._sync)

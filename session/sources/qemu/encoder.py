@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, cast
 
+from rvtrace_gdb.controlregs.encoder_features import ETRACE, NTRACE, NTRACE_SWITCHES, EncoderFeature
 from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control import encoder_registers as registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, RamMode
@@ -26,7 +27,7 @@ from rvtrace_gdb.decode.ntrace.encoder.encoder import NOWHERE
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.capture.etrace_settings import REGISTERED_MODES, SETTINGS, ETrace, Value, etrace_of
+from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, etrace_of
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_encoder
 from rvtrace_gdb.session.sources.qemu.records import Item, Jumped
@@ -34,13 +35,6 @@ from rvtrace_gdb.session.sources.qemu.records import Item, Jumped
 _SYNC_MAX = 10  # a period of 16384 halfwords: little is lost at the beginning of a ring that has wrapped
 _STACK = 5  # the implicit return stack has 32 entries
 _TABLE = 6  # branch predictor and jump target cache have 64
-_NTRACE: Mapping[str, str] = {
-    "trTeInstEnRepeatedHistory": "repeated_history",
-    "trTeInstEnSequentialJump": "sequential_jump",
-    "trTeInstEnAllJumps": "all_jumps",
-    "trTeInstExtendAddrMSB": "extend_addr_msb",
-}
-_ETRACE = {SETTINGS[mode].told_by: mode for mode in REGISTERED_MODES}
 _RETURNS = "trTeInstEnImplicitReturn"
 
 
@@ -49,7 +43,10 @@ class NTraceOptions:
     """The options of an N-Trace encoder, and of the decoder of its messages."""
 
     options: options.EncoderOptions
-    how: Options
+
+    @property
+    def how(self) -> Options:
+        return self.options.of_decoder
 
 
 @dataclass(frozen=True)
@@ -90,35 +87,30 @@ def _left_out(request: TraceRequest, options: Mapping[str, Any]) -> Iterator[str
 
 
 def _ntrace(request: TraceRequest, xlen: int, notes: list[str]) -> NTraceOptions:
-    on: dict[str, Any] = {name: True for field, name in _NTRACE.items() if field in request.features}
-    notes += _unknown(request, _NTRACE, "N-Trace")
+    on: dict[str, Any] = {it.ntrace: True for it in NTRACE_SWITCHES if it.field in request.features}
+    notes += _unknown(request, NTRACE, "N-Trace")
     returns = request.implicit_return or (ImplicitReturnMode.FULL_ADDRESS_STACK if _RETURNS in request.features else 0)
     htm = request.inst_mode != InstMode.BTM
     if on.get("repeated_history") and not htm:
         notes.append("repeated history needs HTM: it is off")
         del on["repeated_history"]
     mode, period = _sync(request)
-    made_so = options.EncoderOptions(
+    built = options.EncoderOptions(
         xlen=xlen, btm=not htm, sync_mode=options.SyncMode(mode), sync_max=period,
         implicit_return=ImplicitReturn(returns), context=request.context, timestamps=request.timestamps,
         timestamp_bits=0, **on,
     )  # fmt: skip
-    how = Options(
-        src_bits=0, timestamps=request.timestamps, timestamp_bits=0, btm=made_so.btm,
-        implicit_return=made_so.implicit_return, sequential_jump=made_so.sequential_jump,
-        all_jumps=made_so.all_jumps, extend_addr_msb=made_so.extend_addr_msb, dialect=made_so.dialect,
-    )  # fmt: skip
-    return NTraceOptions(made_so, how)
+    return NTraceOptions(built)
 
 
 def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOptions:
-    on = {mode for field, mode in _ETRACE.items() if field in request.features}
+    on = {feature.etrace for feature in ETRACE if feature.field in request.features}
     if request.implicit_return:
         on.add("implicit_return")
     if "implicit_exception" in on:
         notes.append("addresses of traps are not left out: nobody could tell them afterwards")
         on.discard("implicit_exception")
-    notes += _unknown(request, {**_ETRACE, _RETURNS: ""}, "E-Trace")
+    notes += _unknown(request, ETRACE, "E-Trace")
     values: dict[str, Value] = {"iaddress_width": xlen, **dict.fromkeys(on, True)}
     values |= {"return_stack_size": _STACK} if "implicit_return" in on else {}
     values |= {"bpred_size": _TABLE} if "branch_prediction" in on else {}
@@ -133,9 +125,9 @@ def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOpti
     return ETraceOptions(options, how)
 
 
-def _unknown(request: TraceRequest, known: Mapping[str, str], format: str) -> list[str]:
-    rest = [field for field in request.features if field not in known and field != _RETURNS]
-    return [f"{format} has no {field}" for field in rest]
+def _unknown(request: TraceRequest, known: Sequence[EncoderFeature], format: str) -> list[str]:
+    there = {feature.field for feature in known}
+    return [f"{format} has no {field}" for field in request.features if field not in there]
 
 
 def _sync(request: TraceRequest) -> tuple[int, int]:
@@ -155,7 +147,7 @@ def encoder(hart: int, wanted: EncoderOptions, image: Image) -> CapturedEncoder:
     beside = registers.ENCODER_CONTROL.pack(
         trTeContext=options.context, trTeInstSyncMode=options.sync_mode, trTeInstSyncMax=options.sync_max
     )
-    features = registers.INST_FEATURES.pack(trTeInstEnRepeatedHistory=options.repeated_history)
+    features = registers.INST_FEATURES.pack(**{it.field: getattr(options, it.ntrace) for it in NTRACE_SWITCHES})
     in_force = replace(in_force, name=name, control=in_force.control | beside, features=in_force.features | features)
     return replace(made, hart=hart, in_force=in_force)
 

@@ -79,11 +79,11 @@ def test_choices_are_called_as_in_the_documents() -> None:
 def test_what_a_decoder_must_know_of_them() -> None:
     words = "--src-bits 4 --src-id 9 --timestamps --timestamp-bits 40 --implicit-return counter --sequential-jump"
     words += " --all-jumps --extend-addr-msb --dialect sifive"
-    assert encoder.for_decoder(options(*words.split())) == Options(
+    assert options(*words.split()).of_decoder == Options(
         src_bits=4, src_id=9, timestamps=True, timestamp_bits=40, implicit_return=ImplicitReturn.COUNTER,
         sequential_jump=True, all_jumps=True, extend_addr_msb=True, dialect=SIFIVE,
     )  # fmt: skip
-    assert encoder.for_decoder(options("--btm")) == Options(btm=True)
+    assert options("--btm").of_decoder == Options(btm=True)
 
 
 @pytest.mark.parametrize(

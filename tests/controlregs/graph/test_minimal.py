@@ -168,7 +168,7 @@ def test_options_that_are_always_on() -> None:
     _, graph = chain(smem(), device)
     got = start(graph)
     assert got.notes == (
-        "encoder1 always uses sequential jump optimisation (trTeInstEnSequentialJump stays 1)",
+        "encoder1 always uses sequential jumps (trTeInstEnSequentialJump stays 1)",
         "encoder1 always uses implicit return (trTeInstEnImplicitReturn stays 1)",
         "encoder1 always uses repeated history (trTeInstEnRepeatedHistory stays 1)",
         "encoder1 always uses messages for all jumps (trTeInstEnAllJumps stays 1)",

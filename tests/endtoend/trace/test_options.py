@@ -47,8 +47,8 @@ def test_what_is_in_force_is_said(outcomes: list[Outcome]) -> None:
     assert " HTM, sync every" in outcomes[0].started
     assert " BTM, sync every" in outcomes[1].started
     everything = (
-        "implicit return (full address stack), sequential jumps, repeated history, all jumps, address compression,"
-        " timestamps, context, sync every"
+        "implicit return (full address stack), sequential jumps, repeated history, messages for all jumps,"
+        " address compression, timestamps, context, sync every"
     )
     assert f" HTM, {everything}" in outcomes[2].started
     assert f" BTM, {everything}" in outcomes[3].started
@@ -128,7 +128,8 @@ def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
         "encoder0 does not report context and privilege",
         "encoder0 has no timestamps",
     ]
-    assert " HTM, implicit return, sequential jumps, all jumps, address compression, sync every" in outcome.started
+    on = " HTM, implicit return, sequential jumps, messages for all jumps, address compression, sync every"
+    assert on in outcome.started
     check(outcome._replace(started=""))
 
 

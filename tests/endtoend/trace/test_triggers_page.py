@@ -47,12 +47,14 @@ def test_gdb_prints_what_the_page_says(tmp_path: Path) -> None:
     assert [(command, printed(out[command])) for command, _ in session] == session
 
 
-def test_the_table_of_options_is_the_one_gdb_has() -> None:
-    page = START.read_text(encoding="utf-8")
+def test_the_tables_of_options_are_those_of_the_programs() -> None:
+    """Of the pages in the order in which the script prints them."""
+    pages = [HOME / "docs" / name for name in ("trace-start.md", "ntrace.md", "etrace.md")]
     command = [sys.executable, "scripts/option_tables.py", "--print"]
     tables = subprocess.run(command, cwd=HOME, check=True, capture_output=True, text=True).stdout
-    begin, end = page.index("written by scripts/option_tables.py -->\n"), page.index("<!-- end of options -->")
-    assert page[begin:end].partition("\n")[2].strip() == tables.strip()
+    begin, end = "written by scripts/option_tables.py -->\n", "<!-- end of options -->"
+    written = [page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0] for page in pages]
+    assert "".join(written).split() == tables.split()
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)

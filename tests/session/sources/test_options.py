@@ -121,8 +121,8 @@ def test_what_is_in_force_is_said(tmp_path: Path) -> None:
     options = dict.fromkeys(names.split(), True)
     first = started(board_with(tmp_path), implicit_return="full", **options)[0]
     assert (
-        "N-Trace 1.0 BTM, implicit return (full address stack), sequential jumps, repeated history, all jumps,"
-        " address compression, timestamps, context, sync every" in first
+        "N-Trace 1.0 BTM, implicit return (full address stack), sequential jumps, repeated history,"
+        " messages for all jumps, address compression, timestamps, context, sync every" in first
     )
 
 
@@ -134,13 +134,13 @@ def test_what_is_in_force_is_said(tmp_path: Path) -> None:
         ("trTeInstImplicitReturnMode", {"implicit_return": "counter"},
          "encoder0 does not say how it follows calls for implicit return (trTeInstImplicitReturnMode stays 0)"),
         ("trTeInstEnSequentialJump", {"sequential_jumps": True},
-         "encoder0 has no sequential jump optimisation (trTeInstEnSequentialJump stays 0)"),
+         "encoder0 has no sequential jumps (trTeInstEnSequentialJump stays 0)"),
         ("trTeInstEnRepeatedHistory", {"repeated_history": True},
          "encoder0 has no repeated history (trTeInstEnRepeatedHistory stays 0)"),
         ("trTeInstEnAllJumps", {"all_jumps": True},
          "encoder0 has no messages for all jumps (trTeInstEnAllJumps stays 0)"),
         ("trTeInstExtendAddrMSB", {"address_compression": True},
-         "encoder0 has no compression of high address bits (trTeInstExtendAddrMSB stays 0)"),
+         "encoder0 has no address compression (trTeInstExtendAddrMSB stays 0)"),
         ("trTsEnable", {"timestamps": True}, "encoder0 has no timestamps"),
         ("trTeContext", {"context": True}, "encoder0 does not report context and privilege"),
     ],

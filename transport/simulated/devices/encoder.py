@@ -12,6 +12,7 @@ and "External Trace Triggers".
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from rvtrace_gdb.controlregs.encoder_features import FEATURES
 from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control import encoder_registers as te
@@ -37,16 +38,8 @@ MAX_SRC_BITS = 12
 OPTIONAL: Mapping[str, int] = {
     "trTeContext": 1,
     "trTeInstTrigEnable": 1,
-    "trTeInstNoAddrDiff": 1,
-    "trTeInstNoTrapAddr": 1,
-    "trTeInstEnSequentialJump": 1,
-    "trTeInstEnImplicitReturn": 1,
-    "trTeInstEnBranchPrediction": 1,
-    "trTeInstEnJumpTargetCache": 1,
+    **dict.fromkeys((feature.field for feature in FEATURES), 1),
     "trTeInstImplicitReturnMode": 3,
-    "trTeInstEnRepeatedHistory": 1,
-    "trTeInstEnAllJumps": 1,
-    "trTeInstExtendAddrMSB": 1,
     "trTeDataTracing": 1,
     "trTeDataNoValue": 1,
     "trTeDataNoAddr": 1,

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rvtrace_gdb.controlregs.encoder_features import ETRACE
 from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.trace_control import encoder_registers as te
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import DataAddrCompress
@@ -220,15 +221,6 @@ def _piece(block: Block, begin: int, end: int) -> Block:
 SET_BY_REGISTERS = frozenset(("modes", "sync_mode", "sync_max", "dialect", "compress"))
 """Encoder options that are not a matter of how the encoder is built, or that do not fit the encapsulation used here."""
 
-_MODES = {
-    "trTeInstNoAddrDiff": "full_address",
-    "trTeInstNoTrapAddr": "implicit_exception",
-    "trTeInstEnSequentialJump": "sijump",
-    "trTeInstEnImplicitReturn": "implicit_return",
-    "trTeInstEnBranchPrediction": "branch_prediction",
-    "trTeInstEnJumpTargetCache": "jump_target_cache",
-}
-"""The features E-Trace has, and what they are called in `Modes`."""
 _DATA = ("trTeDataTracing", "trTeDataNoValue", "trTeDataNoAddr", "trTeDataAddrCompress")
 _OF_THE_HART = Parameters().iaddress_width  # stands for as wide as the hart's
 _MAX_PACKET_BITS = 31 * 8  # of srcID behind its whole bytes, type and payload
@@ -317,7 +309,7 @@ class ETrace:
             "trTeInstEnBranchPrediction": parameters.bpred_size,
             "trTeInstEnJumpTargetCache": parameters.cache_size,
         }
-        foreign = set(te.INST_FEATURES.by_name) - {*_MODES, "trTeSrcID", "trTeSrcBits"}
+        foreign = set(te.INST_FEATURES.by_name) - {*(it.field for it in ETRACE), "trTeSrcID", "trTeSrcBits"}
         return (*foreign, *(name for name, size in needs.items() if not size))
 
     # -- the registers
@@ -359,7 +351,7 @@ class ETrace:
     def _modes(self, settings: Settings) -> Modes:
         get = settings.field
         return Modes(
-            **{name: bool(get(register_field)) for register_field, name in _MODES.items()},
+            **{feature.etrace: bool(get(feature.field)) for feature in ETRACE},
             resync_disabled=get("trTeInstSyncMode") == te.SyncMode.OFF,
             data_no_address=bool(get("trTeDataNoAddr")),
             data_no_data=bool(get("trTeDataNoValue")),

@@ -6,6 +6,7 @@ Source: N-Trace 1.0, "N-Trace Specific Trace Controls" (which fields exist), and
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from rvtrace_gdb.controlregs.encoder_features import FEATURES, NTRACE, NTRACE_SWITCHES
 from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.trace_control import encoder_registers as te
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
@@ -16,8 +17,8 @@ from rvtrace_gdb.transport.simulated.devices.protocol import Begin, End, Ingress
 from rvtrace_gdb.transport.simulated.hart.hart import Retired
 
 SET_BY_REGISTERS = frozenset((
-    "src_bits", "src_id", "sync_mode", "sync_max", "implicit_return", "sequential_jump", "repeated_history",
-    "all_jumps", "extend_addr_msb", "context", "timestamps", "xlen",
+    "src_bits", "src_id", "sync_mode", "sync_max", *(feature.ntrace for feature in NTRACE), "context", "timestamps",
+    "xlen",
 ))  # fmt: skip
 """The encoder options that are not a matter of how the encoder is built."""
 
@@ -31,9 +32,7 @@ _EVCODE = {
     End.IN_DEBUG: Evcode.DEBUG_MODE,
     End.FILTERED: Evcode.TRACE_DISABLED,
 }
-_OF_E_TRACE = (
-    "trTeInstNoAddrDiff", "trTeInstNoTrapAddr", "trTeInstEnBranchPrediction", "trTeInstEnJumpTargetCache",
-)  # fmt: skip
+_OF_E_TRACE = tuple(feature.field for feature in FEATURES if not feature.ntrace)
 
 
 class NTrace:
@@ -89,20 +88,19 @@ class NTrace:
         field = settings.field
         bits = 0 if field("trTeInhibitSrc") else field("trTeSrcBits")
         btm = field("trTeInstMode") == te.InstMode.BTM
-        repeated = bool(field("trTeInstEnRepeatedHistory"))
+        features = {feature.ntrace: bool(field(feature.field)) for feature in NTRACE_SWITCHES}
+        repeated = features.pop("repeated_history")
         return dataclasses.replace(
             self._built_with,
+            **features,  # type: ignore[arg-type]
             src_bits=bits,
             src_id=field("trTeSrcID") & (1 << bits) - 1,
             sync_mode=SyncMode(field("trTeInstSyncMode")),
             sync_max=field("trTeInstSyncMax"),
             btm=btm,
             implicit_return=_implicit_return(settings),
-            sequential_jump=bool(field("trTeInstEnSequentialJump")),
             repeated_history=repeated and not btm,
             repeat_branch=(repeated and btm) or self._built_with.repeat_branch,
-            all_jumps=bool(field("trTeInstEnAllJumps")),
-            extend_addr_msb=bool(field("trTeInstExtendAddrMSB")),
             context=bool(field("trTeContext")),
             timestamps=settings.timestamps.enabled,
             timestamp_bits=settings.timestamps.bits,
