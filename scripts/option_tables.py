@@ -15,6 +15,7 @@ from rvtrace_gdb.controlregs.encoder_features import NTRACE, EncoderFeature
 from rvtrace_gdb.gdbext.options import Option
 from rvtrace_gdb.gdbext.start_options import GROUPS
 from rvtrace_gdb.session.capture.etrace_settings import SETTINGS, Owner
+from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Adapter
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BEGIN, END = "<!-- options: written by scripts/option_tables.py -->\n", "<!-- end of options -->\n"
@@ -53,8 +54,18 @@ def etrace_modes() -> str:
     return f"\n| setting | option | values | meaning |\n|---|---|---|---|\n{''.join(rows)}"
 
 
+def usb_adapters() -> str:
+    """The adapters for USB without OpenOCD."""
+
+    def ids(adapter: Adapter) -> str:
+        return ", ".join(f"`{vendor:04x}:{product:04x}`" for vendor, product in adapter.ids)
+
+    rows = "".join(f'| `"{it.name}"` | {ids(it)}: {it.devices} | {it.found_in} |\n' for it in ADAPTERS.values())
+    return f"\n| `adapter` | devices | found in |\n|---|---|---|\n{rows}"
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
-    "trace-start.md": start_options, "ntrace.md": ntrace_features, "etrace.md": etrace_modes,
+    "trace-start.md": start_options, "ntrace.md": ntrace_features, "etrace.md": etrace_modes, "usb.md": usb_adapters,
 }  # fmt: skip
 """The pages with marks, and what stands between them."""
 

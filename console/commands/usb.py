@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target", metavar="FILE",
         help="target description with a table [usb] (default: $RVTRACE_TARGET; without one, the only adapter there is)",
     )  # fmt: skip
-    parser.add_argument("--adapter", choices=sorted(usb.KINDS), help="the kind of adapter, instead of --target")
+    parser.add_argument("--adapter", choices=sorted(usb.ADAPTER_NAMES), help="the kind of adapter, instead of --target")
     parser.add_argument("--serial", metavar="SERIAL", help="its serial number, if there are several")
     parser.add_argument("--khz", type=_number, metavar="KHZ", help="of TCK")
     parser.add_argument("--interface", type=_number, metavar="N", help="channel of an FTDI chip, 0 is A")

@@ -35,8 +35,8 @@ class OpenOcd:
 class Usb:
     """The USB adapter of the target, if OpenOCD is not used.
 
-    *adapter*: its protocol, "esp" or "mpsse". *khz*: frequency of TCK, None: the default. *interface*, *layout*: for
-    MPSSE, the channel and the pins' levels and directions. *tap*, *ir_lengths*: the TAP of the scan chain, and the
+    *adapter*: its name in `transport.usb.adapters`. *khz*: frequency of TCK, None: the default. *interface*, *layout*:
+    for MPSSE, the channel and the pins' levels and directions. *tap*, *ir_lengths*: the TAP of the scan chain, and the
     lengths of all instruction registers in bits, from TDO on; None: detected.
     """
 

@@ -49,6 +49,7 @@ from rvtrace_gdb.session.description.model import (
     Usb,
 )
 from rvtrace_gdb.support.text import printable, value_text
+from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Driver
 
 REGISTER_BLOCK = 0x1000  # Trace Control Interface 1.0: one 4 KiB-aligned block of 4 KiB per component
 
@@ -160,9 +161,8 @@ class Tables:
         return value
 
 
-ADAPTERS = ("esp", "mpsse")
-_USB_KEYS = ("adapter", "serial", "khz", "tap", "ir_lengths", "interface", "layout")
-_MPSSE_ONLY = ("interface", "layout")
+_DRIVER_KEYS = {key: driver for driver in Driver for key in driver.keys}
+_USB_KEYS = ("adapter", "serial", "khz", "tap", "ir_lengths", *_DRIVER_KEYS)
 _WHERE = "[usb]"
 
 
@@ -174,10 +174,11 @@ def read_usb(tables: Tables, document: dict[str, Any]) -> Usb | None:
     for other in ("openocd", "qemu"):
         if other in document:
             raise tables.error(f"there is [{other}], too: leave out one, the target is reached by the other", _WHERE)
-    adapter = tables.choice(table, _WHERE, "adapter", ADAPTERS)
-    for key in _MPSSE_ONLY:
-        if key in table and adapter != "mpsse":
-            raise tables.error('only adapter = "mpsse" has it', _WHERE, key)
+    adapter = tables.choice(table, _WHERE, "adapter", tuple(ADAPTERS))
+    for key, driver in _DRIVER_KEYS.items():
+        if key in table and ADAPTERS[adapter].driver is not driver:
+            having = " or ".join(f'"{it.name}"' for it in ADAPTERS.values() if it.driver is driver)
+            raise tables.error(f"only adapter = {having} has it", _WHERE, key)
     return Usb(
         adapter,
         tables.string(table, _WHERE, "serial") if "serial" in table else None,

@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.session.description.model import Usb
 from rvtrace_gdb.session.errors import BadOption, HartUnreachable
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.transport.usb import esp_jtag, mpsse
+from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Driver
 from rvtrace_gdb.transport.usb.device import AttachedDevice, DeviceQuery, attached_devices
 from rvtrace_gdb.transport.usb.errors import (
     Claimed,
@@ -32,7 +32,7 @@ from rvtrace_gdb.transport.usb.errors import (
 )
 from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
 from rvtrace_gdb.transport.usb.jtag import Chain, Jtag
-from rvtrace_gdb.transport.usb.mpsse import LAYOUT, Mpsse
+from rvtrace_gdb.transport.usb.mpsse import Mpsse
 from rvtrace_gdb.transport.usb.target import UsbConnection, UsbCsrs, UsbTarget
 
 _ABI = "zero ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"
@@ -136,12 +136,14 @@ def _chain(usb: Usb) -> Chain:
 
 
 def _adapter(usb: Usb) -> Jtag:
-    if usb.adapter == "mpsse":
-        return Mpsse(usb.serial, usb.khz, usb.interface, usb.layout or LAYOUT)
-    return EspJtag(usb.serial, usb.khz)
+    adapter = ADAPTERS[usb.adapter]
+    if adapter.driver is Driver.MPSSE:
+        return Mpsse(usb.serial, usb.khz, usb.interface, usb.layout, adapter)
+    return EspJtag(usb.serial, usb.khz, adapter)
 
 
-KINDS = {"esp": (esp_jtag.KIND, esp_jtag.IDS), "mpsse": (mpsse.KIND, mpsse.IDS)}
+ADAPTER_NAMES = tuple(ADAPTERS)
+"""The names of adapters in descriptions."""
 
 
 class HartState(NamedTuple):
@@ -162,7 +164,8 @@ class RegisterValue(NamedTuple):
 
 def adapters() -> list[tuple[str, AttachedDevice]]:
     """Return the devices that may be adapters, by their name in a description. Raises UsbError leaves."""
-    return [(name, found) for name, (kind, ids) in KINDS.items() for found in attached_devices(DeviceQuery(kind, ids))]
+    queries = {name: DeviceQuery(adapter.kind, adapter.ids) for name, adapter in ADAPTERS.items()}
+    return [(name, found) for name, query in queries.items() for found in attached_devices(query)]
 
 
 def only_adapter(serial: str | None = None) -> str:

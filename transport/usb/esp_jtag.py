@@ -10,12 +10,11 @@ Ref: ESP32-C6 Technical Reference Manual, section 32.3 "USB Serial/JTAG Controll
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Adapter
 from rvtrace_gdb.transport.usb.device import DeviceQuery, open_interface
 from rvtrace_gdb.transport.usb.errors import JtagProblem, NotAnAdapter, UsbError
 from rvtrace_gdb.transport.usb.jtag import NOTHING
 
-IDS = ((0x303A, 0x1001),)
-KIND = "Espressif USB-JTAG"
 VENDOR_SPECIFIC, JTAG_SUBCLASS, JTAG_PROTOCOL = 0xFF, 0xFF, 0x01
 
 TDI, TMS, CAP = 1, 2, 4  # of CMD_CLK
@@ -36,9 +35,15 @@ class EspJtag:
     present one.
     """
 
-    def __init__(self, serial: str | None = None, khz: int | None = None, backend: Any = None) -> None:
-        self._usb = open_interface(DeviceQuery(KIND, IDS, serial), _is_jtag, backend=backend)
-        self.name = f"{KIND} {self._usb.name}"
+    def __init__(
+        self,
+        serial: str | None = None,
+        khz: int | None = None,
+        adapter: Adapter = ADAPTERS["esp"],
+        backend: Any = None,
+    ) -> None:
+        self._usb = open_interface(DeviceQuery(adapter.kind, adapter.ids, serial), _is_jtag, backend=backend)
+        self.name = f"{adapter.kind} {self._usb.name}"
         self._commands = bytearray()  # one nibble each
         self._answers: list[int] = []  # how many bits each
         self._out_of_step = False

@@ -13,13 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Adapter
 from rvtrace_gdb.transport.usb.device import TIMEOUT, DeviceQuery, open_interface
 from rvtrace_gdb.transport.usb.errors import JtagProblem, NoAnswer
 from rvtrace_gdb.transport.usb.jtag import NOTHING
-
-KIND = "FTDI MPSSE"
-IDS = ((0x0403, 0x6010), (0x0403, 0x6011), (0x0403, 0x6014))
-LAYOUT = (0x0008, 0x000B)  # TMS high; TCK, TDI and TMS are outputs
 
 _VENDOR_OUT = 0x40
 RESET, SET_LATENCY_TIMER, SET_BITMODE = 0, 9, 11
@@ -47,8 +44,8 @@ class _Command:
 
 
 class Mpsse:
-    """A `Jtag`. *interface*: 0 is channel A. *layout*: initial levels and directions (1: output) of the pins, 16 bits
-    each, the high ones are ACBUS or BCBUS. *khz*: the frequency of TCK.
+    """A `Jtag`. *interface*: 0 is channel A. *layout*: levels and directions of the pins, None: those of *adapter*.
+    *khz*: the frequency of TCK.
     """
 
     def __init__(
@@ -56,17 +53,17 @@ class Mpsse:
         serial: str | None = None,
         khz: int | None = None,
         interface: int = 0,
-        layout: Sequence[int] = LAYOUT,
-        ids: Sequence[tuple[int, int]] = IDS,
+        layout: Sequence[int] | None = None,
+        adapter: Adapter = ADAPTERS["mpsse"],
         backend: Any = None,
     ) -> None:
-        self._usb = open_interface(DeviceQuery(KIND, ids, serial), lambda _: True, interface, backend)
-        self.name = f"{KIND} {self._usb.name}"
+        self._usb = open_interface(DeviceQuery(adapter.kind, adapter.ids, serial), lambda _: True, interface, backend)
+        self.name = f"{adapter.kind} {self._usb.name}"
         self._commands: list[_Command] = []
         self._answers: list[tuple[int, range]] = []  # clocks of each shift that captures, and which are wanted
         self._out_of_step = False
         try:
-            self._set_up(khz or KHZ, layout)
+            self._set_up(khz or KHZ, layout or adapter.layout)
         except BaseException:
             self._usb.close()
             raise

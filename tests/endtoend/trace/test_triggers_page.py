@@ -49,7 +49,7 @@ def test_gdb_prints_what_the_page_says(tmp_path: Path) -> None:
 
 def test_the_tables_of_options_are_those_of_the_programs() -> None:
     """Of the pages in the order in which the script prints them."""
-    pages = [HOME / "docs" / name for name in ("trace-start.md", "ntrace.md", "etrace.md")]
+    pages = [HOME / "docs" / name for name in ("trace-start.md", "ntrace.md", "etrace.md", "usb.md")]
     command = [sys.executable, "scripts/option_tables.py", "--print"]
     tables = subprocess.run(command, cwd=HOME, check=True, capture_output=True, text=True).stdout
     begin, end = "written by scripts/option_tables.py -->\n", "<!-- end of options -->"
