@@ -1,4 +1,4 @@
-"""Write the tables of options in the documentation anew, from the tables that the programs have them from.
+"""Write the tables in the documentation anew, from the tables that the programs have them from.
 
     .venv/bin/python scripts/option_tables.py [--print]
 
@@ -7,18 +7,18 @@ compares.
 """
 
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rvtrace_gdb.console.options.etrace import option as raw_option
 from rvtrace_gdb.controlregs.encoder_features import NTRACE, EncoderFeature
+from rvtrace_gdb.decode.ntrace.messages import Sync
 from rvtrace_gdb.gdbext.options import Option
 from rvtrace_gdb.gdbext.start_options import GROUPS
 from rvtrace_gdb.session.capture.etrace_settings import SETTINGS, Owner
 from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Adapter
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-BEGIN, END = "<!-- options: written by scripts/option_tables.py -->\n", "<!-- end of options -->\n"
+BEGIN, END = "<!-- {}: written by scripts/option_tables.py -->\n", "<!-- end of {} -->\n"
 
 
 def start_options() -> str:
@@ -64,28 +64,44 @@ def usb_adapters() -> str:
     return f"\n| `adapter` | devices | found in |\n|---|---|---|\n{rows}"
 
 
-PAGES: Mapping[str, Callable[[], str]] = {
-    "trace-start.md": start_options, "ntrace.md": ntrace_features, "etrace.md": etrace_modes, "usb.md": usb_adapters,
-}  # fmt: skip
-"""The pages with marks, and what stands between them."""
+def sync_reasons() -> str:
+    """The values of SYNC."""
+
+    def flow(sync: Sync) -> str:
+        if sync.begins:
+            return "tracing starts"
+        return "the flow goes on" + ("; no event" if sync.silent else "") if sync.goes_on else "the flow is interrupted"
+
+    rows = "".join(f"| {int(it)} | {it.reason.text} | {flow(it)} |\n" for it in Sync)
+    return f"\n| SYNC | reason | |\n|---|---|---|\n{rows}"
 
 
-def renewed(page: str, tables: str) -> str:
-    """*page* with the tables as they are to be."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{tables}\n{END}{after}"
+TABLES = (
+    ("trace-start.md", "options", start_options),
+    ("ntrace.md", "options", ntrace_features),
+    ("ntrace.md", "SYNC", sync_reasons),
+    ("etrace.md", "options", etrace_modes),
+    ("usb.md", "adapters", usb_adapters),
+)
+"""The pages with marks, the marks' names, and what stands between them."""
+
+
+def renewed(page: str, name: str, table: str) -> str:
+    """*page* with the table between the marks *name* as it is to be."""
+    before, begin, rest = page.partition(BEGIN.format(name))
+    _, end, after = rest.partition(END.format(name))
+    if not begin or not end:
+        sys.exit(f"there are no marks {BEGIN.format(name).strip()} and {END.format(name).strip()}")
+    return f"{before}{begin}{table}\n{end}{after}"
 
 
 def main() -> None:
-    for name, tables in PAGES.items():
+    for file, name, table in TABLES:
         if sys.argv[1:] == ["--print"]:
-            print(tables())
+            print(table())
             continue
-        page = (DOCS / name).read_text(encoding="utf-8")
-        if BEGIN not in page or END not in page:
-            sys.exit(f"{name} has no marks {BEGIN.strip()} and {END.strip()}")
-        (DOCS / name).write_text(renewed(page, tables()), encoding="utf-8")
+        page = (DOCS / file).read_text(encoding="utf-8")
+        (DOCS / file).write_text(renewed(page, name, table()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,29 +23,6 @@ from rvtrace_gdb.decode.history.events import (
 )
 from rvtrace_gdb.decode.program.csrs import Context, trap_text
 
-STARTS: Mapping[StartReason, str] = {
-    StartReason.EXTERNAL_TRIGGER: "external trigger",
-    StartReason.EXIT_FROM_RESET: "exit from reset",
-    StartReason.PERIODIC: "periodic synchronization",
-    StartReason.EXIT_FROM_DEBUG: "exit from debug mode",
-    StartReason.COUNTER_FULL: "instruction counter full",
-    StartReason.TRACE_ENABLED: "trace enabled",
-    StartReason.TRACE_EVENT: "trace event",
-    StartReason.FIFO_OVERRUN: "restart from FIFO overrun",
-    StartReason.EXIT_FROM_POWER_DOWN: "exit from power-down",
-    StartReason.MESSAGE_CONTENTION: "message contention",
-    StartReason.PC_SAMPLE: "PC sample",
-    StartReason.UNTOLD: "synchronization",
-    StartReason.TRACING_STARTS: "tracing starts",
-    StartReason.NOTIFICATION: "trace event: notification by a trigger",
-    StartReason.KNOWN_CODE: "decoding goes on at an address in known code",
-    StartReason.RESET: "hart reset",
-    StartReason.BEGINNING: "the trace begins",
-    StartReason.OLDEST_RECORD: "the oldest record",
-    StartReason.OTHER: "synchronization reason {}",
-}
-"""The wording of each reason; {} stands for the code."""
-
 STOPS: Mapping[StopReason, str] = {
     StopReason.DEBUG_MODE: "entry into debug mode",
     StopReason.LOW_POWER: "entry into low-power mode",
@@ -86,7 +63,7 @@ _LOSSES: Mapping[LossCause, str] = {
         "messages were lost: {} from one synchronization to the next, of {} or more; what ran before is not complete"
     ),
     LossCause.ENCODER_ERROR: "the encoder reports error {} (ECODE 0x{:x})",
-    LossCause.FIFO_OVERRUN: STARTS[StartReason.FIFO_OVERRUN],
+    LossCause.FIFO_OVERRUN: StartReason.FIFO_OVERRUN.text,
     LossCause.TOO_MANY_BITS: "{}: {} has {} bits, more than {}",
     LossCause.ICNT_TOO_LARGE: "{}: I-CNT has {} bits, more than {}, and is {} halfwords ahead of HIST",
     LossCause.REPETITION_TOO_LARGE: "ResourceFull: a repetition count of {} bits, more than {}",
@@ -148,7 +125,7 @@ def fact_text(fact: Fact) -> str:
     if isinstance(fact, Trap):
         return _trap(fact)
     if isinstance(fact, Start):
-        return STARTS[fact.reason].format(fact.code)
+        return fact.reason.text.format(fact.code)
     if isinstance(fact, Stop):
         return _stop(fact)
     if isinstance(fact, Loss):
@@ -171,15 +148,10 @@ def says_its_kind(fact: Fact) -> bool:
     if isinstance(fact, Stop):
         return fact.reason in (StopReason.TRACE_DISABLED, StopReason.UNTOLD, StopReason.OTHER)
     if isinstance(fact, Start):
-        return fact.reason in _TELLING
+        return fact.reason.says_kind
     if isinstance(fact, Loss):
         return fact.cause in (LossCause.MISMATCH, LossCause.OTHER_INSTRUCTION)
     return isinstance(fact, Trap | ContextChange)
-
-
-_TELLING = frozenset(
-    {StartReason.TRACE_ENABLED, StartReason.TRACE_EVENT, StartReason.TRACING_STARTS, StartReason.NOTIFICATION}
-)
 
 
 def _trap(trap: Trap) -> str:

@@ -84,38 +84,59 @@ class Trap(NamedTuple):
         return self.kind is not TrapKind.EXCEPTION
 
 
+class _StartRow(NamedTuple):
+    """*value*: the name for programs. *text*: the wording; {} stands for the trace's own code.
+
+    marks      a trigger asked for it: it means nothing more than that the place is marked
+    resumes    it follows a halt by the debugger, during which nothing was missed
+    says_kind  the text names the kind of event, so that the kind need not precede it
+    """
+
+    value: str
+    text: str
+    marks: bool = False
+    resumes: bool = False
+    says_kind: bool = False
+
+
 class StartReason(Enum):
-    """The reasons for which a trace reports where the hart is."""
+    """The reasons for which a trace reports where the hart is. `decode.ntrace.messages.Sync` has N-Trace's codes."""
 
-    EXTERNAL_TRIGGER = "external-trigger"
-    EXIT_FROM_RESET = "exit-from-reset"
-    PERIODIC = "periodic"
-    EXIT_FROM_DEBUG = "exit-from-debug-mode"
-    COUNTER_FULL = "instruction-counter-full"
-    TRACE_ENABLED = "trace-enabled"
-    TRACE_EVENT = "trace-event"
-    FIFO_OVERRUN = "fifo-overrun"
-    EXIT_FROM_POWER_DOWN = "exit-from-power-down"
-    MESSAGE_CONTENTION = "message-contention"
-    PC_SAMPLE = "pc-sample"
-    UNTOLD = "not-told"
+    text: str
+    marks: bool
+    resumes: bool
+    says_kind: bool
+
+    def __new__(cls, value: str, text: str, marks: bool, resumes: bool, says_kind: bool) -> "StartReason":
+        member = object.__new__(cls)
+        member._value_ = value
+        member.text, member.marks, member.resumes, member.says_kind = text, marks, resumes, says_kind
+        return member
+
+    EXTERNAL_TRIGGER = _StartRow("external-trigger", "external trigger", marks=True)
+    EXIT_FROM_RESET = _StartRow("exit-from-reset", "exit from reset")
+    PERIODIC = _StartRow("periodic", "periodic synchronization")
+    EXIT_FROM_DEBUG = _StartRow("exit-from-debug-mode", "exit from debug mode", resumes=True)
+    COUNTER_FULL = _StartRow("instruction-counter-full", "instruction counter full")
+    TRACE_ENABLED = _StartRow("trace-enabled", "trace enabled", says_kind=True)
+    TRACE_EVENT = _StartRow("trace-event", "trace event", marks=True, says_kind=True)
+    FIFO_OVERRUN = _StartRow("fifo-overrun", "restart from FIFO overrun")
+    EXIT_FROM_POWER_DOWN = _StartRow("exit-from-power-down", "exit from power-down")
+    MESSAGE_CONTENTION = _StartRow("message-contention", "message contention")
+    PC_SAMPLE = _StartRow("pc-sample", "PC sample")
+    UNTOLD = _StartRow("not-told", "synchronization")
     """E-Trace does not say why it synchronizes."""
-    TRACING_STARTS = "tracing-starts"
+    TRACING_STARTS = _StartRow("tracing-starts", "tracing starts", resumes=True, says_kind=True)
     """E-Trace does not say why tracing starts."""
-    NOTIFICATION = "notification"
-    """A trigger requested it."""
-    KNOWN_CODE = "known-code"
+    NOTIFICATION = _StartRow("notification", "trace event: notification by a trigger", marks=True, says_kind=True)
+    KNOWN_CODE = _StartRow("known-code", "decoding goes on at an address in known code")
     """There is code again after a stretch for which the decoder had none."""
-    RESET = "reset"
-    BEGINNING = "beginning"
+    RESET = _StartRow("reset", "hart reset")
+    BEGINNING = _StartRow("beginning", "the trace begins")
     """A tandem trace begins."""
-    OLDEST_RECORD = "oldest-record"
-    OTHER = "other"
+    OLDEST_RECORD = _StartRow("oldest-record", "the oldest record")
+    OTHER = _StartRow("other", "synchronization reason {}")
     """The reason has this code, which is not defined."""
-
-
-MARKS = frozenset({StartReason.EXTERNAL_TRIGGER, StartReason.TRACE_EVENT, StartReason.NOTIFICATION})
-"""The reasons of triggers, which mean nothing more than that the place is marked."""
 
 
 class Start(NamedTuple):

@@ -15,6 +15,8 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.history.events import StartReason
+
 VAR = 0
 """The width of a variable-length field."""
 
@@ -65,18 +67,44 @@ VENDOR_TCODES = range(56, 63)
 """The codes that table 8 leaves to vendors."""
 
 
+class _SyncRow(NamedTuple):
+    """*code*: the value of SYNC, which stands for *reason*.
+
+    goes_on   it does not interrupt the flow: F-ADDR is the next instruction
+    silent    the encoder sends it unasked, and no event reports it; any other synchronization replaces it
+    begins    tracing starts with it
+    """
+
+    code: int
+    reason: StartReason
+    goes_on: bool = False
+    silent: bool = False
+    begins: bool = False
+
+
 class Sync(IntEnum):
     """The values of SYNC (table 25): why a synchronizing message was sent."""
 
-    EXTERNAL_TRIGGER = 0
-    EXIT_FROM_RESET = 1
-    PERIODIC = 2
-    EXIT_FROM_DEBUG = 3
-    SEQUENTIAL_INSTRUCTION_COUNTER = 4
-    TRACE_ENABLE = 5
-    TRACE_EVENT = 6
-    RESTART_FROM_FIFO_OVERRUN = 7
-    EXIT_FROM_POWER_DOWN = 9
+    reason: StartReason
+    goes_on: bool
+    silent: bool
+    begins: bool
+
+    def __new__(cls, code: int, reason: StartReason, goes_on: bool, silent: bool, begins: bool) -> "Sync":
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.reason, member.goes_on, member.silent, member.begins = reason, goes_on, silent, begins
+        return member
+
+    EXTERNAL_TRIGGER = _SyncRow(0, StartReason.EXTERNAL_TRIGGER, goes_on=True)
+    EXIT_FROM_RESET = _SyncRow(1, StartReason.EXIT_FROM_RESET)
+    PERIODIC = _SyncRow(2, StartReason.PERIODIC, goes_on=True, silent=True)
+    EXIT_FROM_DEBUG = _SyncRow(3, StartReason.EXIT_FROM_DEBUG, begins=True)
+    SEQUENTIAL_INSTRUCTION_COUNTER = _SyncRow(4, StartReason.COUNTER_FULL, goes_on=True, silent=True)
+    TRACE_ENABLE = _SyncRow(5, StartReason.TRACE_ENABLED, begins=True)
+    TRACE_EVENT = _SyncRow(6, StartReason.TRACE_EVENT, goes_on=True)
+    RESTART_FROM_FIFO_OVERRUN = _SyncRow(7, StartReason.FIFO_OVERRUN)
+    EXIT_FROM_POWER_DOWN = _SyncRow(9, StartReason.EXIT_FROM_POWER_DOWN)
 
 
 VENDOR_SYNCS = range(14, 16)

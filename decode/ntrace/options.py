@@ -17,17 +17,7 @@ from typing import ClassVar
 from rvtrace_gdb.decode.history.events import StartReason, StopReason, TrapKind
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, SIFIVE_LAYOUTS, BType, Evcode, Layout, Sync, Tcode
 
-_STARTS: Mapping[int, StartReason] = {
-    Sync.EXTERNAL_TRIGGER: StartReason.EXTERNAL_TRIGGER,
-    Sync.EXIT_FROM_RESET: StartReason.EXIT_FROM_RESET,
-    Sync.PERIODIC: StartReason.PERIODIC,
-    Sync.EXIT_FROM_DEBUG: StartReason.EXIT_FROM_DEBUG,
-    Sync.SEQUENTIAL_INSTRUCTION_COUNTER: StartReason.COUNTER_FULL,
-    Sync.TRACE_ENABLE: StartReason.TRACE_ENABLED,
-    Sync.TRACE_EVENT: StartReason.TRACE_EVENT,
-    Sync.RESTART_FROM_FIFO_OVERRUN: StartReason.FIFO_OVERRUN,
-    Sync.EXIT_FROM_POWER_DOWN: StartReason.EXIT_FROM_POWER_DOWN,
-}
+_STARTS: Mapping[int, StartReason] = {sync: sync.reason for sync in Sync}
 _STOPS: Mapping[int, StopReason] = {
     Evcode.DEBUG_MODE: StopReason.DEBUG_MODE,
     Evcode.LOW_POWER: StopReason.LOW_POWER,
@@ -38,7 +28,7 @@ _TRAPS: Mapping[int, TrapKind] = {
     BType.EXCEPTION: TrapKind.EXCEPTION,
     BType.INTERRUPT: TrapKind.INTERRUPT,
 }
-_MARKERS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.SEQUENTIAL_INSTRUCTION_COUNTER, Sync.TRACE_EVENT})
+_MARKERS = frozenset(sync for sync in Sync if sync.goes_on and sync is not Sync.PERIODIC)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Step(NamedTuple):
     calls: CallEffect | None = None
 
 
-STARTS = frozenset({Sync.EXIT_FROM_DEBUG, Sync.TRACE_ENABLE})
+STARTS = frozenset(sync for sync in Sync if sync.begins)
 """The SYNC values of a synchronization at which tracing starts."""
 
 

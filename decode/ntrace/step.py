@@ -59,10 +59,10 @@ from rvtrace_gdb.decode.stepping.reports import Report, contradiction_report
 
 SYNC_TCODES = frozenset(tcode for tcode, layout in LAYOUTS.items() if any(f.name == "sync" for f in layout.fixed))
 
-_CONTINUOUS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER, Sync.TRACE_EVENT})
+_CONTINUOUS = frozenset(sync for sync in Sync if sync.goes_on)
 """SYNC values that do not interrupt the flow: F-ADDR is the next instruction."""
 
-_SILENT = frozenset({Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER})
+_SILENT = frozenset(sync for sync in Sync if sync.silent)
 
 _HALTS = frozenset({Evcode.DEBUG_MODE, Evcode.LOW_POWER})
 """EVCODE values of a stop during which the hart does not run."""

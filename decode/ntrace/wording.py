@@ -7,9 +7,9 @@ that only SiFive's encoders send is not published: the text follows their captur
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.event_wording import STARTS, STOPS, TRAPS, context_text
+from rvtrace_gdb.decode.history.event_wording import STOPS, TRAPS, context_text
 from rvtrace_gdb.decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, Item, has_address
 from rvtrace_gdb.decode.ntrace.messages import VENDOR_TCODES, BType, Message, Process, ProcessFormat, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -89,7 +89,6 @@ _MOST_BITS = {"icnt": 22, "faddr": 63, "uaddr": 63, "hist": 32, "hrepeat": 18, "
 _ECODES = {2: "program trace lost", 3: "ownership trace lost", 7: "vendor defined messages lost"}
 
 
-_Reason = TypeVar("_Reason")
 
 
 class _Words(NamedTuple):
@@ -239,7 +238,7 @@ def _meaning(message: Message, options: Options) -> Iterator[str]:
         yield "vendor defined message" if message.tcode in VENDOR_TCODES else "reserved TCODE"
         return
     if "sync" in fields:
-        yield _coded("SYNC", fields["sync"], _texts(dialect.starts, STARTS), vendor=14)
+        yield _coded("SYNC", fields["sync"], {code: reason.text for code, reason in dialect.starts.items()}, vendor=14)
     own = _SPECIFIC.get(message.tcode)
     if own is not None:
         yield own(message, options)
@@ -248,11 +247,6 @@ def _meaning(message: Message, options: Options) -> Iterator[str]:
         yield TRAPS[dialect.traps[b_type]]
     elif "uaddr" in fields:
         yield "indirect jump, call or return"
-
-
-def _texts(reasons: Mapping[int, _Reason], texts: Mapping[_Reason, str]) -> dict[int, str]:
-    """Return the text of each code."""
-    return {code: texts[reason] for code, reason in reasons.items()}
 
 
 def _coded(name: str, value: int, texts: Mapping[int, str], vendor: int) -> str:
@@ -301,7 +295,8 @@ def _repeat_branch(message: Message, options: Options) -> str:
 
 
 def _correlation(message: Message, options: Options) -> str:
-    reason = _coded("EVCODE", message.fields["evcode"], _texts(options.dialect.stops, STOPS), vendor=8)
+    texts = {code: STOPS[reason] for code, reason in options.dialect.stops.items()}
+    reason = _coded("EVCODE", message.fields["evcode"], texts, vendor=8)
     cdf = message.fields["cdf"]
     return f"{reason}; reserved CDF {cdf}" if cdf > 1 else reason
 

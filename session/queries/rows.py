@@ -20,7 +20,7 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.event_wording import context_text, says_its_kind
-from rvtrace_gdb.decode.history.events import GAP_KINDS, MARKS, EventKind, Start, StartReason, Stop, StopReason
+from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind, Start, Stop, StopReason
 from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
@@ -271,7 +271,7 @@ def _worth_saying(history: History, position: int, events: Sequence[Event]) -> l
 
 def _is_start(event: Event) -> bool:
     """Return whether decoding begins, and nothing else happens."""
-    return event.kind is EventKind.SYNC and not (isinstance(event.fact, Start) and event.fact.reason in MARKS)
+    return event.kind is EventKind.SYNC and not (isinstance(event.fact, Start) and event.fact.reason.marks)
 
 
 def _only_halted(events: Sequence[Event]) -> bool:
@@ -282,13 +282,12 @@ def _only_halted(events: Sequence[Event]) -> bool:
     return all(
         fact.reason in _HALTS and fact.open is None
         if isinstance(fact, Stop)
-        else isinstance(fact, Start) and fact.reason in _RESUMES
+        else isinstance(fact, Start) and fact.reason.resumes
         for fact in switched
     )
 
 
 _HALTS = frozenset({StopReason.DEBUG_MODE, StopReason.UNTOLD})
-_RESUMES = frozenset({StartReason.EXIT_FROM_DEBUG, StartReason.TRACING_STARTS})
 
 
 def describe_event(history: History, program: ContextImages, event: Event) -> Said | None:

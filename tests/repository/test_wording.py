@@ -145,7 +145,7 @@ def test_showing_words_is_no_decision(source: str) -> None:
 
 
 def test_every_fact_has_words() -> None:
-    assert event_wording.STARTS.keys() == set(StartReason)
+    assert all(reason.text for reason in StartReason)
     assert event_wording.STOPS.keys() == set(StopReason)
     assert event_wording.TRAPS.keys() == set(TrapKind)
     assert event_wording._OPEN.keys() == set(Open)

@@ -33,7 +33,7 @@ DIRECT_JUMPS = frozenset({IType.INFERABLE_CALL, IType.INFERABLE_TAIL_CALL, IType
 NOWHERE = Block(0, b"")
 """An empty block, about which nothing is pending."""
 
-UNREQUESTED = (Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
+UNREQUESTED = tuple(sync for sync in Sync if sync.silent)
 """The reasons of synchronizing messages that the encoder sends by itself; any other synchronization replaces them."""
 
 

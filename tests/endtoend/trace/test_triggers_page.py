@@ -1,6 +1,7 @@
 """docs/triggers.md and docs/trace-start.md: the session is what the real gdb prints, the tables are the options."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,11 +51,11 @@ def test_gdb_prints_what_the_page_says(tmp_path: Path) -> None:
 def test_the_tables_of_options_are_those_of_the_programs() -> None:
     """Of the pages in the order in which the script prints them."""
     pages = [HOME / "docs" / name for name in ("trace-start.md", "ntrace.md", "etrace.md", "usb.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     command = [sys.executable, "scripts/option_tables.py", "--print"]
     tables = subprocess.run(command, cwd=HOME, check=True, capture_output=True, text=True).stdout
-    begin, end = "written by scripts/option_tables.py -->\n", "<!-- end of options -->"
-    written = [page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0] for page in pages]
-    assert "".join(written).split() == tables.split()
+    written = re.findall(r"<!-- (\w+): written by scripts/option_tables.py -->\n(.*?)<!-- end of \1 -->", text, re.S)
+    assert "".join(table for _, table in written).split() == tables.split()
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)

@@ -36,6 +36,14 @@ def texts(history: History) -> list[str]:
     return [event.text for event in history.events]
 
 
+def test_the_reasons_are_those_of_the_document() -> None:
+    assert {int(sync): sync.goes_on for sync in Sync} == {code: goes_on for code, (_, goes_on) in VALUES.items()}
+    assert all(VALUES[sync][0] in sync.reason.text for sync in Sync)
+    assert {sync for sync in Sync if sync.begins} == {Sync.EXIT_FROM_DEBUG, Sync.TRACE_ENABLE}
+    assert not any((sync.begins and sync.goes_on) or (sync.silent and not sync.goes_on) for sync in Sync)
+    assert len({sync.reason for sync in Sync}) == len(Sync)
+
+
 @pytest.mark.parametrize("sync", range(16))
 def test_section_8_4_decoding_can_start_at_any_synchronizing_message(sync: int) -> None:
     """Each of the four, for each reason, reserved ones too; the reason is reported."""
