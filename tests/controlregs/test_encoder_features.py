@@ -120,7 +120,7 @@ def test_it_is_tried_where_bytes_do_not_fit_and_named_in_the_hint(feature: Encod
         if format == "ntrace" and feature.in_messages:
             continue
         tried = [how for how in detect_options._changed(plain[format]) if is_on(how, feature)]
-        assert any(raw._changes(plain[format], how).startswith(f"with {option}") for how in tried)
+        assert any(option in raw._changes(plain[format], how) for how in tried)
         assert not all(is_on(how, feature) for how in detect_options._changed(tried[-1]))
 
 
