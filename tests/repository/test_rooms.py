@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,14 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"), path
 
 
-def imports_of(path: Path) -> Iterator[str]:
+@cache
+def imports_of(path: Path) -> tuple[str, ...]:
     """Absolute names of all modules a file imports, at any depth; of this package in full: `from x import y` is x.y."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -67,6 +73,14 @@ def imports_of(path: Path) -> Iterator[str]:
             assert node.module is not None
             inside = node.module.partition(".")[0] == NAME
             yield from (f"{node.module}.{alias.name}" for alias in node.names) if inside else [node.module]
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """What *node* has of statements, at any depth, without their expressions, which import nothing."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, field, ()):
+            yield inner
+            yield from _statements(inner)
 
 
 def forbidden(room: str) -> Iterator[str]:
@@ -105,9 +119,14 @@ def test_there_is_one_import_name() -> None:
 
 
 def test_imports_at_any_depth_are_seen(tmp_path: Path) -> None:
-    file = tmp_path / "x.py"
-    file.write_text("import os.path\ndef later():\n    from rvtrace_gdb.decode.program import image, elf as e\n")
-    assert set(imports_of(file)) == {"os.path", "rvtrace_gdb.decode.program.image", "rvtrace_gdb.decode.program.elf"}
+    inside = "from rvtrace_gdb.decode.program import image, elf as e"
+    blocks = ("def later():", "class A:", "if x:", "if x: pass\nelse:", "try: pass\nexcept E:", "try: pass\nfinally:",
+              "for x in y:", "while x:", "with x:", "async def later():", "match x:\n  case 1:")  # fmt: skip
+    for number, block in enumerate(blocks):
+        file = tmp_path / f"{number}.py"
+        file.write_text(f"import os.path\n{block}\n    {inside}\n")
+        ours = {"rvtrace_gdb.decode.program.image", "rvtrace_gdb.decode.program.elf"}
+        assert set(imports_of(file)) == {"os.path", *ours}, block
 
 
 def imported_modules() -> dict[str, set[str]]:
