@@ -42,17 +42,20 @@ def built(folder: Path) -> tuple[Path, Path]:
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment in *folder*."""
+    """A virtual environment in *folder*. The pip of the tests' own environment installs into it."""
 
     folder: Path
 
     @classmethod
     def made(cls, folder: Path) -> "Environment":
-        done(sys.executable, "-m", "venv", folder)
+        done(sys.executable, "-m", "venv", "--without-pip", folder)
         return cls(folder)
 
     def program(self, name: str) -> Path:
         return self.folder / "bin" / name
 
     def install(self, *words: object) -> None:
-        done(self.program("pip"), "--disable-pip-version-check", "--quiet", "install", *words)
+        done(
+            sys.executable, "-m", "pip", "--python", self.program("python"), "--disable-pip-version-check", "--quiet",
+            "install", *words,
+        )  # fmt: skip

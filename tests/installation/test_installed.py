@@ -58,7 +58,7 @@ def installed(
     folder = tmp_path_factory.mktemp("user")
     environment = Environment.made(folder / "environment")
     environment.install(f"{getattr(distributions, request.param)}[console]")
-    environment.install("--no-deps", *STRANGERS)
+    environment.install("--no-deps", "--no-compile", *STRANGERS)
     (folder / "support").mkdir()
     for name in ("session.py", "decode.py", "support/__init__.py"):
         (folder / name).write_text(MINE)
@@ -103,14 +103,19 @@ def test_a_trace_is_recorded_decoded_and_opened_in_gdb(installed: Installed) -> 
     assert installed.rvtrace("--version").startswith("rvtrace ")
 
 
-@pytest.mark.parametrize("editable", [False, True], ids=["installed", "editable"])
+@pytest.fixture(scope="module", params=[False, True], ids=["installed", "editable"])
+def for_checkers(
+    request: pytest.FixtureRequest, distributions: Built, tmp_path_factory: pytest.TempPathFactory
+) -> Environment:
+    environment = Environment.made(tmp_path_factory.mktemp("checked") / "environment")
+    what = ("--editable", HOME) if request.param else ("--no-compile", distributions.wheel)
+    environment.install("--no-deps", *what)
+    return environment
+
+
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_type_checkers_find_the_one_mistake(
-    checker: str, *, editable: bool, distributions: Built, tmp_path: Path
-) -> None:
-    environment = Environment.made(tmp_path / "environment")
-    environment.install("--no-deps", *(["--editable", HOME] if editable else [distributions.wheel]))
-    python = environment.program("python")
+def test_type_checkers_find_the_one_mistake(checker: str, for_checkers: Environment, tmp_path: Path) -> None:
+    python = for_checkers.program("python")
     (tmp_path / "used.py").write_text(USED)
     words = {
         "mypy": ["--strict", "--cache-dir", tmp_path / "cache", "--python-executable", python],
