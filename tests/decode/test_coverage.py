@@ -18,6 +18,7 @@ from rvtrace_gdb.decode.search import Search, entries_of
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.history.test_history import NOTHING, built, flat
 from tests.decode.test_search import BRANCH, CALL, HANDLER, LEAVE, WAIT, WAITED, program, ran
+from tests.helpers.amounts import each_seed, some_of
 from tests.helpers.event_facts import lost
 
 addresses = st.integers(0, 5)
@@ -55,7 +56,7 @@ def one_by_one(pcs: list[int]) -> tuple[Counter[int], Counter[tuple[int, int]]]:
     )
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=some_of(300), deadline=None)
 @given(runs, st.sets(st.integers(0, 11), max_size=3))
 def test_as_one_by_one(pieces: list[tuple[Path | RepeatPath, int]], gaps: set[int]) -> None:
     history, pcs = history_of(pieces, gaps)
@@ -65,7 +66,7 @@ def test_as_one_by_one(pieces: list[tuple[Path | RepeatPath, int]], gaps: set[in
     assert found.gaps == pcs.count(GAP) == history.gaps
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=some_of(300), deadline=None)
 @given(runs, st.sets(st.integers(0, 11), max_size=3), st.lists(st.integers(0, 300), max_size=6))
 def test_stretches_as_one_by_one(
     pieces: list[tuple[Path | RepeatPath, int]], gaps: set[int], borders: list[int]
@@ -138,7 +139,7 @@ def test_what_is_no_branch_has_no_outcomes() -> None:
         assert branch_outcomes(found, program(), pc) is None
 
 
-@pytest.mark.parametrize("seed", range(300))
+@each_seed(range(300))
 def test_entries_are_those_that_a_search_finds(seed: int) -> None:
     """`trace find` looks at each place by itself, with what was before and behind it (`decode/search.py`)."""
     rng = random.Random(seed)

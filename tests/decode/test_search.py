@@ -16,6 +16,7 @@ from rvtrace_gdb.decode.search import Query, Search, arrivals, entries_of, execu
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from tests.decode.calls.call_histories import in_small_blocks
 from tests.decode.history.test_history import NOTHING, built, flat
+from tests.helpers.amounts import some_of
 from tests.helpers.event_facts import INTERRUPT, lost
 
 small_blocks = pytest.fixture(in_small_blocks, autouse=True, scope="module")
@@ -43,7 +44,7 @@ def found(history: History, wanted: Query) -> list[int]:
     return [search.position(number) for number in range(len(search))]
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
+@settings(derandomize=True, max_examples=some_of(150), deadline=None)
 @given(st.lists(st.tuples(paths, st.integers(1, 12)), max_size=12), sets, sets)
 def test_as_one_by_one(
     runs: list[tuple[Path | RepeatPath, int]], wanted: frozenset[int], not_after: frozenset[int]
@@ -55,7 +56,7 @@ def test_as_one_by_one(
     ]
 
 
-@settings(derandomize=True, max_examples=50, deadline=None)
+@settings(derandomize=True, max_examples=some_of(50), deadline=None)
 @given(st.lists(paths, max_size=12), sets)
 def test_how_many_are_before(runs: list[Path | RepeatPath], wanted: frozenset[int]) -> None:
     search = search_in(built(*runs), executions(*wanted))

@@ -17,9 +17,10 @@ from tests.fuzz.exercise import generator, made
 from tests.fuzz.findings import CRASH, GROWTH, HANG, HOME, TRACEBACK
 from tests.fuzz.kinds import BY_NAME, KINDS
 from tests.fuzz.minimize import smaller
+from tests.helpers.amounts import some_of
 
-COUNT = 100
-"""Inputs of each kind, in `make test`; fewer of those that take a process."""
+COUNT = some_of(100)
+"""Inputs of each kind; fewer of those that take a process."""
 
 
 def output(module: str, *words: str) -> str:

@@ -22,6 +22,7 @@ from rvtrace_gdb.session.errors import NoElf, Unsupported, WrongXlen
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.simulated.bus import BusError
+from tests.helpers.amounts import some_of
 from tests.helpers.gdb_transcripts import FOLDER
 from tests.session.board import DEMO, Board, CableOut, board
 from tests.session.captures import captures
@@ -280,7 +281,7 @@ def test_a_capture_of_another_protocol_is_kept_though_it_cannot_be_read(demo: Bo
 
 
 @given(captures(), st.sampled_from([DEMO, FOLDER / "demo32.elf"]))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=some_of(200))
 def test_no_capture_does_more_than_be_refused(capture: Capture, elf: Path) -> None:
     """Sound as files, they say anything."""
     session = elsewhere()

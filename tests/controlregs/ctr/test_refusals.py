@@ -12,6 +12,7 @@ from rvtrace_gdb.controlregs.target import Register
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.ctr.faulty_stubs import CONTROL, NAMES, PROCEDURES, SELECT, STATUS, VERSION, begin, hart_with
 from tests.controlregs.ctr.hart_model import CtrHart, Lies
+from tests.helpers.amounts import some_of
 
 REGISTERS = st.sampled_from([*NAMES, "priv"])
 SOME = st.frozensets(REGISTERS, max_size=2)
@@ -77,7 +78,7 @@ def test_cut_anywhere(version: str, procedure: str) -> None:
     assert lost > 2
 
 
-@settings(max_examples=300)
+@settings(max_examples=some_of(300))
 @given(
     st.sampled_from(["1.0", "0.1.4"]),
     st.sampled_from(sorted(PROCEDURES)),
@@ -112,7 +113,7 @@ def test_any_lies(
         assert hart.user_state() == state
 
 
-@settings(max_examples=200)
+@settings(max_examples=some_of(200))
 @given(st.sampled_from(["1.0", "0.1.4"]), SOME, SOME, st.sampled_from([None, 16, 64]), st.booleans())
 def test_what_start_reports_is_what_the_hart_has(
     version: str, ignored: frozenset[Register], refuses_writes: frozenset[Register], depth: int | None, ras: bool

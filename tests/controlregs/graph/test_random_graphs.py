@@ -9,12 +9,13 @@ from hypothesis import HealthCheck, given, settings
 
 from rvtrace_gdb.controlregs.trace_control import procedures
 from tests.controlregs.graph.random_graphs import Chip, Plan, messages, numbered, plans
+from tests.helpers.amounts import some_of
 
 TAIL = 1023
 COUNT = 12
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=some_of(60), suppress_health_check=[HealthCheck.too_slow])
 @given(plans())
 def test_every_sink_has_its_trace(plan: Plan) -> None:
     chip = Chip(plan)

@@ -18,6 +18,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.graph.graph_model import World
 from tests.controlregs.interruptions import EVENTS, Breaking, one_line
 from tests.controlregs.sifive_v0.board import BASES, ENABLE, LOW, SINKS, board, send
+from tests.helpers.amounts import sparse
 
 REQUEST = GraphRequest(
     TraceRequest(timestamps=True),
@@ -76,15 +77,17 @@ def sweep(
     event: str, prepare: Callable[[World], Any], act: Callable[[World, Any], Any], every: int = 1
 ) -> Iterator[tuple[World, str, Any, RvtraceError | None]]:
     """*act* on a new board after *prepare*, with *event* before each access to each of the components: the board, the
-    component, and what *act* returned or raised. *every*: only with so many accesses in between.
+    component, and what *act* returned or raised. *every*: only with so many accesses in between, or thrice as many, if
+    this is not the long run. Each access has at least one event.
     """
+    apart = min(sparse(every), len(EVENTS))
     plain = board()
     prepared = prepare(plain)
     target(plain).arm("", 0, None)
     act(plain, prepared)
     for victim in BASES if event != "cable out" else ("f0",):
         for at, base in enumerate(target(plain).seen):
-            if (base != BASES[victim] and event != "cable out") or (at + EVENTS.index(event)) % every:
+            if (base != BASES[victim] and event != "cable out") or (at + EVENTS.index(event)) % apart:
                 continue
             w = board()
             prepared = prepare(w)

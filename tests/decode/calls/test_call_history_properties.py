@@ -12,6 +12,7 @@ from tests.decode.calls.call_histories import history_of, in_small_blocks, with_
 from tests.decode.calls.naive_calls import NaiveCalls, Ran
 from tests.decode.executions import Habits, execute
 from tests.decode.synthetic import MIXES, Program
+from tests.helpers.amounts import each_seed
 from tests.helpers.event_facts import INTERRUPT
 
 WHY = {
@@ -66,7 +67,7 @@ def told(functions: list[Function]) -> list[Ran]:
     return [Ran(f.begin, f.level, "gap" if f.pc == GAP else WHY[f.kind]) for f in functions]
 
 
-@pytest.mark.parametrize("seed", range(400))
+@each_seed(range(400))
 def test_as_a_naive_interpreter(seed: int) -> None:
     case = Case(seed)
     found = list(case.calls.functions(1, len(case.calls) + 1))
@@ -82,7 +83,7 @@ def test_as_a_naive_interpreter(seed: int) -> None:
     assert addresses(case.history, some.begin, some.end) == set(case.pcs[some.begin : some.end]) - {GAP}
 
 
-@pytest.mark.parametrize("seed", range(400, 500))
+@each_seed(range(400, 500))
 def test_the_tree_is_the_sum_of_the_list(seed: int) -> None:
     """Instructions of all nodes of a function, and how often it was called, from the list of functions."""
     case = Case(seed)

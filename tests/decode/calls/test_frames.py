@@ -12,6 +12,7 @@ from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.naive_calls import GAP, NaiveCalls, Waiting
 from tests.decode.calls.test_call_history_properties import Case
+from tests.helpers.amounts import each_seed
 
 HOW = {Kind.CALL: "call", Kind.TRAP: "trap"}
 
@@ -48,7 +49,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames_module, "_BLOCKS", 3)
 
 
-@pytest.mark.parametrize("seed", range(500, 516))
+@each_seed(range(500, 516))
 def test_as_a_naive_interpreter(seed: int) -> None:
     """Step by step, forward or backward."""
     asked = Asked(seed)
@@ -58,14 +59,14 @@ def test_as_a_naive_interpreter(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("seed", range(540, 600))
+@each_seed(range(540, 600))
 def test_anywhere_in_many_blocks(seed: int) -> None:
     asked = Asked(seed)
     for _ in range(60):
         asked.check(asked.case.rng.randrange(len(asked.case.pcs)))
 
 
-@pytest.mark.parametrize("seed", range(740, 770))
+@each_seed(range(740, 770))
 def test_at_the_end_with_what_runs_next(seed: int) -> None:
     """A history that ends in the middle of an execution, and where the program is then."""
     case = Case(seed)

@@ -16,6 +16,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.ctr.naive_ways import Believed, Ways, ways
 from tests.decode.ctr.random_harts import ALL, BASE, JUMPS, Event, Hart, Program, recorded
+from tests.helpers.amounts import some_of
 
 TRAPS = {1, 2}
 seeds = st.integers(0, 2**32)
@@ -75,7 +76,7 @@ def check_account(decoded: Decoded) -> None:
 
 
 @given(seeds)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some_of(200), deadline=None)
 def test_what_is_shown_ran(seed: int) -> None:
     rng = random.Random(seed)
     program = Program(rng, rng.randint(4, 30))
@@ -90,7 +91,7 @@ def test_what_is_shown_ran(seed: int) -> None:
 
 
 @given(seeds)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some_of(200), deadline=None)
 def test_what_is_shown_ran_where_traps_are_not_recorded(seed: int) -> None:
     rng = random.Random(seed)
     program = Program(rng, rng.randint(4, 30))
@@ -106,7 +107,7 @@ def test_what_is_shown_ran_where_traps_are_not_recorded(seed: int) -> None:
 
 @pytest.mark.parametrize("sure", [True, False], ids=["sure", "hidden"])
 @given(seed=seeds)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some_of(200), deadline=None)
 def test_a_stretch_is_whole_if_there_is_one_way_only(seed: int, sure: bool) -> None:
     rng = random.Random(seed)
     program = Program(rng, rng.randint(4, 14))
@@ -171,7 +172,7 @@ def check_against(decoded: Decoded, number: int, found: Ways, record: Record | N
 
 
 @given(seeds)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some_of(200), deadline=None)
 def test_ras_shows_only_what_ran(seed: int) -> None:
     """The records are the calls that have not returned (1.0, "RAS (Return Address Stack) Emulation Mode").
 
@@ -234,7 +235,7 @@ def junk(draw: st.DrawFn) -> Record:
     st.booleans(),
     st.one_of(st.none(), st.integers(BASE, BASE + 64), st.integers(0, 2**64 - 1)),
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=some_of(250), deadline=None)
 def test_nothing_makes_it_fail(
     records: list[Record], code: bytes, xlen: int, types: frozenset[IType], ras: bool, hidden: bool, end: int | None
 ) -> None:
@@ -250,7 +251,7 @@ def test_nothing_makes_it_fail(
 
 
 @given(seeds, st.sampled_from([2, 4, 6]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some_of(100), deadline=None)
 def test_a_wrong_program_shows_no_more_than_its_own_ways(seed: int, shift: int) -> None:
     """Whatever is shown for a wrong program is code of it, and the sources recorded."""
     rng = random.Random(seed)

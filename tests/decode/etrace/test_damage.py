@@ -18,8 +18,9 @@ from tests.decode.etrace.random_programs import Case, any_options
 from tests.decode.ntrace.messages import difference
 from tests.decode.synthetic import Program
 from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT
+from tests.helpers.amounts import some_of
 
-examples = settings(derandomize=True, max_examples=60, deadline=None)
+examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
 seeds = st.integers(0, 1 << 32)
 rates = st.sampled_from([0, 0.01, 0.1])
 MANY = 3000  # positions looked at: one flipped bit can make a loop of four billion rounds

@@ -17,6 +17,7 @@ from tests.decode.etrace.packets import write
 from tests.decode.etrace.vectors import framed
 from tests.decode.etrace.worked_examples import Fields, address, branches, start
 from tests.decode.ntrace.messages import image_of
+from tests.helpers.amounts import each_seed
 
 LOOP = image_of(
     (0x100, [asm.C_NOP, asm.c_beqz(-2), asm.c_jr(6)]),  # a loop
@@ -94,7 +95,7 @@ def test_ever_new_places_do_not_fill_memory() -> None:
     assert decoder.finish_one().instructions >= 6000
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(range(20))
 def test_noise(seed: int) -> None:
     """Any bytes: all of them are accounted for, and the decoder goes on."""
     rng = random.Random(seed)

@@ -20,6 +20,7 @@ from tests.decode.etrace.random_programs import MODES, Case, legal
 from tests.decode.etrace.vectors import framed
 from tests.decode.etrace.worked_examples import TRACE_LOST, Fields, branches, start, support, trap
 from tests.decode.ntrace.messages import difference, image_of
+from tests.helpers.amounts import each_seed
 
 # A loop of two instructions; each packet is 31 rounds of it. Its first instruction does not follow a CSR instruction.
 LOOP = image_of((0xF8, [asm.C_NOP] * 5 + [asm.c_beqz(-2), asm.C_NOP]))
@@ -185,7 +186,7 @@ def drawn(rng: random.Random) -> dict[str, Any]:
     return legal(fields | {mode: mode != "resync_disabled" and rng.random() < 0.5 for mode in MODES})
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_seed(range(60))
 def test_no_undamaged_trace_is_reported(seed: int) -> None:
     """Random programs, and encoders with all options: a synchronization after more than 16, 32 or 64 packets."""
     rng = random.Random(seed)

@@ -22,9 +22,10 @@ from tests.decode.etrace.packets import read, write
 from tests.decode.etrace.random_programs import FREEDOMS, MODES, PARAMETERS, Case, any_options
 from tests.decode.ntrace.messages import difference
 from tests.decode.synthetic_code import INDIRECT
+from tests.helpers.amounts import some_of
 
-examples = settings(derandomize=True, max_examples=60, deadline=None)
-many = settings(examples, max_examples=300)
+examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
+many = settings(examples, max_examples=some_of(300))
 seeds = st.integers(0, 1 << 32)
 rates = st.sampled_from([0, 0.005, 0.05, 0.4])
 

@@ -3,8 +3,6 @@
 import random
 from collections.abc import Sequence
 
-import pytest
-
 from rvtrace_gdb.decode.history.accesses import access_text, locate_accesses, overlaps
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
@@ -22,6 +20,7 @@ from rvtrace_gdb.decode.program.instructions import (
 )
 from tests.decode.etrace.data.test_differences import reference_accesses
 from tests.decode.etrace.vectors import expected, image
+from tests.helpers.amounts import each_seed
 from tests.helpers.event_facts import lost
 
 # Encodings: the RISC-V Instruction Set Manual, volume I; `test_memory_access` holds ours against objdump.
@@ -187,7 +186,7 @@ def test_a_stretch_that_agrees_does_not_suffer_from_its_neighbour() -> None:
     assert placed(ran, *[store(4, 0)] * 3, *[store(4, 4)] * 4) == [None, None, None, 4, 5, 6, 7]
 
 
-@pytest.mark.parametrize("seed", range(400))
+@each_seed(range(400))
 def test_what_has_a_place_has_the_right_one(seed: int) -> None:
     """Random loads and stores in random stretches; of some, accesses are lost without a word."""
     r = random.Random(seed)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
+from tests.helpers.amounts import some_of
 from tests.helpers.event_facts import STARTS, STOPS, SYNCHRONIZED, lost
 
 NOTHING = Accounting(0, 0, 0, 0)
@@ -40,7 +41,7 @@ def flat(path: Path | RepeatPath) -> list[int]:
     return [pc for part in path.parts for pc in (part if isinstance(part, tuple) else flat(part))]
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=some_of(200), deadline=None)
 @given(st.lists(st.tuples(paths, st.integers(1, 12)), max_size=20), st.data())
 def test_every_way_to_read_a_history_gives_the_same(
     runs: list[tuple[Path | RepeatPath, int]], data: st.DataObject

@@ -12,6 +12,7 @@ from rvtrace_gdb.decode.history.history import GAP, Path, RepeatPath
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch, OutsideRange, gaps_between
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.calls.call_histories import history_of
+from tests.helpers.amounts import some_of
 
 PCS = st.lists(st.sampled_from([2, 4, 6, 8, 10, 40, 44, 48, 96]), min_size=1, max_size=120)
 
@@ -31,7 +32,7 @@ def with_gaps(pcs: list[int], rng: random.Random) -> list[int]:
 
 
 @given(PCS, st.frozensets(st.sampled_from([2, 6, 40, 44, 96, 100]), max_size=3), st.integers(0, 1 << 30))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=some_of(400), deadline=None)
 def test_as_a_search_of_the_list(pcs: list[int], addresses: frozenset[int], seed: int) -> None:
     rng = random.Random(seed)
     unit, times = rng.randrange(len(pcs)), rng.choice([1, 1, 9, 40])
@@ -48,7 +49,7 @@ def test_as_a_search_of_the_list(pcs: list[int], addresses: frozenset[int], seed
 
 
 @given(PCS, st.integers(0, 50), st.integers(0, 60), st.integers(0, 1 << 30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some_of(200), deadline=None)
 def test_the_first_outside_of_a_range(pcs: list[int], start: int, size: int, seed: int) -> None:
     rng = random.Random(seed)
     pcs = with_gaps(pcs * rng.choice([1, 9]), rng)

@@ -16,8 +16,9 @@ from tests.decode.ntrace.encodings import Case, any_fields, decoder_options, per
 from tests.decode.ntrace.messages import SYNCS, difference, located, of_kind
 from tests.decode.synthetic import Program
 from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT
+from tests.helpers.amounts import some_of
 
-examples = settings(derandomize=True, max_examples=60, deadline=None)
+examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
 seeds = st.integers(0, 1 << 32)
 MANY = 3000  # positions looked at: one flipped bit can make a loop of four billion rounds
 

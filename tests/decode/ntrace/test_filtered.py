@@ -26,9 +26,10 @@ from tests.decode.filtered_by_hand import HAND, PROGRAM, gaps
 from tests.decode.ntrace.encodings import Case, any_fields, decoder_options
 from tests.decode.ntrace.messages import decoded, image_of, message, split
 from tests.decode.ntrace.test_properties import assert_same
+from tests.helpers.amounts import some_of
 
-many = settings(derandomize=True, max_examples=120, deadline=None)
-some = settings(many, max_examples=25)
+many = settings(derandomize=True, max_examples=some_of(120), deadline=None)
+some = settings(many, max_examples=some_of(25))
 seeds = st.integers(0, 1 << 32)
 rates = st.sampled_from([0, 0.01, 0.05, 0.4])
 

@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.ntrace.options import Options, SyncPlacement
 from tests.decode import assembler as asm
 from tests.decode.ntrace.encodings import periodic
 from tests.decode.ntrace.messages import SYNCS, difference, image_of, located, message, of_kind, started, stopped
+from tests.helpers.amounts import each_seed
 
 # A loop of two instructions, one message for each round (BTM).
 LOOP = image_of((0x100, [asm.C_NOP, asm.c_beqz(-2), asm.C_NOP]))
@@ -134,7 +135,7 @@ def test_two_synchronizations_in_a_row_are_no_periodic_ones() -> None:
         assert lost(stream + stopped(1, None)) == []
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_seed(range(60))
 def test_no_undamaged_trace_is_reported(seed: int) -> None:
     """Random programs, and encoders with all options: a synchronization after every 16, 32 or 64 messages."""
     rng = random.Random(seed)

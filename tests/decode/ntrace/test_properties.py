@@ -19,9 +19,10 @@ from tests.decode import assembler as asm
 from tests.decode.ntrace.encodings import FIELDS, SOURCES, Case, any_fields
 from tests.decode.ntrace.messages import decoded, difference, encoded, image_of, read, split
 from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT
+from tests.helpers.amounts import some_of
 
-examples = settings(derandomize=True, max_examples=60, deadline=None)
-many = settings(examples, max_examples=350)
+examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
+many = settings(examples, max_examples=some_of(350))
 
 seeds = st.integers(0, 1 << 32)
 cases = st.builds(Case, seeds, any_fields)

@@ -18,9 +18,10 @@ from rvtrace_gdb.decode.program.image import Image
 from tests.decode import assembler as asm
 from tests.decode.ntrace.encodings import Case, any_fields, periodic
 from tests.decode.ntrace.messages import SYNCS, located
+from tests.helpers.amounts import some_of
 
 REFERENCE = Path(__file__).parents[2] / "data" / "ntrace-reference"
-examples = settings(derandomize=True, max_examples=60, deadline=None)
+examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
 seeds = st.integers(0, 1 << 32)
 
 

@@ -14,6 +14,7 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image, read_elf
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode import assembler
 from tests.decode.program.elves import build, build_library, gdb_symbols
+from tests.helpers.amounts import some_of
 
 REFERENCE = Path(__file__).parents[2] / "data" / "ntrace-reference"
 ELFS = sorted(REFERENCE.glob("*.elf"))
@@ -308,8 +309,9 @@ def test_an_elf_of_another_machine(tmp_path: Path) -> None:
 
 
 @settings(
-    derandomize=True, max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+    derandomize=True, max_examples=some_of(150), deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
 @given(st.data())
 def test_damaged_elf_files_give_one_error(tmp_path: Path, data: st.DataObject) -> None:
     content = bytearray((REFERENCE / "towers.elf").read_bytes())

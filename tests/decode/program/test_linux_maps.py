@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.program.linux import BadMaps, Mapping, parse_maps, read_maps
+from tests.helpers.amounts import some_of
 from tests.helpers.core_captures import sifive
 
 # Documentation/filesystems/proc.rst of Linux, chapter 1.1
@@ -124,7 +125,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_maps(tmp_path / "core")
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=some_of(300), deadline=None)
 @given(st.text("0123456789abcdef-rwxps: /[]()\n\r\\\x00\udcff", max_size=200) | st.text(max_size=80))
 def test_any_text_gives_mappings_or_one_error(text: str) -> None:
     try:

@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import Ending, Group, IncrementPc, Instr, Parameters
 from tests.decode.tandem.corpus import TRACES, parameters_of, program_of, trace_bytes
 from tests.decode.tandem.groups import INIT, NOP, RESET, RV64, csr, group, pc, priv, x
+from tests.helpers.amounts import each_seed
 
 Told = tuple[list[int], list[Event], list[object], list[object]]
 
@@ -56,7 +57,7 @@ def test_real_traces(name: str) -> None:
     assert arrived(data, program_of(name), parameters, [611, 7, 4099]) == whole(data, program_of(name), parameters)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each_seed(range(12))
 def test_damaged_ones(seed: int) -> None:
     random_ = random.Random(seed)
     name = random_.choice(["flute_rv64-irq", "piccolo_rv32-irq", "flute_rv64si-p-scall"])

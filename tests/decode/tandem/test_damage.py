@@ -18,6 +18,7 @@ from rvtrace_gdb.decode.tandem.protocol import Instr, Parameters
 from rvtrace_gdb.decode.tandem.trace import CUT_OFF, NO_BEGIN, Trace
 from tests.decode.tandem.corpus import decoded, parameters_of, program_of, trace_bytes
 from tests.decode.tandem.groups import INIT, NOP, RV32, RV64, Line, csr, group, pc, x
+from tests.helpers.amounts import each_seed, some_of
 
 SMALL = "flute_rv64-irq"
 ALL_PARAMETERS = [RV64, RV32, Parameters(32, 64, 34), Parameters(32, 32, 34, 32)]
@@ -72,7 +73,7 @@ anything = st.one_of(st.binary(max_size=300), nearly)
 
 
 @given(anything, st.sampled_from(ALL_PARAMETERS), st.lists(st.integers(0, 40), max_size=12))
-@settings(max_examples=120)
+@settings(max_examples=some_of(120))
 def test_any_bytes_in_any_chunks(data: bytes, parameters: Parameters, sizes: list[int]) -> None:
     decoder = Decoder(Image(parameters.xlen), parameters)
     at = 0
@@ -87,7 +88,7 @@ def test_any_bytes_in_any_chunks(data: bytes, parameters: Parameters, sizes: lis
 
 
 @given(anything, st.sampled_from(ALL_PARAMETERS))
-@settings(max_examples=80)
+@settings(max_examples=some_of(80))
 def test_what_was_read_encodes_to_the_same_bytes(data: bytes, parameters: Parameters) -> None:
     trace = Trace.of(data, parameters)
     for one in trace.groups():
@@ -103,7 +104,7 @@ def test_byte_by_byte() -> None:
     assert same(in_chunks(data, [1] * len(data), parameters), Trace.of(data, parameters))
 
 
-@pytest.mark.parametrize("seed", range(15))
+@each_seed(range(15))
 def test_one_damaged_byte_costs_a_few_groups(seed: int) -> None:
     """After a damaged opcode, groups are found again; those behind are as they were."""
     rng = random.Random(seed)
@@ -127,7 +128,7 @@ def test_one_damaged_byte_costs_a_few_groups(seed: int) -> None:
     assert gap.next_pc is None or gap.next_pc in set(intact.history.pcs())
 
 
-@pytest.mark.parametrize("seed", range(15))
+@each_seed(range(15))
 def test_a_dropped_group_is_named(seed: int) -> None:
     """The pc goes where the instruction before cannot: unless what follows is a jump that may go anywhere."""
     rng = random.Random(seed)

@@ -46,6 +46,7 @@ from tests.decode.tandem.corpus import (
     trace_bytes,
 )
 from tests.decode.tandem.groups import INIT, NOP, RESET, RV64, group, loose, pc, x
+from tests.helpers.amounts import some_of
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -134,7 +135,7 @@ PARAMETERS = [
 
 
 @given(st.data(), st.sampled_from(PARAMETERS))
-@settings(max_examples=60)
+@settings(max_examples=some_of(60))
 def test_round_trip_of_any_groups(data: st.DataObject, parameters: Parameters) -> None:
     sent = [group(RESET), *data.draw(groups(parameters))]  # nothing can be outside of groups before the first one
     raw = encode(sent, parameters)

@@ -41,6 +41,7 @@ from tests.decode.tandem.groups import (
     tandem,
     x,
 )
+from tests.helpers.amounts import each_seed
 
 MSTATUS, SSTATUS, FCSR, FFLAGS, FRM, MIE, SIE, MIDELEG = 0x300, 0x100, 3, 1, 2, 0x304, 0x104, 0x303
 DIRTY = 3 << 13
@@ -276,7 +277,7 @@ class Naive:
         self.snapshots.append((dict(self.x), dict(self.memory), dict(self.writers)))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each_seed(range(12))
 def test_any_moment_is_as_a_model_that_keeps_everything(seed: int) -> None:
     rng = random.Random(seed)
     line, naive = Line(), Naive()

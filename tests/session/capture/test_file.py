@@ -18,6 +18,7 @@ from rvtrace_gdb.session.capture.file import CaptureError, dump, load, parse, sa
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.support.errors import Cancelled
 from rvtrace_gdb.support.system import BadLimit
+from tests.helpers.amounts import some_of
 from tests.session.captures import FULL, SMALL, WITH_RECORDS, captures
 
 CONTENT = dump(FULL)
@@ -114,7 +115,7 @@ def test_records_that_make_no_sense(key: str, value: object) -> None:
 
 
 @given(st.data())
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=some_of(1500), deadline=None)
 def test_a_flipped_byte_is_noticed_or_harmless(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(CONTENT) - 1))
     flip = data.draw(st.integers(1, 255))
@@ -141,7 +142,7 @@ def test_no_bytes_do_more_than_be_refused(content: bytes) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, len(CONTENT)), st.integers(0, 40), st.binary(max_size=40)), max_size=4))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=some_of(500), deadline=None)
 def test_no_damage_does_more_than_be_refused(edits: list[tuple[int, int, bytes]]) -> None:
     content = CONTENT
     for at, cut, insert in edits:

@@ -19,6 +19,7 @@ from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_sourc
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.etrace.vectors import ROOT, expected, vector
+from tests.helpers.amounts import some_of
 from tests.session.etraces import etraces
 
 _TIMES = 12
@@ -125,7 +126,7 @@ def numbered(name: str) -> tuple[Packets, list[tuple[int, Any]]]:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=some_of(30))
 def test_a_page_is_a_part_of_the_whole(data: st.DataObject) -> None:
     """However far into the trace, and in the middle of which slice: the streams are longer than some of them."""
     name = data.draw(st.sampled_from([name for name, _, _ in VARIANTS]))
@@ -177,7 +178,7 @@ _pieces = st.lists(st.binary(max_size=12) | _any_packets.map(lambda packet: byte
 
 
 @given(_pieces.map(b"".join), etraces, st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=some_of(60))
 def test_no_bytes_do_more_than_be_told_of(data: bytes, how: ETrace, wrapped: bool) -> None:
     session = Session()
     try:

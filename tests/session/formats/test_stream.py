@@ -24,8 +24,9 @@ from tests.decode.etrace import random_programs
 from tests.decode.etrace.test_damage import periodic as etrace_periodic
 from tests.decode.ntrace.encodings import Case, any_fields, periodic
 from tests.decode.ntrace.messages import located
+from tests.helpers.amounts import some_of
 
-examples = settings(derandomize=True, max_examples=15, deadline=None)
+examples = settings(derandomize=True, max_examples=some_of(15), deadline=None)
 seeds = st.integers(0, 1 << 32)
 randoms = st.builds(random.Random, seeds)
 MANY = 3000  # positions looked at: one flipped bit can make a loop of four billion rounds

@@ -29,6 +29,7 @@ from rvtrace_gdb.support.errors import silent
 from tests.decode.history.test_history import NOTHING
 from tests.gdbext.commands.test_dump import ELF, STREAM
 from tests.helpers import reference_streams
+from tests.helpers.amounts import each_seed
 from tests.helpers.cross_compiler import demo
 from tests.helpers.event_facts import lost
 
@@ -73,7 +74,7 @@ def ran(seed: int) -> tuple[History, list[tuple[int, bool]]]:
     return builder.finish(NOTHING), told
 
 
-@pytest.mark.parametrize("seed", range(100))
+@each_seed(range(100))
 def test_only_the_program_that_gdb_has_is_counted(seed: int) -> None:
     history, told = ran(seed)
     coverage = Coverage(history, programs())

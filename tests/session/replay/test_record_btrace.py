@@ -4,13 +4,12 @@ import random
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
-import pytest
-
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Path
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest, configuration
+from tests.helpers.amounts import each_seed
 from tests.helpers.event_facts import INTERRUPT
 from tests.session.replay.naive_btrace import (
     BASE,
@@ -33,7 +32,7 @@ def with_gaps(pcs: list[int]) -> list[int | str]:
     return [GAP_TEXT if pc == GAP else pc for pc in pcs]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_seed(range(60))
 def test_gdb_has_what_ran(seed: int) -> None:
     """All of it up to the limit, then where the hart stands; in pieces of any size, with gaps where there are any."""
     rng = random.Random(seed)
@@ -52,7 +51,7 @@ def test_gdb_has_what_ran(seed: int) -> None:
     assert gdb.insns[-1] == pc and gdb.asked == ["delta", "new", "delta"]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_seed(range(60))
 def test_what_runs_later_is_added(seed: int) -> None:
     """While the trace's beginning stays, only what is new is asked for."""
     rng = random.Random(seed)
@@ -69,7 +68,7 @@ def test_what_runs_later_is_added(seed: int) -> None:
     assert gdb.asked.count("new") == 1 and not gdb.warned and not target.said
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_seed(range(60))
 def test_whatever_becomes_of_the_trace_nothing_else_is_said_to_have_run(seed: int) -> None:
     """Reading out fails, the buffer wraps, the program counter is set, too much runs: gaps, or everything anew."""
     rng = random.Random(seed)

@@ -19,6 +19,7 @@ from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from tests.decode import assembler as asm
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.test_call_history import NOP, PLAIN, Code
+from tests.helpers.amounts import some_of
 from tests.helpers.event_facts import INTERRUPT
 
 PCS = st.lists(st.sampled_from([2, 4, 6, 8, 40, 44, 96]), min_size=1, max_size=60)
@@ -69,7 +70,7 @@ class Model:
 
 
 @given(PCS, st.integers(0, 1 << 30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some_of(150), deadline=None)
 def test_as_a_walk_over_the_list(pcs: list[int], seed: int) -> None:
     rng = random.Random(seed)
     pcs = pcs * rng.choice([1, 3])

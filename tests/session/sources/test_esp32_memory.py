@@ -20,6 +20,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import esp32_memory
 from tests.decode.etrace.esp32 import images as made
 from tests.decode.etrace.esp32.images import Described
+from tests.helpers.amounts import some_of
 
 PT10 = Described(made.stream("pt10"), head=len(made.stream("pt10")), mode=made.LINEAR)
 _ET20 = made.as_et20()
@@ -240,7 +241,7 @@ def test_an_elf_without_a_snapshot() -> None:
         next(esp32_memory.live_capture(str(made.ELF)))
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=some_of(60), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_damaged_buffer_is_accounted_for(chance: Random) -> None:
     core = chance.choice([PT10, ET20])

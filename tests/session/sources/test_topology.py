@@ -11,6 +11,7 @@ import pytest
 from rvtrace_gdb.session.description.file import parse
 from rvtrace_gdb.session.description.model import AnyComponent, Description, DescriptionError, Encoder
 from rvtrace_gdb.session.sources.hardware import Route, Topology
+from tests.helpers.amounts import each_seed
 
 SINKS = {"ram": ("ram_sink", 'mode = "SRAM"'), "pib": ("pib_sink", ""), "atb": ("atb_bridge", "id = 1")}
 
@@ -177,7 +178,7 @@ def reached(graph: Mapping[str, Sequence[str]], name: str) -> set[str]:
     return set(graph[name]).union(*(reached(graph, other) for other in graph[name]))
 
 
-@pytest.mark.parametrize("seed", range(50))
+@each_seed(range(50))
 def test_in_any_graph_what_receives_is_started_before_what_sends(seed: int) -> None:
     graph = random_graph(random.Random(seed))
     found = topology(graph)

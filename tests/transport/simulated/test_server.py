@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from rvtrace_gdb.transport.simulated.server import LARGEST, Backdoor, ListenError, Server, listen_tcp, listen_unix
+from tests.helpers.amounts import some_of
 from tests.helpers.cross_compiler import compile_program
 from tests.transport.simulated.debug.dmi import Dmi, JtagProbe
 
@@ -133,7 +134,7 @@ def conversation(elf: Path) -> tuple[bytes, bytes]:
     return probe.sent, probe.received
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some_of(25), deadline=None)
 @given(sizes=st.lists(st.integers(1, 300), min_size=1, max_size=10))
 def test_any_chunking_over_the_socket(elf: Path, conversation: tuple[bytes, bytes], sizes: list[int]) -> None:
     machine = build(elf, memory_map=SMALL)

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from rvtrace_gdb.transport.usb.esp_jtag import CAP, FLUSH, PACKET, _compressed, _transfers
+from tests.helpers.amounts import each_seed
 from tests.transport.usb.esp_device import JTAG_IN, JTAG_OUT, EspDevice
 
 
@@ -48,7 +49,7 @@ def test_it_stops_when_both_buffers_are_full() -> None:
     assert device.clocks > 8 * 128
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(range(20))
 def test_packed_commands_are_the_same_commands(seed: int) -> None:
     """Whatever is captured, no write waits for a read that does not come: the device never has to refuse one."""
     chance = random.Random(seed)

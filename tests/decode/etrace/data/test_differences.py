@@ -27,6 +27,7 @@ from rvtrace_gdb.decode.program.instructions import (
     AccessNote,
 )
 from tests.decode.etrace.data.fields import payload
+from tests.helpers.amounts import each_seed
 
 FOLDER = Path(__file__).resolve().parents[3] / "data" / "etrace-data"
 PARAMETERS = Parameters(daddress_width=32)
@@ -241,7 +242,7 @@ def random_access(r: random.Random, parameters: Parameters, base: int) -> Access
     return Access(ATOMIC, size, operation, address & -size, stored, r.getrandbits(8 * size))
 
 
-@pytest.mark.parametrize("seed", range(300))
+@each_seed(range(300))
 def test_what_is_encoded_is_decoded(seed: int) -> None:
     r = random.Random(seed)
     parameters, modes = random_setup(r)
@@ -267,7 +268,7 @@ def test_what_is_encoded_is_decoded(seed: int) -> None:
     assert decoder.accesses == expected
 
 
-@pytest.mark.parametrize("seed", range(100))
+@each_seed(range(100))
 def test_any_bytes_are_packets_or_malformed(seed: int) -> None:
     r = random.Random(seed)
     decoder = DataDecoder(*random_setup(r))

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation, Item, Kind, LostBytes, Packets
 from tests.decode.etrace.encapsulation.transports import Told, bits_of, items_of, normal, read, write
+from tests.helpers.amounts import some_of
 
-examples = settings(derandomize=True, max_examples=80, deadline=None)
+examples = settings(derandomize=True, max_examples=some_of(80), deadline=None)
 seeds = st.integers(0, 1 << 32)
 cuts = st.lists(st.integers(0, 1 << 20), max_size=8)
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Idle, LostBytes, Packets
 from tests.decode.etrace.encapsulation.transports import bits_of, items_of, normal, read
+from tests.helpers.amounts import some_of
 
-examples = settings(derandomize=True, max_examples=60, deadline=None)
+examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
 NOWHERE = "there is no place at which a packet must start"
 NO_WAY = b"\x1f"
 """As a header it is of 32 bytes: 32 ways through a row of them never meet."""

@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.etrace.esp32.snapshot import BadSnapshot, Core, ring_of
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.etrace.esp32 import images as made
 from tests.decode.etrace.esp32.images import Described
+from tests.helpers.amounts import some_of
 
 ONE = Described(made.stream("pt10"), head=len(made.stream("pt10")), mode=made.LINEAR)
 TWO = Described(made.stream("et20") + bytes(16), 4368, core=1, packets=made.ET20, address=0x4083_0000, overflow=1)
@@ -157,7 +158,7 @@ def test_a_core_whose_trace_was_not_kept() -> None:
         ring_of(core)
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=some_of(300), deadline=None)
 @given(st.data())
 def test_damage_is_an_error_of_ours_at_most(data: st.DataObject) -> None:
     forms: list[Callable[[bytes], bytes]] = [bytes, made.flash_image, made.serial_log]

@@ -24,6 +24,7 @@ from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Parameters, Suppor
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.etrace.esp32 import images as made
 from tests.decode.etrace.esp32.images import Described
+from tests.helpers.amounts import some_of
 
 PT10 = Described(made.stream("pt10"), head=len(made.stream("pt10")), state=made.STOPPED, mode=made.LINEAR)
 ET20 = Described(made.stream("et20"), 4368, 1, made.STOPPED, packets=made.ET20, address=0x4083_0000)
@@ -203,7 +204,7 @@ def test_only_memory_that_can_hold_code_is_read_for_code() -> None:
     assert may_be_code(0x7777, 0x4200_0000, 4) and not may_be_code(0x7777, 0, 4)
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=some_of(300), deadline=None)
 @given(st.data())
 def test_any_memory_is_a_snapshot_or_an_error_of_ours(data: st.DataObject) -> None:
     content = made.memory([Described(bytes(range(64)), 20, state=data.draw(st.integers(0, 5)))])

@@ -17,6 +17,7 @@ from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode import assembler as asm
 from tests.decode.executions import execute
 from tests.decode.synthetic import Program
+from tests.helpers.amounts import some_of
 
 # 0x100: three instructions of 4 halfwords, a branch back; 0x108: c.jr to wherever.
 IMAGE = Image(32)
@@ -187,7 +188,7 @@ def chunks(items: list[Block | Trap], size: int) -> list[list[Block | Trap]]:
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=some_of(60), deadline=None)
 @given(
     st.integers(0, 1 << 32),
     st.builds(

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.decode.ntrace.encodings import SOURCES, Case, any_fields
 from tests.decode.ntrace.messages import difference, read, split
 from tests.decode.ntrace.naive_decoder import NaiveDecoder
+from tests.helpers.amounts import some_of
 
-examples = settings(derandomize=True, max_examples=150, deadline=None)
+examples = settings(derandomize=True, max_examples=some_of(150), deadline=None)
 seeds = st.integers(0, 1 << 32)
 
 

@@ -14,6 +14,7 @@ from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrRegisters
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, Mode, Recorder, Transfer
 from tests.ctr_model.model import Event, Instruction, Model, Trap, Write
 from tests.ctr_model.transfers import Kind
+from tests.helpers.amounts import each_seed
 from tests.transport.simulated.ctr.recorders import ALL_MODES, VERSIONS
 
 M, S, U, VS, VU = Mode.M, Mode.S, Mode.U, Mode.VS, Mode.VU
@@ -159,7 +160,7 @@ def any_elf() -> Path:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("seed", range(30))
+@each_seed(range(30))
 def test_random_walks(any_elf: Path, version: str, seed: int) -> None:
     chance = random.Random(seed)
     walk, pair = Walk(version, chance), Pair(version, any_elf, chance.randrange(5))

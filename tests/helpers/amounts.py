@@ -1,0 +1,47 @@
+"""How many random cases a test tries: some in `make test`, all of them in `make test-long` (RVTRACE_TEST_LONG=1).
+
+The cases follow from their numbers, so that the some are the first of all, and the same each time.
+"""
+
+import inspect
+import os
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+LONG = os.environ.get("RVTRACE_TEST_LONG", "0") not in ("", "0")
+_SHARE, _STRIDE = 5, 3
+
+
+def some_of(count: int) -> int:
+    """Return how many of *count* cases are tried: a fifth, but 10 at least; in the long run all of them."""
+    return count if LONG else min(count, max(10, count // _SHARE))
+
+
+def sparse(every: int) -> int:
+    """Return the distance of the places that are tried where *every* place so far apart is tried in the long run."""
+    return every if LONG else _STRIDE * every
+
+
+def each_seed(seeds: range) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a test that takes *seed* some of *seeds* (`some_of`), one after the other: they are one test.
+
+    A failure says which seed it was. What else the test takes, fixtures and parameters, stays the same for all seeds.
+    """
+
+    def decorated(test: Callable[..., None]) -> Callable[..., None]:
+        @wraps(test)
+        def with_each(**others: Any) -> None:
+            for seed in seeds[: some_of(len(seeds))]:
+                try:
+                    test(seed=seed, **others)
+                except Exception as error:
+                    error.add_note(f"seed {seed}")
+                    raise
+
+        signature = inspect.signature(test)
+        others = [parameter for name, parameter in signature.parameters.items() if name != "seed"]
+        with_each.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        return with_each
+
+    return decorated
