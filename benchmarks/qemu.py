@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rvtrace_gdb.transport.qemu import launch
 from rvtrace_gdb.transport.qemu.recorder import QMP
-from tests.transport.qemu.machine import arguments, rvtrace, ticks
+from tests.transport.qemu.machine import arguments, ticks
 
 
 def seconds(command: Sequence[str]) -> float:
@@ -40,7 +40,8 @@ def steady(folder: Path, rounds: int, source: str) -> tuple[float, float]:
         elf = ticks(folder, "rv64imac_zicsr", "-DQUIET", f"-DROUNDS={many}")
         begin = time.monotonic()
         words = ["qemu", "--json", "--source", source, "-o", str(folder / "all.rvt"), "--elf", str(elf), "--"]
-        done = rvtrace(*words, *arguments(elf))
+        command = [sys.executable, "-m", "rvtrace_gdb", *words, *arguments(elf)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
         times.append(time.monotonic() - begin)
         counts.append(json.loads(done.stdout.splitlines()[-1])["instructions"])
     more = counts[1] - counts[0]

@@ -16,6 +16,7 @@ from rvtrace_gdb.decode.tandem.spike_commits import CommitLog, encode_log
 from tests.decode.etrace.esp32 import images
 from tests.decode.etrace.vectors import ROOT
 from tests.decode.executed.logs import PROGRAMS, spike_log
+from tests.helpers.started_python import rvtrace
 from tests.session.description import devicetrees
 from tests.transport.simulated.hart.programs import build
 
@@ -90,6 +91,16 @@ def _esp32(folder: Path) -> None:
     assert main(command) == 0
 
 
+def ended(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """A command line, in *folder*, to its end; with a shell if it needs one."""
+    if not set("|<>$&;`*").intersection(line):
+        return rvtrace(*shlex.split(line)[1:], cwd=folder)
+    command = line.replace("rvtrace", f"PYTHONPATH={HOME} {sys.executable} -m rvtrace_gdb", 1)
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
 @pytest.mark.parametrize("line", documented(BLOCK))
 def test_a_command_line_works(line: str, folder: Path) -> None:
     """What may be left out is in brackets: there it is once with and once without."""
@@ -100,10 +111,7 @@ def test_a_command_line_works(line: str, folder: Path) -> None:
     line = line.replace(" [options of the encoder]", "")
     place = folder / _PLACES.get(next((word for word in _PLACES if word in line), ""), "")
     for spelled in {re.sub(r"\[(.*?)\]", kept, line) for kept in ("", r"\1")}:
-        command = spelled.replace("rvtrace", f"PYTHONPATH={HOME} {sys.executable} -m rvtrace_gdb", 1)
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command], cwd=place, capture_output=True, text=True, check=False
-        )
+        done = ended(spelled, place)
         assert (done.returncode, "warning" in done.stderr + done.stdout) == (0, False), done.stderr
         output = re.search(r"-o (\S+)", spelled)
         assert done.stdout or (output and (place / output[1]).stat().st_size)
@@ -113,11 +121,5 @@ def test_a_command_line_works(line: str, folder: Path) -> None:
 def test_options_named_in_the_text_exist(line: str) -> None:
     _, command, *words = line.split()
     commands = [command, *words[:1]] if command == "tandem" else [command]
-    known = subprocess.run(
-        [sys.executable, "-m", "rvtrace_gdb", *commands, "--help"],
-        cwd=HOME,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    known = rvtrace(*commands, "--help").stdout
     assert [word for word in words if word.startswith("--") and word not in known] == []

@@ -5,7 +5,8 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from rvtrace_gdb.console.commands import Command, CommandParser, tandem
 from rvtrace_gdb.console.main import COMMANDS as TABLE
 from rvtrace_gdb.console.main import main, parser
 from tests.helpers import reference_streams
+from tests.helpers.started_python import CLOSED, Started, rvtrace
 
 HOME = Path(__file__).resolve().parent.parent.parent
 
@@ -130,26 +132,76 @@ COMMANDS: list[list[object]] = [
 def shell(words: Sequence[object], redirection: str) -> subprocess.CompletedProcess[str]:
     """With the shell's redirection, and Python's usual buffers."""
     command = shlex.join([sys.executable, "-m", "rvtrace_gdb", *map(str, words)])
-    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     line = ["bash", "-o", "pipefail", "-c", f"{command} {redirection}"]
-    return subprocess.run(line, cwd=HOME, env=environ, capture_output=True, text=True, check=False)
+    return subprocess.run(line, cwd=HOME, env=BUFFERED, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
-def test_a_full_disk_is_one_line(words: Sequence[object]) -> None:
-    done = shell(words, "> /dev/full")
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
+def check_full(done: "subprocess.CompletedProcess[str]") -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "rvtrace: standard output: cannot be written: No space left on device"
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
-def test_a_closed_output_is_one_line(words: Sequence[object]) -> None:
-    """What was asked for went nowhere."""
-    done = shell(words, ">&-")
+def check_closed(done: "subprocess.CompletedProcess[str]") -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "rvtrace: standard output: cannot be written: it is closed"
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+def check_not_read(done: "subprocess.CompletedProcess[str]") -> None:
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("redirection", "check"),
+    [
+        ("> /dev/full", check_full), (">&-", check_closed), ("2>&-", check_not_read), ("| true", check_not_read),
+        ("2> /dev/full > /dev/null", check_not_read), ("| head -c 1", check_not_read),
+    ],
+)  # fmt: skip
+def test_as_a_shell_starts_it(
+    redirection: str, check: Callable[["subprocess.CompletedProcess[str]"], None]
+) -> None:
+    """The tests after this one have the same descriptors, in processes that begin with the modules loaded."""
+    check(shell(COMMANDS[1], redirection))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
+def test_a_full_disk_is_one_line(words: Sequence[object]) -> None:
+    with open("/dev/full", "wb") as full:
+        check_full(rvtrace(*words, stdout=full.fileno(), environ=BUFFERED))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
+def test_a_closed_output_is_one_line(words: Sequence[object]) -> None:
+    """What was asked for went nowhere."""
+    check_closed(rvtrace(*words, stdout=CLOSED, environ=BUFFERED))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
+def test_nobody_reads_the_output(words: Sequence[object]) -> None:
+    """After the first byte, or from the beginning."""
+    for taken in (1, 0):
+        ours, theirs = os.pipe()
+        with open(ours, "rb", buffering=0) as reader, tempfile.TemporaryFile("w+") as errors:
+            started = Started([str(word) for word in words], (0, theirs, errors.fileno()), environ=BUFFERED)
+            os.close(theirs)
+            if not taken or reader.read(taken) is not None:
+                reader.close()
+            status = started.wait()
+            errors.seek(0)
+            check_not_read(subprocess.CompletedProcess([], status, "", errors.read()))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
+def test_errors_that_cannot_be_written_are_lost(words: Sequence[object]) -> None:
+    check_not_read(rvtrace(*words, stderr=CLOSED, environ=BUFFERED))
+    with open("/dev/full", "wb") as full, open(os.devnull, "wb") as nothing:
+        check_not_read(rvtrace(*words, stdout=nothing.fileno(), stderr=full.fileno(), environ=BUFFERED))
 
 
 def test_what_the_system_refuses_is_not_blamed_on_the_output() -> None:
@@ -163,29 +215,25 @@ def test_what_the_system_refuses_is_not_blamed_on_the_output() -> None:
 
 def test_a_closed_input_is_one_line() -> None:
     for words in (["decode", "-"], ["dump", "-", "--ntrace"], ["run", "-"], ["tandem", "show", "-"], ["console"]):
-        done = shell(words, "<&-")
+        done = rvtrace(*words, stdin=CLOSED)
         assert done.returncode in (1, 2), words
         assert re.fullmatch(r"rvtrace: (standard input|-): .*(closed|Bad file descriptor)\n", done.stderr), words
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
-@pytest.mark.parametrize("redirection", ["2>&-", "2> /dev/full > /dev/null", "| head -c 1", "| true"])
-def test_nobody_reads_the_output(words: Sequence[object], redirection: str) -> None:
-    done = shell(words, redirection)
-    assert done.returncode == 0
-    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
 def test_captures_are_read_from_pipes(tmp_path: Path) -> None:
     file = tmp_path / "x.rvt"
     assert shell(["import", STREAM, "--elf", ELF, "-o", "-"], f"> {file}").returncode == 0
+
+    def piped(path: Path, *words: object) -> "subprocess.CompletedProcess[str]":
+        with path.open("rb") as content:
+            return rvtrace(*words, stdin=content.fileno())
+
     for command in ("decode", "dump"):
-        piped, named = shell([command, "-"], f"< {file}"), shell([command, file], "")
-        assert piped.stdout == named.stdout != ""
-    raw = shell(["decode", "-", "--ntrace", "--elf", ELF], f"< {STREAM}")
-    assert raw.stdout == shell(["decode", file], "").stdout
+        assert piped(file, command, "-").stdout == rvtrace(command, file).stdout != ""
+    raw = piped(STREAM, "decode", "-", "--ntrace", "--elf", ELF)
+    assert raw.stdout == rvtrace("decode", file).stdout
     assert "imported from standard input," in raw.stderr
-    assert shell(["decode", "-"], "< /dev/null").stderr == "rvtrace: standard input: is empty\n"
+    assert rvtrace("decode", "-").stderr == "rvtrace: standard input: is empty\n"
 
 
 def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

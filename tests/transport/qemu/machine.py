@@ -3,14 +3,15 @@
 What is expected is read from that log here, without rvtrace's readers: QEMU's documentation of -d exec, nochain, int.
 """
 
-import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from rvtrace_gdb.console.bench.rig import held_port
@@ -22,6 +23,7 @@ from rvtrace_gdb.session.program import Program
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import HOME, compile_program
 from tests.helpers.qemu10 import QEMU10
+from tests.helpers.started_python import rvtrace
 
 TICKS = HOME / "tests" / "programs" / "qemu" / "ticks.c"
 _ICOUNT = ["-icount", "shift=0,sleep=off"]  # a nanosecond an instruction: interrupts come at the same place each time
@@ -50,14 +52,6 @@ def arguments(elf: Path, *more: str, icount: bool = True, machine: str = "virt")
     return [*command, *(_ICOUNT if icount else []), *more]
 
 
-def rvtrace(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
-    """`rvtrace WORDS`, to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "rvtrace_gdb", *words], cwd=HOME, stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=_PATIENCE, env={**os.environ, **environ}, check=False,
-    )  # fmt: skip
-
-
 def recorded(
     elf: Path, folder: Path, *options: str, more: Sequence[str] = (), machine: str = "virt"
 ) -> tuple[sinks.Harts, str]:
@@ -77,14 +71,22 @@ def histories(file: Path) -> sinks.Harts:
     return sinks.decode_all(capture.captured, capture.encoders, program.in_contexts(program.image()))
 
 
-def logged(elf: Path, folder: Path, *more: str, machine: str = "virt") -> list[Ran]:
+def logged(elf: Path, *more: str, machine: str = "virt") -> list[Ran]:
     """What ran on each hart, by QEMU's log of a run of its own."""
-    log = folder / "one.log"
-    one = ["-accel", "tcg,one-insn-per-tb=on,thread=single", "-d", "exec,nochain,int", "-D", str(log)]
-    subprocess.run(
-        [*arguments(elf, *more, machine=machine), *one], stdin=subprocess.DEVNULL, timeout=_PATIENCE, check=True
-    )
-    return ran(log)
+    return _logged(elf.name, elf.read_bytes(), more, machine)
+
+
+@cache
+def _logged(name: str, program: bytes, more: tuple[str, ...], machine: str) -> list[Ran]:
+    """It is the same each time, as the clock goes by instructions."""
+    with tempfile.TemporaryDirectory() as folder:
+        elf, log = Path(folder, name), Path(folder, "one.log")
+        elf.write_bytes(program)
+        one = ["-accel", "tcg,one-insn-per-tb=on,thread=single", "-d", "exec,nochain,int", "-D", str(log)]
+        subprocess.run(
+            [*arguments(elf, *more, machine=machine), *one], stdin=subprocess.DEVNULL, timeout=_PATIENCE, check=True
+        )
+        return ran(log)
 
 
 def ran(log: Path) -> list[Ran]:

@@ -22,9 +22,10 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.qemu import launch, recorder
 from rvtrace_gdb.transport.qemu.recorder import QemuError, QemuGone, Ring
 from tests.helpers.cross_compiler import HOME, compile_program
+from tests.helpers.started_python import rvtrace
 from tests.helpers.wait import until
 from tests.support.foreign_owner import given_away
-from tests.transport.qemu.machine import arguments, histories, logged, recorded, rvtrace, same, ticks
+from tests.transport.qemu.machine import arguments, histories, logged, recorded, same, ticks
 from tests.transport.qemu.test_whole_runs import address
 
 
@@ -41,7 +42,7 @@ def test_without_a_compiler_the_log_is_taken_and_that_is_said(elf: Path, tmp_pat
     file = tmp_path / "all.rvt"
     done = rvtrace(
         "qemu", "-o", str(file), "--elf", str(elf), "--", *arguments(elf),
-        PATH=str(tools), XDG_CACHE_HOME=str(tmp_path / "cache"),
+        environ={**os.environ, "PATH": str(tools), "XDG_CACHE_HOME": str(tmp_path / "cache")},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if line.startswith("rvtrace qemu: there is no C compiler")]
@@ -170,7 +171,7 @@ def test_an_old_qemu_is_read_by_its_log(elf: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "is taken from QEMU's log" in done.stderr
     found, _ = recorded(elf, tmp_path)
-    (expected,) = logged(elf, tmp_path)
+    (expected,) = logged(elf)
     same(found.histories[0], expected, to=address(elf, "finish"))
 
 

@@ -53,7 +53,7 @@ def test_retired_is_minstret_wherever_it_stops(elf: Path, tmp_path: Path, source
     for number, stop in enumerate(STOPS):
         commands += [stop, *asked(number)]
     said = gdb(elf, tmp_path, commands, "--source", source)
-    (expected,) = logged(elf, tmp_path)
+    (expected,) = logged(elf)
     counts = []
     for number, stop in enumerate(STOPS):
         _, status, minstret, pc = (said[it] for it in asked(number))
@@ -95,7 +95,7 @@ def test_retired_is_minstret_with_interrupts(tmp_path: Path, source: str) -> Non
 def test_options_change_the_trace_not_the_history(elf: Path, tmp_path: Path, option: str) -> None:
     commands = [f"trace start {option}", "break finish", "continue", "trace history -", "trace status", "trace stop"]
     said = gdb(elf, tmp_path, [*commands, "trace save all.rvt".replace("all", str(tmp_path / "all"))])
-    (expected,) = logged(elf, tmp_path)
+    (expected,) = logged(elf)
     there = expected.pcs.index(address(elf, "finish"))
     assert retired(said["trace status"]) == there
     pcs, _ = told(histories(tmp_path / "all.rvt").histories[0])
@@ -115,7 +115,7 @@ def test_what_qemu_does_not_do_is_said(elf: Path, tmp_path: Path) -> None:
 def test_a_ring_that_goes_round_keeps_the_newest(elf: Path, tmp_path: Path) -> None:
     commands = ["trace start", "break finish", "continue", "trace history -", "trace status"]
     said = gdb(elf, tmp_path, [*commands, f"trace save {tmp_path}/all.rvt"], "--ring", "16K")
-    (expected,) = logged(elf, tmp_path)
+    (expected,) = logged(elf)
     there = expected.pcs.index(address(elf, "finish"))
     assert "older trace was overwritten" in said["trace status"] and "0 gaps" in said["trace status"]
     pcs, _ = told(histories(tmp_path / "all.rvt").histories[0])
@@ -127,7 +127,7 @@ def test_tracing_in_the_middle_and_again(elf: Path, tmp_path: Path) -> None:
     commands = ["break work", "continue", "trace start", "continue ", "trace history -", "trace status", "trace stop"]
     commands += ["continue  ", "trace start ", "stepi", "stepi ", "trace history - ", "trace status ", "trace stop "]
     said = gdb(elf, tmp_path, commands)
-    (expected,) = logged(elf, tmp_path)
+    (expected,) = logged(elf)
     calls = [at for at, pc in enumerate(expected.pcs) if pc == address(elf, "work")]
     assert retired(said["trace status"]) == calls[1] - calls[0]
     assert retired(said["trace status "]) == 2
@@ -138,7 +138,7 @@ def test_going_back_and_forth(elf: Path, tmp_path: Path) -> None:
     commands += ["reverse-continue", "print $trace_pos", "reverse-finish", "trace live", "print/x $pc ", "stepi"]
     commands += ["trace history -", "trace status"]
     said = gdb(elf, tmp_path, commands, connect="trace connect")
-    (expected,) = logged(elf, tmp_path)
+    (expected,) = logged(elf)
     there, work = expected.pcs.index(address(elf, "finish")), address(elf, "work")
     assert value(said["print/x $pc"]) == expected.pcs[there - 1]
     last = max(at for at, pc in enumerate(expected.pcs[:there]) if pc == work)
@@ -154,7 +154,7 @@ def test_two_harts(tmp_path: Path, icount: bool) -> None:
     commands = ["trace start", "break second", "break first", "continue", "continue "]
     commands += ["trace history -", "thread 1", "trace history - ", f"trace save {tmp_path}/all.rvt"]
     gdb(elf, tmp_path, commands, more=("-smp", "2"), icount=icount)
-    expected = logged(elf, tmp_path, "-smp", "2")
+    expected = logged(elf, "-smp", "2")
     found = histories(tmp_path / "all.rvt").histories
     (first, _), (second, _) = told(found[0]), told(found[1])
     compared = []
@@ -170,7 +170,7 @@ def test_rv32(tmp_path: Path) -> None:
     commands = ["trace start", "break finish", "continue", "trace history -", "trace status", "print $minstret"]
     commands += ["monitor system_reset", "stepi 5", "trace history - ", "trace status ", "trace info"]
     said = gdb(elf, tmp_path, commands)
-    (expected,) = logged(elf, tmp_path)
+    (expected,) = logged(elf)
     there = expected.pcs.index(address(elf, "finish"))
     assert retired(said["trace status"]) == there
     assert value(said["print $minstret"]) == there + 3  # three ecalls
@@ -182,7 +182,7 @@ def test_qemu_ends_before_it_is_asked(elf: Path, tmp_path: Path) -> None:
     """QEMU ends in the middle of `continue`, with the program: what ran is there all the same."""
     commands = ["trace start", "continue", "trace history -", "trace status", f"trace save {tmp_path}/all.rvt"]
     said = gdb(elf, tmp_path, commands)
-    (expected,) = logged(elf, tmp_path)
+    (expected,) = logged(elf)
     pcs, _ = told(histories(tmp_path / "all.rvt").histories[0])
     both = min(len(pcs), len(expected.pcs))
     assert address(elf, "finish") in pcs and pcs[:both] == expected.pcs[:both]

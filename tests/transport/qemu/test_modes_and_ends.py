@@ -8,7 +8,8 @@ import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind
 from tests.helpers.cross_compiler import HOME, compile_program
-from tests.transport.qemu.machine import Ran, arguments, histories, logged, recorded, rvtrace, same
+from tests.helpers.started_python import rvtrace
+from tests.transport.qemu.machine import Ran, arguments, histories, logged, recorded, same
 from tests.transport.qemu.test_whole_runs import address
 
 PROGRAMS = HOME / "tests" / "programs" / "qemu"
@@ -22,7 +23,7 @@ class Supervised:
         self.elf = compile_program(folder, PROGRAMS / "supervisor.c", march=march, options=(f"-DEND={end}",))
         self.machine = "spike" if end == HTIF else "virt"
         self.more = SEMIHOSTING if end == CALL else ()
-        (self.ran,) = logged(self.elf, folder, *self.more, machine=self.machine)
+        (self.ran,) = logged(self.elf, *self.more, machine=self.machine)
 
     @property
     def finish(self) -> int:

@@ -10,7 +10,8 @@ import pytest
 from rvtrace_gdb.decode.program.image import read_elf
 from rvtrace_gdb.session.capture import file as capture_file
 from tests.helpers.cross_compiler import HOME, compile_program
-from tests.transport.qemu.machine import arguments, histories, logged, recorded, rvtrace, same, ticks
+from tests.helpers.started_python import rvtrace
+from tests.transport.qemu.machine import arguments, histories, logged, recorded, same, ticks
 
 MARCHES = ("rv64imac_zicsr", "rv32imac_zicsr")
 SOURCES = ("plugin", "log")
@@ -28,7 +29,7 @@ class Program:
     def __init__(self, folder: Path, march: str) -> None:
         self.folder = folder
         self.elf = ticks(folder, march, "-DPATCHING")
-        (self.ran,) = logged(self.elf, folder)
+        (self.ran,) = logged(self.elf)
         self.finish = address(self.elf, "finish")
 
 
@@ -103,7 +104,7 @@ def test_two_harts(tmp_path: Path, icount: bool, source: str) -> None:
     harts. What each does here does not depend on the other.
     """
     elf = compile_program(tmp_path, HOME / "tests" / "programs" / "qemu" / "pair.c")
-    expected = logged(elf, tmp_path, "-smp", "2")
+    expected = logged(elf, "-smp", "2")
     file = tmp_path / "pair.rvt"
     words = arguments(elf, "-smp", "2", icount=icount)
     done = rvtrace("qemu", "--source", source, "-o", str(file), "--elf", str(elf), "--", *words)
