@@ -83,9 +83,9 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM:
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     """In KiB, of the whole process."""
     peaks = []
-    for times in (1, 20):
+    for times in (1, 8):
         log = tmp_path / f"{times}.gz"
-        log.write_bytes(gzip.compress(LIST, 1) * times)  # 0.16 and 3.3 million lines
+        log.write_bytes(gzip.compress(LIST, 1) * times)  # 0.16 and 1.3 million lines
         command = [sys.executable, "-c", _MEASURE, str(T1), str(log)]
         peaks.append(int(subprocess.run(command, cwd=HOME, check=True, capture_output=True, text=True).stdout))
-    assert peaks[1] - peaks[0] < 16 << 10
+    assert peaks[1] - peaks[0] < 6 << 10

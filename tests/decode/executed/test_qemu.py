@@ -2,6 +2,8 @@
 (`tests.transport.simulated.hart.qemu`), which need no guess where a block ends."""
 
 import re
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import Trap
 from rvtrace_gdb.decode.executed.readers import LogError
 from rvtrace_gdb.decode.program.csrs import Context
 from tests.decode.executed.logs import CLOCK, PROGRAMS, qemu_log, spike_log
-from tests.decode.executed.reading import executed_pcs, read, told, told_by_qemu
+from tests.decode.executed.reading import Told, executed_pcs, read, told, told_by_qemu
 from tests.transport.simulated.hart.programs import build
 from tests.transport.simulated.hart.qemu import run_qemu
 
@@ -29,6 +31,13 @@ def march(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@cache
+def executed(program: str, march: str) -> list[Told]:
+    """What runs, as the tests read QEMU's log of single instructions."""
+    with tempfile.TemporaryDirectory() as folder:
+        return told_by_qemu(run_qemu(build(Path(folder), *SOURCES[program], march=march), STEPS, CLOCK))
+
+
 # QEMU 7.2 disassembles an instruction of reserved length for ever: `traps` has one.
 @pytest.mark.parametrize(
     ("program", "what"),
@@ -38,7 +47,7 @@ def march(request: pytest.FixtureRequest) -> str:
 )
 def test_every_instruction_and_trap(program: str, what: str, march: str, tmp_path: Path) -> None:
     elf = build(tmp_path, *SOURCES[program], march=march)
-    expected = told_by_qemu(run_qemu(elf, STEPS, CLOCK))
+    expected = executed(program, march)
     items, _ = read(qemu_log(elf, tmp_path, *CLOCK, what=what, lines=400_000 if "cpu" in what else STEPS), elf)
     ours = told(items)
     both = min(len(ours), STEPS)
@@ -49,7 +58,7 @@ def test_every_instruction_and_trap(program: str, what: str, march: str, tmp_pat
 @pytest.mark.parametrize("program", SOURCES)
 def test_blocks_of_one_instruction(program: str, march: str, tmp_path: Path) -> None:
     elf = build(tmp_path, *SOURCES[program], march=march)
-    expected = told_by_qemu(run_qemu(elf, STEPS, CLOCK))
+    expected = executed(program, march)
     ours = told(read(qemu_log(elf, tmp_path, *CLOCK, "-singlestep", lines=STEPS), elf)[0])
     assert ours == expected[: len(ours)]
     assert len(ours) > 0.9 * STEPS

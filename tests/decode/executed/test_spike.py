@@ -1,5 +1,7 @@
 """Spike's logs, real ones, against the tests' own reading of them (`tests.transport.simulated.hart.spike`)."""
 
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
 from rvtrace_gdb.decode.executed.readers import LogError
 from rvtrace_gdb.decode.program.csrs import Context
 from tests.decode.executed.logs import PROGRAMS, spike_log
-from tests.decode.executed.reading import executed_pcs, read, told, told_by_spike
+from tests.decode.executed.reading import Told, executed_pcs, read, told, told_by_spike
 from tests.transport.simulated.hart.programs import build
 from tests.transport.simulated.hart.spike import Commit, run_spike
 
@@ -26,11 +28,19 @@ def march(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@cache
+def executed(program: str, march: str) -> list[Told]:
+    """What runs, as the tests read Spike's log."""
+    with tempfile.TemporaryDirectory() as folder:
+        elf = build(Path(folder), *PROGRAMS_WITH_TRAPS[program], march=march)
+        return told_by_spike(run_spike(elf, Path(folder), "IMAC").steps)
+
+
 @pytest.mark.parametrize("program", PROGRAMS_WITH_TRAPS)
 @pytest.mark.parametrize("flags", ["l", "l+commits"])
 def test_every_instruction_and_trap(program: str, flags: str, march: str, tmp_path: Path) -> None:
     elf = build(tmp_path, *PROGRAMS_WITH_TRAPS[program], march=march)
-    expected = told_by_spike(run_spike(elf, tmp_path, "IMAC").steps)
+    expected = executed(program, march)
     items, notes = read(spike_log(elf, tmp_path, *FLAGS[flags]), elf)
     # The instruction at which Spike stops is listed before it is executed.
     assert told(items)[: len(expected)] == expected
@@ -42,7 +52,7 @@ def test_every_instruction_and_trap(program: str, flags: str, march: str, tmp_pa
 @pytest.mark.parametrize("program", PROGRAMS_WITH_TRAPS)
 def test_commits_alone_have_every_instruction(program: str, march: str, tmp_path: Path) -> None:
     elf = build(tmp_path, *PROGRAMS_WITH_TRAPS[program], march=march)
-    expected = [step.pc for step in run_spike(elf, tmp_path, "IMAC").steps if isinstance(step, Commit)]
+    expected = [pc for what, pc, _ in executed(program, march) if what == "retired"]
     items, notes = read(spike_log(elf, tmp_path, "--log-commits"), elf)
     assert executed_pcs(items) == expected
     (note,) = notes
