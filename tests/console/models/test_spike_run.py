@@ -14,6 +14,7 @@ from rvtrace_gdb.session.verify.masks import foreign_code, masks_of
 from rvtrace_gdb.session.verify.model import PC, Expected, Model, ModelFailed, Running
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import RV32, RV64, parameters_of, program_of
+from tests.helpers.spike import spike_program
 from tests.session.verify.faults import DATA, changed, flip, flip_state, groups_of, with_groups
 
 X, F, MSTATUS, MSCRATCH = 0x1000, 0x1020, 0x300, 0x340
@@ -25,6 +26,7 @@ ADDI, LI, STORE, LOAD, FLOAD, NOP = 0x00108093, 0x4105, 0x0021_3023, 0x0001_3183
 
 
 def spike(xlen: int = 64, python: str | None = None) -> Spike:
+    spike_program()
     options = ModelOptions(memory=(BOOT_ROM,), python=python)
     found = open_model("spike", None, RV64 if xlen == 64 else RV32, options)
     assert isinstance(found, Spike) and isinstance(found, Running)

