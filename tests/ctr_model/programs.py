@@ -1,10 +1,11 @@
 """Building the programs of tests/programs/ctr, for either version of Control Transfer Records."""
 
-import subprocess
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
+
+from tests.helpers.compiled import elf_bytes
 
 SOURCES = Path(__file__).resolve().parent.parent / "programs" / "ctr"
 _ABI = {"rv64": "lp64", "rv32": "ilp32"}
@@ -16,9 +17,8 @@ def build(folder: Path, name: str, version: str = "1.0", march: str = "rv64imac_
     command = ["riscv64-unknown-elf-gcc", f"-march={march}", f"-mabi={_ABI[march[:4]]}", "-mcmodel=medany", "-g"]
     command += ["-nostdlib", "-nostartfiles", "-Wl,--no-warn-rwx-segments", "-T", str(SOURCES / "ctr.ld")]
     command += {"1.0": [], "0.1.4": ["-DCTR_0_1_4"], "none": ["-DCTR_NONE"]}[version]
-    command += [f"-I{SOURCES}", str(SOURCES / f"{name}.S"), "-o", str(elf)]
-    finished = subprocess.run(command, capture_output=True, check=False)
-    assert finished.returncode == 0, finished.stderr.decode()
+    source = SOURCES / f"{name}.S"
+    elf.write_bytes(elf_bytes([*command, f"-I{SOURCES}", str(source)], [source]))
     return elf
 
 

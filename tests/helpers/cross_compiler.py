@@ -1,9 +1,8 @@
 """Compiling the programs the tests run, with the real cross compiler."""
 
-import subprocess
-import tempfile
-from functools import cache
 from pathlib import Path
+
+from tests.helpers.compiled import elf_bytes
 
 HOME = Path(__file__).resolve().parents[2]
 EXAMPLES = HOME / "examples"
@@ -17,17 +16,8 @@ def compile_program(folder: Path, *sources: Path, march: str = "rv64imac_zicsr",
     command = ["riscv64-unknown-elf-gcc", f"-march={march}", f"-mabi={ABI[march]}", "-mcmodel=medany", "-Og", "-g"]
     command += ["-specs=picolibc.specs", "-nostartfiles", "-T", str(EXAMPLES / "link.ld"), *options]
     command += [str(EXAMPLES / "start.S"), *map(str, sources)]
-    elf.write_bytes(_compiled(tuple(command), tuple(source.read_bytes() for source in sources)))
+    elf.write_bytes(elf_bytes(command, sources))
     return elf
-
-
-@cache
-def _compiled(command: tuple[str, ...], sources: tuple[bytes, ...]) -> bytes:
-    """Return the ELF that *command* makes of *sources*, its last words. It is cached, as many tests need the same."""
-    with tempfile.TemporaryDirectory() as folder:
-        elf = Path(folder, "program.elf")
-        subprocess.run([*command, "-o", str(elf)], check=True, capture_output=True)
-        return elf.read_bytes()
 
 
 def demo(folder: Path, march: str = "rv64imac_zicsr") -> Path:

@@ -1,12 +1,12 @@
 """Machines with several harts: with hand-encoded code, or with the programs of tests/programs/harts."""
 
-import subprocess
 from pathlib import Path
 
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap
+from tests.helpers.compiled import elf_bytes
 from tests.helpers.cross_compiler import ABI, EXAMPLES
 from tests.transport.simulated.hart.encoded_code import BASE
 
@@ -22,7 +22,7 @@ def compiled(folder: Path, source: Path = PROGRAMS / "share.c", march: str = "rv
     elf = folder / f"{source.stem}-{march}.elf"
     command = ["riscv64-unknown-elf-gcc", f"-march={march}", f"-mabi={ABI[march]}", "-mcmodel=medany", "-Og", "-g"]
     command += ["-specs=picolibc.specs", "-nostartfiles", "-T", str(EXAMPLES / "link.ld")]
-    subprocess.run([*command, str(PROGRAMS / "start.S"), str(source), "-o", str(elf)], check=True, capture_output=True)
+    elf.write_bytes(elf_bytes([*command, str(PROGRAMS / "start.S"), str(source)], [PROGRAMS / "start.S", source]))
     return elf
 
 

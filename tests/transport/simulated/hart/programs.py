@@ -1,9 +1,8 @@
 """Builds the hart's test programs with the real cross compiler."""
 
-import subprocess
-import tempfile
-from functools import cache
 from pathlib import Path
+
+from tests.helpers.compiled import elf_bytes
 
 SOURCES = Path(__file__).resolve().parents[3] / "programs" / "hart"
 _ABI = {"rv64imac": "lp64", "rv64imafdc": "lp64d", "rv64ima": "lp64", "rv32imac": "ilp32", "rv32imafdc": "ilp32d",
@@ -20,19 +19,8 @@ def build(folder: Path, *sources: str | Path, march: str, origin: int = 0x8000_0
     command = ["riscv64-unknown-elf-gcc", f"-march={march}", "-misa-spec=2.2", f"-mabi={_ABI[march]}"]
     command += ["-mcmodel=medany", "-O2", "-nostdlib", "-ffreestanding", f"-I{SOURCES}", "-T", str(SOURCES / "hart.ld")]
     command.append(f"-Wl,--defsym=__origin={origin:#x}")
-    words = (*command, *map(str, paths), "-lgcc")
-    elf.write_bytes(_built(words, tuple(path.read_bytes() for path in paths)))
+    elf.write_bytes(elf_bytes([*command, *map(str, paths), "-lgcc"], paths))
     return elf
-
-
-@cache
-def _built(command: tuple[str, ...], sources: tuple[bytes, ...]) -> bytes:
-    """The ELF that *command* makes of *sources*, which it names; many tests want the same."""
-    with tempfile.TemporaryDirectory() as folder:
-        elf = Path(folder, "program.elf")
-        finished = subprocess.run([*command, "-o", str(elf)], capture_output=True, check=False)
-        assert finished.returncode == 0, finished.stderr.decode()
-        return elf.read_bytes()
 
 
 def assemble(folder: Path, name: str, text: str, march: str, origin: int = 0x8000_0000) -> Path:
