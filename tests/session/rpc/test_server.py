@@ -3,25 +3,20 @@
 import io
 import json
 import os
-import queue
 import re
-import resource
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.capture.file import save as save_capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.rpc import server
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST
@@ -29,9 +24,7 @@ from rvtrace_gdb.session.rpc.server import Methods, Server
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from tests.session.board import DEMO, Board, board
-from tests.session.captures import SMALL
-
-ULIMIT = "`ulimit -n` says how many one process may have open"
+from tests.session.rpc.conftest import Client, Pipe, replies, served
 
 
 def counted(made: list[object]) -> type[CallHistory]:
@@ -43,53 +36,6 @@ def counted(made: list[object]) -> type[CallHistory]:
             made.append(self)
 
     return Counted
-
-
-class Client:
-    """The other end of a session process."""
-
-    def __init__(self, environ: dict[str, str], *options: str, log: int | IO[bytes] = subprocess.PIPE) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", *options, "-m", "rvtrace_gdb.session"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env={k: v for k, v in os.environ.items() if k != "RVTRACE_TARGET"} | environ,
-        )
-
-    def write(self, line: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(line + b"\n")
-        self.process.stdin.flush()
-
-    def read(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        found: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return found
-
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
-        self.write(json.dumps({"id": method, "method": method, "params": params}).encode())
-        while "progress" in (reply := self.read()):
-            pass
-        assert reply["id"] == method
-        return reply
-
-    def close(self) -> tuple[int, bytes]:
-        """Its exit status and what it wrote to standard error."""
-        try:
-            _, errors = self.process.communicate(timeout=60)
-        finally:
-            self.process.kill()
-            self.process.wait()
-        return self.process.returncode, errors
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    client = Client({"TMPDIR": str(tmp_path)})
-    yield client
-    assert client.close() == (0, b""), "it ends with its input, and says nothing beside the protocol"
-    assert list(tmp_path.glob("rvtrace-session-*.log")) == []
 
 
 @pytest.fixture
@@ -164,22 +110,6 @@ def test_what_is_no_request_is_refused_and_survived(client: Client, line: bytes)
 # In this process, where the work can be watched
 
 
-class Pipe:
-    """Requests that come when the test says so."""
-
-    def __init__(self) -> None:
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-
-    def put(self, **message: Any) -> None:
-        self._lines.put(json.dumps(message).encode())
-
-    def end(self) -> None:
-        self._lines.put(None)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._lines.get, None)
-
-
 class Slow(Session):
     """Works until it is stopped."""
 
@@ -218,17 +148,6 @@ class Timed(Session):
             progress("working", 1, 2)
             self._clock.now += 0.01
         return []
-
-
-def served(session: Session, pipe: Pipe, log: Path) -> tuple[threading.Thread, io.BytesIO]:
-    sink = io.BytesIO()
-    thread = threading.Thread(target=Server(session, pipe, sink, log).run, daemon=True)  # type: ignore[arg-type]
-    thread.start()
-    return thread, sink
-
-
-def replies(sink: io.BytesIO) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in sink.getvalue().splitlines()]
 
 
 def test_work_is_cancelled_and_the_next_request_answered(tmp_path: Path) -> None:
@@ -304,53 +223,6 @@ def test_a_mistake_of_ours_is_one_line_too(tmp_path: Path, caplog: pytest.LogCap
         f"internal error, please report it with {tmp_path / 'log'} (ZeroDivisionError: two lines)"
     )
     assert "Traceback" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "message"),
-    [
-        (PermissionError(13, "Permission denied", "x.elf"), "PermissionError", "x.elf: Permission denied"),
-        (OSError(28, "No space left on device", "a\x1bb"), "OSError", "a\\x1bb: No space left on device"),
-        (OSError(24, "Too many open files"), "OSError", f"Too many open files; {ULIMIT}"),
-    ],
-)
-def test_what_the_system_refuses_is_no_mistake_of_ours(
-    error: OSError, kind: str, message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Refused(Session):
-        def stop(self, progress: Progress = silent) -> list[str]:
-            raise error
-
-    pipe = Pipe()
-    thread, sink = served(Refused(), pipe, tmp_path / "log")
-    pipe.put(id=1, method="stop")
-    pipe.end()
-    thread.join(60)
-    assert replies(sink) == [{"id": 1, "error": {"message": message, "kind": kind}}]
-    assert caplog.text == ""
-
-
-def test_a_descriptor_that_is_none_is_a_mistake_of_ours(tmp_path: Path) -> None:
-    class Broken(Session):
-        def stop(self, progress: Progress = silent) -> list[str]:
-            raise OSError(9, "Bad file descriptor")
-
-    pipe = Pipe()
-    thread, sink = served(Broken(), pipe, tmp_path / "log")
-    pipe.put(id=1, method="stop")
-    pipe.end()
-    thread.join(60)
-    assert replies(sink)[0]["error"]["kind"] == "Internal"
-
-
-def test_a_session_without_a_descriptor_left_says_so_and_goes_on(client: Client) -> None:
-    """Its log file could not be made, either."""
-    assert "result" in client.call("hello")
-    resource.prlimit(client.process.pid, resource.RLIMIT_NOFILE, (4, 4))
-    context: dict[str, Any] = {"elf": str(DEMO), "target_file": None, "overrides": {}}
-    reply = client.call("connect", context=context, host="localhost", port=1, socket="")
-    assert "Too many open files" in reply["error"]["message"] and "internal" not in reply["error"]["message"]
-    assert "result" in client.call("hello")
 
 
 def test_a_live_trace_by_requests(tmp_path: Path) -> None:
@@ -470,64 +342,6 @@ def test_the_log_is_readable_by_its_owner_alone_and_nobody_can_foresee_its_name(
         assert Path(name).name.startswith(f"rvtrace-session-{number}-") and name.endswith(".log")
         assert Path(name).stat().st_mode & 0o777 == 0o600
         assert "what should not happen" in Path(name).read_text()
-
-
-def test_too_little_memory_is_no_internal_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Whether it is for what is asked for or for what is prepared beside it, which is not tried again and again."""
-    prepared = []
-
-    class Large(Session):
-        def stop(self, progress: Progress = silent) -> list[str]:
-            raise MemoryError
-
-        def prepare(self, progress: Progress) -> None:
-            prepared.append(1)
-            raise MemoryError
-
-    requests = b'{"id": 1, "method": "hello"}\n{"id": 2, "method": "stop"}\n{"id": 3, "method": "hello"}\n'
-    answers = io.BytesIO()
-    Server(Large(), io.BytesIO(requests), answers, tmp_path / "log").run()
-    first, second, third = (json.loads(line) for line in answers.getvalue().splitlines())
-    assert "result" in first and "result" in third
-    assert second["error"]["kind"] == "OutOfMemory"
-    assert second["error"]["message"].startswith("there is not enough memory for this")
-    assert prepared == [1]
-    assert caplog.text == ""
-
-
-def test_a_session_that_may_have_little_memory_goes_on(tmp_path: Path) -> None:
-    """Under a real limit: a capture that unpacks to more than that."""
-    large = replace(SMALL, sinks=(replace(SMALL.sinks[0], data=bytes(300 << 20)),))
-    save_capture(large, tmp_path / "large.rvt")
-    program = (
-        "import resource, runpy, sys\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))\n"
-        "sys.argv = ['session']\n"
-        "runpy.run_module('rvtrace_gdb.session', run_name='__main__')"
-    )
-    large_file = str(tmp_path / "large.rvt")
-    requests = [{"id": 1, "method": "open", "params": {"path": large_file}}, {"id": 2, "method": "hello"}]
-    session = subprocess.Popen(
-        [sys.executable, "-I", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env={**os.environ, "TMPDIR": str(tmp_path)},
-    )  # fmt: skip
-    assert session.stdin is not None and session.stdout is not None
-    replies = []
-    for request in requests:
-        session.stdin.write(json.dumps(request) + "\n")
-        session.stdin.flush()
-        while "progress" in (reply := json.loads(session.stdout.readline())):
-            pass
-        replies.append(reply)
-    _, errors = session.communicate(timeout=60)
-    first, second = replies
-    assert first["error"]["message"] == (
-        f"{tmp_path / 'large.rvt'}: cannot be read: there is not enough memory for this (this program may have 300 MiB,"
-        " see `ulimit -v`): raise that limit, or trace less: a smaller buffer, or filters (`trace start`); what was"
-        " captured is kept"
-    )
-    assert "result" in second and errors == ""
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["large.rvt"], "there is nothing to report"
 
 
 def test_every_module_has_the_methods_it_is_loaded_for() -> None:
