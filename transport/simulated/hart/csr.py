@@ -16,15 +16,11 @@ Sources: RISC-V Privileged Architecture 20240411, chapters 2 and 3; RISC-V Debug
 from collections.abc import Callable
 from enum import IntEnum, IntFlag
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.transport.simulated.ctr.hart_side import NotSelected
+from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower, NotSelected
 from rvtrace_gdb.transport.simulated.ctr.recorder import LCOFI
-
-if TYPE_CHECKING:
-    from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower
-    from rvtrace_gdb.transport.simulated.hart.hart import Hart
 
 _TYPE_MCONTROL = 2
 _HIT = 1 << 20
@@ -223,13 +219,39 @@ Reader = Callable[[], int]
 Writer = Callable[[int, bool], None]
 
 
+class HartWithCsrs(Protocol):
+    """The part of the hart that its CSRs use."""
+
+    xlen: int
+    hartid: int
+    privilege: int
+    instret: int
+    triggers: TriggerModule
+    ctr: CtrFollower | None
+
+    @property
+    def now(self) -> int: ...
+
+    @property
+    def mtime(self) -> int: ...
+
+    @property
+    def mip(self) -> int: ...
+
+    def set_interrupt(self, number: int, level: bool) -> None: ...
+
+    def state_changed(self) -> None: ...
+
+    def situation_changed(self) -> None: ...
+
+
 class CsrFile:
     """The CSRs by number, and their effects. Access rights are checked here; `debug` accesses have all of them.
 
     `mstatus` lacks the read-only fields UXL and SD; use `read` for the whole.
     """
 
-    def __init__(self, hart: "Hart", extensions: str) -> None:
+    def __init__(self, hart: HartWithCsrs, extensions: str) -> None:
         self._hart = hart
         self._xlen = hart.xlen
         self._mask = (1 << hart.xlen) - 1
@@ -390,7 +412,7 @@ class CsrFile:
     def _add_time(self) -> None:
         self._add_readers(TIME, lambda: self._hart.mtime)
 
-    def _add_ctr(self, ctr: "CtrFollower") -> None:
+    def _add_ctr(self, ctr: CtrFollower) -> None:
         for number in ctr.csrs:
             self._readers[number] = partial(self._read_ctr, ctr, number)
             self._writers[number] = partial(self._write_ctr, ctr, number)
@@ -399,13 +421,13 @@ class CsrFile:
             self._stored[MIE] = _Stored("mie", _INTERRUPTS | 1 << LCOFI)
             self._writers[MIP] = lambda value, debug: self._hart.set_interrupt(LCOFI, bool(value >> LCOFI & 1))
 
-    def _read_ctr(self, ctr: "CtrFollower", number: int) -> int:
+    def _read_ctr(self, ctr: CtrFollower, number: int) -> int:
         try:
             return ctr.read(number) & self._mask
         except NotSelected:
             raise IllegalCsr(number) from None
 
-    def _write_ctr(self, ctr: "CtrFollower", number: int, value: int, debug: bool) -> None:
+    def _write_ctr(self, ctr: CtrFollower, number: int, value: int, debug: bool) -> None:
         """A write is in force when its instruction has retired."""
         ctr.write(number, value, self._hart.now + (not debug))
 
