@@ -21,8 +21,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rvtrace_gdb.console.bench.rig import Rig
-from rvtrace_gdb.session.replay.connection import Kind, Stream, escape, frame
 from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.wire import Kind, Stream, escape, frame
 from tests.helpers import qemu
 from tests.helpers.cross_compiler import demo
 from tests.session.replay.listed_past import ListedPast

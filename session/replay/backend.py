@@ -127,7 +127,7 @@ class ReplayBackend(Protocol):
     def registers(self, hart: int | None) -> Mapping[str, int]:
         """Return the known values at the hart's position, by gdb's register names: pc, and those in the trace."""
 
-    def told(self, hart: int | None) -> TracedRegisters | None:
+    def traced_registers(self, hart: int | None) -> TracedRegisters | None:
         """Return which registers may be known in a hart's past, None: pc alone."""
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
@@ -186,7 +186,7 @@ class ExtensionContext(Protocol):
         """
 
     def say(self, line: str) -> None:
-        """Add a line for the user, which is printed with the next stop (`Proxy.said`)."""
+        """Add a line for the user, which is printed with the next stop (`Proxy.take_lines`)."""
 
 
 class Extension(Protocol):
@@ -198,10 +198,10 @@ class Extension(Protocol):
     def features(self) -> str:
         """Return what to add to the answer to qSupported, separated by semicolons: "Qbtrace:bts+;Qbtrace:off+"."""
 
-    def answer(self, packet: bytes, asking: ExtensionContext) -> bytes | None:
+    def answer(self, packet: bytes, connection: ExtensionContext) -> bytes | None:
         """Return the answer, without framing and escapes; None if the packet is not one of this extension.
 
-        An RvtraceError is reported to gdb ("E.text") and to the user (`Proxy.said`).
+        An RvtraceError is reported to gdb ("E.text") and to the user (`Proxy.take_lines`).
         """
 
 
@@ -230,14 +230,14 @@ class RegisterBatches:
     def features(self) -> str:
         return ""
 
-    def answer(self, packet: bytes, asking: ExtensionContext) -> bytes | None:
-        if not asking.live():
+    def answer(self, packet: bytes, connection: ExtensionContext) -> bytes | None:
+        if not connection.live():
             return RUNS
         content, _, number = packet.decode("latin-1").removeprefix(_PREFIX).rpartition(HART)
         hart = int(number) if is_number(number) else None
         replies: list[str] = []
         for group in _groups(content.split(NEXT)):
-            for reply in asking.transact_all([part.encode("latin-1") for part in group], hart):
+            for reply in connection.transact_all([part.encode("latin-1") for part in group], hart):
                 replies.append(reply.decode("latin-1"))
                 if is_refusal(replies[-1]):
                     return _answer(replies)

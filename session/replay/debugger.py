@@ -10,6 +10,7 @@ from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.queries.search import Question
 from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext
 from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.proxy_state import TargetState
 from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -96,9 +97,9 @@ class Debugger:
         return self._resumes_before + (0 if self._proxy is None else self._proxy.resumes)
 
     @property
-    def asking(self) -> ExtensionContext | None:
+    def own_connection(self) -> ExtensionContext | None:
         """The connection to gdb and the stub for code in the proxy's own thread; None in other threads."""
-        return None if self._proxy is None else self._proxy.asking
+        return None if self._proxy is None else self._proxy.own_connection
 
     def away(self) -> bool:
         """Return whether it is in the past."""
@@ -160,8 +161,10 @@ class Debugger:
 
     def leave_end(self) -> bool:
         """Return from the end of the past to the present, which is the same place. False if gdb was not there."""
-        there = self.connected and self._stub is not None and not (self.proxy.stub_lost or self.proxy.unreadable)
-        leaves = there and self.places.all_at_end()
+        readable = self.connected and self.proxy.target not in (
+            TargetState.ABSENT, TargetState.LOST, TargetState.UNREADABLE
+        )  # fmt: skip
+        leaves = readable and self.places.all_at_end()
         if leaves:
             self.places.leave()
         return leaves
@@ -173,7 +176,7 @@ class Debugger:
             return Destination(None, ["This is the present."], moves=False)
         if not self.has_target:
             raise NoTarget
-        if self.proxy.stub_lost:
+        if self.proxy.target is TargetState.LOST:
             raise TargetGone
         self.proxy.jump(self.context.thread_hart, None)
         return Destination(None, [])

@@ -19,9 +19,11 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 
 from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, ReplayBackend
-from rvtrace_gdb.session.replay.connection import Stub, StubAbsent, StubGone, Wire
-from rvtrace_gdb.session.replay.proxy_state import HartOf, Harts, ProxyState, hart_of
+from rvtrace_gdb.session.replay.connection import Stub, StubAbsent, StubGone
+from rvtrace_gdb.session.replay.packets import hart_of
+from rvtrace_gdb.session.replay.proxy_state import HartOf, Harts, ProxyState, TargetState
 from rvtrace_gdb.session.replay.router import Router
+from rvtrace_gdb.session.replay.wire import Wire
 from rvtrace_gdb.support import files
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import NotPrivate
@@ -155,9 +157,9 @@ def _remove_dead(path: str) -> None:
 log = logging.getLogger("rvtrace.session")
 _END_SECONDS = 5.0
 _MOMENT = 1.0  # seconds between two attempts after the system refused one
-_NOT_TOLD = (
-    "note: gdb is in the past, and the trace tells what ran there, not what memory held: only code and constants are"
-    " known. A tandem trace tells memory, too"
+_UNKNOWN_MEMORY = (
+    "note: gdb is in the past, and the trace contains what ran there, not what memory held: only code and constants are"
+    " known. A tandem trace contains memory, too"
 )
 _THE_PRESENT = "; `trace live` returns to the present"
 
@@ -180,12 +182,13 @@ class Proxy:
         xlen: int = 64,
         harts: Harts = lambda: [0],
     ) -> None:
-        self._shared = ProxyState(past, lock, stub, hart_of, extensions, xlen, harts)
+        self._state = ProxyState(past, lock, stub, hart_of, extensions, xlen, harts)
         self._listening: Listener | None = None
         self._thread: threading.Thread | None = None
         self._stub: Stub | None = None  # connected, for the gdb that comes next
         self.connected = False
         self._noted = False  # the note about memory was given, since gdb entered the past
+        self.shown, self.jump, self.take_lines = self._state.shown, self._state.jump, self._state.take_lines
 
     @property
     def where(self) -> str:
@@ -200,55 +203,36 @@ class Proxy:
     @property
     def resumes(self) -> int:
         """How often the live target was resumed."""
-        return self._shared.resumes
+        return self._state.resumes
 
     @property
-    def stub_lost(self) -> bool:
-        """The stub ended the connection, and no gdb has connected since."""
-        return self._shared.stub_lost
-
-    @property
-    def unreadable(self) -> bool:
-        """The target did not return its registers when they were read last."""
-        return self._shared.unreadable
+    def target(self) -> TargetState:
+        """The state of the target for the gdb that is connected, or was connected last."""
+        return self._state.target
 
     @property
     def hold_at_present(self) -> bool:
         """Whether gdb that returns from the past stays in the present until `shown` is called."""
-        return self._shared.holds
+        return self._state.hold_at_present
 
     @hold_at_present.setter
-    def hold_at_present(self, holds: bool) -> None:
-        self._shared.holds = holds
-        self._shared.holding = self._shared.holding and holds
+    def hold_at_present(self, hold: bool) -> None:
+        self._state.hold_at_present = hold
 
     @property
-    def asking(self) -> ExtensionContext | None:
+    def own_connection(self) -> ExtensionContext | None:
         """The connection to gdb and the stub for code in the proxy's own thread; None in other threads."""
-        return self._shared.asking if threading.current_thread() is self._thread else None
-
-    def shown(self) -> None:
-        """Note that the user sees a stop of gdb: the next resumption is intended."""
-        self._shared.holding = self._shared.end_hidden = self._shared.interrupted = False
-        self._shared.shown += 1
+        return self._state.connection if threading.current_thread() is self._thread else None
 
     def memory_note(self, *, away: bool) -> list[str]:
         """Return a line, once while gdb is in the past, if gdb read memory whose contents are unknown there."""
-        shared = self._shared
+        state = self._state
         if not away:
-            shared.unknown = self._noted = False
-        if not shared.unknown or self._noted:
+            state.unknown_memory = self._noted = False
+        if not state.unknown_memory or self._noted:
             return []
         self._noted = True
-        return [_NOT_TOLD + ("" if shared.where is None else _THE_PRESENT)]
-
-    def said(self) -> list[str]:
-        """Return the lines for the user that were added since the last call."""
-        return self._shared.said()
-
-    def jump(self, hart: int | None, position: int | None) -> None:
-        """Set where the next packet that resumes (c, s, vCont, bs, bc) leads, None: to the present."""
-        self._shared.jump(hart, position)
+        return [_UNKNOWN_MEMORY + ("" if state.stub_address is None else _THE_PRESENT)]
 
     def start(self, port: int = 0, path: str | None = None) -> None:
         """Connect to the stub, and listen for gdb at a port (0: any), or at a socket with a path ("": in a private
@@ -262,8 +246,8 @@ class Proxy:
         except RvtraceError:
             found.close()
             raise
-        self._listening, self._shared.listener = found, found.socket
-        self._wake = self._shared.wake
+        self._listening, self._state.listener = found, found.socket
+        self._wake = self._state.shutdown.wake
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
         self._thread.start()
 
@@ -271,7 +255,7 @@ class Proxy:
         """End all connections. The caller must not hold the lock: this waits for the proxy's
         thread, which may need it.
         """
-        self._shared.close()
+        self._state.shutdown.request()
         if self._thread is not None:
             self._thread.join(_END_SECONDS)
         if self._listening is not None:
@@ -280,16 +264,17 @@ class Proxy:
     def _at_socket(self, path: str) -> Listener:
         found = listen_at_path(path) if path else listen_in_private_folder()
         if found is None:
-            self._shared.say(NONE_PRIVATE)
+            self._state.say(NONE_PRIVATE)
         return found or listen_at_port(0)
 
     def _connect(self) -> Stub | None:
-        return Stub.connect(self._shared, self._shared.where) if self._shared.where else None
+        address = self._state.stub_address
+        return Stub.connect(self._state.shutdown, address) if address else None
 
     def _run(self) -> None:
-        listener, shared = self._shared.listener, self._shared
+        listener = self._state.listener
         assert listener is not None
-        while not shared.closing.is_set():
+        while not self._state.shutdown.requested:
             if listener not in select.select([listener, self._wake], [], [])[0]:
                 break
             try:
@@ -299,36 +284,36 @@ class Proxy:
             else:
                 self._serve(connection)
         if self._stub is not None:
-            self._stub.close()
+            self._stub.wire.close()
         self._wake.close()
 
     def _wait(self, error: OSError) -> None:
         """Wait a moment after gdb's connection could not be accepted: the missing resource may be free again then."""
         if is_refusal(error):
-            self._shared.say(f"gdb's connection cannot be taken: {refusal(error)}")
-            self._shared.closing.wait(_MOMENT)
+            self._state.say(f"gdb's connection cannot be taken: {refusal(error)}")
+            self._state.shutdown.wait(_MOMENT)
 
     def _serve(self, connection: socket.socket) -> None:
         """Serve one gdb. Catches every exception."""
-        shared = self._shared
+        state = self._state
         try:
             stub, self._stub = self._stub, None
             if stub is None or not stub.is_alive():
                 if stub is not None:
-                    stub.close()
+                    stub.wire.close()
                 stub = self._connect()
-            shared.stub_lost = shared.unreadable = False
+            state.attached()
             self.connected = True
-            Router(shared, Wire(connection), stub).run()
+            Router(state, Wire(connection), stub).run()
         except (StubAbsent, StubGone) as error:
-            shared.stub_lost = True
-            shared.say(str(error))
+            state.lost()
+            state.say(str(error))
         except RvtraceError as error:
-            shared.say(str(error))
+            state.say(str(error))
         except MemoryError:
-            shared.say(f"{OutOfMemory()}; gdb's connection is closed, connect it again")
+            state.say(f"{OutOfMemory()}; gdb's connection is closed, connect it again")
         except Exception as error:  # noqa: BLE001 - it is logged, if it is ours
-            shared.say(f"{_why(error)}; gdb's connection is closed, connect it again")
+            state.say(f"{_why(error)}; gdb's connection is closed, connect it again")
         finally:
             self.connected = False
             with contextlib.suppress(OSError):

@@ -273,36 +273,38 @@ class Btrace:
         self._documents.clear()
         return _FEATURES
 
-    def answer(self, packet: bytes, asking: ExtensionContext) -> bytes | None:
+    def answer(self, packet: bytes, connection: ExtensionContext) -> bytes | None:
         """See `Extension`."""
         read = _READ.fullmatch(packet)
         if read is not None:
             offset, size = int(read[3], 16), int(read[4], 16)
-            return self._part((read[1], read[2], asking.hart), offset, size, asking)
+            return self._part((read[1], read[2], connection.hart), offset, size, connection)
         if packet == b"Qbtrace:bts":
-            return self._begin(asking)
+            return self._begin(connection)
         if packet == b"Qbtrace:off":
-            return b"OK" if self._recordings.pop(asking.hart, None) else b"E.nothing is recorded"
+            return b"OK" if self._recordings.pop(connection.hart, None) else b"E.nothing is recorded"
         return b"OK" if packet.startswith(b"Qbtrace-conf:bts:size=") else None
 
-    def _begin(self, asking: ExtensionContext) -> bytes:
+    def _begin(self, connection: ExtensionContext) -> bytes:
         plan = self._plan
-        with asking.lock:
+        with connection.lock:
             if plan is None:
                 return f"E.{_USE}".encode()
-            if asking.past.away():
+            if connection.past.away():
                 return b"E.gdb is in the past: `trace live` first"
             try:
-                recording = Recording(plan.limit, self._traced(plan, asking.hart))
+                recording = Recording(plan.limit, self._traced(plan, connection.hart))
             except RvtraceError as error:
                 return f"E.{error}; {_USE}".encode()
-            self._recordings[asking.hart] = recording, self._resumed()
+            self._recordings[connection.hart] = recording, self._resumed()
         return b"OK"
 
-    def _part(self, key: tuple[bytes, bytes, int | None], offset: int, size: int, asking: ExtensionContext) -> bytes:
+    def _part(
+        self, key: tuple[bytes, bytes, int | None], offset: int, size: int, connection: ExtensionContext
+    ) -> bytes:
         """Return a part of a document, which is created when its first part is requested."""
         if offset == 0:
-            document = self._document(key, asking)
+            document = self._document(key, connection)
             if document is None:
                 return _FAILED
             self._documents[key] = document
@@ -310,30 +312,30 @@ class Btrace:
         part = document[offset : offset + size]
         return (b"l" if offset + size >= len(document) else b"m") + part
 
-    def _document(self, key: tuple[bytes, bytes, int | None], asking: ExtensionContext) -> bytes | None:
+    def _document(self, key: tuple[bytes, bytes, int | None], connection: ExtensionContext) -> bytes | None:
         what, annex, hart = key
         if what == b"btrace-conf":
             return configuration(on=hart in self._recordings)
         if self._plan is None or hart not in self._recordings:
             return None
-        with asking.lock:
-            made = self._blocks(self._plan, annex, hart, asking)
+        with connection.lock:
+            made = self._blocks(self._plan, annex, hart, connection)
         return None if made is None else branch_trace(made)
 
     def _blocks(
-        self, plan: BtraceRequest, annex: bytes, hart: int | None, asking: ExtensionContext
+        self, plan: BtraceRequest, annex: bytes, hart: int | None, connection: ExtensionContext
     ) -> Sequence[Block] | None:
-        pc = asking.live_pc()
+        pc = connection.live_pc()
         if pc is None or annex not in (b"all", b"new", b"delta"):
             return None
         (recording, before), now = self._recordings[hart], self._resumed()
         if annex == b"delta" and before == now:
             return recording.nothing_new(pc)
         self._recordings[hart] = recording, now
-        it = self._read_out(plan, hart, asking)
+        it = self._read_out(plan, hart, connection)
         return recording.more(it, pc) if annex == b"delta" else recording.everything(it, pc)
 
-    def _read_out(self, plan: BtraceRequest, hart: int | None, asking: ExtensionContext) -> TracedHistory | None:
+    def _read_out(self, plan: BtraceRequest, hart: int | None, connection: ExtensionContext) -> TracedHistory | None:
         """Return the same as `_traced`; after an error, which the user is told, None."""
         if self._failed:
             return None
@@ -341,7 +343,7 @@ class Btrace:
             return self._traced(plan, hart)
         except RvtraceError as error:
             self._failed = True
-            asking.say(f"record btrace: what runs from here on is missing ({error}); `trace native` begins anew")
+            connection.say(f"record btrace: what runs from here on is missing ({error}); `trace native` begins anew")
             return None
 
     def _traced(self, plan: BtraceRequest, hart: int | None) -> TracedHistory | None:

@@ -14,13 +14,12 @@ Source: GDB manual, "Target Descriptions" (Target Description Format, Predefined
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from rvtrace_gdb.session.replay.backend import TracedRegisters
-from rvtrace_gdb.session.replay.connection import escaped_within, unescape
-
-if TYPE_CHECKING:
-    from rvtrace_gdb.session.replay.router import Router
+from rvtrace_gdb.session.replay.packets import Threads
+from rvtrace_gdb.session.replay.proxy_state import ProxyState
+from rvtrace_gdb.session.replay.wire import escaped_within, unescape
 
 NAME = "trace_pos"
 _LOWEST = 0x4000  # of trace_pos: above all CSRs and vendors' registers
@@ -77,20 +76,20 @@ class Description:
         return cls(head + _FEATURE.format(ours).encode() + end + tail, registers, ours)
 
     @classmethod
-    def of_hart(cls, xlen: int, told: TracedRegisters | None = None) -> Self:
-        """Return the description without a stub. *told*: which registers the trace has.
+    def of_hart(cls, xlen: int, traced: TracedRegisters | None = None) -> Self:
+        """Return the description without a stub. *traced*: which registers the trace has.
 
         If it has none, the floating-point registers are the widest that a program's ABI may need: gdb refuses a program
         whose ABI needs wider ones than the target has.
         """
         cpu = _rows((name, xlen, _POINTERS.get(name, "int"), number) for number, name in enumerate(_ABI.split()))
-        flen = 64 if told is None else told.flen
+        flen = 64 if traced is None else traced.flen
         kind = "ieee_double" if flen == 64 else "ieee_single"
         floats = _rows((name, flen, kind, number) for number, name in enumerate(_FLOATS.split(), _FIRST_FLOAT))
         control = _rows((name, 32, "int", number) for name, number in _FLOAT_CONTROL.items())
         features = [("cpu", cpu), *([("fpu", floats + control)] if flen else [])]
-        if told is not None:
-            others = sorted((number, name) for name, number in told.csrs.items() if name not in _FLOAT_CONTROL)
+        if traced is not None:
+            others = sorted((number, name) for name, number in traced.csrs.items() if name not in _FLOAT_CONTROL)
             features.append(("csr", _rows((name, xlen, "int", _FIRST_CSR + number) for number, name in others)))
             features.append(("virtual", _rows([("priv", xlen, "int", _PRIVILEGE)])))
         text = (
@@ -133,12 +132,12 @@ class Description:
         return found
 
     def registers_but_ours(self) -> dict[int, Register]:
-        return {number: it for number, it in self.registers.items() if number != self.ours}
+        return {number: register for number, register in self.registers.items() if number != self.ours}
 
     def pc_size(self) -> int:
         """The number of bytes up to and including pc: the least that a stub sends for g."""
         pc = self.by_name.get("pc")
-        return sum(it.size for it in self.registers.values() if pc is None or it.number <= pc.number)
+        return sum(each.size for each in self.registers.values() if pc is None or each.number <= pc.number)
 
 
 def _rows(registers: Iterable[tuple[str, int, str, int]]) -> str:
@@ -183,68 +182,72 @@ _PIECE = 0xFFB  # bytes: a little less than the smallest PacketSize of OpenOCD a
 
 
 class TargetDescriptions:
-    """The descriptions of one gdb. *told*: gdb has read one with trace_pos, so that stop replies may contain it."""
+    """The descriptions of one gdb, and the registers that its target returned last.
 
-    def __init__(self, it: "Router") -> None:
-        self._it = it
-        self._read: dict[str, Description] = {}
+    *transact* returns the stub's answer to a packet, and raises StubGone. *announced*: gdb has read a description with
+    trace_pos, so that stop replies may contain it.
+    """
+
+    def __init__(self, state: ProxyState, threads: Threads, transact: Callable[[bytes], bytes]) -> None:
+        self._state, self._threads, self._transact = state, threads, transact
+        self._by_process: dict[str, Description] = {}
         self._g_sizes: dict[str, int] = {}
         self._live: dict[str | None, bytes] = {}  # what g was answered last in the present, by thread
         self._last: Description | None = None
-        self.told = False
+        self.announced = False
 
     def current(self) -> Description:
         """Return the description of gdb's current thread. Raises StubGone."""
-        found = self._read.get(self._process())
+        found = self._by_process.get(self._process())
         if found is None:
-            found = self._read[self._process()] = self._fetch() or self._assumed()
+            found = self._by_process[self._process()] = self._read() or self._assumed()
         return found
 
     def ours(self) -> int | None:
         """Return the number of trace_pos, None if it is not known."""
-        found = self._read.get(self._process()) or self._last
+        found = self._by_process.get(self._process()) or self._last
         return found.ours if found else None
 
-    def serve(self, body: bytes) -> bool:
-        """Answer a read of a part of target.xml; False: the stub is to answer. Raises StubGone."""
+    def part(self, body: bytes) -> bytes | None:
+        """Return the answer to a read of a part of target.xml; None: the stub is to answer. Raises StubGone."""
         if not body.startswith(READ + TARGET + b":"):
-            return False
+            return None
         try:
             offset, size = (int(number, 16) for number in body[len(READ + TARGET) + 1 :].split(b","))
         except ValueError:
-            return False
+            return None
         if offset == 0 or self._last is None:
-            found = self._fetch()
+            found = self._read()
             if found is None:
-                return False
-            self._last = self._read[self._process()] = found
+                return None
+            self._last = self._by_process[self._process()] = found
         document = self._last.document
         escaped, length = escaped_within(document[offset:], size)
         is_last = offset + length >= len(document)
-        self.told = self.told or (is_last and self._last.ours is not None)
-        self._it.send((b"l" if is_last else b"m") + escaped)
-        return True
+        self.announced = self.announced or (is_last and self._last.ours is not None)
+        return (b"l" if is_last else b"m") + escaped
 
-    def note_g(self, body: bytes) -> None:
-        """Note the length of the stub's answer to g, unless it is malformed."""
-        if body and body[:1] != b"E":
-            try:
-                body = unescape(body)
-            except ValueError:
-                return
-            self._it.shared.unreadable = False
-            self._live[self._it.threads.current] = body
-            self._g_sizes[self._process()] = len(body) // 2
+    def note_g(self, body: bytes) -> bool:
+        """Note the registers in the stub's answer to g. False: it is an error, or malformed."""
+        try:
+            registers = b"" if body[:1] == b"E" else unescape(body)
+        except ValueError:
+            return False
+        if registers:
+            self._state.registers_read(readable=True)
+            self._live[self._threads.current] = registers
+            self._g_sizes[self._process()] = len(registers) // 2
+        return bool(registers)
 
     def remember_live(self) -> bool:
         """Read the current thread's registers from the target, and remember them. Raises StubGone.
 
         False: the target does not return them.
         """
-        answer = self._it.transact(b"g")
-        self._it.shared.unreadable = True
-        self.note_g(answer)
-        return not self._it.shared.unreadable
+        known = self.note_g(self._transact(b"g"))
+        if not known:
+            self._state.registers_read(readable=False)
+        return known
 
     def forget_live(self) -> None:
         """Forget the remembered registers: the target's have changed."""
@@ -252,7 +255,7 @@ class TargetDescriptions:
 
     def live_g(self) -> bytes:
         """Return the last answer to g of the current thread in the present, b"" if it is unknown."""
-        return self._live.get(self._it.threads.current, b"")
+        return self._live.get(self._threads.current, b"")
 
     def live_values(self) -> dict[str, int]:
         """Return the current thread's last known registers in the present, by name."""
@@ -260,40 +263,41 @@ class TargetDescriptions:
 
     def g_size(self) -> int:
         """Return the number of bytes in the stub's answer to g. Raises StubGone."""
-        if self._process() not in self._g_sizes and self._it.live():
-            self.note_g(self._it.transact(b"g"))
+        if self._process() not in self._g_sizes and self._state.is_halted():
+            self.note_g(self._transact(b"g"))
         return self._g_sizes.get(self._process()) or self.current().pc_size()
 
     def _process(self) -> str:
-        return (self._it.threads.current or "").rpartition(".")[0]
+        return (self._threads.current or "").rpartition(".")[0]
 
     def _assumed(self) -> Description:
         """Return the description that gdb assumes if the stub has none, or that of a capture alone."""
-        xlen = self._it.shared.xlen
-        if self._it.live():
-            answer = self._it.transact(b"g")
+        if not self._state.has_stub():
+            return self._of_trace()
+        xlen = self._state.xlen
+        if self._state.is_halted():
+            answer = self._transact(b"g")
             xlen = 32 if len(answer) // 2 in (33 * 4, 33 * 4 + 32 * 8) else 64
-        found = self._of_trace() if self._it.stub is None else Description.of_hart(xlen)
-        return found if self._it.stub is None else Description(b"", found.registers_but_ours(), None)
+        return Description(b"", Description.of_hart(xlen).registers_but_ours(), None)
 
-    def _fetch(self) -> Description | None:
-        if self._it.stub is None:
-            known = self._read.get(self._process()) or self._last
-            return known or self._of_trace()
+    def _read(self) -> Description | None:
+        if not self._state.has_stub():
+            return self._by_process.get(self._process()) or self._last or self._of_trace()
         document = self._document(TARGET)
         return Description.of(document, self._document) if document else None
 
     def _of_trace(self) -> Description:
         """Return the description of a capture alone."""
-        with self._it.lock:
-            return Description.of_hart(self._it.shared.xlen, self._it.past.told(self._it.hart))
+        with self._state.lock:
+            traced = self._state.past.traced_registers(self._threads.hart(self._threads.current))
+        return Description.of_hart(self._state.xlen, traced)
 
     def _document(self, annex: bytes) -> bytes:
         """Return a whole document of the stub, b"" if it has none."""
         parts: list[bytes] = []
         length = 0
         while True:
-            answer = self._it.transact(READ + annex + b":%x,%x" % (length, _PIECE))
+            answer = self._transact(READ + annex + b":%x,%x" % (length, _PIECE))
             if answer[:1] not in (b"l", b"m"):
                 return b""
             parts.append(answer[1:])

@@ -330,7 +330,7 @@ class Timeline:
             return shadow_state.registers(tandem, place.position)
         return {} if place.position == len(history) else {"pc": history.pc(place.position)}
 
-    def told(self, hart: int | None) -> TracedRegisters | None:
+    def traced_registers(self, hart: int | None) -> TracedRegisters | None:
         """Return which registers a tandem trace has, None for all other traces."""
         tandem = tandem_of(self.selected(hart).history)
         return None if tandem is None else shadow_state.traced_registers(tandem)

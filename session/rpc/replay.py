@@ -143,7 +143,7 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
         return {"connected": False, "number": None, "said": [], "left": False}
     debugger.proxy.shown()
     left = params.given("prompt") and debugger.leave_end()
-    said = _notes(debugger) if params.given("prompt") else debugger.proxy.said()
+    said = _notes(debugger) if params.given("prompt") else debugger.proxy.take_lines()
     return {"connected": debugger.connected, "number": debugger.number(hart), "said": said, "left": left}
 
 
@@ -153,7 +153,7 @@ def notes(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def _notes(debugger: Debugger) -> list[str]:
-    return [*debugger.proxy.said(), *debugger.proxy.memory_note(away=debugger.away())]
+    return [*debugger.proxy.take_lines(), *debugger.proxy.memory_note(away=debugger.away())]
 
 
 def enter(session: Session, params: Params, progress: Progress) -> Any:

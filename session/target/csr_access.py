@@ -212,9 +212,9 @@ def _monitor(way: Way, session: Session, hart: int | None) -> CsrAccess:
     gdb = _gdb(way, session, hart)
 
     def monitor(command: str) -> str:
-        asking = gdb.asking
-        if asking is not None:
-            return asking.monitor(command)
+        own = gdb.own_connection
+        if own is not None:
+            return own.monitor(command)
         return gdb.monitor(command)
 
     return OpenOcdAccess(Monitored(monitor), "OpenOCD", hart, _version(way))

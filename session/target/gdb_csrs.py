@@ -15,9 +15,9 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess, Register
 from rvtrace_gdb.session.errors import ErrorsHidden, NoNumbers, NoWay
 from rvtrace_gdb.session.replay.backend import BARRIER, HART, RUNS, ExtensionContext, batch, is_refusal, replies
-from rvtrace_gdb.session.replay.connection import unescape
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.replay.target_xml import READ, TARGET, Description, in_hex
+from rvtrace_gdb.session.replay.wire import unescape
 from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
@@ -59,7 +59,7 @@ class Gdb:
     """gdb, which executes requests for the thread of *hart* (None: the selected one).
 
     *connection*: the number of gdb's connection that is meant, None: any. If gdb waits for the proxy (an IDE goes back
-    without rvtrace's commands), `asking` is the connection to the stub.
+    without rvtrace's commands), `own_connection` is the connection to the stub.
     """
 
     def __init__(self, session: Session, hart: int | None, connection: int | None = None) -> None:
@@ -105,13 +105,13 @@ class Gdb:
         return debugger is not None and debugger.connected
 
     @property
-    def asking(self) -> ExtensionContext | None:
+    def own_connection(self) -> ExtensionContext | None:
         """The proxy's connection, if this is its thread. Raises HartRuns if its target runs."""
         debugger = self._session.debugger
-        asking = debugger.asking if isinstance(debugger, Debugger) else None
-        if asking is not None and not asking.live():
+        own_connection = debugger.own_connection if isinstance(debugger, Debugger) else None
+        if own_connection is not None and not own_connection.live():
             raise HartRuns
-        return asking
+        return own_connection
 
 
 class NamedAccess:
@@ -129,14 +129,14 @@ class NamedAccess:
     @property
     def xlen(self) -> int:
         if not self._xlen:
-            if self._gdb.asking is not None:
+            if self._gdb.own_connection is not None:
                 return self._instead.xlen
             self.run([])
         return self._xlen
 
     def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
         progress("reading CSRs", 0)
-        if self._gdb.asking is not None:
+        if self._gdb.own_connection is not None:
             return self._instead.run(accesses, progress)
         if self._unchecked:
             self._check_honest()
@@ -233,7 +233,7 @@ class PacketAccess:
 
     def _exchange(self, accesses: Sequence[Access], packets: Sequence[str]) -> list[str]:
         """Return the replies up to the first error."""
-        if self._gdb.asking is None and not self._gdb.through_proxy:
+        if self._gdb.own_connection is None and not self._gdb.through_proxy:
             return self._gdb.packets(packets, stop=True)
         parts = [BARRIER * _waits(access) + packet for access, packet in zip(accesses, packets, strict=True)]
         hart = "" if self._gdb.hart is None else f"{self._gdb.hart}"
@@ -244,12 +244,12 @@ class PacketAccess:
 
     def _send(self, packet: str) -> str:
         """Return the reply to one packet, from gdb or from the proxy."""
-        asking = self._gdb.asking
-        if asking is None:
+        own_connection = self._gdb.own_connection
+        if own_connection is None:
             return self._gdb.packets([packet], stop=False)[0]
         body = packet.encode("latin-1")
-        own = asking.extended(body)
-        return (asking.transact(body) if own is None else own).decode("latin-1")
+        own = own_connection.extended(body)
+        return (own_connection.transact(body) if own is None else own).decode("latin-1")
 
     def _opened(self) -> Numbers:
         if self._numbers is None:

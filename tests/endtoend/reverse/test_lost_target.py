@@ -19,8 +19,8 @@ from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
 
 ALL = "trace history /a 1,10000000"
-GONE = "the target does not say its registers any more: going back works in what was traced"
-STAYS = "the target does not say its registers, so that gdb stays in the past"
+GONE = "the target does not return its registers any more: going back works in what was traced"
+STAYS = "the target does not return its registers, so gdb stays in the past"
 GDBS_OWN = "Could not read registers"
 
 

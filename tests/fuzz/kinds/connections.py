@@ -106,7 +106,7 @@ def _converse(proxy: Proxy, sent: bytes) -> None:
             with socket.create_connection(("127.0.0.1", proxy.port), _PATIENCE) as gdb:
                 gdb.settimeout(_PATIENCE)
                 _all(gdb, one)
-        internal = [line for line in proxy.said() if "internal error" in line]
+        internal = [line for line in proxy.take_lines() if "internal error" in line]
         assert not internal, internal
     finally:
         proxy.close()

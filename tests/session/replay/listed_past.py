@@ -107,7 +107,7 @@ class ListedPast:
         pc = self.pcs[hart][self.places[hart]]
         return {} if pc == HERE else {"pc": pc}
 
-    def told(self, hart: int | None) -> TracedRegisters | None:
+    def traced_registers(self, hart: int | None) -> TracedRegisters | None:
         return None
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:

@@ -75,7 +75,7 @@ def test_a_name_that_gdb_or_the_system_does_not_take(
         proxy = Proxy(ListedPast(lambda hart: PCS), threading.RLock(), ("127.0.0.1", stub.port))
         proxy.start(path="")
         assert proxy.where == f"localhost:{proxy.port}"
-        assert proxy.said() == [replay_proxy.NONE_PRIVATE]
+        assert proxy.take_lines() == [replay_proxy.NONE_PRIVATE]
         proxy.close()
     assert list((tmp_path / name).iterdir()) == []
 

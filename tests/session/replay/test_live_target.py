@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from rvtrace_gdb.session.replay.connection import Stub, StubAbsent
+from rvtrace_gdb.session.replay.packets import Threads
 from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import Threads
 from tests.session.replay.conftest import Between
 from tests.session.replay.fakes import CPU, REGISTERS, STOP, packet
 from tests.session.replay.listed_past import ListedPast
@@ -222,6 +222,6 @@ def test_a_limit_of_this_process_is_not_taken_for_an_absent_stub(between: Betwee
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            Stub.connect(between.proxy._shared, ("127.0.0.1", between.proxy.port))
+            Stub.connect(between.proxy._state.shutdown, ("127.0.0.1", between.proxy.port))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -10,6 +10,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.proxy_state import TargetState
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
@@ -73,7 +74,7 @@ def test_in_the_present_gdb_prints_what_it_prints_without(elf: Path, tmp_path: P
                 continue
             with proxied(rig.gdb_port, [0], elf) as proxy:
                 outputs.append(run_gdb(elf, [f"target extended-remote :{proxy.port}", *LIVE]))
-                assert proxy.said() == []
+                assert proxy.take_lines() == []
     direct, through = outputs
     for command in LIVE:
         assert plain(through[command]) == plain(direct[command]), command
@@ -93,7 +94,7 @@ def test_back_and_forth(elf: Path, pcs: list[int], tmp_path: Path) -> None:
     commands += ["x/i $pc", "continue", places.format(99), "info registers sp", "stepi", "info registers pc"]
     with Rig(elf, tmp_path / "rig") as rig, proxied(rig.gdb_port, pcs, elf) as proxy:
         outputs = run_gdb(elf, [f"target extended-remote :{proxy.port}" if it == "CONNECT" else it for it in commands])
-        assert proxy.said() == []
+        assert proxy.take_lines() == []
     found = [tuple(map(int, outputs[places.format(number)].split()[:2])) for number in range(len(walk))]
     assert [pcs[number - 1] for _, number in found] == [pc for pc, _ in found]
     first, second = [number for number, pc in enumerate(pcs, 1) if pc == pcs[found[6][1] - 1]][:2]
@@ -115,8 +116,8 @@ def test_openocd_is_killed_in_the_past(elf: Path, pcs: list[int], tmp_path: Path
         words = {"CONNECT": f"target extended-remote :{proxy.port}"}
         words["KILL"] = stub_killed(rig.openocd.pid, lost)
         outputs = run_gdb(elf, [words.get(it, it) for it in commands])
-        line, end = proxy.said()
-        assert proxy.stub_lost
+        line, end = proxy.take_lines()
+        assert proxy.target is TargetState.LOST
     whole = "".join(outputs.values())
     assert "Protocol error" not in whole and "Remote failure" not in whole and "remote failure" not in whole
     assert "No more reverse-execution history" in outputs["continue "]

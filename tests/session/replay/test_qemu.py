@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.proxy_state import TargetState
 from tests.gdbext.gdb_process import run_gdb
 from tests.helpers import qemu
 from tests.helpers.cross_compiler import demo
@@ -70,7 +71,7 @@ def loss_told(proxy: Proxy, file: Path) -> Iterator[None]:
     ended = threading.Event()
 
     def look() -> None:
-        while not proxy.stub_lost:
+        while proxy.target is not TargetState.LOST:
             if ended.wait(0.01):
                 return
         file.touch()
@@ -109,7 +110,7 @@ def test_in_the_present_gdb_prints_what_it_prints_without(elf: Path, tmp_path: P
         direct = run_gdb(elf, [connect(machine.port), *commands])
     with qemu.running(elf, tmp_path, harts, logged=False) as machine, proxied(machine, elf) as (proxy, _):
         through = run_gdb(elf, [connect(proxy.port), *commands])
-        said = proxy.said()
+        said = proxy.take_lines()
     moving = {"info all-registers", "continue   ", "x/i $pc", "monitor info registers"}
     for command, text in told(direct).items():
         if command not in moving:
@@ -171,7 +172,7 @@ def test_what_a_user_sees_in_the_past(elf: Path, tmp_path: Path) -> None:
     with qemu.running(elf, tmp_path) as machine, proxied(machine, elf) as (proxy, _):
         outputs = run_gdb(elf, [connect(proxy.port) if it == "CONNECT" else it for it in commands])
         pcs = machine.retired(0)
-        said = proxy.said()
+        said = proxy.take_lines()
     assert "reverse-stepi" in outputs and "<unavailable>" not in outputs["print $sp"]
     assert "<unavailable>" in outputs["print $sp "]
     assert f"{pcs[-1]:#x}" in outputs["info registers pc"]
@@ -220,7 +221,7 @@ def test_qemu_ends_while_gdb_is_in_the_past(elf: Path, tmp_path: Path) -> None:
         words = {"CONNECT": connect(proxy.port), "KILL": stub_killed(machine.child.pid, lost)}
         outputs = run_gdb(elf, [words.get(it, it) for it in commands])
         length = len(machine.retired(0))
-        (line,) = proxy.said()
+        (line,) = proxy.take_lines()
     assert outputs["print $trace_pos"].split()[-1] == str(length - 1)
     assert outputs["print $trace_pos "].split()[-1] == str(length + 1)
     assert "No more reverse" in outputs["reverse-continue"] and "No more reverse" in outputs["continue "]

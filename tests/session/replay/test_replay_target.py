@@ -10,6 +10,7 @@ import pytest
 from rvtrace_gdb.session.replay import stepping
 from rvtrace_gdb.session.replay.connection import Stub
 from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.proxy_state import TargetState
 from tests.helpers.wait import until
 from tests.session.replay.conftest import CODE, PCS, Between
 from tests.session.replay.fakes import REGISTERS, Client
@@ -93,7 +94,7 @@ def test_a_breakpoint_that_the_stub_refuses_is_said(between: Between) -> None:
     client.ask(b"Z1,9000,4")
     client.ask(b"vCont;c")
     client.ask(b"vCont;c")
-    assert between.proxy.said() == ["warning: the breakpoint at 0x9000 was refused by the target"]
+    assert between.proxy.take_lines() == ["warning: the breakpoint at 0x9000 was refused by the target"]
 
 
 def test_watchpoints_are_accepted_and_said_to_be_of_no_use(between: Between) -> None:
@@ -163,14 +164,14 @@ def test_the_past_cannot_be_changed(between: Between, body: bytes, answer: bytes
     client.ask(b"bs")
     sent = len(between.stub.got)
     assert client.ask(body).startswith(answer)
-    (line,) = between.proxy.said()
+    (line,) = between.proxy.take_lines()
     assert what in line and f"number {END} of the history" in line and "`trace live`" in line
-    assert between.proxy.said() == []
+    assert between.proxy.take_lines() == []
     assert between.stub.got[sent:] == []
     assert client.ask(b"s") == PRESENT
     between.stub.answers[body] = b"OK"
     assert client.ask(body) == b"OK"
-    assert between.proxy.said() == []
+    assert between.proxy.take_lines() == []
 
 
 def test_what_has_nothing_to_do_with_time_reaches_the_stub(between: Between) -> None:
@@ -278,7 +279,7 @@ def test_nothing_runs_before_the_present_was_shown(between: Between) -> None:
     assert b"vCont;s:p1.1;c:p1.-1" not in between.stub.got[sent:]
     assert client.ask(b"bs") == at(END - 1)
     assert client.ask(b"s") == PRESENT.replace(b"replaylog:end;", b"")
-    assert between.proxy.said() == ["This is the end of the trace."]
+    assert between.proxy.take_lines() == ["This is the end of the trace."]
     between.proxy.shown()
     assert client.ask(b"vCont;s:p1.1;c:p1.-1").startswith(b"T05thread:p01.01;")
 
@@ -341,13 +342,13 @@ def test_who_lets_go_of_the_target_does_so_in_the_present(between: Between, body
 def test_the_stub_dies_in_the_present(between: Between) -> None:
     client = between.client()
     between.stub.hang_up()
-    until(lambda: between.proxy.stub_lost)
+    until(lambda: between.proxy.target is TargetState.LOST)
     assert client.ask(b"m1000,4") == client.ask(b"p8") == b"E01"  # gdb that finds frames bears no end of the connection
     client.socket.sendall(b"$vCont;c#a8")
     assert client.is_closed()
-    (line,) = between.proxy.said()
+    (line,) = between.proxy.take_lines()
     assert "closed the connection; what was traced is kept: `trace history`, `trace save`" in line
-    assert between.proxy.stub_lost
+    assert between.proxy.target is TargetState.LOST
 
 
 def test_the_stub_dies_in_the_past(between: Between) -> None:
@@ -356,7 +357,7 @@ def test_the_stub_dies_in_the_past(between: Between) -> None:
     client.ask(b"qfThreadInfo")
     client.ask(b"bs")
     between.stub.hang_up()
-    until(lambda: between.proxy.stub_lost)
+    until(lambda: between.proxy.target is TargetState.LOST)
     assert client.ask(b"bs") == at(END - 2)
     assert client.ask(b"g").endswith(hexed(PCS[END - 2]))
     assert client.ask(b"m1004,4") == b"04050607"
@@ -365,7 +366,7 @@ def test_the_stub_dies_in_the_past(between: Between) -> None:
     assert client.ask(b"vCont;c").startswith(b"T05replaylog:end;")
     assert client.ask(b"bs").startswith(b"T05")
     assert client.read_target().count(b"trace_pos") == 1
-    assert len(between.proxy.said()) == 1
+    assert len(between.proxy.take_lines()) == 1
 
 
 def test_the_stub_dies_while_it_is_asked(between: Between) -> None:
@@ -385,7 +386,7 @@ def test_a_stub_that_takes_the_connection_but_is_not_ready_yet(between: Between)
     until(lambda: between.stub.raw == b"+")
     between.stub.hang_up()
     assert between.client().ask(b"m0,1") == b"11"
-    assert between.proxy.said() == []
+    assert between.proxy.take_lines() == []
 
 
 def test_a_stub_that_is_not_ready_several_times(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,14 +401,14 @@ def test_a_stub_that_is_not_ready_several_times(between: Between, monkeypatch: p
 
     monkeypatch.setattr(Stub, "ask", ask)
     assert between.client().ask(b"m0,1") == b"11"
-    assert len(set(ended)) == 3 and between.proxy.said() == []
+    assert len(set(ended)) == 3 and between.proxy.take_lines() == []
 
 
 def test_non_stop_has_no_past(between: Between) -> None:
     client = between.client()
     assert client.ask(b"QNonStop:1") == b"OK"
     assert client.ask(b"bs").startswith(b"E.going back is not possible while gdb is in non-stop mode")
-    assert len(between.proxy.said()) == 1
+    assert len(between.proxy.take_lines()) == 1
     assert client.ask(b"QNonStop:0") == b"OK"
     client.ask(b"bs")
     assert client.ask(b"QNonStop:1") == b"E01"
@@ -446,7 +447,7 @@ def test_an_error_of_ours_is_told_and_the_next_gdb_served(
     client.socket.sendall(b"$bs#d5")
     assert client.is_closed()
     until(lambda: not between.proxy.connected)
-    (line,) = between.proxy.said()
+    (line,) = between.proxy.take_lines()
     assert "internal error" in line and "ZeroDivisionError" in line
     assert "Traceback" in caplog.text
     assert between.client().ask(b"m0,1") == b"11"
@@ -457,7 +458,7 @@ def heard(proxy: Proxy) -> list[str]:
     lines: list[str] = []
 
     def come() -> bool:
-        lines.extend(proxy.said())
+        lines.extend(proxy.take_lines())
         return bool(lines)
 
     until(come)

@@ -9,6 +9,7 @@ import pytest
 from rvtrace_gdb.session.replay import router
 from rvtrace_gdb.session.replay.backend import ExtensionContext
 from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.proxy_state import TargetState
 from tests.helpers.wait import until
 from tests.session.replay.conftest import PCS, Between
 from tests.session.replay.fakes import packet
@@ -23,7 +24,7 @@ def test_a_second_gdb_is_refused(between: Between) -> None:
         other.sendall(b"+" + packet(b"qSupported"))
         with contextlib.suppress(ConnectionResetError):  # it had sent something
             assert other.recv(1) == b""
-    assert between.proxy.said() == ["another gdb was refused: this one is connected"]
+    assert between.proxy.take_lines() == ["another gdb was refused: this one is connected"]
     assert client.ask(b"bs").startswith(b"T05")
 
 
@@ -36,7 +37,7 @@ def test_what_says_nothing_is_no_stub(monkeypatch: pytest.MonkeyPatch) -> None:
         with socket.create_connection(("127.0.0.1", proxy.port), 60) as client:
             client.sendall(b"+" + packet(b"qSupported"))
             assert b"$" not in client.recv(100) + client.recv(100)
-        (line,) = proxy.said()
+        (line,) = proxy.take_lines()
         proxy.close()
     assert line.startswith(f"no OpenOCD and no other gdb stub at 127.0.0.1:{port}: what is there does not speak")
 
@@ -63,7 +64,7 @@ def test_a_present_that_cannot_be_read_is_not_entered(between: Between) -> None:
     between.proxy.jump(0, None)
     assert client.ask(b"s").startswith(b"T05")
     assert between.past.position(0) == END - 1
-    assert b"the target does not say its registers" in client.output[-1]
+    assert b"the target does not return its registers" in client.output[-1]
     del between.stub.answers[b"g"]
     between.proxy.jump(0, None)
     client.ask(b"s")
@@ -72,7 +73,7 @@ def test_a_present_that_cannot_be_read_is_not_entered(between: Between) -> None:
 
 def test_packets_that_break_off_inside_an_escape(between: Between) -> None:
     """Found by `make fuzz`: of the stub, the registers; of gdb, what an extension would have answered."""
-    between.proxy._shared.extensions, between.proxy._shared.prefixes = (Qx(),), (b"qx",)
+    between.proxy = Proxy(between.past, between.lock, ("127.0.0.1", between.stub.port), extensions=[Qx()])
     client = between.client()
     between.stub.answers[b"g"] = b"0011}"
     assert client.ask(b"g") == b"0011}"
@@ -81,7 +82,7 @@ def test_packets_that_break_off_inside_an_escape(between: Between) -> None:
     between.stub.answers[b"g"] = b"*"
     client.ask(b"bs")
     assert client.ask(b"qx") == b"it"
-    assert not any("internal" in line for line in between.proxy.said())
+    assert not any("internal" in line for line in between.proxy.take_lines())
 
 
 class Qx:
@@ -92,7 +93,7 @@ class Qx:
     def features(self) -> str:
         return "qx+"
 
-    def answer(self, packet: bytes, asking: ExtensionContext) -> bytes | None:
+    def answer(self, packet: bytes, connection: ExtensionContext) -> bytes | None:
         return b"it"
 
 
@@ -100,7 +101,7 @@ def test_a_stub_that_is_lost_while_gdb_looks_around(between: Between) -> None:
     """Only what gdb reads to find frames is answered: it crashes when the connection ends meanwhile."""
     client = between.client()
     between.stub.hang_up()
-    until(lambda: between.proxy.stub_lost)
+    until(lambda: between.proxy.target is TargetState.LOST)
     assert [client.ask(body) for body in (b"m1000,4", b"x1000,4", b"p8")] == [b"E01"] * 3
     client.socket.sendall(packet(b"qC"))
     assert client.is_closed()

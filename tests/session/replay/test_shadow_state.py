@@ -96,7 +96,7 @@ def test_single_precision_is_boxed_where_registers_are_wider() -> None:
     past.enter(0, silent)
     past.go_to(0, 1)
     for flen, expected in ((32, "0000803f"), (64, "0000803fffffffff")):
-        told = past.told(0)
+        told = past.traced_registers(0)
         assert told is not None and told.flen == 32
         description = Description.of_hart(64, told._replace(flen=flen))
         number = description.by_name["ft1"].number
@@ -108,7 +108,7 @@ def test_the_description_of_a_trace_alone() -> None:
     line.add(RESET, priv(3), csr(0x801, 1), csr(0x105, 2))
     line()
     past = places_in(line.decoded(Parameters(32, 0)).history)
-    told = past.told(0)
+    told = past.traced_registers(0)
     description = Description.of_hart(32, told)
     names = description.by_name
     assert {"zero", "pc", "stvec", "csr2049", "mstatus", "mcause", "priv"} <= set(names)

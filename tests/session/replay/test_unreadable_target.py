@@ -1,7 +1,8 @@
-"""A target that does not say its registers any more, behind a stub that goes on: what of it the past still has."""
+"""A target that returns its registers no more, while its stub goes on: what the past still has of it."""
 
 import pytest
 
+from rvtrace_gdb.session.replay.proxy_state import TargetState
 from rvtrace_gdb.support.errors import silent
 from tests.session.replay.conftest import PCS, Between
 from tests.session.replay.fakes import Client
@@ -10,7 +11,8 @@ from tests.session.replay.test_replay_target import at, hexed
 
 END = len(PCS) - 1
 SAID = (
-    "the target does not say its registers any more: going back works in what was traced, which `trace save FILE` keeps"
+    "the target does not return its registers any more: going back works in what was traced, which `trace save FILE`"
+    " keeps"
 )
 NUMBER = b"p4000"
 
@@ -38,10 +40,10 @@ def test_it_has_what_it_said_last(between: Between) -> None:
     before = between.stub.got.count(b"m1000,4")
     assert client.ask(b"g").endswith(hexed(PCS[END])) and client.ask(NUMBER) == hexed(END + 1)
     assert client.ask(b"m1000,4") == b"00010203" and between.stub.got.count(b"m1000,4") == before
-    assert between.proxy.unreadable
+    assert between.proxy.target is TargetState.UNREADABLE
     assert client.ask(b"bs") == at(END - 1)
     assert client.ask(b"vCont;s").startswith(b"T05") and between.past.position(0) == END - 1
-    assert between.proxy.said() == [SAID]
+    assert between.proxy.take_lines() == [SAID]
 
 
 @pytest.mark.parametrize("asked", [b"vCont;s", b"P5=0700000000000000", b"G00"])
@@ -52,7 +54,7 @@ def test_where_it_is_not_known_the_last_instruction_is_the_end(between: Between,
     client.ask(first)
     assert client.ask(NUMBER) == hexed(END) and client.ask(b"g").endswith(hexed(PCS[END - 1]))
     assert client.ask(b"bs") == at(END - 2)
-    assert between.proxy.said() == [SAID]
+    assert between.proxy.take_lines() == [SAID]
 
 
 def test_it_is_there_again(between: Between) -> None:
@@ -60,10 +62,10 @@ def test_it_is_there_again(between: Between) -> None:
     client.ask(b"g")
     del between.stub.answers[b"g"]
     between.stub.pc = 0x1044
-    assert client.ask(b"g").endswith(hexed(0x1044)) and not between.proxy.unreadable
+    assert client.ask(b"g").endswith(hexed(0x1044)) and between.proxy.target is TargetState.HALTED
     assert client.ask(b"m1000,4") == b"11111111"
     between.stub.answers[b"g"] = b"E0E"
     client.ask(b"g")
-    assert client.ask(b"bs") == at(END - 1) and between.proxy.said() == [SAID]
+    assert client.ask(b"bs") == at(END - 1) and between.proxy.take_lines() == [SAID]
     del between.stub.answers[b"g"]
     assert client.ask(b"vCont;c").startswith(b"T05replaylog:end;") and not between.past.away()

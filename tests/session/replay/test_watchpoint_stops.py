@@ -130,7 +130,7 @@ def test_set_in_the_past_and_live_again(between: Between) -> None:
     client.ask(b"Z2,80000010,4")
     assert client.ask(b"c").startswith(b"T05thread")
     assert between.stub.got[-1] == b"c" and between.stub.got.count(b"Z2,80000010,4") == 2
-    assert between.proxy.said() == ["warning: the watchpoint at 0x80000020 was refused by the target"]
+    assert between.proxy.take_lines() == ["warning: the watchpoint at 0x80000020 was refused by the target"]
 
 
 def test_without_accesses_in_the_trace_they_are_said_to_be_of_no_use(between: Between) -> None:

@@ -272,7 +272,7 @@ class InItsThread:
     def features(self) -> str:
         return ""
 
-    def answer(self, packet: bytes, asking: ExtensionContext) -> bytes | None:
+    def answer(self, packet: bytes, connection: ExtensionContext) -> bytes | None:
         return repr(self.use()).encode()
 
 
@@ -345,7 +345,7 @@ def raised(access: CsrAccess) -> str:
 def test_other_threads_have_no_way_around_gdb(session: Session, connected: Connected) -> None:
     debugger = session.debugger
     assert isinstance(debugger, Debugger)
-    assert debugger.asking is None and threading.current_thread().name != "proxy"
+    assert debugger.own_connection is None and threading.current_thread().name != "proxy"
 
 
 def test_through_the_proxy_a_batch_is_one_packet(session: Session, connected: Connected) -> None:
