@@ -112,8 +112,8 @@ class Result(NamedTuple):
 class Comparison:
     """Compares groups with steps. *held*: bits of mip that were taken from the model for this step, and may differ."""
 
-    def __init__(self, tandem: Tandem, mirror: ModelState, masks: Masks, counts: Counts) -> None:
-        self._tandem, self._mirror, self._masks, self._counts = tandem, mirror, masks, counts
+    def __init__(self, tandem: Tandem, cache: ModelState, masks: Masks, counts: Counts) -> None:
+        self._tandem, self._cache, self._masks, self._counts = tandem, cache, masks, counts
         self._columns = tandem.index.registers.columns
         self._xlen = tandem.trace.parameters.xlen
         self._sign = 1 << self._xlen - 1
@@ -124,36 +124,36 @@ class Comparison:
         """Note that *group* reset the hart: the implementation chooses the values of CSRs."""
         self._reset = group
 
-    def registers(self, told: GroupState, step: Step) -> Result:
+    def registers(self, reported: GroupState, step: Step) -> Result:
         """Compare registers and the privilege mode."""
-        changes = self._mirror.wholes(step.registers)
-        wanted = self._wanted(told)
+        changes = self._cache.wholes(step.registers)
+        expected = self._expected(reported)
         result = Result([], {})
-        for regno in sorted(wanted.keys() | changes.keys()):
+        for regno in sorted(expected.keys() | changes.keys()):
             if inputs(regno) != ALL:
-                self._register(told, regno, wanted.get(regno), changes.get(regno), result)
+                self._register(reported, regno, expected.get(regno), changes.get(regno), result)
         return result
 
-    def _wanted(self, told: GroupState) -> dict[int, tuple[int, int] | None]:
+    def _expected(self, reported: GroupState) -> dict[int, tuple[int, int] | None]:
         """Return the reported (value, bits) by number, with views merged into their whole; None: changed to an unknown
         value.
         """
-        wanted: dict[int, tuple[int, int] | None] = {}
-        for regno, value in told.registers.items():
-            part = self._mirror.part(regno)
+        expected: dict[int, tuple[int, int] | None] = {}
+        for regno, value in reported.registers.items():
+            part = self._cache.part(regno)
             if value is None:
-                wanted[regno if part is None else part.whole] = None
+                expected[regno if part is None else part.whole] = None
             elif part is None:
-                wanted[regno] = value, ALL
+                expected[regno] = value, ALL
             else:
-                mask = self._mirror.bits(part)
-                old, bits = wanted.get(part.whole) or (0, 0)
-                wanted[part.whole] = old & ~mask | value << part.shift & mask, bits | mask
-        if PRIVILEGE not in wanted:
-            written = self.mode_written(told.group)
+                mask = self._cache.bits(part)
+                old, bits = expected.get(part.whole) or (0, 0)
+                expected[part.whole] = old & ~mask | value << part.shift & mask, bits | mask
+        if PRIVILEGE not in expected:
+            written = self.mode_written(reported.group)
             if written is not None and written.value is not None:
-                wanted[PRIVILEGE] = written.value, ALL
-        return wanted
+                expected[PRIVILEGE] = written.value, ALL
+        return expected
 
     def mode_written(self, group: int) -> RegisterWrite | None:
         """Return the privilege mode after a trap or return, reported or not; its value is None if it is unknown."""
@@ -161,53 +161,53 @@ class Comparison:
         return None if written is None or written.group != group else written
 
     def _register(
-        self, told: GroupState, regno: int, wanted: tuple[int, int] | None, change: int | None, result: Result
+        self, reported: GroupState, regno: int, expected: tuple[int, int] | None, change: int | None, result: Result
     ) -> None:
-        was = self._mirror.values.get(regno)
-        new = self._mirror.get(regno) if change is None else change
-        is_told = wanted is not None
-        if wanted is None:
-            if new == was or self._is_untold(told, regno, was, new):
+        was = self._cache.values.get(regno)
+        new = self._cache.get(regno) if change is None else change
+        is_reported = expected is not None
+        if expected is None:
+            if new == was or self._is_unreported(reported, regno, was, new):
                 return
-            wanted = (0, 0) if was is None else (was, ALL)
+            expected = (0, 0) if was is None else (was, ALL)
         else:
             self._count(regno)
         if new is None:
-            self._missing(regno, wanted[0], result)
+            self._missing(regno, expected[0], result)
             return
-        value, bits = wanted
+        value, bits = expected
         bits = bits if was is None else ALL
-        value = value if was is None else value & wanted[1] | was & ~wanted[1]
+        value = value if was is None else value & expected[1] | was & ~expected[1]
         different = (new ^ value) & bits if bits else ALL
-        if different and is_told and was is not None and self._is_first(told, regno):
+        if different and is_reported and was is not None and self._is_first(reported, regno):
             carried = different & ~(new ^ was) & (_CHOSEN if regno == csrs.MSTATUS else ALL)
             different ^= carried
             if carried:
                 self._counts.copied["what CSRs hold after a reset"] += 1
                 result.set[regno] = new ^ carried
-        soft = self._masks.soft(regno) | self._soft_read(told, regno) | (self.held if regno == csrs.MIP else 0)
+        soft = self._masks.soft(regno) | self._soft_read(reported, regno) | (self.held if regno == csrs.MIP else 0)
         if different & ~soft:
             kind = Kind.PRIVILEGE if regno == PRIVILEGE else Kind.REGISTER if regno >= GPR else Kind.CSR
-            trace = value if is_told else None
+            trace = value if is_reported else None
             result.differences.append(Difference(kind, regno, was, trace, new, different & ~soft))
             if bits:
                 result.set[regno] = value & bits | new & ~bits
         elif different:
-            self._tolerated(told, regno, value, result)
+            self._tolerated(reported, regno, value, result)
 
-    def _is_first(self, told: GroupState, regno: int) -> bool:
+    def _is_first(self, reported: GroupState, regno: int) -> bool:
         """Return whether a CSR is reported for the first time since a reset, as a change of some of its bits."""
         if regno >= GPR:
             return False
-        word = 0 if told.instr is None else told.instr.word
-        trapped = any(other in csrs.TRAP_OF_CAUSE for other in told.registers)
+        word = 0 if reported.instr is None else reported.instr.word
+        trapped = any(other in csrs.TRAP_OF_CAUSE for other in reported.registers)
         writes_all = not trapped and word & 0x7F == 0x73 and word >> 12 & 3 == 1
         family = [self._columns[other] for other in (regno, *_VIEWS.get(regno, ())) if other in self._columns]
-        before = [column.last(told.group - 1) for column in family]
+        before = [column.last(reported.group - 1) for column in family]
         first = all(written is None or written.group < self._reset for written in before)
         return first and not writes_all and (regno == csrs.MSTATUS or word >> 20 == regno)
 
-    def _tolerated(self, told: GroupState, regno: int, value: int, result: Result) -> None:
+    def _tolerated(self, reported: GroupState, regno: int, value: int, result: Result) -> None:
         """Handle a difference that is tolerated: masked, or non-deterministic."""
         if GPR <= regno < FPR_END and not self._masks.soft(regno):
             result.set[regno] = value
@@ -225,9 +225,9 @@ class Comparison:
         for regno in numbers:
             self._count(regno)
 
-    def agreed(self, told: GroupState, *, stored: bool) -> None:
+    def agreed(self, reported: GroupState, *, stored: bool) -> None:
         """Count a group that was compared and had no difference; *stored*: it has one store."""
-        self.count(told.registers)
+        self.count(reported.registers)
         self._counts.stores += stored and STORES not in self._masks.absent
         self.held = 0
 
@@ -237,92 +237,92 @@ class Comparison:
         else:
             self._counts.csrs += 1
 
-    def _is_untold(self, told: GroupState, regno: int, was: int | None, new: int | None) -> bool:
+    def _is_unreported(self, reported: GroupState, regno: int, was: int | None, new: int | None) -> bool:
         """Return whether the model may change a register that the group does not report."""
         if regno == PRIVILEGE:
-            accepted = PRIVILEGE not in self._columns or self.mode_written(told.group) is not None
-        elif regno == csrs.MSTATUS and self._is_status_untold(told, was, new):
+            accepted = PRIVILEGE not in self._columns or self.mode_written(reported.group) is not None
+        elif regno == csrs.MSTATUS and self._is_status_unreported(reported, was, new):
             accepted = True
         else:
-            word = 0 if told.instr is None else told.instr.word
+            word = 0 if reported.instr is None else reported.instr.word
             named = word & 0x7F == 0x73 and word >> 12 & 3 and word >> 20 == regno
-            accepted = regno < GPR and not named and not self._ever_told(regno)
-        self._counts.untold += accepted
-        return accepted or self._was_incremented(told, regno)
+            accepted = regno < GPR and not named and not self._was_ever_reported(regno)
+        self._counts.unreported += accepted
+        return accepted or self._was_incremented(reported, regno)
 
-    def _is_status_untold(self, told: GroupState, was: int | None, new: int | None) -> bool:
+    def _is_status_unreported(self, reported: GroupState, was: int | None, new: int | None) -> bool:
         """Return whether it is mstatus after a trap or return, if the trace never reports it; or its FS, Dirty after a
         floating-point instruction.
         """
-        if self._changes_mode(told) and TRAP_STATUS in self._masks.absent:
+        if self._changes_mode(reported) and TRAP_STATUS in self._masks.absent:
             return True
         if was is None or new is None:
             return False
-        return (was ^ new) & ~(_DIRTY | self._sign) == 0 and new & _DIRTY == _DIRTY and self._is_floating(told)
+        return (was ^ new) & ~(_DIRTY | self._sign) == 0 and new & _DIRTY == _DIRTY and self._is_floating(reported)
 
-    def _is_floating(self, told: GroupState) -> bool:
-        numbers = told.registers.keys()
+    def _is_floating(self, reported: GroupState) -> bool:
+        numbers = reported.registers.keys()
         return any(FPR <= regno < FPR_END or regno in csrs.FLOATING for regno in numbers)
 
-    def _changes_mode(self, told: GroupState) -> bool:
-        if told.instr is not None and told.instr.word in csrs.XRETS:
+    def _changes_mode(self, reported: GroupState) -> bool:
+        if reported.instr is not None and reported.instr.word in csrs.XRETS:
             return True
-        return any(regno in csrs.TRAP_OF_CAUSE for regno in told.registers) or told.instr is None
+        return any(regno in csrs.TRAP_OF_CAUSE for regno in reported.registers) or reported.instr is None
 
-    def _was_incremented(self, told: GroupState, regno: int) -> bool:
+    def _was_incremented(self, reported: GroupState, regno: int) -> bool:
         """Return whether it is reported as a change of an unknown value."""
-        return regno in told.registers and told.registers[regno] is None
+        return regno in reported.registers and reported.registers[regno] is None
 
-    def _ever_told(self, regno: int) -> bool:
+    def _was_ever_reported(self, regno: int) -> bool:
         family = [other for other in (regno, *_VIEWS.get(regno, ())) if other in self._columns]
         return any(len(self._columns[other].groups) for other in family)
 
-    def _soft_read(self, told: GroupState, regno: int) -> int:
+    def _soft_read(self, reported: GroupState, regno: int) -> int:
         """Return the bits of a CSR instruction's destination in which the value that it reads may differ."""
-        if not GPR <= regno < FPR or told.instr is None or told.instr.word & 0x7F != 0x73:
+        if not GPR <= regno < FPR or reported.instr is None or reported.instr.word & 0x7F != 0x73:
             return 0
-        found = reach(told.instr.word, self._xlen)
+        found = reach(reported.instr.word, self._xlen)
         if found is None or found.kind != CSR:
             return 0
-        part = self._mirror.part(found.number)
+        part = self._cache.part(found.number)
         whole = found.number if part is None else part.whole
         soft = self._masks.soft(whole) | (self.held if whole == csrs.MIP else 0)
         own = self._masks.soft(found.number)
-        return soft if part is None else (soft & self._mirror.bits(part)) >> part.shift | own
+        return soft if part is None else (soft & self._cache.bits(part)) >> part.shift | own
 
-    def stores(self, told: GroupState, step: Step) -> list[Difference]:
+    def stores(self, reported: GroupState, step: Step) -> list[Difference]:
         """Compare the stores and their addresses."""
         if STORES in self._masks.absent:
             return []
-        entries = self._tandem.stored(told.group) if told.stores or step.stores else []
+        entries = self._tandem.stored(reported.group) if reported.stores or step.stores else []
         if ADDRESSES in self._masks.absent and not entries:
             return []
         self._counts.stores += len(entries)
         if not entries:
-            return [_untold(stored) for stored in step.stores]
+            return [_unreported(stored) for stored in step.stores]
         found: list[Difference] = []
         for space in sorted({space for space, _ in entries}):
             stores = [store for of, store in entries if of == space]
-            found += self._in_space(told, stores, step.stores, physical=space == PHYSICAL)
+            found += self._in_space(reported, stores, step.stores, physical=space == PHYSICAL)
         return found
 
     def _in_space(
-        self, told: GroupState, stores: list[Store], done: tuple[Stored, ...], *, physical: bool
+        self, reported: GroupState, stores: list[Store], done: tuple[Stored, ...], *, physical: bool
     ) -> Iterable[Difference]:
         if len(stores) == len(done) == 1 and stores[0].size == len(done[0].data):
             return self._one(stores[0], done[0], physical=physical)
-        wanted = {at: byte for store in stores for at, byte in _bytes_of(store)}
-        made = {_place(one, physical=physical) + at: byte for one in done for at, byte in enumerate(one.data)}
-        return list(_byte_differences(wanted, made, bus=told.requests))
+        expected = {at: byte for store in stores for at, byte in _bytes_of(store)}
+        written = {_place(one, physical=physical) + at: byte for one in done for at, byte in enumerate(one.data)}
+        return list(_byte_differences(expected, written, bus=reported.requests))
 
     def _one(self, store: Store, done: Stored, *, physical: bool) -> Iterable[Difference]:
         """Compare the usual case: one store on either side."""
         place = _place(done, physical=physical)
-        made = int.from_bytes(done.data, "little")
+        written = int.from_bytes(done.data, "little")
         if place != store.address:
             yield Difference(Kind.ADDRESS, store.address, None, store.address, place, size=store.size)
-        if store.value is not None and store.value != made:
-            yield Difference(Kind.STORE, store.address, None, store.value, made, size=store.size)
+        if store.value is not None and store.value != written:
+            yield Difference(Kind.STORE, store.address, None, store.value, written, size=store.size)
 
 
 _VIEWS = {
@@ -340,7 +340,7 @@ def _place(stored: Stored, *, physical: bool) -> int:
     return stored.physical if physical and stored.physical is not None else stored.address
 
 
-def _untold(stored: Stored) -> Difference:
+def _unreported(stored: Stored) -> Difference:
     value = int.from_bytes(stored.data, "little")
     return Difference(Kind.STORE, stored.address, None, None, value, size=len(stored.data))
 
@@ -350,13 +350,15 @@ def _bytes_of(store: Store) -> list[tuple[int, int | None]]:
     return [(store.address + at, None if data is None else data[at]) for at in range(store.size)]
 
 
-def _byte_differences(wanted: Mapping[int, int | None], made: Mapping[int, int], *, bus: bool) -> Iterable[Difference]:
+def _byte_differences(
+    expected: Mapping[int, int | None], written: Mapping[int, int], *, bus: bool
+) -> Iterable[Difference]:
     """Compare bytes. *bus*: the trace has transactions on the bus, which may write more than the instruction does."""
-    for address in sorted(wanted.keys() | made.keys()):
-        want, has = wanted.get(address), made.get(address)
-        if address in wanted and address in made:
+    for address in sorted(expected.keys() | written.keys()):
+        want, has = expected.get(address), written.get(address)
+        if address in expected and address in written:
             if want is None or want == has:
                 continue
-        elif bus and address in wanted:
+        elif bus and address in expected:
             continue
         yield Difference(Kind.STORE, address, None, want, has, size=1)

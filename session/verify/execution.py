@@ -47,165 +47,170 @@ class GroupExecution:
         self,
         tandem: Tandem,
         model: Model,
-        mirror: ModelState,
-        comparing: Comparison,
+        cache: ModelState,
+        comparison: Comparison,
         inputs: ModelInputs,
-        doubts: UnknownState,
+        unknown: UnknownState,
     ) -> None:
-        self._tandem, self._index, self._model, self._mirror = tandem, tandem.index, model, mirror
-        self._comparing, self._inputs, self._doubts = comparing, inputs, doubts
-        self.made: Step | None = None
+        self._tandem, self._index, self._model, self._cache = tandem, tandem.index, model, cache
+        self._comparison, self._inputs, self._unknown = comparison, inputs, unknown
+        self.pending: Step | None = None
         """A step of the model that has already been executed, for the next group."""
 
-    def attempt(self, told: GroupState, trap: TrapEffect | None, gap: Break | None) -> Outcome:
+    def attempt(self, reported: GroupState, trap: TrapEffect | None, gap: Break | None) -> Outcome:
         """Execute an instruction, or a trap. *gap*: the group does not continue the previous one."""
-        bridge = Bridge() if gap is None else self._bridged(told, trap, gap)
-        origin = self._index.origin(told.group)
+        bridge = Bridge() if gap is None else self._bridged(reported, trap, gap)
+        origin = self._index.origin(reported.group)
         if origin != NOWHERE and bridge.step is None:
-            self._mirror.go(origin)
-        place = None if told.effective is None or bridge.step is not None else self._inputs.address(told)
-        step, why = (bridge.step, "") if bridge.step is not None else self._stepped(told, trap)
-        result = self._compare(told, step, trap, list(bridge.differences), place)
-        self._comparing.held = 0
+            self._cache.go(origin)
+        place = None if reported.effective is None or bridge.step is not None else self._inputs.address(reported)
+        step, why = (bridge.step, "") if bridge.step is not None else self._stepped(reported, trap)
+        result = self._compare(reported, step, trap, list(bridge.differences), place)
+        self._comparison.held = 0
         if why:
-            self._put(told, step, why)
+            self._put(reported, step, why)
         return Outcome(step, result, not why)
 
-    def _stepped(self, told: GroupState, trap: TrapEffect | None) -> tuple[Step, str]:
+    def _stepped(self, reported: GroupState, trap: TrapEffect | None) -> tuple[Step, str]:
         """Return the model's step; if it cannot execute it, the step it would have made, and why it cannot."""
-        pc = self._mirror.pc
-        why = self._inputs.why_not(told, pc)
+        pc = self._cache.pc
+        why = self._inputs.why_not(reported, pc)
         if not why:
-            step = self._step(told, trap)
-            why = "" if trap is not None else self._inputs.was_refused(told, step)
+            step = self._step(reported, trap)
+            why = "" if trap is not None else self._inputs.was_refused(reported, step)
             if not why:
                 return step, ""
             self._undo(step)
-        return self._inputs.instead(told, why, pc), why
+        return self._inputs.instead(reported, why, pc), why
 
-    def _bridged(self, told: GroupState, trap: TrapEffect | None, gap: Break) -> Bridge:
+    def _bridged(self, reported: GroupState, trap: TrapEffect | None, gap: Break) -> Bridge:
         """Let the model execute a group that does not continue the previous one, to find out what is wrong.
 
         If the model does what the group reports, only the pc was wrong. If it comes to the group's pc, one group is
         missing. Else it is unknown what is missing, or duplicated.
         """
         missing = Difference(Kind.ORDER, note=gap.why)
-        instr = told.instr
-        if trap is not None or instr is None or self._inputs.why_not(told, self._mirror.pc):
-            self._doubts.begin(lost=True)
+        instr = reported.instr
+        if trap is not None or instr is None or self._inputs.why_not(reported, self._cache.pc):
+            self._unknown.begin(lost=True)
             return Bridge([missing])
-        step = self._step(told, None)
-        if step.instr is not None and same(instr, step.instr) and told.registers == step.registers:
+        step = self._step(reported, None)
+        if step.instr is not None and same(instr, step.instr) and reported.registers == step.registers:
             return Bridge([], step)
-        self._mirror.values.update(self._mirror.wholes(step.registers))
-        self._mirror.pc = step.next_pc
-        self._comparing.held = 0
-        if step.next_pc != self._index.origin(told.group):
-            self._doubts.begin(lost=True)
+        self._cache.values.update(self._cache.wholes(step.registers))
+        self._cache.pc = step.next_pc
+        self._comparison.held = 0
+        if step.next_pc != self._index.origin(reported.group):
+            self._unknown.begin(lost=True)
             return Bridge([missing])
         words = "" if step.instr is None else f" of the instruction 0x{step.instr:x}"
         note = f"a group is missing before this one: that{words} at 0x{step.pc:x}"
         return Bridge([missing._replace(note=note)])
 
-    def _step(self, told: GroupState, trap: TrapEffect | None) -> Step:
+    def _step(self, reported: GroupState, trap: TrapEffect | None) -> Step:
         """Copy what is not deterministic, and execute one instruction."""
-        word = 0 if told.instr is None else told.instr.word
+        word = 0 if reported.instr is None else reported.instr.word
         if word & 0x7F == _CSR_READ and word >> 12 & 3:
-            self._mirror.get(word >> 20)
-        if trap is not None and self._doubts.lost and self.made is None:
-            self._doubts.presume(told, trap)
-        self._mirror.settle()
-        if trap is None and told.effective is not None:
-            self._inputs.fill(told)
-        mip = self._inputs.prepare(told, trap)
-        step, self.made = self.made or self._model.step(), None
+            self._cache.get(word >> 20)
+        if trap is not None and self._unknown.lost and self.pending is None:
+            self._unknown.presume(reported, trap)
+        self._cache.settle()
+        if trap is None and reported.effective is not None:
+            self._inputs.fill(reported)
+        mip = self._inputs.prepare(reported, trap)
+        step, self.pending = self.pending or self._model.step(), None
         if mip is not None:
             self._put_back(step, mip, held=trap is None or not trap.interrupt)
         return step
 
     def _put_back(self, step: Step, mip: int, *, held: bool) -> None:
         """Restore mip if it was changed for one step."""
-        self._comparing.held = mip if held else 0
+        self._comparison.held = mip if held else 0
         changed = step.registers.get(csrs.MIP)
-        self._mirror.pend(mip if changed is None else changed | mip)
+        self._cache.pend(mip if changed is None else changed | mip)
 
     def _compare(
-        self, told: GroupState, step: Step, trap: TrapEffect | None, differences: list[Difference], place: int | None
+        self,
+        reported: GroupState,
+        step: Step,
+        trap: TrapEffect | None,
+        differences: list[Difference],
+        place: int | None,
     ) -> Result:
         """Compare everything about one group; *place*: the address of its load or store in the model."""
-        if told.instr is not None and step.instr is not None and not same(told.instr, step.instr):
-            differences.append(Difference(Kind.INSTRUCTION, step.pc, None, told.instr.word, step.instr))
+        if reported.instr is not None and step.instr is not None and not same(reported.instr, step.instr):
+            differences.append(Difference(Kind.INSTRUCTION, step.pc, None, reported.instr.word, step.instr))
         taken = None if trap is None else Trap(trap.cause, trap.interrupt)
         if (taken is None) != (step.trap is None) or (taken and step.trap and taken != step.trap and taken.cause >= 0):
             differences.append(Difference(Kind.TRAP, step.pc))
-        next_pc = self._index.pcs[told.group]
+        next_pc = self._index.pcs[reported.group]
         if next_pc not in (NOWHERE, step.next_pc):
             differences.append(Difference(Kind.PC, step.pc, None, next_pc, step.next_pc))
-        stored = self._comparing.stores(told, step) if told.stores or step.stores else []
-        if not stored and place is not None and place != told.effective:
-            differences.append(Difference(Kind.ADDRESS, told.effective or 0, None, told.effective, place))
+        stored = self._comparison.stores(reported, step) if reported.stores or step.stores else []
+        if not stored and place is not None and place != reported.effective:
+            differences.append(Difference(Kind.ADDRESS, reported.effective or 0, None, reported.effective, place))
         differences += stored
-        if told.registers == step.registers:
-            self._comparing.count(told.registers)
+        if reported.registers == step.registers:
+            self._comparison.count(reported.registers)
             return Result(differences, {})
-        result = self._comparing.registers(told, step)
+        result = self._comparison.registers(reported, step)
         return Result(differences + result.differences, result.set)
 
-    def _put(self, told: GroupState, step: Step, why: str) -> None:
+    def _put(self, reported: GroupState, step: Step, why: str) -> None:
         """Write the results of a step that was not executed to the model."""
         for regno, value in step.registers.items():
-            self._mirror.set(regno, value)
-        self._mirror.go(step.next_pc)
+            self._cache.set(regno, value)
+        self._cache.go(step.next_pc)
         if why == CODE:
-            self.copy_stores(told)
+            self.copy_stores(reported)
 
     def _undo(self, step: Step) -> None:
         """Restore the model after a step that only trapped."""
-        for regno in self._mirror.wholes(step.registers):
-            value = self._mirror.values.get(regno)
+        for regno in self._cache.wholes(step.registers):
+            value = self._cache.values.get(regno)
             if value is not None:
-                self._mirror.set(regno, value)
-        self._mirror.pc = step.next_pc
-        self._mirror.go(step.pc)
+                self._cache.set(regno, value)
+        self._cache.pc = step.next_pc
+        self._cache.go(step.pc)
 
-    def resume(self, told: GroupState, outcome: Outcome) -> None:
+    def resume(self, reported: GroupState, outcome: Outcome) -> None:
         """Make the model's state that of the trace, as far as it is known to differ."""
-        mirror, step, result = self._mirror, outcome.step, outcome.result
-        mirror.values.update(mirror.wholes(step.registers))
-        mirror.pc = step.next_pc
+        cache, step, result = self._cache, outcome.step, outcome.result
+        cache.values.update(cache.wholes(step.registers))
+        cache.pc = step.next_pc
         for regno, value in result.set.items():
-            mirror.set(regno, value)
-        next_pc = self._index.pcs[told.group]
+            cache.set(regno, value)
+        next_pc = self._index.pcs[reported.group]
         if next_pc != NOWHERE:
-            mirror.go(next_pc)
+            cache.go(next_pc)
         if result.differences:
-            self._restore(told, step)
-        self._doubts.told(told)
+            self._restore(reported, step)
+        self._unknown.update(reported)
 
-    def _restore(self, told: GroupState, step: Step) -> None:
+    def _restore(self, reported: GroupState, step: Step) -> None:
         """Correct memory after a divergence: undo the model's stores as far as possible, and do the reported ones."""
-        before = self._tandem.after(told.group - 1)
+        before = self._tandem.after(reported.group - 1)
         for stored in step.stores:
             place = stored.physical if stored.physical is not None else stored.address
             for at, byte in enumerate(before.memory(stored.address, len(stored.data), loads=True)):
                 data = self._inputs.initial(place + at, 1) if byte is None else bytes([byte])
                 if data is not None:
                     self._model.write_memory(place + at, data)
-        loaded = self._inputs.loaded(told)
+        loaded = self._inputs.loaded(reported)
         if loaded is not None:
             self._model.write_memory(*loaded)
-        self.copy_stores(told)
-        if told.instr is not None and step.instr is not None and not same(told.instr, step.instr):
+        self.copy_stores(reported)
+        if reported.instr is not None and step.instr is not None and not same(reported.instr, step.instr):
             place_of_code = before.physical_address(step.pc)
             if place_of_code is not None:
-                code = told.instr.word.to_bytes(told.instr.length, "little")
+                code = reported.instr.word.to_bytes(reported.instr.length, "little")
                 self._model.write_memory(place_of_code, code)
 
-    def copy_stores(self, told: GroupState) -> None:
+    def copy_stores(self, reported: GroupState) -> None:
         """Copy the stores of a group to the model's memory."""
-        state = self._tandem.after(told.group) if told.stores else None
-        for space, store in self._tandem.stored(told.group) if state is not None else ():
-            place = store.address if space == PHYSICAL else self._inputs.physical(told.group, store.address)
+        state = self._tandem.after(reported.group) if reported.stores else None
+        for space, store in self._tandem.stored(reported.group) if state is not None else ():
+            place = store.address if space == PHYSICAL else self._inputs.physical(reported.group, store.address)
             if place is not None and store.value is not None:
                 self._model.write_memory(place, store.value.to_bytes(store.size, "little"))
 
@@ -235,108 +240,110 @@ class BatchExecution:
     """
 
     def __init__(
-        self, tandem: Tandem, model: Model, mirror: ModelState, comparing: Comparison, inputs: ModelInputs
+        self, tandem: Tandem, model: Model, cache: ModelState, comparison: Comparison, inputs: ModelInputs
     ) -> None:
-        self._tandem, self._index, self._mirror = tandem, tandem.index, mirror
-        self._comparing, self._inputs = comparing, inputs
+        self._tandem, self._index, self._cache = tandem, tandem.index, cache
+        self._comparison, self._inputs = comparison, inputs
         self._model = model if isinstance(model, Running) else None
         parameters = tandem.trace.parameters
         self._xlen, self._pc_register = parameters.xlen, parameters.dialect.pc_register
         self._mask = (1 << parameters.xlen) - 1
         self._apart = {trapped.group for trapped in self._index.traps} | {gap.group for gap in self._index.breaks}
         self._accesses: dict[int, _Access] = {}
-        self._told: dict[int, GroupState] = {}
+        self._states: dict[int, GroupState] = {}
         self._written: dict[int, int] = {}
         self._most = 1
         self.step: Step | None = None
 
-    def told(self, group: int) -> GroupState:
+    def group_state(self, group: int) -> GroupState:
         """Return what a group reports; computed once."""
-        found = self._told.pop(group, None)
+        found = self._states.pop(group, None)
         return found or GroupState(group, self._tandem.trace.elements(group), self._tandem, self._pc_register)
 
     def run(self, group: int, limit: int) -> list[GroupState]:
         """Execute at most *limit* groups from *group* on; return those that the model executed exactly as reported."""
         if self._model is None or self.step is not None:
             return []
-        told, expected = self._batch(group, min(limit, self._most))
+        reported, expected = self._batch(group, min(limit, self._most))
         if not expected:
             return []
         agreed, self.step = self._model.run(expected)
         self._most = min(2 * self._most, _MOST) if agreed == len(expected) else max(agreed, 1)
-        self._told = {later.group: later for later in told[agreed:]}
-        for one, done in zip(told[:agreed], expected, strict=False):
-            self._mirror.values.update(done.registers)
-            self._mirror.pc = done.next_pc
-            self._comparing.agreed(one, stored=done.store is not None)
-        return told[:agreed]
+        self._states = {later.group: later for later in reported[agreed:]}
+        for one, done in zip(reported[:agreed], expected, strict=False):
+            self._cache.values.update(done.registers)
+            self._cache.pc = done.next_pc
+            self._comparison.agreed(one, stored=done.store is not None)
+        return reported[:agreed]
 
     def _batch(self, group: int, limit: int) -> tuple[list[GroupState], list[Expected]]:
         """Return the next groups, and the expected step of each, except for the last one if it cannot be predicted."""
         self._written.clear()
-        told, expected, pc = [self.told(group)], list[Expected](), self._mirror.pc
-        first = self._expected(told[0], pc)
+        reported, expected, pc = [self.group_state(group)], list[Expected](), self._cache.pc
+        first = self._expected(reported[0], pc)
         if first is None or self._is_asked():
-            self._told[group] = told[0]
-            return told, expected
+            self._states[group] = reported[0]
+            return reported, expected
         found: Expected | None = first
         while found is not None:
             expected.append(found)
             if len(expected) == limit:
                 break
             self._written.update(found.registers)
-            told.append(self.told(group + len(expected)))
-            found = self._expected(told[-1], found.next_pc)
-        return told, expected
+            reported.append(self.group_state(group + len(expected)))
+            found = self._expected(reported[-1], found.next_pc)
+        return reported, expected
 
     def _is_asked(self) -> bool:
         """Return whether an interrupt is pending, so that mip must be changed for each step."""
-        self._mirror.settle()
-        mip = self._mirror.get(csrs.MIP)
-        return bool(mip and mip & (self._mirror.get(csrs.MIE) or 0))
+        self._cache.settle()
+        mip = self._cache.get(csrs.MIP)
+        return bool(mip and mip & (self._cache.get(csrs.MIE) or 0))
 
-    def _expected(self, told: GroupState, pc: int) -> Expected | None:
+    def _expected(self, reported: GroupState, pc: int) -> Expected | None:
         """Return the model's step if it does what the group reports; None: it cannot be predicted, or needs input."""
-        instr, next_pc = told.instr, self._index.pcs[told.group]
-        if instr is None or next_pc == NOWHERE or told.reset or told.initializes or told.group in self._apart:
+        instr, next_pc = reported.instr, self._index.pcs[reported.group]
+        if instr is None or next_pc == NOWHERE or reported.group in self._apart:
             return None
-        if self._index.origin(told.group) not in (pc, NOWHERE):
+        if reported.reset or reported.initializes:
+            return None
+        if self._index.origin(reported.group) not in (pc, NOWHERE):
             return None
         word = instr.word if instr.word & 3 == 3 else instr.word & 0xFFFF
         if word & 0x7F in (_SYSTEM, _AMO) or (instr.length == 2) != (word & 3 != 3):
             return None
         registers: dict[int, int] = {}
-        for regno, value in told.registers.items():
+        for regno, value in reported.registers.items():
             if value is not None and GPR < regno < FPR_END:
                 registers[regno] = value
-            elif not self._is_kept(told, regno, value):
+            elif not self._is_kept(reported, regno, value):
                 return None
         place, loads = self._access(word)
         if place is None:
-            plain = told.effective is None and not told.stores and not self._inputs.why_not(told, pc)
+            plain = reported.effective is None and not reported.stores and not self._inputs.why_not(reported, pc)
             return Expected(pc, word, next_pc, registers) if plain else None
-        return self._at(told, place, Expected(pc, word, next_pc, registers), loads=loads)
+        return self._at(reported, place, Expected(pc, word, next_pc, registers), loads=loads)
 
-    def _is_kept(self, told: GroupState, regno: int, value: int | None) -> bool:
+    def _is_kept(self, reported: GroupState, regno: int, value: int | None) -> bool:
         """Return whether a CSR is reported with the value it has in the model, e.g. mstatus with each floating-point
         load.
         """
-        if regno >= GPR or value is None or inputs(regno) or self._mirror.part(regno) is not None:
+        if regno >= GPR or value is None or inputs(regno) or self._cache.part(regno) is not None:
             return False
-        return self._mirror.values.get(regno) == value and self._comparing.mode_written(told.group) is None
+        return self._cache.values.get(regno) == value and self._comparison.mode_written(reported.group) is None
 
-    def _at(self, told: GroupState, place: Addressed, step: Expected, *, loads: bool) -> Expected | None:
+    def _at(self, reported: GroupState, place: Addressed, step: Expected, *, loads: bool) -> Expected | None:
         """Return *step* with its load or store."""
-        base = 0 if place.base == GPR else self._written.get(place.base, self._mirror.values.get(place.base))
-        if base is None or loads != (place.data < 0) or self._inputs.why_not(told, step.pc):
+        base = 0 if place.base == GPR else self._written.get(place.base, self._cache.values.get(place.base))
+        if base is None or loads != (place.data < 0) or self._inputs.why_not(reported, step.pc):
             return None
         address = base + place.offset & self._mask
-        if told.effective not in (None, address):
+        if reported.effective not in (None, address):
             return None
         if loads:
-            fed = told.stores or (told.effective is not None and self._inputs.filling(told) is not None)
+            fed = reported.stores or (reported.effective is not None and self._inputs.filling(reported) is not None)
             return None if fed else step._replace(load=address)
-        stores = [store for _, store in self._tandem.stored(told.group)] if told.stores else []
+        stores = [store for _, store in self._tandem.stored(reported.group)] if reported.stores else []
         if len(stores) != 1 or stores[0].value is None or stores[0].address != address:
             return None
         return step._replace(store=(address, stores[0].size, stores[0].value))

@@ -132,13 +132,13 @@ def absent_of(tandem: Tandem) -> set[str]:
     """Return which of `masks.ABSENT` no group of a trace reports, though there was something to report."""
     found = _memory(tandem)
     status = tandem.index.registers.columns.get(csrs.MSTATUS)
-    is_untold = status is not None and bool(status.unknown)
-    if (tandem.index.traps or is_untold) and not _tells_status(tandem):
+    is_unknown = status is not None and bool(status.unknown)
+    if (tandem.index.traps or is_unknown) and not _reports_status(tandem):
         found.add(TRAP_STATUS)
     return found
 
 
-def _stores_untold(tandem: Tandem) -> bool:
+def _has_unreported_stores(tandem: Tandem) -> bool:
     """Return whether a store is not reported."""
     index = tandem.index
     return any(writes.unknown for writes in index.memory.values()) or len(index.memory_forgotten) > len(index.breaks)
@@ -154,7 +154,7 @@ def _memory(tandem: Tandem) -> set[str]:
     if requests:
         return set()
     if not with_data:
-        return {STORES} if _stores_untold(tandem) else set()
+        return {STORES} if _has_unreported_stores(tandem) else set()
     placed = any(form.identifier in _PLACES for forms in with_data for form in forms if _is_state(form))
     return set() if placed else {ADDRESSES}
 
@@ -167,7 +167,7 @@ def _is_data(form: Form) -> bool:
     return _is_state(form) and form.identifier in _STORE_DATA
 
 
-def _tells_status(tandem: Tandem) -> bool:
+def _reports_status(tandem: Tandem) -> bool:
     """Return whether a trap reports mstatus, or sstatus."""
     columns = tandem.index.registers.columns
     for trapped in islice(tandem.index.traps, _LOOKED_AT):

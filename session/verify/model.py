@@ -212,7 +212,7 @@ class Counts:
     executed      groups for which the model made a step
     registers, csrs, stores   compared
     masked        differences in bits the user does not compare
-    untold        changes that this trace never reports, taken from the model
+    unreported        changes that this trace never reports, taken from the model
     copied        non-deterministic state copied to the model, by kind
     uncomparable  groups whose result depends on unknown values since a loss, or since reset
     losses, lost_bytes   stretches of the trace that cannot be read; *holes*: those with groups on both sides
@@ -232,7 +232,7 @@ class Counts:
     csrs: int = 0
     stores: int = 0
     masked: int = 0
-    untold: int = 0
+    unreported: int = 0
     uncomparable: int = 0
     losses: int = 0
     holes: int = 0

@@ -167,29 +167,29 @@ class ModelInputs:
         self,
         tandem: Tandem,
         model: Model,
-        mirror: ModelState,
+        cache: ModelState,
         counts: Counts,
         devices: Sequence[tuple[int, int]],
         program: Image | None,
     ) -> None:
-        self._tandem, self._model, self._mirror, self._counts = tandem, model, mirror, counts
+        self._tandem, self._model, self._cache, self._counts = tandem, model, cache, counts
         self._index, self._xlen = tandem.index, tandem.trace.parameters.xlen
         self._devices = [range(start, start + size) for start, size in devices]
         self._program = program
         self._pages: dict[int, bool] = {}
         self._no_code: set[int] = set()
 
-    def why_not(self, told: GroupState, pc: int) -> str:
+    def why_not(self, reported: GroupState, pc: int) -> str:
         """Return why the model must not execute the instruction of a group; "" if it may."""
-        if told.instr is None:
+        if reported.instr is None:
             return ""
         if pc >> _PAGE in self._no_code:
             return CODE
-        word = told.instr.word
-        if word & 0x7F == _ATOMIC and word >> 27 == _SC and self._rd(told, word):
+        word = reported.instr.word
+        if word & 0x7F == _ATOMIC and word >> 27 == _SC and self._rd(reported, word):
             return FAILED
-        address = told.effective if told.physical is None else told.physical
-        if address is None or (told.physical is None and not self._is_untranslated(told.group)):
+        address = reported.effective if reported.physical is None else reported.physical
+        if address is None or (reported.physical is None and not self._is_untranslated(reported.group)):
             return ""
         return "" if self._is_memory(address) else DEVICE
 
@@ -198,7 +198,7 @@ class ModelInputs:
         space = self._tandem.after(group - 1).space
         if space != UNKNOWN:
             return space == PHYSICAL
-        return self._mirror.get(PRIVILEGE) == _MACHINE_MODE and not (self._mirror.get(csrs.MSTATUS) or 0) & csrs.MPRV
+        return self._cache.get(PRIVILEGE) == _MACHINE_MODE and not (self._cache.get(csrs.MSTATUS) or 0) & csrs.MPRV
 
     def physical(self, group: int, address: int) -> int | None:
         """Return the physical address of a load or store of a group."""
@@ -206,8 +206,8 @@ class ModelInputs:
             return address
         return self._tandem.after(group - 1).physical_address(address)
 
-    def _rd(self, told: GroupState, word: int) -> int | None:
-        return told.registers.get(GPR + (word >> 7 & 31))
+    def _rd(self, reported: GroupState, word: int) -> int | None:
+        return reported.registers.get(GPR + (word >> 7 & 31))
 
     def _is_memory(self, address: int) -> bool:
         page = address >> _PAGE
@@ -216,13 +216,13 @@ class ModelInputs:
             found = self._pages[page] = self._model.read_memory(address & ~7, 8) is not None
         return found and not any(address in device for device in self._devices)
 
-    def was_refused(self, told: GroupState, step: Step) -> str:
+    def was_refused(self, reported: GroupState, step: Step) -> str:
         """Return why the model could not execute what the hart did, if that is no divergence: a trap because it lacks
         memory.
         """
-        if step.trap is None or step.trap.interrupt or told.instr is None:
+        if step.trap is None or step.trap.interrupt or reported.instr is None:
             return ""
-        state = self._tandem.after(told.group - 1)
+        state = self._tandem.after(reported.group - 1)
         if step.trap.cause in _FETCH and step.instr is None:
             is_machine = state.privilege in (_MACHINE_MODE, None)
             place = step.pc if is_machine else state.physical_address(step.pc)
@@ -230,8 +230,8 @@ class ModelInputs:
                 return ""
             self._no_code.add(step.pc >> _PAGE)
             return CODE
-        if step.trap.cause in _DATA and told.effective is not None:
-            place = self.physical(told.group, told.effective)
+        if step.trap.cause in _DATA and reported.effective is not None:
+            place = self.physical(reported.group, reported.effective)
             if place is not None and not self._is_memory(place):
                 return DEVICE
         return ""
@@ -247,77 +247,79 @@ class ModelInputs:
     def _segments(self) -> list[tuple[int, bytes]]:
         return [] if self._program is None else self._program.segments
 
-    def fill(self, told: GroupState) -> None:
+    def fill(self, reported: GroupState) -> None:
         """Write memory that a load reads, and that neither a store nor the program has written."""
-        found = self.filling(told)
+        found = self.filling(reported)
         if found is not None:
             self._counts.copied[MEMORY] += self._model.write_memory(*found)
 
-    def filling(self, told: GroupState) -> tuple[int, bytes] | None:
+    def filling(self, reported: GroupState) -> tuple[int, bytes] | None:
         """Return what `fill` writes, and where; None: nothing."""
-        assert told.effective is not None
-        if self.initial(told.effective, 1) is not None:
+        assert reported.effective is not None
+        if self.initial(reported.effective, 1) is not None:
             return None
-        found, before = self.loaded(told), self._tandem.after(told.group - 1)
+        found, before = self.loaded(reported), self._tandem.after(reported.group - 1)
         if found is None or self.initial(found[0], 1) is not None:
             return None
         place, data = found
-        is_walked = before.space not in (PHYSICAL, UNKNOWN) and told.effective % (1 << _PAGE) + len(data) <= 1 << _PAGE
-        where, space = (place, PHYSICAL) if is_walked else (told.effective, None)  # the page tables are walked once
+        in_page = reported.effective % (1 << _PAGE) + len(data) <= 1 << _PAGE
+        is_walked = in_page and before.space not in (PHYSICAL, UNKNOWN)
+        where, space = (place, PHYSICAL) if is_walked else (reported.effective, None)  # the page tables are walked once
         return None if None not in before.memory(where, len(data), space=space) else found
 
-    def loaded(self, told: GroupState) -> tuple[int, bytes] | None:
+    def loaded(self, reported: GroupState) -> tuple[int, bytes] | None:
         """Return the bytes that a load has read, and their physical address; None: it is no load,
         or this is unknown.
         """
-        if told.effective is None or told.instr is None or not is_load(told.instr.word, self._xlen):
+        if reported.effective is None or reported.instr is None or not is_load(reported.instr.word, self._xlen):
             return None
-        found, values = reach(told.instr.word, self._xlen), list(self._loaded(told, told.instr.word).values())
-        place = self.physical(told.group, told.effective)
+        word = reported.instr.word
+        found, values = reach(word, self._xlen), list(self._loaded(reported, word).values())
+        place = self.physical(reported.group, reported.effective)
         if found is None or not found.size or not values or place is None:
             return None
         return place, (values[0] & (1 << 8 * found.size) - 1).to_bytes(found.size, "little")
 
-    def prepare(self, told: GroupState, trap: TrapEffect | None) -> int | None:
+    def prepare(self, reported: GroupState, trap: TrapEffect | None) -> int | None:
         """Make the model take the interrupt that was taken, or none, with bits of mip for one step.
         Return mip before.
         """
-        mip = self._mirror.get(csrs.MIP)
+        mip = self._cache.get(csrs.MIP)
         if trap is not None and trap.interrupt:
-            asked = (self._mirror.get(csrs.MIE) or 0) if trap.cause == UNKNOWN_CAUSE else 1 << trap.cause
+            asked = (self._cache.get(csrs.MIE) or 0) if trap.cause == UNKNOWN_CAUSE else 1 << trap.cause
             self._counts.copied["interrupts"] += 1
-            self._mirror.pend(asked)
+            self._cache.pend(asked)
             return mip or 0
-        if mip and mip & (self._mirror.get(csrs.MIE) or 0):
-            self._mirror.pend(0)
+        if mip and mip & (self._cache.get(csrs.MIE) or 0):
+            self._cache.pend(0)
             return mip
         return None
 
-    def instead(self, told: GroupState, why: str, pc: int) -> Step:
+    def instead(self, reported: GroupState, why: str, pc: int) -> Step:
         """Return the model's step as far as it does not depend on what the model lacks."""
-        assert told.instr is not None
+        assert reported.instr is not None
         self._counts.copied[why] += 1
-        word = told.instr.word
+        word = reported.instr.word
         if why == CODE:
-            return self._as_told(told, pc)
-        following = pc + told.instr.length & (1 << self._xlen) - 1
+            return self._as_reported(reported, pc)
+        following = pc + reported.instr.length & (1 << self._xlen) - 1
         place = addressed(word, self._xlen)
         if place is None:
-            return self._as_told(told, pc)._replace(next_pc=following)
-        return Step(pc, word, following, self._loaded(told, word), self._stored(told, why))
+            return self._as_reported(reported, pc)._replace(next_pc=following)
+        return Step(pc, word, following, self._loaded(reported, word), self._stored(reported, why))
 
-    def _as_told(self, told: GroupState, pc: int) -> Step:
-        assert told.instr is not None
-        registers = {regno: value for regno, value in told.registers.items() if value is not None}
-        next_pc = self._index.pcs[told.group]
+    def _as_reported(self, reported: GroupState, pc: int) -> Step:
+        assert reported.instr is not None
+        registers = {regno: value for regno, value in reported.registers.items() if value is not None}
+        next_pc = self._index.pcs[reported.group]
         done = tuple(
             Stored(store.address, store.value.to_bytes(store.size, "little"))
-            for _, store in self._tandem.stored(told.group)
+            for _, store in self._tandem.stored(reported.group)
             if store.value is not None
         )
-        return Step(pc, told.instr.word, pc if next_pc == NOWHERE else next_pc, registers, done)
+        return Step(pc, reported.instr.word, pc if next_pc == NOWHERE else next_pc, registers, done)
 
-    def _loaded(self, told: GroupState, word: int) -> dict[int, int]:
+    def _loaded(self, reported: GroupState, word: int) -> dict[int, int]:
         """Return the destination, with the reported value."""
         if not is_load(word, self._xlen):
             is_sc = word & 0x7F == _ATOMIC
@@ -326,20 +328,20 @@ class ModelInputs:
             first = GPR + 32 if word & 0x7F == _FLOATING_LOADS else GPR
             candidates = {first + (word >> 7 & 31)}
         else:
-            candidates = {regno for regno in told.registers if GPR < regno < FPR_END}
-        found = {regno: told.registers.get(regno) for regno in candidates}
+            candidates = {regno for regno in reported.registers if GPR < regno < FPR_END}
+        found = {regno: reported.registers.get(regno) for regno in candidates}
         return {regno: value for regno, value in found.items() if value is not None}
 
-    def _stored(self, told: GroupState, why: str) -> tuple[Stored, ...]:
+    def _stored(self, reported: GroupState, why: str) -> tuple[Stored, ...]:
         """Return the bytes that a store writes: the model's register, at the model's address."""
-        assert told.instr is not None
-        place = addressed(told.instr.word, self._xlen)
+        assert reported.instr is not None
+        place = addressed(reported.instr.word, self._xlen)
         if why == FAILED or place is None:
             return ()
-        stores = [store for _, store in self._tandem.stored(told.group)]
+        stores = [store for _, store in self._tandem.stored(reported.group)]
         if place.data < 0:  # an AMO: the device's answer decides
             return tuple(Stored(s.address, s.value.to_bytes(s.size, "little")) for s in stores if s.value is not None)
-        base, value = self._mirror.get(place.base) if place.base != GPR else 0, self._value(place.data)
+        base, value = self._cache.get(place.base) if place.base != GPR else 0, self._value(place.data)
         if base is None or value is None or not stores:
             return ()
         size = stores[0].size
@@ -347,11 +349,11 @@ class ModelInputs:
         return (Stored(address, (value & (1 << 8 * size) - 1).to_bytes(size, "little")),)
 
     def _value(self, regno: int) -> int | None:
-        return 0 if regno == GPR else self._mirror.get(regno)
+        return 0 if regno == GPR else self._cache.get(regno)
 
-    def address(self, told: GroupState) -> int | None:
+    def address(self, reported: GroupState) -> int | None:
         """Return the effective address of the model's load or store; None: unknown."""
-        place = None if told.instr is None else addressed(told.instr.word, self._xlen)
+        place = None if reported.instr is None else addressed(reported.instr.word, self._xlen)
         if place is None:
             return None
         base = self._value(place.base)
@@ -370,8 +372,8 @@ _FS = 0x6000
 class UnknownState:
     """The unknown values. *lost*: CSRs and memory are unknown, too."""
 
-    def __init__(self, tandem: Tandem, mirror: ModelState) -> None:
-        self._tandem, self._mirror = tandem, mirror
+    def __init__(self, tandem: Tandem, cache: ModelState) -> None:
+        self._tandem, self._cache = tandem, cache
         self._columns = tandem.index.registers.columns
         self._xlen = tandem.trace.parameters.xlen
         self._registers: set[int] = set()
@@ -389,18 +391,18 @@ class UnknownState:
         state = self._tandem.after(group)
         self._registers = {regno for regno in self._registers if state.register(regno) is None}
 
-    def told(self, told: GroupState) -> None:
+    def update(self, reported: GroupState) -> None:
         """Note what is known after a group because it reports it."""
         if self._registers:
-            self._registers.difference_update(told.registers)
+            self._registers.difference_update(reported.registers)
 
-    def presume(self, told: GroupState, trap: TrapEffect) -> None:
+    def presume(self, reported: GroupState, trap: TrapEffect) -> None:
         """Before a trap after a loss, give the model the state that leads to the trap, if the trace
         does not report it.
         """
-        before, after = self._tandem.after(told.group - 1), self._tandem.after(told.group)
+        before, after = self._tandem.after(reported.group - 1), self._tandem.after(reported.group)
         mode = _MACHINE if after.privilege is None else after.privilege
-        handler, status = self._tandem.index.pcs[told.group], after.register(csrs.MSTATUS)
+        handler, status = self._tandem.index.pcs[reported.group], after.register(csrs.MSTATUS)
         delegated = mode == _SUPERVISOR
         presumed = [(csrs.MIDELEG if trap.interrupt else _MEDELEG, 1 << trap.cause, delegated << trap.cause)]
         if trap.interrupt:
@@ -411,26 +413,26 @@ class UnknownState:
             if trap.cause >= 0 and before.register(regno) is None:
                 self._presume(regno, bits, value)
         if before.privilege is None and status is not None:
-            self._mirror.set(PRIVILEGE, status >> 8 & 1 if delegated else status >> 11 & 3)
+            self._cache.set(PRIVILEGE, status >> 8 & 1 if delegated else status >> 11 & 3)
 
     def _presume(self, regno: int, bits: int, value: int) -> None:
         """Set these bits of a CSR of the model."""
-        found = self._mirror.get(regno)
+        found = self._cache.get(regno)
         if found is not None and found & bits != value:
-            self._mirror.set(regno, found & ~bits | value)
+            self._cache.set(regno, found & ~bits | value)
 
-    def about(self, told: GroupState, trap: TrapEffect | None) -> bool:
+    def about(self, reported: GroupState, trap: TrapEffect | None) -> bool:
         """Return whether the effects of a group depend on an unknown value."""
-        word = 0 if told.instr is None else told.instr.word
+        word = 0 if reported.instr is None else reported.instr.word
         if self._registers and word and not self._registers.isdisjoint(sources(word, self._xlen)):
             return True
-        return self.lost and self._is_lost(told, trap, self._tandem.after(told.group - 1), word)
+        return self.lost and self._is_lost(reported, trap, self._tandem.after(reported.group - 1), word)
 
-    def _is_lost(self, told: GroupState, trap: TrapEffect | None, state: State, word: int) -> bool:
+    def _is_lost(self, reported: GroupState, trap: TrapEffect | None, state: State, word: int) -> bool:
         needed = self._needed(word, trap)
         if any(state.register(regno) is None for regno in needed):
             return True
-        address = told.effective if told.effective is not None else told.physical
+        address = reported.effective if reported.effective is not None else reported.physical
         if address is None or not word or not is_load(word, self._xlen):
             return False
         found = reach(word, self._xlen)

@@ -29,14 +29,14 @@ _LINE, _MOST = 64, 1 << 14  # bytes of memory compared at a time, and how many o
 class FullComparison:
     """Compares the whole shadow state with that of the model.
 
-    reported  by register the bits of reported divergences. These are not reported again, nor those that the model did
+    diverged  by register the bits of reported divergences. These are not reported again, nor those that the model did
               not accept when they were copied: an instruction that reads them will differ
     """
 
-    def __init__(self, tandem: Tandem, model: Model, mirror: ModelState, masks: Masks, counts: Counts) -> None:
-        self._tandem, self._model, self._mirror = tandem, model, mirror
+    def __init__(self, tandem: Tandem, model: Model, cache: ModelState, masks: Masks, counts: Counts) -> None:
+        self._tandem, self._model, self._cache = tandem, model, cache
         self._masks, self._counts = masks, counts
-        self.reported: dict[int, int] = {}
+        self.diverged: dict[int, int] = {}
 
     def both(self, group: int) -> tuple[tuple[int, int | None, int | None], ...]:
         """Return (number, trace, model) of all registers that one of them has; the shadow state is
@@ -44,9 +44,9 @@ class FullComparison:
         """
         state = self._tandem.after(group)
         columns = self._tandem.index.registers.columns
-        told = sorted(regno for regno in columns if regno < GPR)
+        reported = sorted(regno for regno in columns if regno < GPR)
         rows = [(PC, state.pc, self._model.read_register(PC))]
-        for regno in (PRIVILEGE, *range(GPR + 1, FPR_END), *told):
+        for regno in (PRIVILEGE, *range(GPR + 1, FPR_END), *reported):
             row = (regno, state.register(regno), self._read(regno))
             if row[1] is not None or row[2] is not None:
                 rows.append(row)
@@ -55,7 +55,7 @@ class FullComparison:
     def differences(self, group: int) -> list[Difference]:
         """Return the differences in everything that is known after a group."""
         self._counts.full += 1
-        self._mirror.settle()
+        self._cache.settle()
         return [*self._registers(group), *self._memory(group)]
 
     def _registers(self, group: int) -> Iterator[Difference]:
@@ -69,7 +69,7 @@ class FullComparison:
                 continue
             model = self._read(regno)
             bits = ALL if model is None else (trace ^ model) & ~self._soft(regno)
-            bits &= ~(self.reported.get(regno, 0) | self._mirror.refused.get(regno, 0))
+            bits &= ~(self.diverged.get(regno, 0) | self._cache.refused.get(regno, 0))
             if bits:
                 yield Difference(Kind.LATER, regno, None, trace, model, bits)
 
@@ -116,9 +116,9 @@ class FullComparison:
         for regno in (*range(GPR + 1, FPR_END), *state.csrs(), PRIVILEGE):
             value = state.register(regno)
             if value is not None and inputs(regno) != ALL:
-                self._mirror.set(regno, value)
+                self._cache.set(regno, value)
         if state.pc is not None:
-            self._mirror.go(state.pc)
+            self._cache.go(state.pc)
         for line in self._lines():
             for at, byte in enumerate(state.memory(line, _LINE, space=PHYSICAL)):
                 if byte is not None:
@@ -174,13 +174,13 @@ class Verifier:
         losses, groups = self._trace.losses, range(1, len(self._trace))
         holes = sum(loss.group in groups for loss in losses)
         self.counts = Counts(losses=len(losses), holes=holes, lost_bytes=self._trace.accounting.skipped)
-        self._mirror = ModelState(model, tandem.trace.parameters.xlen)
-        self._comparing = Comparison(tandem, self._mirror, masks, self.counts)
-        self._inputs = ModelInputs(tandem, model, self._mirror, self.counts, choices.devices, program)
-        self._doubts = UnknownState(tandem, self._mirror)
-        self._executing = GroupExecution(tandem, model, self._mirror, self._comparing, self._inputs, self._doubts)
-        self._ahead = BatchExecution(tandem, model, self._mirror, self._comparing, self._inputs)
-        self._everything = FullComparison(tandem, model, self._mirror, masks, self.counts)
+        self._cache = ModelState(model, tandem.trace.parameters.xlen)
+        self._comparison = Comparison(tandem, self._cache, masks, self.counts)
+        self._inputs = ModelInputs(tandem, model, self._cache, self.counts, choices.devices, program)
+        self._unknown = UnknownState(tandem, self._cache)
+        self._execution = GroupExecution(tandem, model, self._cache, self._comparison, self._inputs, self._unknown)
+        self._batch = BatchExecution(tandem, model, self._cache, self._comparison, self._inputs)
+        self._full = FullComparison(tandem, model, self._cache, masks, self.counts)
         self._traps = {trapped.group: trapped for trapped in self._index.traps}
         self._breaks = {gap.group: gap for gap in sorted(self._index.breaks, key=lambda gap: gap.loss)}
 
@@ -202,13 +202,13 @@ class Verifier:
                 yield from self._compare_everything(group - 1)
         if stop > start and (not every or (stop - start) % every):
             yield from self._compare_everything(stop - 1)
-        self._mirror.settle()
+        self._cache.settle()
 
     @property
     def refused(self) -> dict[int, int]:
         """Return by register the bits that the model did not accept as in the trace: it cannot equal the hart there."""
-        reported = self._everything.reported
-        found = {regno: bits & reported.get(regno, 0) for regno, bits in self._mirror.refused.items()}
+        diverged = self._full.diverged
+        found = {regno: bits & diverged.get(regno, 0) for regno, bits in self._cache.refused.items()}
         return {regno: bits for regno, bits in sorted(found.items()) if bits}
 
     def _until(self, done: int, size: int) -> int:
@@ -218,12 +218,12 @@ class Verifier:
 
     def _agreed(self, group: int, limit: int) -> int:
         """Return how many of the next groups, at most *limit*, the model executed at once exactly as reported."""
-        agreed = self._ahead.run(group, limit)
+        agreed = self._batch.run(group, limit)
         self.counts.groups += len(agreed)
         self.counts.instructions += len(agreed)
         self.counts.executed += len(agreed)
-        for told in agreed:
-            self._doubts.told(told)
+        for reported in agreed:
+            self._unknown.update(reported)
         return len(agreed)
 
     def _begin(self, start: int) -> None:
@@ -235,21 +235,21 @@ class Verifier:
             else None
         )
         known = start == 0 and first is not None and (first.reset or first.initializes)
-        self._doubts.begin(lost=not known)
+        self._unknown.begin(lost=not known)
         if start:
-            self._everything.copy(start - 1)
-            self._doubts.known(start - 1)
+            self._full.copy(start - 1)
+            self._unknown.known(start - 1)
 
     def _refresh(self) -> None:
         for address, data in self._code:
             self._model.write_memory(address, data)
-        self._mirror.refresh({*_TRAP_STATE, *(regno for regno in self._index.registers.columns if regno < GPR)})
+        self._cache.refresh({*_TRAP_STATE, *(regno for regno in self._index.registers.columns if regno < GPR)})
 
     def _compare_everything(self, group: int) -> Iterator[Divergence]:
-        differences = self._everything.differences(group)
+        differences = self._full.differences(group)
         if differences:
-            told = GroupState(group, self._trace.elements(group), self._tandem, self._pc_register)
-            yield self._divergence(told, None, None, differences)
+            reported = GroupState(group, self._trace.elements(group), self._tandem, self._pc_register)
+            yield self._divergence(reported, None, None, differences)
             for found in differences:
                 self._mend(found)
 
@@ -257,60 +257,60 @@ class Verifier:
         if found.trace is not None and found.size:
             self._model.write_memory(found.place, found.trace.to_bytes(found.size, "little"))
         elif found.trace is not None:
-            self._mirror.set(found.place, found.trace)
+            self._cache.set(found.place, found.trace)
 
     def _group(self, group: int) -> Divergence | None:
         """Verify one group; return the divergence after it."""
-        told = self._ahead.told(group)
-        self._executing.made, self._ahead.step = self._ahead.step, None
+        reported = self._batch.group_state(group)
+        self._execution.pending, self._batch.step = self._batch.step, None
         self.counts.groups += 1
         gap = self._breaks.get(group)
         if gap is not None and not self._is_unexplained(gap):
-            self._doubts.begin(lost=True)
+            self._unknown.begin(lost=True)
             gap = None
         trap = self._traps.get(group)
-        if told.reset:
-            self._reset(told)
+        if reported.reset:
+            self._reset(reported)
             return None
-        if told.initializes or (told.instr is None and trap is None):
-            self._outside(told)
+        if reported.initializes or (reported.instr is None and trap is None):
+            self._outside(reported)
             return None
         self._count(trap)
-        outcome = self._executing.attempt(told, trap, gap)
+        outcome = self._execution.attempt(reported, trap, gap)
         self.counts.executed += outcome.executed
-        found = self._found(told, trap, outcome)
-        self._executing.resume(told, outcome)
+        found = self._found(reported, trap, outcome)
+        self._execution.resume(reported, outcome)
         return found
 
     def _is_unexplained(self, gap: Break) -> bool:
         """Return whether something is missing although nothing was lost."""
         return not gap.loss and not self._trace.parameters.dialect.untraced_below
 
-    def _reset(self, told: GroupState) -> None:
+    def _reset(self, reported: GroupState) -> None:
         self.counts.resets += 1
         self._model.reset()
         self._refresh()
-        self._comparing.begin(told.group)
-        self._doubts.begin(lost=False)
-        self._copy(told)
+        self._comparison.begin(reported.group)
+        self._unknown.begin(lost=False)
+        self._copy(reported)
 
-    def _outside(self, told: GroupState) -> None:
+    def _outside(self, reported: GroupState) -> None:
         """Copy what comes from outside the hart to the model."""
-        if told.initializes:
+        if reported.initializes:
             self.counts.initializations += 1
         else:
             self.counts.loose += 1
-        self._copy(told)
-        self._doubts.told(told)
+        self._copy(reported)
+        self._unknown.update(reported)
 
-    def _copy(self, told: GroupState) -> None:
+    def _copy(self, reported: GroupState) -> None:
         """Copy everything that a group reports to the model."""
-        for regno, value in told.registers.items():
+        for regno, value in reported.registers.items():
             if value is not None and (inputs(regno) != ALL or regno == MTIME):
-                self._mirror.set(regno, value & ~inputs(regno) if regno == csrs.MIP else value)
-        if told.pc and self._index.pcs[told.group] != NOWHERE:
-            self._mirror.go(self._index.pcs[told.group])
-        self._executing.copy_stores(told)
+                self._cache.set(regno, value & ~inputs(regno) if regno == csrs.MIP else value)
+        if reported.pc and self._index.pcs[reported.group] != NOWHERE:
+            self._cache.go(self._index.pcs[reported.group])
+        self._execution.copy_stores(reported)
 
     def _count(self, trap: TrapEffect | None) -> None:
         if trap is None:
@@ -320,45 +320,45 @@ class Verifier:
         else:
             self.counts.traps += 1
 
-    def _found(self, told: GroupState, trap: TrapEffect | None, outcome: Outcome) -> Divergence | None:
+    def _found(self, reported: GroupState, trap: TrapEffect | None, outcome: Outcome) -> Divergence | None:
         differences = outcome.result.differences
         if not differences:
             return None
-        if self._doubts.about(told, trap):
+        if self._unknown.about(reported, trap):
             differences = [found for found in differences if found.kind is Kind.ORDER]
             if not differences:
                 self.counts.uncomparable += 1
                 return None
-        return self._divergence(told, trap, outcome.step, differences)
+        return self._divergence(reported, trap, outcome.step, differences)
 
     def _divergence(
-        self, told: GroupState, trap: TrapEffect | None, step: Step | None, differences: Sequence[Difference]
+        self, reported: GroupState, trap: TrapEffect | None, step: Step | None, differences: Sequence[Difference]
     ) -> Divergence:
-        counts, group = self.counts, told.group
+        counts, group = self.counts, reported.group
         counts.divergences += 1
         counts.by_kind.update(found.kind for found in differences)
-        reported = self._everything.reported
+        diverged = self._full.diverged
         for found in differences:
             if found.kind in (Kind.CSR, Kind.LATER):
-                reported[found.place] = reported.get(found.place, 0) | found.bits
+                diverged[found.place] = diverged.get(found.place, 0) | found.bits
         origin = self._index.origin(group)
-        other = None if step is None or step.instr is None or told.instr is None else step.instr
+        other = None if step is None or step.instr is None or reported.instr is None else step.instr
         return Divergence(
             counts.divergences,
             group,
             self._trace.offsets[group],
             self._position(group),
             step.pc if step is not None else None if origin == NOWHERE else origin,
-            told.instr,
-            other if other is not None and told.instr is not None and not same(told.instr, other) else None,
+            reported.instr,
+            other if other is not None and reported.instr is not None and not same(reported.instr, other) else None,
             None if trap is None else Trap(trap.cause, trap.interrupt),
             None if step is None else step.trap,
             tuple(differences),
-            self._everything.both(group) if self._choices.states else (),
+            self._full.both(group) if self._choices.states else (),
         )
 
     def _position(self, group: int) -> int | None:
-        """Where the instruction of a group is in the history: behind the gap before it, if there is one."""
+        """Return the position of a group's instruction in the history: after the gap before it, if there is one."""
         if not self._index.retired[group]:
             return None
         position = self._tandem.position_of(group)

@@ -91,7 +91,7 @@ class Objects:
         fields |= {"initializations": counts.initializations, "executed": counts.executed}
         fields["compared"] = {"registers": counts.registers, "csrs": counts.csrs, "stores": counts.stores}
         fields |= {"full-comparisons": counts.full, "copied": dict(counts.copied), "masked": counts.masked}
-        fields |= {"untold": counts.untold, "uncomparable": counts.uncomparable, "losses": counts.losses}
+        fields |= {"untold": counts.unreported, "uncomparable": counts.uncomparable, "losses": counts.losses}
         fields["holes"] = counts.holes
         fields |= {"lost-bytes": counts.lost_bytes, "divergences": counts.divergences}
         fields["differences"] = {kind.name.lower(): count for kind, count in counts.by_kind.items()}
@@ -143,9 +143,9 @@ class Sentences:
         masked = ", ".join(verifier.masked)
         if masked:
             lines.append(f"not compared: {masked}")
-        untold = ", ".join(ABSENT[name] for name in sorted(verifier.missing))
-        if untold:
-            lines.append(f"the trace never tells {untold}: not compared")
+        absent = ", ".join(ABSENT[name] for name in sorted(verifier.missing))
+        if absent:
+            lines.append(f"the trace never reports {absent}: not compared")
         return [*_aligned(lines), ""]
 
     def divergence(self, found: Divergence) -> list[str]:
@@ -241,7 +241,7 @@ class Sentences:
         lines += [f"copied: {', '.join(copied)}"] if copied else []
         others = [
             (counts.masked, "differences in masked bits"),
-            (counts.untold, "changes of what the trace never tells"),
+            (counts.unreported, "changes of what the trace never reports"),
             (counts.uncomparable, "groups that depend on what is not known"),
         ]
         lines += [f"not compared: {', '.join(f'{text} {count}' for count, text in others if count)}"] * any(
