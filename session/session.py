@@ -190,8 +190,8 @@ class Session:
             failure = self._live.failure if self._live else None
             raise failure or _nothing(decoded, hart, live=self._live is not None)
         listing = reading.select(args, size, hart, at)
-        said = reading.unreported(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
-        return listing._replace(lines=report.failure(self._live) + self._new_notes() + said + listing.lines)
+        new = reading.unreported(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
+        return listing._replace(lines=report.failure(self._live) + self._new_notes() + new + listing.lines)
 
     def rows(self, begin: int, end: int, hart: int | None = None) -> list[Row]:
         """Return the rows numbered *begin* to *end* - 1 of the history that was requested last. Raises `NoTrace`."""
@@ -310,8 +310,8 @@ class Session:
     def warnings(self) -> list[str]:
         """Return the warnings about the history that was decoded last which the user has not seen yet."""
         reading = self.require_capture()
-        said = reading.unreported(reading.decoded.warnings) if reading.decoded else []
-        return report.failure(self._live) + self._new_notes() + said
+        new = reading.unreported(reading.decoded.warnings) if reading.decoded else []
+        return report.failure(self._live) + self._new_notes() + new
 
     def _new_notes(self) -> list[str]:
         """Return the notes that came up while the trace was read out, once: e.g. a component did not become empty."""
@@ -385,8 +385,8 @@ class Session:
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
         sink = decoded.sink_of(hart)
         stopped = report.stopped(sink)
-        said = self.require_capture().unreported(decoded.warnings + stopped + report.other_hart(hart, context))
-        lines = report.failure(self._live) + said
+        new = self.require_capture().unreported(decoded.warnings + stopped + report.other_hart(hart, context))
+        lines = report.failure(self._live) + new
         return SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, lines, is_overwritten(sink))
 
     def check_present(self, what: str) -> None:
@@ -434,7 +434,7 @@ class Session:
     def _read_out(self, context: Context, progress: Progress) -> None:
         live = self._live
         if live is not None:
-            live.told(context)
+            live.use_context(context)
         if live is None or self._frozen():
             return
         runs = self._runs(context)

@@ -33,7 +33,7 @@ class Simulated:
         self._machine = machine
         self._hart = hart = Hart(_bus(machine), machine.xlen, machine.letters.upper(), machine.start)
         self._clint = Clint(hart, None)
-        hart.tells_accesses = True
+        hart.reports_accesses = True
         self._f_mask = (1 << machine.flen) - 1
         self._csrs_now: dict[int, int] | None = None
         self._watched = [number for number in _CSRS if self._changes(number)]

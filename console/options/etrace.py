@@ -294,7 +294,7 @@ def _add(group: Any, key: str, setting: Setting) -> None:
 
 
 def _text(setting: Setting) -> str:
-    return setting.meaning + (f" ({setting.told_by})" if setting.told_by else "")
+    return setting.meaning + (f" ({setting.source})" if setting.source else "")
 
 
 def _given(args: argparse.Namespace, key: str) -> Value | None:

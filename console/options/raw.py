@@ -197,7 +197,7 @@ def etrace(args: argparse.Namespace, xlen: int | None) -> ETrace:
     if args.dialect is not None and args.dialect not in _ETRACE_DIALECTS:
         raise RawError(f"--dialect {args.dialect} {_whose(args)}; of E-Trace there are {', '.join(_ETRACE_DIALECTS)}")
     found = options_etrace.how(args, args.xlen or xlen)
-    if args.src is not None and not found.tells_sources:
+    if args.src is not None and not found.has_sources:
         raise RawError(f"--src {args.src}: packets do not say their source: say with --src-bits how wide srcID is")
     if args.src is not None and found.encapsulation.src_bits and args.src >> found.encapsulation.src_bits:
         raise RawError(f"--src {args.src} does not fit srcID: say with --src-bits how wide it is")

@@ -3,7 +3,7 @@
 A setting is a field of `Parameters`, `Modes`, `Options` or `Encapsulation`, and has its name. Values are JSON's:
 numbers, true and false, names, and addresses as "0x..." text. docs/etrace.md explains each.
 
-`ETrace` contains the same in the form that the decoder takes; `made` creates it from settings.
+`ETrace` contains the same in the form that the decoder takes; `etrace_of` creates it from settings.
 """
 
 import re
@@ -47,21 +47,21 @@ class Kind(Enum):
 
 
 class Setting(NamedTuple):
-    """*allowed*: the numbers or names; *told_by*: the discovery parameter or register field that contains it."""
+    """*allowed*: the numbers or names; *source*: the discovery parameter or register field that contains it."""
 
     owner: Owner
     kind: Kind
     meaning: str
-    told_by: str = ""
+    source: str = ""
     allowed: range | tuple[str, ...] = ()
 
 
-def _number(owner: Owner, most: int, meaning: str, told_by: str = "", least: int = 0) -> Setting:
-    return Setting(owner, Kind.NUMBER, meaning, told_by, range(least, most + 1))
+def _number(owner: Owner, most: int, meaning: str, source: str = "", least: int = 0) -> Setting:
+    return Setting(owner, Kind.NUMBER, meaning, source, range(least, most + 1))
 
 
-def _flag(owner: Owner, meaning: str, told_by: str = "") -> Setting:
-    return Setting(owner, Kind.FLAG, meaning, told_by)
+def _flag(owner: Owner, meaning: str, source: str = "") -> Setting:
+    return Setting(owner, Kind.FLAG, meaning, source)
 
 
 _P, _M, _O, _E = Owner.PARAMETERS, Owner.MODES, Owner.OPTIONS, Owner.ENCAPSULATION
@@ -200,15 +200,15 @@ class ETrace:
     encapsulation: Encapsulation = field(default_factory=lambda: Encapsulation("encap"))
 
     @property
-    def tells_sources(self) -> bool:
+    def has_sources(self) -> bool:
         """Whether packets contain their source."""
         return self.encapsulation.name in ("smi", "atb") or self.encapsulation.src_bits > 0
 
 
-_NOTHING_SAID = ETrace()
+_DEFAULTS = ETrace()
 
 
-def etrace_of(values: Values, base: ETrace = _NOTHING_SAID) -> ETrace:
+def etrace_of(values: Values, base: ETrace = _DEFAULTS) -> ETrace:
     """Return *base* with the settings *values*, which were `checked`. Raises `BadSetting`."""
     parts: dict[Owner, dict[str, Any]] = {owner: {} for owner in Owner}
     for key, value in values.items():
@@ -229,8 +229,8 @@ def etrace_of(values: Values, base: ETrace = _NOTHING_SAID) -> ETrace:
         raise BadSetting("encapsulation", f"does not fit the other settings: {error}") from None
 
 
-def values_of(how: ETrace, base: ETrace = _NOTHING_SAID) -> dict[str, Value]:
-    """Return the settings in which *how* differs from *base*: `made` creates *how* from them and *base*."""
+def values_of(how: ETrace, base: ETrace = _DEFAULTS) -> dict[str, Value]:
+    """Return the settings in which *how* differs from *base*: `etrace_of` creates *how* from them and *base*."""
     found: dict[str, Value] = {}
     for key, setting in SETTINGS.items():
         value = _get(how, key, setting)
@@ -241,7 +241,7 @@ def values_of(how: ETrace, base: ETrace = _NOTHING_SAID) -> dict[str, Value]:
 
 def default(key: str) -> Value | None:
     """Return the value of a setting that is not given."""
-    return _get(_NOTHING_SAID, key, SETTINGS[key])
+    return _get(_DEFAULTS, key, SETTINGS[key])
 
 
 def all_fields() -> set[tuple[Owner, str]]:

@@ -78,9 +78,9 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
         "notes": list(capture.notes),
     }
     if capture.records:
-        made = enumerate(capture.records)
+        records_of_harts = enumerate(capture.records)
         description["records"] = [
-            json_fields.describe_records(records, f"records/{n}.bin", members) for n, records in made
+            json_fields.describe_records(records, f"records/{n}.bin", members) for n, records in records_of_harts
         ]
     if capture.tandem:
         ports = enumerate(capture.tandem)

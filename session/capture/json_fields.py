@@ -181,17 +181,17 @@ _DEPTHS = (16, 32, 64, 128, 256)
 def describe_records(records: CapturedRecords, member: str, members: dict[str, bytes]) -> dict[str, Any]:
     """Return the description of one hart's records, and add the member it refers to."""
     members[member] = records.data
-    made = records.in_force
+    settings = records.in_force
     return {
-        "name": made.name,
+        "name": settings.name,
         "hart": records.hart,
-        "ctr_version": made.version,
-        "xlen": made.xlen,
-        "depth": made.depth,
-        "registers": {name: f"{getattr(made, field):#018x}" for field, name in _REGISTERS.items()},
-        "misa": _hex(made.misa),
-        "pc": _hex(made.pc),
-        "privilege": made.privilege,
+        "ctr_version": settings.version,
+        "xlen": settings.xlen,
+        "depth": settings.depth,
+        "registers": {name: f"{getattr(settings, field):#018x}" for field, name in _REGISTERS.items()},
+        "misa": _hex(settings.misa),
+        "pc": _hex(settings.pc),
+        "privilege": settings.privilege,
         "member": member,
         "size": len(records.data),
     }
@@ -233,16 +233,16 @@ _WIDTHS = range(65)  # Parameters checks which of them an encoder can have
 def describe_tandem(captured: CapturedTandem, member: str, members: dict[str, bytes]) -> dict[str, Any]:
     """Return the description of one hart's trace, and add the member it refers to."""
     members[member] = captured.data
-    told = captured.in_force.parameters
+    parameters = captured.in_force.parameters
     return {
         "name": captured.in_force.name,
         "hart": captured.hart,
-        "dialect": told.dialect.name,
-        "xlen": told.xlen,
-        "flen": told.flen,
-        "mlen": told.mlen,
-        "eaddr": told.eaddr,
-        "supervisor": told.supervisor,
+        "dialect": parameters.dialect.name,
+        "xlen": parameters.xlen,
+        "flen": parameters.flen,
+        "mlen": parameters.mlen,
+        "eaddr": parameters.eaddr,
+        "supervisor": parameters.supervisor,
         "member": member,
         "size": len(captured.data),
         "wrapped": captured.wrapped,

@@ -98,7 +98,7 @@ def wording(how: ETrace) -> Wording:
 
 def has_sources(how: ETrace) -> bool:
     """Whether the encapsulation carries the source of a packet."""
-    return how.tells_sources
+    return how.has_sources
 
 
 def source_of(item: Any) -> int | None:

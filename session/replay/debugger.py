@@ -250,12 +250,12 @@ class Debugger:
     def _history(self, progress: Progress) -> SelectedHistory:
         """Return the history in which the hart can go back. The hart stays in the present until a place is found."""
         self._check_connected()
-        hart, wanted = self.context.thread_hart, self.context.hart
+        hart, selected = self.context.thread_hart, self.context.hart
         is_away = self.places.position(hart) is not None
         it = self.places.selected(hart) if is_away else self._select(hart, progress)
         if hart is not None and hart == it.hart:
-            if wanted not in (None, hart):
-                raise NoThread(wanted, hart)
+            if selected not in (None, hart):
+                raise NoThread(selected, hart)
         elif is_away:  # a thread that represents all harts: another one may be selected now
             meant = self._select(hart, progress)
             return it if meant.hart == it.hart else meant
@@ -278,9 +278,9 @@ class Debugger:
 
         Raises as `Session.history`.
         """
-        harts, wanted = self._session.harts(self.context, progress).harts, self.context.hart
+        harts, selected = self._session.harts(self.context, progress).harts, self.context.hart
         ran = [hart for hart, history in harts.histories.items() if len(history)]
-        shown = harts.number(wanted, next(iter(ran), None))
+        shown = harts.number(selected, next(iter(ran), None))
         if shown not in ran:
             self._session.selected(self.context, progress)  # raises the reason why there is none
         return [shown, *(hart for hart in ran if hart != shown)]

@@ -48,19 +48,19 @@ def blocks(history: History, program: ContextImages, first: int, stop: int) -> l
     return builder.finish()
 
 
-def blocks_up_to(pc: int, made: list[Block], history: History, program: ContextImages) -> list[Block]:
-    """Return *made*, the blocks at the end of the history, with the instruction at *pc*, which has not run yet.
+def blocks_up_to(pc: int, recorded: list[Block], history: History, program: ContextImages) -> list[Block]:
+    """Return *recorded*, the blocks at the end of the history, with the instruction at *pc*, which has not run yet.
 
     A gap comes before it if other instructions must have run in between.
     """
-    if not made:
+    if not recorded:
         return [(pc, pc)]
     if not can_lead_to(history, program, pc):
-        return [*made, gap_block(pc), (pc, pc)]
-    begin, last = made[-1]
+        return [*recorded, gap_block(pc), (pc, pc)]
+    begin, last = recorded[-1]
     if _end_of(program.image_of(history.context_at(len(history) - 1)))(last) == pc:
-        return [*made[:-1], (begin, pc)]
-    return [*made, (pc, pc)]
+        return [*recorded[:-1], (begin, pc)]
+    return [*recorded, (pc, pc)]
 
 
 def can_lead_to(history: History, program: ContextImages, pc: int, *, unknown: bool = False) -> bool:
@@ -188,8 +188,10 @@ class Recording:
         if known is None:
             return [(pc, pc)]
         length = len(known.history)
-        made = blocks(known.history, known.program, max(0, length - self._limit), length)
-        return [*made, gap_block(pc), (pc, pc)] if it is None else blocks_up_to(pc, made, known.history, known.program)
+        recorded = blocks(known.history, known.program, max(0, length - self._limit), length)
+        if it is None:
+            return [*recorded, gap_block(pc), (pc, pc)]
+        return blocks_up_to(pc, recorded, known.history, known.program)
 
     def nothing_new(self, pc: int) -> list[Block] | None:
         """Return the blocks if nothing ran since. None: *pc* was changed, so that gdb must ask for everything."""
@@ -214,9 +216,9 @@ class Recording:
             return self.nothing_new(pc)
         if length - first > self._limit or it.history.pc(first) != given.pc:
             return None
-        made = blocks_up_to(pc, blocks(it.history, it.program, first, length), it.history, it.program)
+        recorded = blocks_up_to(pc, blocks(it.history, it.program, first, length), it.history, it.program)
         self._given = _Given(it, pc)
-        return [(0, made[0][1]), *made[1:]]
+        return [(0, recorded[0][1]), *recorded[1:]]
 
 
 def _goes_on(before: History, after: TracedHistory) -> bool:
@@ -319,8 +321,8 @@ class Btrace:
         if self._plan is None or hart not in self._recordings:
             return None
         with connection.lock:
-            made = self._blocks(self._plan, annex, hart, connection)
-        return None if made is None else branch_trace(made)
+            recorded = self._blocks(self._plan, annex, hart, connection)
+        return None if recorded is None else branch_trace(recorded)
 
     def _blocks(
         self, plan: BtraceRequest, annex: bytes, hart: int | None, connection: ExtensionContext
@@ -336,7 +338,7 @@ class Btrace:
         return recording.more(it, pc) if annex == b"delta" else recording.everything(it, pc)
 
     def _read_out(self, plan: BtraceRequest, hart: int | None, connection: ExtensionContext) -> TracedHistory | None:
-        """Return the same as `_traced`; after an error, which the user is told, None."""
+        """Return the same as `_traced`; after an error, which is reported to the user, None."""
         if self._failed:
             return None
         try:
@@ -384,7 +386,7 @@ def configuration(*, on: bool) -> bytes:
     )
 
 
-def branch_trace(made: Sequence[Block]) -> bytes:
+def branch_trace(recorded: Sequence[Block]) -> bytes:
     """Return the document for blocks, which are given oldest first, and written newest first as gdb wants."""
-    lines = "".join(f'<block begin="{begin:#x}" end="{end:#x}"/>\n' for begin, end in reversed(made))
+    lines = "".join(f'<block begin="{begin:#x}" end="{end:#x}"/>\n' for begin, end in reversed(recorded))
     return f'<!DOCTYPE btrace SYSTEM "btrace.dtd">\n<btrace version="1.0">\n{lines}</btrace>\n'.encode()

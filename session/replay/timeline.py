@@ -24,8 +24,8 @@ _IN_GAP = (
     " it was passed"
 )
 _MISPLACED = (
-    "note: between {} and {} are stores to virtual addresses whose page tables the trace does not tell: watchpoints do"
-    " not see whether these were other addresses of what they watch"
+    "note: between {} and {} are stores to virtual addresses whose page tables the trace does not contain: watchpoints"
+    " do not see whether these were other addresses of what they watch"
 )
 
 
@@ -48,7 +48,7 @@ class ReplayWatchpoints:
         self._history = history
         self._tandem = tandem_of(history)
         self._watched = None if self._tandem is None else WatchpointSearch(self._tandem)
-        self._gap_said = self._untold_said = self._misplaced_said = False
+        self._gap_noted = self._unknown_noted = self._misplaced_noted = False
         self._passed: _Passed | None = None  # at the last hit, by the instruction that is stepped over next
         self._due: _Passed | None = None  # at the position where that step led
         self._stays: tuple[int, int] | None = None  # the place of a hit that was still to be reported
@@ -132,16 +132,16 @@ class ReplayWatchpoints:
         low, high = min(start, end), max(start, end)
         groups = tandem.group_of(low), tandem.group_of(high)
         lines: list[str] = []
-        if not self._gap_said and gaps_between(self._history, start, end).passed:
-            self._gap_said = True
+        if not self._gap_noted and gaps_between(self._history, start, end).passed:
+            self._gap_noted = True
             lines.append(_IN_GAP)
         loads = any(it.kind != "watch" for it in watchpoints)
-        untold = [] if self._untold_said else watched.untold(*groups, loads=loads)
-        if untold:
-            self._untold_said = True
-            lines.append(_untold_line([tandem.position_of(group) + 1 for group in untold]))
-        if not self._misplaced_said and watched.misplaced(*groups):
-            self._misplaced_said = True
+        unknown = [] if self._unknown_noted else watched.untold(*groups, loads=loads)
+        if unknown:
+            self._unknown_noted = True
+            lines.append(_unknown_line([tandem.position_of(group) + 1 for group in unknown]))
+        if not self._misplaced_noted and watched.misplaced(*groups):
+            self._misplaced_noted = True
             lines.append(_MISPLACED.format(low + 1, high + 1))
         return lines
 
@@ -154,11 +154,11 @@ def _has(it: Watchpoint, address: int) -> bool:
     return it.address <= address < it.address + it.size
 
 
-def _untold_line(numbers: Sequence[int]) -> str:
+def _unknown_line(numbers: Sequence[int]) -> str:
     more = "" if len(numbers) == 1 else f", and of {len(numbers) - 1} more,"
     return (
-        f"note: the trace does not tell what was accessed at {numbers[0]}{more}: watchpoints do not see whether it was"
-        " what they watch"
+        f"note: the trace does not contain what was accessed at {numbers[0]}{more}: watchpoints do not see whether it"
+        " was what they watch"
     )
 
 

@@ -52,7 +52,7 @@ class TraceSource(Protocol):
     def unlisted(self) -> list[str]:
         """Return the notes that came up while the trace was read out, each once."""
 
-    def told(self, context: Context) -> None:
+    def use_context(self, context: Context) -> None:
         """Take over the program and target settings that the client sent."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:

@@ -193,7 +193,7 @@ class CtrTrace:
     def unlisted(self) -> list[str]:
         return []
 
-    def told(self, context: Context) -> None:
+    def use_context(self, context: Context) -> None:
         """Take over nothing: gdb knows nothing that the records do not contain."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:

@@ -260,7 +260,7 @@ class TandemTrace:
     def unlisted(self) -> list[str]:
         return []
 
-    def told(self, context: Context) -> None:
+    def use_context(self, context: Context) -> None:
         """Take over nothing: the trace itself contains everything."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:

@@ -255,7 +255,7 @@ class LiveTrace:
         notes, self._listed = self.notes[self._listed :], len(self.notes)
         return notes
 
-    def told(self, context: Context) -> None:
+    def use_context(self, context: Context) -> None:
         """Take over the address of the trap handler, if gdb sent it."""
         self.tvec = self.tvec if context.tvec is None else context.tvec
 

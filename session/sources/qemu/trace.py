@@ -248,7 +248,7 @@ class QemuTrace:
     def unlisted(self) -> list[str]:
         return []
 
-    def told(self, context: Context) -> None:
+    def use_context(self, context: Context) -> None:
         """Take over nothing: gdb knows nothing that is not in the ring."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:

@@ -90,7 +90,7 @@ class V0Device:
 def hart() -> Any:
     """One that stands still."""
     situation = Situation(LOW, 3, 0, 0, 0)
-    told = {"retired": None, "tells_situation": False, "tells_accesses": False, "situation": situation}
+    told = {"retired": None, "reports_situation": False, "reports_accesses": False, "situation": situation}
     return SimpleNamespace(**told, position=0, xlen=64, pc=LOW, now=0, elapsed=0)
 
 

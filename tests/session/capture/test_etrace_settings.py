@@ -243,7 +243,7 @@ def test_the_page_lists_every_setting_with_its_option_values_and_default() -> No
         setting = SETTINGS[key]
         if setting.owner is not Owner.NOTHING:
             assert f"`{etrace.option(key)}" in said_by, key
-        assert all(word in meaning + said_by for word in re.findall(r"\w+_p|tr\w+", setting.told_by)), key
+        assert all(word in meaning + said_by for word in re.findall(r"\w+_p|tr\w+", setting.source)), key
         if setting.kind is Kind.NUMBER:
             assert isinstance(setting.allowed, range)
             assert values.startswith(f"{setting.allowed[0]}-{setting.allowed[-1]}"), key

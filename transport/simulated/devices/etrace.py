@@ -131,7 +131,7 @@ class PacketStream:
                 continue
             for piece in self._pieces(item) if isinstance(item, Block) else (item,):
                 self._encoder.retire([piece])
-                self._tell_due()
+                self._report_due()
                 self._now += piece.instructions if isinstance(piece, Block) else 0
         if next_pc is not None:
             self._encoder.retire((), next_pc)
@@ -162,7 +162,7 @@ class PacketStream:
             del self._accesses[: len(self._due)]
             begin = end + 1
 
-    def _tell_due(self) -> None:
+    def _report_due(self) -> None:
         """The instruction told before the last one has been dealt with."""
         due, self._due = self._due, []
         for access in due:
@@ -173,7 +173,7 @@ class PacketStream:
     def _instruction_packet(self, payload: bytes) -> None:
         kind = payload[0] & _KIND
         if kind == _SUPPORT:
-            self._tell_due()  # the last instruction's, at the end of a trace
+            self._report_due()  # the last instruction's, at the end of a trace
         self._send(
             payload, Kind.INSTRUCTION, self._encoder.packet_time, stamped=kind == _SUPPORT or kind in _SYNCHRONIZING
         )
@@ -361,7 +361,7 @@ class ETrace:
     # -- the trace
 
     def trace_data(self, wanted: bool) -> None:
-        self._hart.tells_accesses = wanted
+        self._hart.reports_accesses = wanted
         self._stream.trace_data(wanted)
 
     def begin(self, reason: Begin) -> None:

@@ -37,7 +37,7 @@ class HartView:
         self._now: int | None = None  # instructions retired when that was so, None: the present
         self._idle = 0  # time slept until then
         self._situation = hart.situation
-        self._tells_situation = self._tells_accesses = self._needs_accesses = False
+        self._reports_situation = self._reports_accesses = self._needs_accesses = False
 
     # -- what a protocol sees
 
@@ -78,30 +78,30 @@ class HartView:
         return self._hart.situation if self._now is None else self._situation
 
     @property
-    def tells_situation(self) -> bool:
-        return self._tells_situation
+    def reports_situation(self) -> bool:
+        return self._reports_situation
 
-    @tells_situation.setter
-    def tells_situation(self, wanted: bool) -> None:
-        self._tells_situation = wanted
-        self._hart.tells_situation = wanted or self.needs_situation
+    @reports_situation.setter
+    def reports_situation(self, wanted: bool) -> None:
+        self._reports_situation = wanted
+        self._hart.reports_situation = wanted or self.needs_situation
 
     @property
-    def tells_accesses(self) -> bool:
-        return self._tells_accesses
+    def reports_accesses(self) -> bool:
+        return self._reports_accesses
 
-    @tells_accesses.setter
-    def tells_accesses(self, wanted: bool) -> None:
-        self._tells_accesses = wanted
-        self._hart.tells_accesses = wanted or self._needs_accesses
+    @reports_accesses.setter
+    def reports_accesses(self, wanted: bool) -> None:
+        self._reports_accesses = wanted
+        self._hart.reports_accesses = wanted or self._needs_accesses
 
     # -- what filters do with it
 
     def listen(self, needed: bool, accesses: bool) -> None:
         """Request the events that filters need."""
         self.needs_situation, self._needs_accesses = needed, needed and accesses
-        self.tells_situation = self._tells_situation
-        self.tells_accesses = self._tells_accesses
+        self.reports_situation = self._reports_situation
+        self.reports_accesses = self._reports_accesses
 
     def start(self) -> None:
         """Begin in the present situation."""
@@ -265,7 +265,7 @@ class Qualifier:
         if begin == end:
             return
         if self._inside:
-            if self._view.tells_accesses:
+            if self._view.reports_accesses:
                 places = range(begin, end)
                 self._piece += [accesses[k]._replace(place=k - begin) for k in places if k in accesses]
             self._piece.append(_part(block, begin, end))
@@ -273,7 +273,7 @@ class Qualifier:
 
     def _told(self, items: Sequence[TrapEntry | Situation]) -> list[Retired]:
         """Report a situation to the protocol only if it wants to have it."""
-        return [item for item in items if isinstance(item, TrapEntry) or self._view.tells_situation]
+        return [item for item in items if isinstance(item, TrapEntry) or self._view.reports_situation]
 
     def _flush(self) -> None:
         """All that was dealt with goes out, at the time when it had happened."""

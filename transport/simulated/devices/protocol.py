@@ -24,8 +24,8 @@ class TracedHart(Protocol):
     """The part of its hart that a trace encoder uses."""
 
     retired: list[Retired] | None
-    tells_situation: bool
-    tells_accesses: bool
+    reports_situation: bool
+    reports_accesses: bool
     position: int
 
     @property
@@ -76,7 +76,7 @@ class Ingress(Generic[AnyEncoder]):
         self._before: tuple[int, int] | None = None  # address and word of what retired last, unless a trap came since
         self._since = 0  # what the clock read when the hart had retired all that was told or skipped
         self._latest = hart.situation
-        hart.tells_situation = context or clock is not None
+        hart.reports_situation = context or clock is not None
 
     def begin(self) -> None:
         """Begin tracing with what retires next."""
@@ -90,11 +90,11 @@ class Ingress(Generic[AnyEncoder]):
         """Continue after a loss."""
         if self._clock is not None:
             self._encoder.time(self._clock.at(self._since))
-        self._tell_context(self._latest)
+        self._report_context(self._latest)
 
     def tell(self, retired: Sequence[Retired]) -> None:
         """Process what retired. A `Situation` takes effect at its position."""
-        if not self._hart.tells_situation:
+        if not self._hart.reports_situation:
             self._encoder.retire(self._items(retired))
             return
         if self._clock is not None:
@@ -134,10 +134,10 @@ class Ingress(Generic[AnyEncoder]):
             self._since = situation.elapsed
             self._encoder.time(self._clock.at(self._since))
         if self._context_of(situation) != self._context_of(self._latest):
-            self._tell_context(situation)
+            self._report_context(situation)
         self._latest = situation
 
-    def _tell_context(self, situation: Situation) -> None:
+    def _report_context(self, situation: Situation) -> None:
         if self._context:
             self._encoder.context(self._context_of(situation))
 

@@ -218,18 +218,18 @@ class TandemPort:
         """Begin the trace: *loaded* is in memory."""
         self._encoder.reset()
         for address, data in loaded:
-            self._tell_memory(address, data)
-        self._tell_everything()
+            self._report_memory(address, data)
+        self._report_everything()
 
     # -- what the hart tells
 
     def begins(self) -> None:
         self._executing = True
-        self._tell_mip()
+        self._report_mip()
 
     def ends(self) -> None:
         self._executing = False
-        self._tell_outside()
+        self._report_outside()
         if self._hart.triggers.watched:  # one that fired has its hit bit set
             self._initialize(FullRegister(*told) for told in self._registers.changed())
         self.flush()
@@ -255,7 +255,7 @@ class TandemPort:
         if effects.system or effects.floating or hart.ctr is not None:
             told = self._with_csrs(told, effects)
         if effects.reads_time:
-            self._tell_time(hart.mtime - 1)
+            self._report_time(hart.mtime - 1)
         if access is not None:
             self._access = None
             told = self._with_access(told, effects, *access)
@@ -263,15 +263,15 @@ class TandemPort:
         if told.memdata is not None and access is not None:
             self._has_stored(access[2], told.memdata)
         elif self._outside:
-            self._tell_outside()
-        self._tell_mip()
+            self._report_outside()
+        self._report_mip()
 
     def trapped(self, trap: TrapEntry) -> None:
         hart = self._hart
         self._access = None
-        self._tell_mip()
+        self._report_mip()
         if trap.interrupt and trap.cause == _TIMER:
-            self._tell_time(hart.mtime)
+            self._report_time(hart.mtime)
         told = self._registers.changed(first=_TRAP)
         self._pc, self._privilege = hart.pc, hart.privilege
         paddr = hart.pc if self._build.pc_physical else None
@@ -282,27 +282,27 @@ class TandemPort:
 
     def register_written(self, regno: int) -> None:
         self._initialize(FullRegister(*told) for told in self._registers.of_debugger(regno))
-        self._tell_mip()
+        self._report_mip()
         csr = self._hart.csr
         if regno == DPC and csr.dpc != self._pc:
-            self._tell_pc(csr.dpc)
+            self._report_pc(csr.dpc)
         elif regno == DCSR:
-            self._tell_privilege(csr.dcsr & 3)
+            self._report_privilege(csr.dcsr & 3)
         self.flush()
 
     def resumed(self) -> None:
         """Report what leaving Debug Mode changed."""
         hart = self._hart
         if hart.pc != self._pc:
-            self._tell_pc(hart.pc)
-        self._tell_privilege(hart.privilege)
+            self._report_pc(hart.pc)
+        self._report_privilege(hart.privilege)
         self._initialize(FullRegister(*told) for told in self._registers.changed())
-        self._tell_mip()
+        self._report_mip()
         self.flush()
 
     def reset(self) -> None:
         self._encoder.reset()
-        self._tell_everything()
+        self._report_everything()
         self.flush()
 
     # -- what others tell
@@ -313,7 +313,7 @@ class TandemPort:
         """
         self._outside.append((address, data))
         if not self._executing:
-            self._tell_outside()
+            self._report_outside()
             self.flush()
 
     def flush(self) -> None:
@@ -351,7 +351,7 @@ class TandemPort:
         )
         if kind == "load":
             if self._mtime is not None and address & -8 == self._mtime:
-                self._tell_time(self._hart.mtime - 1)
+                self._report_time(self._hart.mtime - 1)
             return told._replace(loaded=(size, value))
         if kind == "store":
             return told._replace(memdata=(size, value), operand=value)
@@ -366,7 +366,7 @@ class TandemPort:
         data = value.to_bytes(size, "little")
         if (address, data) in self._outside:
             self._outside.remove((address, data))
-        self._tell_outside()
+        self._report_outside()
         self.stored(address, data)
 
     def _trapped_instruction(self, trap: TrapEntry) -> Instr | None:
@@ -381,25 +381,25 @@ class TandemPort:
         if listed:
             self._encoder.initialize(*listed)
 
-    def _tell_everything(self) -> None:
+    def _report_everything(self) -> None:
         hart = self._hart
         self._privilege = -1
         self._initialize(FullRegister(*told) for told in self._registers.everything())
         self._mip = -1
-        self._tell_mip()
-        self._tell_privilege(hart.privilege)
-        self._tell_pc(hart.pc)
+        self._report_mip()
+        self._report_privilege(hart.privilege)
+        self._report_pc(hart.pc)
 
-    def _tell_pc(self, pc: int) -> None:
+    def _report_pc(self, pc: int) -> None:
         self._pc = pc
         self._encoder.begin(pc)
 
-    def _tell_privilege(self, privilege: int) -> None:
+    def _report_privilege(self, privilege: int) -> None:
         if privilege != self._privilege:
             self._privilege = privilege
             self._encoder.initialize(AdditionalState(State.PRIVILEGE_MODE, privilege))
 
-    def _tell_mip(self) -> None:
+    def _report_mip(self) -> None:
         """mip changes whenever it likes: outside of groups, or in a group of its own as real cores have it."""
         mip = self._hart.mip
         if mip == self._mip:
@@ -410,15 +410,15 @@ class TandemPort:
         else:
             self._encoder.initialize(FullRegister(csrs.MIP, mip))
 
-    def _tell_time(self, mtime: int) -> None:
+    def _report_time(self, mtime: int) -> None:
         self._encoder.tell(AdditionalState(State.MTIME, mtime & (1 << 64) - 1))
 
-    def _tell_outside(self) -> None:
+    def _report_outside(self) -> None:
         for address, data in self._outside:
-            self._tell_memory(address, data)
+            self._report_memory(address, data)
         self._outside.clear()
 
-    def _tell_memory(self, address: int, data: bytes) -> None:
+    def _report_memory(self, address: int, data: bytes) -> None:
         elements = _stores(address, data)
         while batch := list(islice(elements, 2 * _AT_ONCE)):
             self._encoder.initialize(*batch)

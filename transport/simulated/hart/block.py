@@ -66,7 +66,7 @@ class TrapEntry(NamedTuple):
 
 
 class Accessed(NamedTuple):
-    """What an instruction of the following block has read or written (only if `Hart.tells_accesses`).
+    """What an instruction of the following block has read or written (only if `Hart.reports_accesses`).
 
     The fields are those of `decode.program.instructions.Access`, except *place*.
     """
@@ -82,7 +82,7 @@ class Accessed(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """The state from here on, reported between two blocks when it has changed (only if `Hart.tells_situation`)."""
+    """The state from here on, reported between two blocks when it has changed (only if `Hart.reports_situation`)."""
 
     pc: int
     """Where execution goes on."""

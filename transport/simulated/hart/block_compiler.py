@@ -33,10 +33,10 @@ from rvtrace_gdb.transport.simulated.hart.instructions import (
     BRANCHES,
     ENDING,
     LOADS,
+    REPORTED_ACCESSES,
+    REPORTED_WHOLE,
     STATEMENTS,
     STORES,
-    TOLD_ACCESSES,
-    TOLD_WHOLE,
     VALUES,
     DataAccess,
     SystemInstructions,
@@ -62,7 +62,7 @@ class CodeProperties(NamedTuple):
     """Bytes of main memory the fast path reaches: a power of two, for one operation tests range and alignment."""
     watched: Access
     tohost: int | None
-    tells_accesses: bool = False
+    reports_accesses: bool = False
     """Whether `h.accessed` is told of each access."""
 
 
@@ -168,16 +168,16 @@ class BlockSource:
         values = self._operands(op, pc)
         values["size"] = 8 if op.name.endswith(".d") else 4
         values["operation"] = op.name.removeprefix("amo").partition(".")[0]
-        values["told"] = values["operation"].removesuffix("u")  # data trace does not tell signed from unsigned
+        values["reported"] = values["operation"].removesuffix("u")  # data trace does not tell signed from unsigned
         values["data"] = (1 << 8 * values["size"]) - 1
         key = self._statement_key(op)
-        if self._shape.tells_accesses:
-            key = TOLD_WHOLE.get(key, key)
+        if self._shape.reports_accesses:
+            key = REPORTED_WHOLE.get(key, key)
         lines = [line.format_map(values) for line in STATEMENTS[key]]
         yield f"h.position={self.count}"
         yield from lines
-        if told := TOLD_ACCESSES.get(key.partition(" ")[0]):
-            yield from self._told(told.format_map(values))
+        if access := REPORTED_ACCESSES.get(key.partition(" ")[0]):
+            yield from self._report(access.format_map(values))
         if op.rd and any(line.startswith("v=") for line in lines):
             yield f"x[{op.rd}]=v"
         if key in ENDING:
@@ -188,9 +188,9 @@ class BlockSource:
     def _load(self, op: Operation, size: int, is_signed: bool) -> Iterator[str]:
         yield from self._watch(op, Access.LOAD, size)
         value = self._loaded(op, size)
-        if self._shape.tells_accesses:
+        if self._shape.reports_accesses:
             yield f"w={value}"
-            yield from self._told(f"'load',{size},'',{self._address(op)},w")
+            yield from self._report(f"'load',{size},'',{self._address(op)},w")
             value = "w"
         if is_signed:
             value = sign_extended(f"({value})", 8 * size, self._shape.xlen)
@@ -209,14 +209,14 @@ class BlockSource:
         yield f"o={self._offset(op)}"
         yield f"if o&{self._slow_mask(size)}{tohost}:store(o,{size},{self.count},{value})"
         yield f"else:m{8 * size}[{_slot(size)}]={value}"
-        yield from self._told(f"'store',{size},'',{self._address(op)},{value}")
+        yield from self._report(f"'store',{size},'',{self._address(op)},{value}")
 
     def _address(self, op: Operation) -> str:
         return f"{_x(op.rs1)}+{op.imm}&{self._mask}"
 
-    def _told(self, access: str) -> Iterator[str]:
+    def _report(self, access: str) -> Iterator[str]:
         """*access*: the fields of `Accessed` behind the first; its registers must not have changed yet."""
-        if self._shape.tells_accesses:
+        if self._shape.reports_accesses:
             yield f"h.accessed({self.count},{access})"
 
     def _offset(self, op: Operation) -> str:
@@ -238,7 +238,7 @@ class BlockSource:
         if op.name in fp.FP_LOADS:
             yield from self._watch(op, Access.LOAD, fp.FP_LOADS[op.name])
             yield f"v={self._loaded(op, fp.FP_LOADS[op.name])}"
-            yield from self._told(f"'load',{fp.FP_LOADS[op.name]},'',{self._address(op)},v")
+            yield from self._report(f"'load',{fp.FP_LOADS[op.name]},'',{self._address(op)},v")
             yield from self._write_f(op, op.name == "flw")
         elif op.name in fp.FP_STORES:
             yield from self._store(op, fp.FP_STORES[op.name], f"f[{op.rs2}]", 64)
@@ -341,7 +341,7 @@ class TranslatedHart(Protocol):
     triggers: TriggerModule
 
     @property
-    def accesses_wanted(self) -> bool: ...
+    def calls_accessed(self) -> bool: ...
 
 
 class Translator:
@@ -415,7 +415,7 @@ class Translator:
             fast_size=1 << ram.size.bit_length() - 1,
             watched=self._hart.triggers.watched,
             tohost=self._hart.data.tohost,
-            tells_accesses=self._hart.accesses_wanted,
+            reports_accesses=self._hart.calls_accessed,
         )
 
     def _function(self, source: BlockSource) -> Callable[[], int]:

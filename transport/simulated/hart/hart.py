@@ -62,8 +62,8 @@ class Hart:
     Attributes:
         retired: None, or a list `run` and `step` append to in order of retirement: blocks, (block, k) when only its
             first k instructions retired, and trap entries. The owner takes from it between two calls.
-        tells_situation: whether `Situation`s are in that list too.
-        tells_accesses: whether what instructions access is, before their block; code is translated afresh for it.
+        reports_situation: whether `Situation`s are in that list too.
+        reports_accesses: whether what instructions access is, before their block; code is translated afresh for it.
         ctr: its Control Transfer Records, None if it has none.
         trace_trigger: called with the actions (2 to 4) of triggers that fire, `pc` being what they fired at.
         instret: retired instructions since the hart was made.
@@ -101,7 +101,7 @@ class Hart:
         self.htif: Htif | None = None
         self.exit_code: int | None = None
         self.waiting = False
-        self.tells_situation = False
+        self.reports_situation = False
         self.trace_trigger: Callable[[int], None] = lambda action: None
         self.triggers = TriggerModule(xlen, triggers, self._recompile)
         self.ctr = CtrFollower(self, ctr) if ctr is not None else None
@@ -111,8 +111,8 @@ class Hart:
         self._lines = 0
         self._witness: Witness | None = None
         self._retired: list[Retired] | None = None
-        self._tells_accesses = self._listening = False  # wanted, and there is a list from this block on
-        self._untold = False  # the situation has changed
+        self._reports_accesses = self._listening = False  # requested, and there is a list from this block on
+        self._situation_changed = False  # the situation has changed
         self._fired_at = (-1, 0)  # `now` and pc when triggers last had their effect on the trace,
         self._fired: list[Trigger] = []  # and which ones
         self._deadline = 0
@@ -191,13 +191,13 @@ class Hart:
         self.state_changed()
 
     @property
-    def tells_accesses(self) -> bool:
-        return self._tells_accesses
+    def reports_accesses(self) -> bool:
+        return self._reports_accesses
 
-    @tells_accesses.setter
-    def tells_accesses(self, wanted: bool) -> None:
-        if wanted != self._tells_accesses:
-            self._tells_accesses = wanted
+    @reports_accesses.setter
+    def reports_accesses(self, enabled: bool) -> None:
+        if enabled != self._reports_accesses:
+            self._reports_accesses = enabled
             self._recompile()
 
     @property
@@ -213,9 +213,9 @@ class Hart:
         self._recompile()
 
     @property
-    def accesses_wanted(self) -> bool:
+    def calls_accessed(self) -> bool:
         """Whether compiled code calls `accessed`."""
-        return self._tells_accesses or self._witness is not None
+        return self._reports_accesses or self._witness is not None
 
     # -- what devices and CSRs use
 
@@ -253,14 +253,14 @@ class Hart:
 
     def situation_changed(self) -> None:
         """Check the `Situation` after this block, as something in it has changed."""
-        self._untold = True
+        self._situation_changed = True
         self.state_changed()
 
     def accessed(self, *fields: Any) -> None:
         """Note what an instruction has accessed: the fields of `Accessed`. Called by compiled code."""
         if self._witness is not None:
             self._witness.accessed(*fields)
-            if not self._tells_accesses:
+            if not self._reports_accesses:
                 return
         if self._listening and self._retired is not None:
             self._retired.append(Accessed(*fields))
@@ -313,7 +313,7 @@ class Hart:
         self.waiting = False
         held_off = self.csr.dcsr & (STEP | STEPIE) == STEP
         if not held_off and self._take_interrupt():
-            self._tell_situation()
+            self._report_situation()
             return None
         try:
             self._run_single()
@@ -326,7 +326,7 @@ class Hart:
         finally:
             self.waiting = False
             self.position = 0
-            self._tell_situation()
+            self._report_situation()
         return None
 
     def _run_single(self) -> None:
@@ -387,21 +387,21 @@ class Hart:
 
     def _between_blocks(self) -> bool:
         """Take a pending interrupt and compute when to check again. Return True at the end of the slice."""
-        self._tell_situation()
+        self._report_situation()
         if self.instret >= self._slice_end or self._asleep():
             return True
         if self._take_interrupt():
             self._slice_end -= 1
-            self._tell_situation()
+            self._report_situation()
         self._deadline = self._slice_end
         if self.clint is not None and self.csr.mie & 1 << MTI and not self.mip & 1 << MTI:
             self._deadline = min(self._deadline, self.clint.due)
         return False
 
-    def _tell_situation(self) -> None:
-        if self._untold:
-            self._untold = False
-            if self.tells_situation and self._retired is not None:
+    def _report_situation(self) -> None:
+        if self._situation_changed:
+            self._situation_changed = False
+            if self.reports_situation and self._retired is not None:
                 self._retired.append(self.situation)
 
     def _asleep(self) -> bool:
@@ -461,9 +461,9 @@ class Hart:
         self.waiting = False
         self.situation_changed()
         if self._retired is not None or self.ctr is not None or self._witness is not None:
-            self._tell_trap(TrapEntry(epc, cause, csr.mtval, interrupt, self.pc, privilege))
+            self._report_trap(TrapEntry(epc, cause, csr.mtval, interrupt, self.pc, privilege))
 
-    def _tell_trap(self, trap: TrapEntry) -> None:
+    def _report_trap(self, trap: TrapEntry) -> None:
         if self._retired is not None:
             self._retired.append(trap)
         if self.ctr is not None:

@@ -384,17 +384,17 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
     "amo": ("v=data.atomic({operation!r},{a},{b},{size})",),
 }
 
-# What `h.accessed` is told after an instruction that is no load or store, by the first word of its key; {told} is the
-# operation, {data} the mask of as many bytes as were accessed.
-TOLD_ACCESSES = {
+# The arguments of `h.accessed` after an instruction that is no load or store, by the first word of its key; {reported}
+# is the operation, {data} the mask of as many bytes as were accessed.
+REPORTED_ACCESSES = {
     "lr": "'load',{size},'',{a},v&{data}",
     "sc": f"*(('atomic',{{size}},{STORE_FAILURE!r}) if v else ('store',{{size}},'')),{{a}},{{b}}&{{data}}",
-    "amo": "'atomic',{size},{told!r},{a},v&{data},{b}&{data}",
+    "amo": "'atomic',{size},{reported!r},{a},v&{data},{b}&{data}",
     **{f"csrr{c}": f"'csr',{{X}}>>3,'r{c}',{{i}},v,{{a}}" for c in "wsc"},
     **{f"csrr{c}i": f"'csr',{{X}}>>3,'r{c}',{{i}},v,{{rs1}}" for c in "wsc"},
 }
-# The form of an instruction that reads what it overwrites, though nobody wants to know.
-TOLD_WHOLE = {"csrrw rd=0": "csrrw", "csrrwi rd=0": "csrrwi"}
+# The form of an instruction that reads what it overwrites, although its result is not used.
+REPORTED_WHOLE = {"csrrw rd=0": "csrrw", "csrrwi rd=0": "csrrwi"}
 
 # After these the hart must look again: where to go on, for interrupts, at its block cache.
 ENDING = frozenset((

@@ -24,7 +24,7 @@ class Followed:
     def __init__(self, elf: Path, ctr: CtrBuild, extensions: str = "IMAFDC") -> None:
         self.machine: Machine = build(elf, extensions=extensions, memory_map=MemoryMap(ram_size=1 << 20), ctr=ctr)
         self.hart = self.machine.hart
-        self.hart.tells_accesses = self.hart.tells_situation = True
+        self.hart.reports_accesses = self.hart.reports_situation = True
         self.hart.retired = []
         self.events: list[Event] = []
         self._version = ctr.version

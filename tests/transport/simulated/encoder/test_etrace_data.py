@@ -54,7 +54,7 @@ def elf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def told_by(hart: Hart, instructions: int) -> list[Accessed]:
     """What the hart tells when it runs."""
-    hart.tells_accesses = True
+    hart.reports_accesses = True
     hart.retired = []
     hart.run(instructions)
     return [item for item in hart.retired if isinstance(item, Accessed)]
@@ -248,7 +248,7 @@ def test_it_can_be_switched_while_instructions_are_traced(elf: Path) -> None:
     told_of = []
     for data in (0, DATA_TRACING, 0):
         te[DATA_CONTROL] = data
-        told_of.append(machine.hart.tells_accesses)
+        told_of.append(machine.hart.reports_accesses)
         machine.run_slice(500)
     traced = trace(machine_with(elf), elf)._replace(data=stop(te, ram))
     kinds = [kind for kind, _, _ in traced.packets()]
