@@ -157,7 +157,8 @@ class Debugger:
         self._check_connected()
         hart = self.context.thread_hart
         joins = self._enter(hart, progress, pc) if self.places.position(hart) is None else []
-        return self._going(self.places.position(hart), joins)
+        position = self.places.position(hart)
+        return Destination(None if position is None else position + 1, [*self.places.selected(hart).lines, *joins])
 
     def leave_end(self) -> bool:
         """Return from the end of the past to the present, which is the same place. False if gdb was not there."""
@@ -260,11 +261,6 @@ class Debugger:
             meant = self._select(hart, progress)
             return it if meant.hart == it.hart else meant
         return it
-
-    def _going(self, position: int | None, joins: list[str]) -> Destination:
-        hart = self.context.thread_hart
-        lines = self.places.selected(hart).lines
-        return Destination(None if position is None else position + 1, [*lines, *joins])
 
     def _check_connected(self) -> None:
         if not self.connected:

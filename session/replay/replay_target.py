@@ -36,6 +36,7 @@ _UNREADABLE = (
     " keeps"
 )
 _PAST = "E.the past cannot be changed"
+_REFUSED_QUERIES = (b"QNonStop:1", b"qCRC:", b"qSearch:")
 _LEAVING = (b"D", b"k", b"R", b"vRun;", b"vAttach;", b"vKill;")
 
 _Handler = Callable[[bytes], bool]  # takes a packet's body; False: this handler does not answer it
@@ -50,7 +51,7 @@ class ReplayTarget:
         self._handlers: dict[bytes, _Handler] = {
             b"g": self._registers,
             b"p": self._register,
-            b"G": self._write_registers,
+            b"G": lambda body: self._refuse("the registers were", _PAST),
             b"P": self._write_register,
             b"m": self._memory,
             b"x": self._memory,
@@ -58,8 +59,7 @@ class ReplayTarget:
             b"X": self._write_memory,
             b"Z": self._insert,
             b"z": self._remove,
-            b"q": self._query,
-            b"Q": self._query,
+            **dict.fromkeys((b"q", b"Q"), lambda body: body.startswith(_REFUSED_QUERIES) and self._fail()),
             b"v": self._multi_letter,
         }
         self._handlers.update(dict.fromkeys((b"c", b"s", b"C", b"S", b"b"), self._resume))
@@ -184,9 +184,6 @@ class ReplayTarget:
 
     # Changes, which are refused
 
-    def _write_registers(self, body: bytes) -> bool:
-        return self._refuse("the registers were", _PAST)
-
     def _write_register(self, body: bytes) -> bool:
         number = body[1:].partition(b"=")[0]
         register = None
@@ -258,9 +255,6 @@ class ReplayTarget:
         if body.startswith(b"vFlash"):
             return self._refuse("flash memory was", "E01")
         return False
-
-    def _query(self, body: bytes) -> bool:
-        return body.startswith((b"QNonStop:1", b"qCRC:", b"qSearch:")) and self._fail()
 
     # Without a stub
 

@@ -23,9 +23,9 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem
 from rvtrace_gdb.decode.tandem.memory import PAGE, Store
 from rvtrace_gdb.decode.tandem.protocol import FPR
-from rvtrace_gdb.decode.tandem.state import State, Writer
+from rvtrace_gdb.decode.tandem.state import State
 from rvtrace_gdb.decode.tandem.wording import NUMBERS, regno_of
-from rvtrace_gdb.session.replay.backend import TracedRegisters as Told
+from rvtrace_gdb.session.replay.backend import TracedRegisters
 
 _MACHINE = "mstatus misa mie mtvec mscratch mepc mcause mtval mip"
 _EBREAK = 4  # bytes
@@ -78,12 +78,12 @@ def stay_known(tandem: Tandem, position: int, names: list[str]) -> bool:
     return all(name in known for name in names) and not any(it >= group for it in lost)
 
 
-def traced_registers(tandem: Tandem) -> Told:
+def traced_registers(tandem: Tandem) -> TracedRegisters:
     """Return which registers a trace has, and those that every hart has in machine mode."""
     names = {number: name for name, number in CSRS.items()}
     numbers = {CSRS[name] for name in _MACHINE.split()} | tandem.index.registers.known_csrs()
     csrs = {names.get(number, f"csr{number}"): number for number in sorted(numbers)}
-    return Told(tandem.trace.parameters.flen, csrs)
+    return TracedRegisters(tandem.trace.parameters.flen, csrs)
 
 
 def prepare(tandem: Tandem) -> None:
@@ -122,7 +122,8 @@ class Memory:
                 break
             last = state.memory_writer(begin, 1)
             code = self.image.constant(begin, _EBREAK)
-            if last is None or not code or not _is_breakpoint(self.tandem, last):
+            by_debugger = last is not None and not self.tandem.index.retired[last.group]
+            if last is None or not by_debugger or not code or (last.size, last.value) not in _BREAKPOINTS:
                 continue
             for at in range(max(begin, address), min(begin + min(last.size, len(code)), end)):
                 found[at - address] = code[at - begin]
@@ -176,11 +177,6 @@ def _breakpoints(tandem: Tandem) -> list[int]:
     """Return where a debugger stored breakpoints, in increasing order."""
     stores = (store for group in tandem.index.initializations for _, store in tandem.stored(group))
     return sorted({store.address for store in stores if (store.size, store.value) in _BREAKPOINTS})
-
-
-def _is_breakpoint(tandem: Tandem, last: Writer) -> bool:
-    by_debugger = not tandem.index.retired[last.group]
-    return by_debugger and (last.size, last.value) in _BREAKPOINTS
 
 
 def _stores(state: State, address: int, size: int) -> Iterator[Store | None]:
@@ -266,15 +262,12 @@ class Unwinder:
         """Return the pc to which gdb's unwinder would return, and the registers there; None: it cannot find them."""
         inside = frame.pc - (1 if is_caller else 0)  # gdb looks up a caller at the address of the call
         rules = None if frame.pc == UNKNOWN else self._cfi.at(inside)
-        cfa = None if rules is None else self._cfa(rules, known)
-        if rules is None or cfa is None:
+        if rules is None or rules.cfa[0] not in known:
             return None
-        callers = self._callers(rules, cfa, known, position)
-        return _even(callers.get(rules.ra)), callers
-
-    def _cfa(self, rules: Rules, known: Integers) -> int | None:
         register, offset = rules.cfa
-        return self._address(known[register] + offset) if register in known else None
+        callers = self._callers(rules, self._address(known[register] + offset), known, position)
+        ra = callers.get(rules.ra)
+        return None if ra is None else ra & ~1, callers  # jalr clears bit 0
 
     def _callers(self, rules: Rules, cfa: int, known: Integers, position: int) -> Integers:
         """Return the caller's registers, as gdb's unwinder finds them."""
@@ -309,11 +302,6 @@ class Unwinder:
 
     def _address(self, value: int) -> int:
         return value & (1 << 8 * self._bytes) - 1
-
-
-def _even(address: int | None) -> int | None:
-    """As jalr goes there."""
-    return None if address is None else address & ~1
 
 
 def _known(state: State) -> Integers:

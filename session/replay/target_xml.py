@@ -131,14 +131,6 @@ class Description:
             at += 2 * size
         return found
 
-    def registers_but_ours(self) -> dict[int, Register]:
-        return {number: register for number, register in self.registers.items() if number != self.ours}
-
-    def pc_size(self) -> int:
-        """The number of bytes up to and including pc: the least that a stub sends for g."""
-        pc = self.by_name.get("pc")
-        return sum(each.size for each in self.registers.values() if pc is None or each.number <= pc.number)
-
 
 def _rows(registers: Iterable[tuple[str, int, str, int]]) -> str:
     """Write registers given as name, size in bits, type and number."""
@@ -262,10 +254,13 @@ class TargetDescriptions:
         return self.current().values(self.live_g())
 
     def g_size(self) -> int:
-        """Return the number of bytes in the stub's answer to g. Raises StubGone."""
+        """Return the number of bytes in the stub's answer to g; if that is unknown, up to pc. Raises StubGone."""
         if self._process() not in self._g_sizes and self._state.is_halted():
             self.note_g(self._transact(b"g"))
-        return self._g_sizes.get(self._process()) or self.current().pc_size()
+        if self._process() in self._g_sizes:
+            return self._g_sizes[self._process()]
+        registers, pc = self.current().registers.values(), self.current().by_name.get("pc")
+        return sum(register.size for register in registers if pc is None or register.number <= pc.number)
 
     def _process(self) -> str:
         return (self._threads.current or "").rpartition(".")[0]
@@ -278,7 +273,8 @@ class TargetDescriptions:
         if self._state.is_halted():
             answer = self._transact(b"g")
             xlen = 32 if len(answer) // 2 in (33 * 4, 33 * 4 + 32 * 8) else 64
-        return Description(b"", Description.of_hart(xlen).registers_but_ours(), None)
+        usual = Description.of_hart(xlen)
+        return Description(b"", {n: register for n, register in usual.registers.items() if n != usual.ours}, None)
 
     def _read(self) -> Description | None:
         if not self._state.has_stub():

@@ -248,7 +248,8 @@ class Comparison:
             named = word & 0x7F == 0x73 and word >> 12 & 3 and word >> 20 == regno
             accepted = regno < GPR and not named and not self._was_ever_reported(regno)
         self._counts.unreported += accepted
-        return accepted or self._was_incremented(reported, regno)
+        incremented = regno in reported.registers and reported.registers[regno] is None  # from an unknown value
+        return accepted or incremented
 
     def _is_status_unreported(self, reported: GroupState, was: int | None, new: int | None) -> bool:
         """Return whether it is mstatus after a trap or return, if the trace never reports it; or its FS, Dirty after a
@@ -258,20 +259,14 @@ class Comparison:
             return True
         if was is None or new is None:
             return False
-        return (was ^ new) & ~(_DIRTY | self._sign) == 0 and new & _DIRTY == _DIRTY and self._is_floating(reported)
-
-    def _is_floating(self, reported: GroupState) -> bool:
-        numbers = reported.registers.keys()
-        return any(FPR <= regno < FPR_END or regno in csrs.FLOATING for regno in numbers)
+        if (was ^ new) & ~(_DIRTY | self._sign) or new & _DIRTY != _DIRTY:
+            return False
+        return any(FPR <= regno < FPR_END or regno in csrs.FLOATING for regno in reported.registers)
 
     def _changes_mode(self, reported: GroupState) -> bool:
         if reported.instr is not None and reported.instr.word in csrs.XRETS:
             return True
         return any(regno in csrs.TRAP_OF_CAUSE for regno in reported.registers) or reported.instr is None
-
-    def _was_incremented(self, reported: GroupState, regno: int) -> bool:
-        """Return whether it is reported as a change of an unknown value."""
-        return regno in reported.registers and reported.registers[regno] is None
 
     def _was_ever_reported(self, regno: int) -> bool:
         family = [other for other in (regno, *_VIEWS.get(regno, ())) if other in self._columns]
@@ -299,7 +294,10 @@ class Comparison:
             return []
         self._counts.stores += len(entries)
         if not entries:
-            return [_unreported(stored) for stored in step.stores]
+            return [
+                Difference(Kind.STORE, done.address, model=int.from_bytes(done.data, "little"), size=len(done.data))
+                for done in step.stores
+            ]
         found: list[Difference] = []
         for space in sorted({space for space, _ in entries}):
             stores = [store for of, store in entries if of == space]
@@ -338,11 +336,6 @@ def is_load(word: int, xlen: int) -> bool:
 
 def _place(stored: Stored, *, physical: bool) -> int:
     return stored.physical if physical and stored.physical is not None else stored.address
-
-
-def _unreported(stored: Stored) -> Difference:
-    value = int.from_bytes(stored.data, "little")
-    return Difference(Kind.STORE, stored.address, None, None, value, size=len(stored.data))
 
 
 def _bytes_of(store: Store) -> list[tuple[int, int | None]]:

@@ -138,12 +138,6 @@ def absent_of(tandem: Tandem) -> set[str]:
     return found
 
 
-def _has_unreported_stores(tandem: Tandem) -> bool:
-    """Return whether a store is not reported."""
-    index = tandem.index
-    return any(writes.unknown for writes in index.memory.values()) or len(index.memory_forgotten) > len(index.breaks)
-
-
 def _memory(tandem: Tandem) -> set[str]:
     """Return the absent elements about memory."""
     shapes = {number: tandem.trace.automaton.shapes[number] for number in set(tandem.trace.shapes)}
@@ -154,7 +148,9 @@ def _memory(tandem: Tandem) -> set[str]:
     if requests:
         return set()
     if not with_data:
-        return {STORES} if _has_unreported_stores(tandem) else set()
+        index = tandem.index
+        unknown = any(writes.unknown for writes in index.memory.values())
+        return {STORES} if unknown or len(index.memory_forgotten) > len(index.breaks) else set()
     placed = any(form.identifier in _PLACES for forms in with_data for form in forms if _is_state(form))
     return set() if placed else {ADDRESSES}
 

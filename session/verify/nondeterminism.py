@@ -76,7 +76,9 @@ def _sources32(word: int) -> set[int]:
 def _sources16(half: int, xlen: int) -> set[int]:
     """Return the registers of a compressed instruction, by quadrant and funct3."""
     quadrant, funct3 = half & 3, half >> 13
-    rd, rs2, rs1_, rs2_ = (GPR + number for number in (half >> 7 & 31, half >> 2 & 31, *_primes(half)))
+    rd, rs2, rs1_, rs2_ = (  # rs1' and rs2' are three bits wide
+        GPR + number for number in (half >> 7 & 31, half >> 2 & 31, (half >> 7 & 7) + 8, (half >> 2 & 7) + 8)
+    )
     if quadrant == 0:
         return _sources_of_quadrant_0(funct3, rs1_, rs2_, xlen)
     if quadrant == 1:
@@ -103,11 +105,6 @@ def _sources_of_quadrant_0(funct3: int, rs1: int, rs2: int, xlen: int) -> set[in
     if funct3 < 4:
         return {rs1}
     return {rs1, rs2 - GPR + FPR if _stores_floating(funct3, xlen) else rs2}
-
-
-def _primes(half: int) -> tuple[int, int]:
-    """Return rs1' and rs2', which are three bits wide."""
-    return (half >> 7 & 7) + 8, (half >> 2 & 7) + 8
 
 
 def _stores_floating(funct3: int, xlen: int) -> bool:
@@ -186,7 +183,7 @@ class ModelInputs:
         if pc >> _PAGE in self._no_code:
             return CODE
         word = reported.instr.word
-        if word & 0x7F == _ATOMIC and word >> 27 == _SC and self._rd(reported, word):
+        if word & 0x7F == _ATOMIC and word >> 27 == _SC and reported.registers.get(GPR + (word >> 7 & 31)):
             return FAILED
         address = reported.effective if reported.physical is None else reported.physical
         if address is None or (reported.physical is None and not self._is_untranslated(reported.group)):
@@ -205,9 +202,6 @@ class ModelInputs:
         if self._is_untranslated(group):
             return address
         return self._tandem.after(group - 1).physical_address(address)
-
-    def _rd(self, reported: GroupState, word: int) -> int | None:
-        return reported.registers.get(GPR + (word >> 7 & 31))
 
     def _is_memory(self, address: int) -> bool:
         page = address >> _PAGE

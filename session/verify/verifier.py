@@ -13,7 +13,6 @@ from rvtrace_gdb.decode.program.csrs import MTIME, PRIVILEGE, parts
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
-from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.session.verify.compare import Comparison, GroupState
@@ -265,7 +264,7 @@ class Verifier:
         self._execution.pending, self._batch.step = self._batch.step, None
         self.counts.groups += 1
         gap = self._breaks.get(group)
-        if gap is not None and not self._is_unexplained(gap):
+        if gap is not None and (gap.loss or self._trace.parameters.dialect.untraced_below):  # the gap is explained
             self._unknown.begin(lost=True)
             gap = None
         trap = self._traps.get(group)
@@ -281,10 +280,6 @@ class Verifier:
         found = self._found(reported, trap, outcome)
         self._execution.resume(reported, outcome)
         return found
-
-    def _is_unexplained(self, gap: Break) -> bool:
-        """Return whether something is missing although nothing was lost."""
-        return not gap.loss and not self._trace.parameters.dialect.untraced_below
 
     def _reset(self, reported: GroupState) -> None:
         self.counts.resets += 1
