@@ -76,7 +76,7 @@ class CtrRegisters:
             self._add_select(level.indirect)
 
     def _add_control(self, control: Control, read: Callable[[], int], write: Callable[[int, int], None]) -> None:
-        """*write* takes a value and the bits it reaches. The register itself, and on RV32 its upper half."""
+        """Add a control register, and on RV32 its upper half. *write* takes a value and the bits that it changes."""
         shown = control.csr.mask(*control.csr.by_name)
         if self._rv32 and control.high is not None:
             high = shown & ~_LOW
@@ -110,11 +110,11 @@ class CtrRegisters:
             self._select_depth(control.get(value, "DEPTH"))
 
     def _read_virtual(self) -> int:
-        """vsctrcontrol.DEPTH is a read-only copy."""
+        """Return vsctrcontrol, whose DEPTH is a read-only copy."""
         return self._recorder.vs_control | self._depth_field()
 
     def _write_virtual(self, value: int, reach: int) -> None:
-        """vsctrcontrol.CLR has an effect only when V=1."""
+        """Write vsctrcontrol, whose CLR has an effect only when V=1."""
         recorder, kept = self._recorder, self._kept & reach
         recorder.vs_control = recorder.vs_control & ~kept | value & kept
         recorder.cycles.invalidate()
@@ -122,7 +122,7 @@ class CtrRegisters:
             self._clear_all()
 
     def _clear_all(self) -> None:
-        """The draft's CLR zeroes mctrstatus, too."""
+        """Clear the buffer; the draft's CLR zeroes mctrstatus, too."""
         recorder = self._recorder
         recorder.buffer.clear()
         recorder.buffer.wrptr, recorder.buffer.wrap, recorder.frozen = 0, False, False
@@ -133,7 +133,8 @@ class CtrRegisters:
         return self._version.machine.control.csr.pack(DEPTH=self._version.depth_codes[self._recorder.buffer.depth])
 
     def _select_depth(self, code: int) -> None:
-        """The draft's code is a thermometer: ones from the lowest bit on count."""
+        """Select a depth by the draft's code, which is a thermometer: the number of ones from the lowest bit on counts.
+        """
         self._recorder.buffer.select(DEPTHS[next(n for n in range(len(DEPTHS)) if not code >> n & 1)])
 
     def _read_depth(self) -> int:
@@ -280,7 +281,7 @@ class CtrFollower:
             self._transfer(type, source, target, wrong)
 
     def _transfer(self, type: TransferType, source: int, target: int, wrong: bool) -> None:
-        """One that may have changed the mode."""
+        """Report a transfer that may have changed the mode."""
         before, after = self.recorder.mode, Mode(self._hart.privilege)
         self.recorder.transfer(
             Transfer(type, source, target, before, after, self._hart.instret, mispredicted=wrong)
@@ -296,7 +297,9 @@ class CtrFollower:
         return transfer_of(self._decoded(block.words[-1]))
 
     def _taken(self, block: HartBlock) -> bool:
-        """Where a branch to the next instruction went does not say it, but what it compared has not changed."""
+        """Return whether a branch to the next instruction was taken: its target does not show that, but the registers
+        that it compared have not changed.
+        """
         branch = self._decoded(block.words[-1])
         return branch.imm == branch.length and outcome(branch, self._hart.x, self._hart.xlen)
 

@@ -112,7 +112,7 @@ class CtrBuild:
     modes: frozenset[Mode] = frozenset({Mode.M, Mode.U})
 
     def __post_init__(self) -> None:
-        """Raises CtrNotBuildable."""
+        """Check that the choices go together. Raises CtrNotBuildable."""
         if self.version not in VERSIONS:
             raise CtrNotBuildable(f"there is no version {self.version}: it is {' or '.join(VERSIONS)}")
         if self.exponent_bits not in (None, *EXPONENT_BITS):
@@ -212,7 +212,8 @@ _Record = tuple[TransferType, int, int, int | None]
 
 
 class Buffer:
-    """`depth` entries are in use. `wrptr` is the physical entry to be written next, `wrap` whether it has wrapped.
+    """The entries of the recorder. `depth` of them are in use, `wrptr` is the physical entry to be written next, `wrap`
+    whether it has wrapped.
     """
 
     def __init__(self, build: CtrBuild, cycles: CycleCounter) -> None:
@@ -261,7 +262,7 @@ class Buffer:
         self._entries[self.wrptr] = youngest._replace(source=youngest.source & ~_VALID)
 
     def _at(self, place: int) -> Entry:
-        """The registers of a physical entry."""
+        """Return the registers of a physical entry."""
         entry = self._entries[place]
         if not isinstance(entry, Entry):
             type, source, target, cycles = entry
@@ -301,7 +302,9 @@ class Plan(IntEnum):
 
 
 class Recorder:
-    """`control` and `vs_control` are mctrctl and vsctrctl, or mctrcontrol and vsctrcontrol without DEPTH and CLR."""
+    """The recorder. `control` and `vs_control` are mctrctl and vsctrctl, or mctrcontrol and vsctrcontrol without DEPTH
+    and CLR.
+    """
 
     def __init__(self, build: CtrBuild) -> None:
         self.build = build
@@ -383,18 +386,22 @@ class Recorder:
         return self.vs_control if mode.virtual else self.control
 
     def _configuration(self, t: Transfer) -> int:
-        """The control register whose fields, but for enables and xTE, count ("Virtualization Mode Transitions")."""
+        """Return the control register whose fields, except for enables and xTE, count ("Virtualization Mode
+        Transitions").
+        """
         if self._ratified and t.target_mode.virtual:
             return self.vs_control
         return self._control_of(t.source_mode)
 
     def _freezes(self, t: Transfer, cause: int) -> bool:
-        """ "Freeze": in 1.0 by where the trap goes, in the draft by the control register that is active."""
+        """Return whether a trap freezes the buffer ("Freeze"): in 1.0 the mode that it goes to decides, in the draft
+        the active control register.
+        """
         control = self._control_of(t.target_mode if self._ratified else t.source_mode)
         return bool(control & self._freeze.get((t.type, cause), 0))
 
     def _external(self, t: Transfer) -> bool:
-        """Whether a trap into a mode that is not enabled is recorded: "External Traps", 5.2.1 of the draft."""
+        """Return whether a trap into a mode that is not enabled is recorded ("External Traps", 5.2.1 of the draft)."""
         configuration = self._configuration(t)
         if configuration & self._rasemu or self._eten & ~configuration:
             return False
@@ -405,7 +412,7 @@ class Recorder:
     # -- what it does
 
     def _record(self, t: Transfer) -> None:
-        """ "Privilege Mode Transitions": what is seen of a transfer between two modes."""
+        """Record what is visible of a transfer between two modes ("Privilege Mode Transitions")."""
         source, target = self.enabled(t.source_mode), self.enabled(t.target_mode)
         if source and target:
             self._record_enabled(t)
@@ -424,7 +431,7 @@ class Recorder:
             self._insert(t)
 
     def _emulate_stack(self, t: Transfer) -> None:
-        """ "RAS (Return Address Stack) Emulation Mode"."""
+        """Record a call, or undo one for a return ("RAS (Return Address Stack) Emulation Mode")."""
         if t.type in CALLS:
             self._insert(t)
         elif t.type is TransferType.FUNCTION_RETURN:
@@ -438,7 +445,9 @@ class Recorder:
         self.buffer.push(t.type, t.source, t.target | t.mispredicted, self.cycles.take())
 
     def _give_cycles_back(self) -> None:
-        """The youngest record goes; the next one counts from the record before it."""
+        """Give the youngest record's cycles back to the counter: the record is removed, and the next one counts from
+        the record before it.
+        """
         youngest = self.buffer.read(0)
         self.cycles.give_back(youngest.data if SOURCE.get(youngest.source, "V") else 0)
 

@@ -106,7 +106,7 @@ class SystemBusAccess:
         return value
 
     def _size(self) -> int:
-        """Bytes of the next access, or 0 with sberror set if it cannot be."""
+        """Return the number of bytes of the next access; 0 if it is impossible, with sberror set."""
         size = 1 << (self._control >> SBACCESS_SHIFT & SBACCESS_MASK)
         if self._error:
             return 0
@@ -212,7 +212,7 @@ class DebugModule:
             self._writers[DMCS2] = lambda _, value: self.harts.write_dmcs2(value)
 
     def _deactivate(self) -> None:
-        """dmactive 0: everything takes its reset value. The harts stay as they are, which is a choice."""
+        """Give everything its reset value, as dmactive 0 does. The harts stay as they are, which is a choice."""
         self._dmcontrol = 0
         self.harts.deactivate()
         self._data = [0] * DATACOUNT

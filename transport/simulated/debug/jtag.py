@@ -202,7 +202,7 @@ class Pins:
         return "".join(out).encode()
 
     def _scan(self, data: bytes, start: int, out: list[str]) -> int:
-        """As many clocks in the Shift state as follow one another from *start*, at once. Returns where they end."""
+        """Do as many clocks in the Shift state as follow one another from *start*, at once. Return where they end."""
         end, step = _SAMPLED.match(data, start).end(), 3  # type: ignore[union-attr]  # both match at least nothing
         if end == start:
             end, step = _UNSAMPLED.match(data, start).end(), 2  # type: ignore[union-attr]

@@ -60,10 +60,10 @@ class DebuggedHart(Protocol):
         """Return the width of a register by its number for abstract commands. Raises NoSuchRegister."""
 
     def read_register(self, regno: int) -> int:
-        """Raises NoSuchRegister."""
+        """Return a register. Raises NoSuchRegister."""
 
     def write_register(self, regno: int, value: int) -> None:
-        """Raises NoSuchRegister."""
+        """Write a register. Raises NoSuchRegister."""
 
 
 class HartPort:
@@ -125,7 +125,7 @@ class HartPort:
 
 
 class DebugHarts:
-    """All harts. *reset*: called when the system is reset, the harts being held in reset already."""
+    """The harts of a Debug Module. *reset* is called when the system is reset, after the harts are held in reset."""
 
     def __init__(self, harts: Sequence[DebuggedHart], reset: Callable[[], None]) -> None:
         if not 1 <= len(harts) <= MOST:
@@ -156,7 +156,7 @@ class DebugHarts:
 
     @property
     def _selected(self) -> list[HartPort]:
-        """All that exist: with hasel those of the hart array mask, too."""
+        """Return the selected harts that exist; with hasel these include those of the hart array mask."""
         mask = self.hawindow if self._dmcontrol & HASEL else 0
         return [port for n, port in enumerate(self._ports) if port is self.current or mask >> n & 1]
 
@@ -193,7 +193,7 @@ class DebugHarts:
                 self.has_halted(port.hart)
 
     def follow_reset(self, asserted: bool) -> None:
-        """*asserted*: the reset of the system."""
+        """Follow the reset line of the system, which is *asserted* or not."""
         begins, self.in_reset = asserted and not self.in_reset, asserted
         halted = [port for port in self._ports if port.follow_reset(asserted or port.hartreset)]
         if begins:
@@ -298,7 +298,7 @@ class RunControl:
             self._encoder.hart_started()
 
     def look_at_memory(self) -> None:
-        """Before the hart runs, drop translated code that may have been overwritten."""
+        """Drop translated code that may have been overwritten, before the hart runs."""
         if self.code_changed:
             self._hart.flush_blocks()
             self.code_changed = False

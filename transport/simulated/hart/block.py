@@ -66,7 +66,7 @@ class TrapEntry(NamedTuple):
 
 
 class Accessed(NamedTuple):
-    """What an instruction of the following block has read or written (only if `Hart.reports_accesses`).
+    """What an instruction of the following block has read or written. It is reported only if `Hart.reports_accesses`.
 
     The fields are those of `decode.program.instructions.Access`, except *place*.
     """
@@ -98,28 +98,28 @@ class Witness(Protocol):
     """An observer of each single instruction, once it has retired, and of each trap."""
 
     def begins(self) -> None:
-        """The hart is about to execute."""
+        """Note that the hart is about to execute."""
 
     def ends(self) -> None:
-        """The hart executes no more for now."""
+        """Note that the hart executes no more for now."""
 
     def accessed(self, place: int, kind: str, size: int, operation: str, address: int, value: int, *rest: int) -> None:
-        """The instruction that is being executed has accessed memory or a CSR: the fields of `Accessed`."""
+        """Note that the instruction being executed has accessed memory or a CSR: the fields of `Accessed`."""
 
     def retired(self, block: "HartBlock") -> None:
-        """The only instruction of the block has retired."""
+        """Note that the only instruction of the block has retired."""
 
     def trapped(self, trap: "TrapEntry") -> None:
-        """The hart has taken a trap."""
+        """Note that the hart has taken a trap."""
 
     def register_written(self, regno: int) -> None:
-        """A debugger has written a register in Debug Mode. *regno*: its number for abstract commands."""
+        """Note that a debugger has written a register in Debug Mode. *regno*: its number for abstract commands."""
 
     def resumed(self) -> None:
-        """The hart has left Debug Mode."""
+        """Note that the hart has left Debug Mode."""
 
     def reset(self) -> None:
-        """The hart was reset."""
+        """Note that the hart was reset."""
 
 
 class Trap(Exception):

@@ -215,7 +215,9 @@ class BlockSource:
         return f"{_x(op.rs1)}+{op.imm}&{self._mask}"
 
     def _report(self, access: str) -> Iterator[str]:
-        """*access*: the fields of `Accessed` behind the first; its registers must not have changed yet."""
+        """Yield the call that reports an access. *access*: the fields of `Accessed` after the first; its registers must
+        not have changed yet.
+        """
         if self._shape.reports_accesses:
             yield f"h.accessed({self.count},{access})"
 
@@ -223,7 +225,9 @@ class BlockSource:
         return f"{_x(op.rs1)}{op.imm - self._shape.ram_base:+d}"
 
     def _slow_mask(self, size: int) -> int:
-        """Has a bit in common with every offset that the fast path cannot take, negative ones included."""
+        """Return a mask that has a bit in common with every offset that the fast path cannot take, negative ones
+        included.
+        """
         return ~(self._shape.fast_size - 1) | size - 1
 
     def _watch(self, op: Operation, access: Access, size: int) -> Iterator[str]:
@@ -274,13 +278,15 @@ class BlockSource:
         }  # fmt: skip
 
     def _fp_enabled(self, op: Operation) -> Iterator[str]:
-        """mstatus.FS Off makes the instruction illegal; it cannot change within a block."""
+        """Yield the check of mstatus.FS, once in a block, where it cannot change: Off makes the instruction illegal."""
         if not self._fp_checked:
             self._fp_checked = True
             yield f"if not csr.mstatus&{FS}:{self._illegal(op)}"
 
     def _rounding(self, op: Operation) -> Iterator[str]:
-        """Modes 5 and 6 are reserved, 7 means the one in frm, where they are reserved as well."""
+        """Yield the check of the rounding mode: 5 and 6 are reserved, and 7 means the one in frm, where these are
+        reserved as well.
+        """
         if op.rm == 7:
             yield "r=csr.frm"
             yield f"if r>4:{self._illegal(op)}"
@@ -310,7 +316,7 @@ def _signed_word(operand: str) -> str:
 
 
 def _variant(op: Operation, table: dict[str, Any]) -> str:
-    """The key of the cheapest template for *op*."""
+    """Return the key of the cheapest template for *op*."""
     for field in ("rs1", "rs2", "rd", "imm"):
         key = f"{op.name} {field}=0"
         if key in table and getattr(op, field) == 0:
@@ -396,7 +402,7 @@ class Translator:
             return Operation(UNFETCHABLE, 2, 0, imm=error.address)
 
     def _fetch(self, pc: int) -> int:
-        """The 16 or 32 bits of the instruction at *pc*. Raises `BusError` where there is no RAM."""
+        """Return the 16 or 32 bits of the instruction at *pc*. Raises `BusError` where there is no RAM."""
         word = int.from_bytes(self._bus.read_bytes(pc, 2), "little")
         if instruction_length(word) == 4:
             word |= int.from_bytes(self._bus.read_bytes(pc + 2 & self._mask, 2), "little") << 16
@@ -459,5 +465,5 @@ class BlockCache:
 
 @lru_cache(maxsize=8192)
 def _compiled(source: str) -> CodeType:
-    """Compiling is most of the cost of a block, and a restarted program has the same ones."""
+    """Compile source. This is most of the cost of a block, and a restarted program has the same blocks."""
     return compile(source, "<block>", "exec")

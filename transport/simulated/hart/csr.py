@@ -84,7 +84,9 @@ class Trigger:
 
 
 class TriggerModule:
-    """`count` triggers behind tselect, tdata1, tdata2. `changed` is called when compiled code has to be replaced."""
+    """`count` triggers, which tselect, tdata1 and tdata2 access. `changed` is called when compiled code has to be
+    replaced.
+    """
 
     def __init__(self, xlen: int, count: int, changed: Callable[[], None]) -> None:
         self._xlen = xlen
@@ -310,16 +312,16 @@ class CsrFile:
         self._hart.state_changed()
 
     def numbers(self) -> list[int]:
-        """Those of all CSRs there are, in order; some may not be readable in every situation."""
+        """Return the numbers of all CSRs, in order; some may not be readable in every situation."""
         return sorted({*self._stored, *self._readers, *self._constants})
 
     def raise_flags(self, flags: int) -> None:
-        """Accrue floating-point exceptions; that makes the floating-point state dirty."""
+        """Accrue floating-point exceptions, which makes the floating-point state dirty."""
         self.fflags |= flags
         self.mstatus |= FS
 
     def _allowed(self, number: int) -> bool:
-        """Whether the program may access the CSR now (2.1; 3.1.11 for counters in U mode)."""
+        """Return whether the program may access the CSR now (2.1; 3.1.11 for counters in U mode)."""
         privilege = self._hart.privilege
         if number >> 8 & 3 > privilege or DCSR <= number < DCSR + 16:
             return False
@@ -428,18 +430,20 @@ class CsrFile:
             raise IllegalCsr(number) from None
 
     def _write_ctr(self, ctr: CtrFollower, number: int, value: int, debug: bool) -> None:
-        """A write is in force when its instruction has retired."""
+        """Write a CSR of CTR; the value takes effect when its instruction has retired."""
         ctr.write(number, value, self._hart.now + (not debug))
 
     def _add_readers(self, number: int, read: Reader) -> None:
-        """A 64-bit register: one CSR on RV64, two on RV32."""
+        """Add a 64-bit register: one CSR on RV64, two on RV32."""
         self._readers[number] = lambda: read() & self._mask
         if self._xlen == 32:
             self._readers[number + _HIGH] = lambda: read() >> 32
 
 
 def _constants(xlen: int, extensions: str) -> dict[int, int]:
-    """CSRs that always read the same and ignore writes; marchid is Spike's, so programs under test go the same way."""
+    """Return the CSRs that always read the same and ignore writes; marchid is Spike's, so that programs under test run
+    as they do there.
+    """
     misa = (1 if xlen == 32 else 2) << xlen - 2
     for letter in extensions + "U":
         misa |= 1 << ord(letter) - ord("A")

@@ -349,7 +349,7 @@ class Hart:
             self._witness.retired(block)
 
     def _run_witnessed(self) -> None:
-        """As `_run_blocks`, one instruction after the other."""
+        """Do the same as `_run_blocks`, one instruction after the other."""
         while True:
             if self.instret >= self._deadline:
                 self.position = 0
@@ -358,7 +358,7 @@ class Hart:
             self._run_single()
 
     def _run_blocks(self) -> None:
-        """The hot loop, until the slice ends or an exception comes out of a block."""
+        """Execute blocks until the slice ends, or a block raises an exception. This is the hot loop."""
         pc, instret, blocks = self.pc, self.instret, self._blocks.translated
         append = None if self._retired is None else self._retired.append
         self._listening = append is not None
@@ -409,7 +409,7 @@ class Hart:
         return self.waiting
 
     def _recompile(self) -> None:
-        """What blocks are compiled for has changed (triggers, tohost)."""
+        """Drop all blocks: what they are compiled for has changed (triggers, tohost)."""
         self._blocks.clear()
         self._singles.clear()
         self.state_changed()
@@ -437,7 +437,7 @@ class Hart:
         self.position = 0
 
     def _retire_part(self) -> None:
-        """The instructions of the block before the one that trapped."""
+        """Retire the instructions of the block before the one that trapped."""
         self.instret += self.position
         if self.position and self._retired is not None:
             self._retired.append((self.block, self.position))
@@ -490,7 +490,9 @@ class Hart:
                 raise Trap(BREAKPOINT, address)
 
     def _fire_on_trace(self, fitting: list[Trigger]) -> None:
-        """The instruction is executed afresh after that, and these triggers do not act on it again."""
+        """Raise TraceTrigger for triggers that act on the trace. The instruction is executed again after that, and
+        these triggers do not act on it twice.
+        """
         here = self.now, self.block.pcs[self.position]
         if fitting and self._fired_at != here:
             self._fired_at, self._fired = here, []

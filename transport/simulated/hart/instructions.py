@@ -62,7 +62,7 @@ from rvtrace_gdb.transport.simulated.hart.isa import signed
 
 
 def div(a: int, b: int) -> int:
-    """Signed division that rounds towards zero; by zero it is -1."""
+    """Return the quotient of a signed division, rounded towards zero; -1 for division by zero."""
     if b == 0:
         return -1
     quotient = abs(a) // abs(b)
@@ -70,7 +70,7 @@ def div(a: int, b: int) -> int:
 
 
 def rem(a: int, b: int) -> int:
-    """Signed remainder with the sign of the dividend; by zero it is the dividend."""
+    """Return the signed remainder, with the sign of the dividend; the dividend for division by zero."""
     if b == 0:
         return a
     remainder = abs(a) % abs(b)
@@ -78,12 +78,12 @@ def rem(a: int, b: int) -> int:
 
 
 def divu(a: int, b: int) -> int:
-    """Unsigned division; by zero all ones (here -1, masked by the caller)."""
+    """Return the quotient of an unsigned division; all ones for division by zero (here -1, which the caller masks)."""
     return a // b if b else -1
 
 
 def remu(a: int, b: int) -> int:
-    """Unsigned remainder; by zero the dividend."""
+    """Return the unsigned remainder; the dividend for division by zero."""
     return a % b if b else a
 
 
@@ -102,7 +102,7 @@ AMO: dict[str, Callable[[int, int, int], int]] = {
 
 
 class AccessingHart(Protocol):
-    """What data accesses need of the hart."""
+    """The part of the hart that data accesses use."""
 
     bus: Bus
     xlen: int
@@ -132,12 +132,12 @@ class DataAccess:
         self._reservation = None
 
     def load(self, offset: int, nbytes: int, position: int) -> int:
-        """A load that is not an aligned one from main memory. *offset* counts from the start of main memory."""
+        """Do a load that is not an aligned one from main memory. *offset* counts from the start of main memory."""
         self._hart.position = position
         return self._read(offset + self._base & self._mask, nbytes)
 
     def store(self, offset: int, nbytes: int, position: int, value: int) -> None:
-        """A store that is not an aligned one to main memory, or one to `tohost`."""
+        """Do a store that is not an aligned one to main memory, or one to `tohost`."""
         self._hart.position = position
         self._write(offset + self._base & self._mask, nbytes, value)
 
@@ -153,7 +153,7 @@ class DataAccess:
         return signed(value, 8 * nbytes) & self._mask
 
     def store_conditional(self, address: int, value: int, nbytes: int) -> int:
-        """Returns what goes to rd: 0 when stored, 1 when not."""
+        """Do an SC. Return what goes to rd: 0 when it stored, 1 when not."""
         self._watch(Access.STORE, address, nbytes)
         if address & nbytes - 1:
             raise Trap(STORE_MISALIGNED, address)
@@ -167,7 +167,7 @@ class DataAccess:
         return int(not reserved)
 
     def atomic(self, operation: str, address: int, value: int, nbytes: int) -> int:
-        """An AMO. Returns the old value for rd."""
+        """Do an AMO. Return the old value for rd."""
         self._watch(Access.LOAD | Access.STORE, address, nbytes)
         if address & nbytes - 1:
             raise Trap(STORE_MISALIGNED, address)
@@ -206,7 +206,7 @@ MACHINE, USER = 3, 0
 
 
 class PrivilegedHart(Protocol):
-    """What these instructions need of the hart."""
+    """The part of the hart that these instructions use."""
 
     privilege: int
     csr: CsrFile
@@ -225,7 +225,7 @@ class PrivilegedHart(Protocol):
 
 
 class SystemInstructions:
-    """Of one hart. *word* is the instruction, for mtval when it is illegal."""
+    """The system instructions of one hart. *word* is the instruction, for mtval when it is illegal."""
 
     def __init__(self, hart: PrivilegedHart) -> None:
         self._hart = hart
@@ -239,7 +239,7 @@ class SystemInstructions:
         raise Trap(BREAKPOINT, self._hart.block.pcs[self._hart.position])
 
     def mret(self, word: int) -> int:
-        """Returns where to go on."""
+        """Do an MRET. Return the next pc."""
         if self._hart.privilege < MACHINE:
             raise Trap(ILLEGAL_INSTRUCTION, word)
         csr = self._hart.csr
@@ -251,7 +251,7 @@ class SystemInstructions:
         return csr.mepc
 
     def wfi(self, word: int) -> None:
-        """Time jumps to the timer interrupt if that is what will end the waiting; else the hart sleeps."""
+        """Wait: time jumps to the timer interrupt if that will end the wait; otherwise the hart sleeps."""
         if self._hart.csr.mstatus & TW and self._hart.privilege < MACHINE:
             raise Trap(ILLEGAL_INSTRUCTION, word)
         if self._hart.mip & self._hart.csr.mie:
@@ -271,14 +271,14 @@ class SystemInstructions:
 
 
 def sign_extended(expression: str, bits: int, xlen: int) -> str:
-    """Source that sign-extends an unsigned *bits*-wide expression to a register value; `v` is scratch."""
+    """Return source that sign-extends an unsigned *bits*-wide expression to a register value; `v` is scratch."""
     if bits >= xlen:
         return expression
     return f"v if (v:={expression})<{1 << bits - 1} else v|{(1 << xlen) - (1 << bits)}"
 
 
 def _word(expression: str) -> str:
-    """The low 32 bits of an expression, sign-extended to 64."""
+    """Return source for the low 32 bits of an expression, sign-extended to 64."""
     return sign_extended(f"({expression})&0xffffffff", 32, 64)
 
 

@@ -173,7 +173,7 @@ _FIELDS = {
 
 
 def signed(value: int, bits: int) -> int:
-    """The low *bits* of *value* as a two's complement number."""
+    """Return the low *bits* of *value* as a two's complement number."""
     sign = 1 << (bits - 1)
     return (value & (2 * sign - 1) ^ sign) - sign
 
@@ -232,7 +232,7 @@ def _bit_range(text: str) -> list[int]:
 
 
 def _immediate_bits(spec: str) -> list[tuple[int, int]]:
-    """'12/5,6:2/4:0' -> pairs of (instruction bit, immediate bit)."""
+    """Return pairs of (instruction bit, immediate bit) for a specification such as '12/5,6:2/4:0'."""
     pairs: list[tuple[int, int]] = []
     for part in spec.split(","):
         source, target = part.split("/")
@@ -312,7 +312,7 @@ class Decoder:
             self._compressed = [_CompressedEncoding.parse(row) for row in _compressed_rows(groups)]
 
     def decode(self, word: int) -> Operation:
-        """The operation *word* encodes; of a compressed instruction only the low 16 bits are looked at."""
+        """Return the operation that *word* encodes; of a compressed instruction only the low 16 bits count."""
         length = instruction_length(word)
         word &= (1 << 8 * length) - 1
         candidates: Iterable[_Encoding | _CompressedEncoding]
@@ -325,11 +325,11 @@ class Decoder:
 
 
 def _compressed_rows(groups: Iterable[str]) -> Iterator[str]:
-    """Compressed rows use '|' inside immediates, so there is one to a line."""
+    """Yield the rows of compressed instructions, one to a line, because they use '|' inside immediates."""
     for group in groups:
         yield from (line.strip() for line in COMPRESSED.get(group, "").splitlines() if line.strip())
 
 
 def instruction_length(word: int) -> int:
-    """2 or 4 bytes. Longer encodings are illegal here and count as 4, the part that goes to mtval."""
+    """Return 2 or 4, in bytes. Longer encodings are illegal here and count as 4, the part that goes to mtval."""
     return 4 if word & 3 == 3 else 2

@@ -93,7 +93,7 @@ class Format:
 
     @classmethod
     def of(cls, exponent_bits: int, mantissa_bits: int) -> "Format":
-        """The format with these field widths."""
+        """Return the format with these field widths."""
         exponent_mask = (1 << exponent_bits) - 1
         infinity = exponent_mask << mantissa_bits
         bias = exponent_mask >> 1
@@ -119,17 +119,19 @@ F64 = Format.of(exponent_bits=11, mantissa_bits=52)
 
 
 def is_nan(a: int, fmt: Format) -> bool:
-    """Whether a is a NaN of either kind."""
+    """Return whether a is a NaN of either kind."""
     return a & ~fmt.sign_bit > fmt.infinity
 
 
 def is_signaling(a: int, fmt: Format) -> bool:
-    """Whether a is a signaling NaN: the quiet bit is clear (IEEE 754-2019 section 6.2.1)."""
+    """Return whether a is a signaling NaN: the quiet bit is clear (IEEE 754-2019 section 6.2.1)."""
     return a & ~fmt.sign_bit > fmt.infinity and not a & fmt.quiet_bit
 
 
 def nan_result(fmt: Format, *operands: int) -> Result:
-    """What an operation with a NaN among its operands gives: the canonical NaN; NV when one of them is signaling."""
+    """Return the result of an operation with a NaN among its operands: the canonical NaN, and NV when one of them is
+    signaling.
+    """
     return fmt.canonical_nan, NV if any(is_signaling(a, fmt) for a in operands) else 0
 
 
@@ -142,7 +144,9 @@ def unpack(a: int, fmt: Format) -> Finite:
 
 
 def rounds_away(negative: bool, significand: int, drop: int, rm: int) -> bool:
-    """Whether `significand`, losing its `drop` low bits, goes up by one in magnitude (IEEE 754-2019 section 4.3)."""
+    """Return whether `significand`, losing its `drop` low bits, goes up by one in magnitude (IEEE 754-2019 section
+    4.3).
+    """
     remainder = significand & (1 << drop) - 1
     if not remainder:
         return False
@@ -184,7 +188,7 @@ def rounded(negative: bool, exponent: int, significand: int, fmt: Format, rm: in
 
 
 def _is_tiny(negative: bool, bits: int, significand: int, drop: int, fmt: Format, rm: int) -> bool:
-    """Whether an inexact value below the least normal number stays below it when rounded to full precision.
+    """Return whether an inexact value below the least normal number stays below it when rounded to full precision.
 
     RISC-V detects tininess after rounding, by which IEEE 754-2019 section 7.5 a) means rounding with unbounded exponent
     range. A value that `rounded` took up to the least normal number lies in the binade below it, where full precision
@@ -198,49 +202,51 @@ def _is_tiny(negative: bool, bits: int, significand: int, drop: int, fmt: Format
 
 
 def _overflowed(negative: bool, fmt: Format, rm: int) -> int:
-    """The magnitude an overflow gives (IEEE 754-2019 section 7.4)."""
+    """Return the magnitude of the result after an overflow (IEEE 754-2019 section 7.4)."""
     if rm == RTZ or rm == (RUP if negative else RDN):
         return fmt.max_finite
     return fmt.infinity
 
 
 def minimum(a: int, b: int, fmt: Format) -> Result:
-    """minimumNumber of IEEE 754-2019 section 9.6 (FMIN): a number wins over a NaN, -0 is less than +0."""
+    """Return the minimumNumber of IEEE 754-2019 section 9.6 (FMIN): a number wins over a NaN, -0 is less than +0."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return _number(a, b, fmt)
     return a if _order(a, fmt) < _order(b, fmt) else b, 0
 
 
 def maximum(a: int, b: int, fmt: Format) -> Result:
-    """maximumNumber of IEEE 754-2019 section 9.6 (FMAX): a number wins over a NaN, -0 is less than +0."""
+    """Return the maximumNumber of IEEE 754-2019 section 9.6 (FMAX): a number wins over a NaN, -0 is less than +0."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return _number(a, b, fmt)
     return a if _order(a, fmt) > _order(b, fmt) else b, 0
 
 
 def eq(a: int, b: int, fmt: Format) -> Result:
-    """1 if a == b, else 0 (FEQ): a quiet comparison, only a signaling NaN raises NV."""
+    """Return 1 if a == b, else 0 (FEQ): a quiet comparison, only a signaling NaN raises NV."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return 0, nan_result(fmt, a, b)[1]
     return int(a == b or not (a | b) & ~fmt.sign_bit), 0
 
 
 def lt(a: int, b: int, fmt: Format) -> Result:
-    """1 if a < b, else 0 (FLT): a signaling comparison, any NaN raises NV."""
+    """Return 1 if a < b, else 0 (FLT): a signaling comparison, any NaN raises NV."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return 0, NV
     return int(_order(a, fmt) < _order(b, fmt) and (a | b) & ~fmt.sign_bit != 0), 0
 
 
 def le(a: int, b: int, fmt: Format) -> Result:
-    """1 if a <= b, else 0 (FLE): a signaling comparison, any NaN raises NV."""
+    """Return 1 if a <= b, else 0 (FLE): a signaling comparison, any NaN raises NV."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return 0, NV
     return int(_order(a, fmt) <= _order(b, fmt) or not (a | b) & ~fmt.sign_bit), 0
 
 
 def classify(a: int, fmt: Format) -> int:
-    """The FCLASS mask of a, one bit of ten (table "Format of result of FCLASS instruction"); raises no flags."""
+    """Return the FCLASS mask of a, one bit of ten (table "Format of result of FCLASS instruction"); no flags are
+    raised.
+    """
     if is_nan(a, fmt):
         return 1 << 8 if is_signaling(a, fmt) else 1 << 9
     magnitude = a & ~fmt.sign_bit
@@ -254,12 +260,12 @@ def classify(a: int, fmt: Format) -> int:
 
 
 def _order(a: int, fmt: Format) -> int:
-    """An integer that orders numbers as their values do, with -0 just below +0."""
+    """Return an integer that orders numbers as their values do, with -0 just below +0."""
     return ~(a & ~fmt.sign_bit) if a & fmt.sign_bit else a
 
 
 def _number(a: int, b: int, fmt: Format) -> Result:
-    """FMIN and FMAX with a NaN among a and b: the other one, if that is a number."""
+    """Return the result of FMIN or FMAX with a NaN among a and b: the other one, if that is a number."""
     result, flags = nan_result(fmt, a, b)
     if not is_nan(a, fmt):
         result = a
@@ -269,7 +275,7 @@ def _number(a: int, b: int, fmt: Format) -> Result:
 
 
 def to_int(a: int, fmt: Format, bits: int, signed: bool, rm: int) -> Result:
-    """a as an integer (FCVT.W, .WU, .L, .LU), returned as an unsigned pattern of `bits` bits that is not sign-extended.
+    """Return a as an integer (FCVT.W, .WU, .L, .LU): an unsigned pattern of `bits` bits that is not sign-extended.
 
     What does not fit after rounding is clipped to the nearest representable value, a NaN to the greatest; that raises
     NV and never NX (table "Domains of float-to-integer conversions and behavior for invalid inputs").
@@ -295,12 +301,12 @@ def to_int(a: int, fmt: Format, bits: int, signed: bool, rm: int) -> Result:
 
 
 def from_int(v: int, fmt: Format, rm: int) -> Result:
-    """The integer `v`, of any sign and size, in `fmt` (FCVT from W, WU, L, LU); 0 gives +0."""
+    """Return the integer `v`, of any sign and size, in `fmt` (FCVT from W, WU, L, LU); 0 gives +0."""
     return rounded(v < 0, 1 - fmt.lsb_exponent, abs(v), fmt, rm)
 
 
 def convert(a: int, src_fmt: Format, dst_fmt: Format, rm: int) -> Result:
-    """a of `src_fmt` in `dst_fmt` (FCVT.S.D, FCVT.D.S)."""
+    """Return a of `src_fmt` in `dst_fmt` (FCVT.S.D, FCVT.D.S)."""
     if is_nan(a, src_fmt):
         return dst_fmt.canonical_nan, nan_result(src_fmt, a)[1]
     if a & src_fmt.infinity == src_fmt.infinity:
@@ -310,7 +316,7 @@ def convert(a: int, src_fmt: Format, dst_fmt: Format, rm: int) -> Result:
 
 
 def add(a: int, b: int, fmt: Format, rm: int) -> Result:
-    """a + b (FADD)."""
+    """Return a + b (FADD)."""
     infinity = fmt.infinity
     if a & infinity == infinity or b & infinity == infinity:
         return _add_special(a, b, fmt)
@@ -318,12 +324,12 @@ def add(a: int, b: int, fmt: Format, rm: int) -> Result:
 
 
 def sub(a: int, b: int, fmt: Format, rm: int) -> Result:
-    """a - b (FSUB)."""
+    """Return a - b (FSUB)."""
     return add(a, b ^ fmt.sign_bit, fmt, rm)
 
 
 def mul(a: int, b: int, fmt: Format, rm: int) -> Result:
-    """a * b (FMUL)."""
+    """Return a * b (FMUL)."""
     infinity = fmt.infinity
     if a & infinity == infinity or b & infinity == infinity:
         return _mul_special(a, b, fmt)
@@ -332,7 +338,7 @@ def mul(a: int, b: int, fmt: Format, rm: int) -> Result:
 
 
 def fma(a: int, b: int, c: int, fmt: Format, rm: int) -> Result:
-    """a * b + c with one rounding (FMADD). 0 * infinity + c is invalid even when c is a quiet NaN."""
+    """Return a * b + c with one rounding (FMADD). 0 * infinity + c is invalid even when c is a quiet NaN."""
     infinity = fmt.infinity
     if a & infinity == infinity or b & infinity == infinity or c & infinity == infinity:
         return _fma_special(a, b, c, fmt)
@@ -340,7 +346,7 @@ def fma(a: int, b: int, c: int, fmt: Format, rm: int) -> Result:
 
 
 def div(a: int, b: int, fmt: Format, rm: int) -> Result:
-    """a / b (FDIV)."""
+    """Return a / b (FDIV)."""
     infinity = fmt.infinity
     if a & infinity == infinity or b & infinity == infinity:
         return _div_special(a, b, fmt)
@@ -359,7 +365,7 @@ def div(a: int, b: int, fmt: Format, rm: int) -> Result:
 
 
 def sqrt(a: int, fmt: Format, rm: int) -> Result:
-    """The square root of a (FSQRT); that of -0 is -0, of any other negative number invalid."""
+    """Return the square root of a (FSQRT); that of -0 is -0, of any other negative number invalid."""
     if is_nan(a, fmt):
         return nan_result(fmt, a)
     if a & ~fmt.sign_bit == 0 or a == fmt.infinity:
@@ -380,14 +386,14 @@ def _signed(negative: bool, magnitude: int, fmt: Format) -> int:
 
 
 def _product(a: int, b: int, fmt: Format) -> Finite:
-    """The exact product of two finite numbers."""
+    """Return the exact product of two finite numbers."""
     negative_a, exponent_a, significand_a = unpack(a, fmt)
     negative_b, exponent_b, significand_b = unpack(b, fmt)
     return negative_a != negative_b, exponent_a + exponent_b - 1 + fmt.lsb_exponent, significand_a * significand_b
 
 
 def _sum(x: Finite, y: Finite, fmt: Format, rm: int) -> Result:
-    """x + y, rounded; the sign of an exact zero follows IEEE 754-2019 section 6.3."""
+    """Return x + y, rounded; the sign of an exact zero follows IEEE 754-2019 section 6.3."""
     negative, exponent, significand = x
     negative_y, exponent_y, significand_y = y
     if exponent > exponent_y:
@@ -406,7 +412,7 @@ def _sum(x: Finite, y: Finite, fmt: Format, rm: int) -> Result:
 
 
 def _add_special(a: int, b: int, fmt: Format) -> Result:
-    """a + b with an infinity or a NaN among them."""
+    """Return a + b with an infinity or a NaN among them."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return nan_result(fmt, a, b)
     if a ^ b == fmt.sign_bit:  # infinities of opposite signs
@@ -415,7 +421,7 @@ def _add_special(a: int, b: int, fmt: Format) -> Result:
 
 
 def _mul_special(a: int, b: int, fmt: Format) -> Result:
-    """a * b with an infinity or a NaN among them."""
+    """Return a * b with an infinity or a NaN among them."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return nan_result(fmt, a, b)
     if not a & ~fmt.sign_bit or not b & ~fmt.sign_bit:
@@ -424,7 +430,7 @@ def _mul_special(a: int, b: int, fmt: Format) -> Result:
 
 
 def _fma_special(a: int, b: int, c: int, fmt: Format) -> Result:
-    """a * b + c with an infinity or a NaN among them."""
+    """Return a * b + c with an infinity or a NaN among them."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return nan_result(fmt, a, b, c)
     if a & fmt.infinity != fmt.infinity and b & fmt.infinity != fmt.infinity:
@@ -436,7 +442,7 @@ def _fma_special(a: int, b: int, c: int, fmt: Format) -> Result:
 
 
 def _div_special(a: int, b: int, fmt: Format) -> Result:
-    """a / b with an infinity or a NaN among them."""
+    """Return a / b with an infinity or a NaN among them."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return nan_result(fmt, a, b)
     sign = (a ^ b) & fmt.sign_bit
