@@ -73,7 +73,7 @@ def _in_main(bus: Bus, part: RamSinkPart) -> bool:
 
 
 def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Two starts and sizes."""
+    """Return whether two stretches, given as start and size, have an address in common."""
     return one[0] < sum(other) and other[0] < sum(one)
 
 
@@ -82,7 +82,7 @@ def _shown(part: RamSinkPart) -> str:
 
 
 def _united(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those that meet or touch made one: starts and ends."""
+    """Return starts and ends of stretches, those that touch or overlap joined."""
     united: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if united and start <= united[-1][1]:
@@ -284,7 +284,7 @@ class Devices:
         return receivers(part, fed, self._bus, above)
 
     def _above(self, part: Source) -> TimestampUnit | None:
-        """Where its time comes from: the first funnel it feeds."""
+        """Return the timestamp unit from which a component's time comes: that of the first funnel that it feeds."""
         funnels = (self._funnels[fed.name] for fed in self._wiring.fed(part) if isinstance(fed, FunnelPart))
         first = next(funnels, None)
         return None if first is None else first.timestamps

@@ -116,7 +116,9 @@ class Clint:
             self._reschedule()
 
     def _register(self, offset: int, nbytes: int) -> tuple[int, int]:
-        """Value and offset of the register at *offset*; what no register answers reads as zero, as in Spike."""
+        """Return value and offset of the register at *offset*; an address without a register reads as zero, as in
+        Spike.
+        """
         for start, size, value in ((MSIP, 4, self._msip), (MTIMECMP, 8, self._compare), (MTIME, 8, self.mtime)):
             if start <= offset < start + size:
                 if offset + nbytes > start + size:
@@ -215,7 +217,9 @@ class SharedClint:
                 other.shift(part.mtime - before)
 
     def _part(self, offset: int) -> tuple[HartClint | None, int]:
-        """Whose register is at *offset*, and where it would be if the CLINT were this hart's only."""
+        """Return the part of the hart whose register is at *offset*, and where the register would be if the CLINT were
+        this hart's only.
+        """
         if offset >= MTIME:
             return self.reading, offset
         first, size = (MTIMECMP, _MTIMECMP_SIZE) if offset >= MTIMECMP else (MSIP, _MSIP_SIZE)

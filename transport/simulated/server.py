@@ -66,7 +66,7 @@ class Backdoor:
         self._filenos = frozenset({listener.fileno()})
 
     def filenos(self) -> frozenset[int]:
-        """The sockets to wait for."""
+        """Return the sockets to wait for."""
         return self._filenos
 
     def handle(self, fileno: int) -> None:

@@ -297,7 +297,7 @@ def problems(part: AnyPart) -> Iterator[Problem]:
 
 
 def _field(part: AnyPart, key: str, field: Field | None, values: list[int]) -> Iterator[Problem]:
-    """*values* are those of *field*, if there is one of this name."""
+    """Yield what is wrong with *key*, which gives *values* to a field. *field*: None if there is none of this name."""
     name = key.partition(".")[2]
     instead = _SAID_BY.get(name) or _OF_ALL.get(name.removeprefix(block_of(part).prefix))
     if field is None:
@@ -318,18 +318,18 @@ def _of_encoder(part: EncoderPart) -> Iterator[Problem]:
             yield f"fixed.{name}", "the encoder is without this field"
         if name in part.build.allowed:
             yield f"allowed.{name}", "the encoder is without this field"
-    for key, values in _said(part, "trTeSrcBits"):
+    for key, values in _limits(part, "trTeSrcBits"):
         if max(values) > MAX_SRC_BITS:
             yield key, f"is {max(values)}, and source IDs have up to {MAX_SRC_BITS} bits"
-    for key, values in _said(part, "trTeDataNoAddr"):
+    for key, values in _limits(part, "trTeDataNoAddr"):
         if min(values) and part.build.fixed.get("trTeDataNoValue") != 0:
             yield key, "packets must hold something: have trTeDataNoValue fixed to 0"
     if part.filters.comparators and not part.filters.filters:
         yield "comparators", "only filters use them, and there is none"
 
 
-def _said(part: EncoderPart, name: str) -> Iterator[tuple[str, Collection[int]]]:
-    """Which values a field can have, if that is limited, and which key says so."""
+def _limits(part: EncoderPart, name: str) -> Iterator[tuple[str, Collection[int]]]:
+    """Yield the values that a field can have, if these are limited, with the key that limits them."""
     if name in part.build.fixed:
         yield f"fixed.{name}", [part.build.fixed[name]]
     elif name in part.build.allowed:

@@ -78,7 +78,7 @@ class ComponentBuild:
 
 
 def _nearest(wanted: int, allowed: Collection[int]) -> int:
-    """WARL: a non-zero value becomes a non-zero one, if there is any."""
+    """Return a legal value (WARL) for one that is not: a non-zero value becomes a non-zero one, if there is any."""
     values = sorted(allowed)
     if wanted not in values:
         values = [value for value in values if value] or values

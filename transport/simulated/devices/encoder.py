@@ -243,7 +243,7 @@ class TraceEncoder(TraceComponent):
             self._triggers.tell(self._registers[te.TRIG_EXT_OUT_CONTROL.offset], traced)
 
     def _deliver(self) -> None:
-        """While a flush is under way nothing gets out."""
+        """Deliver what is encoded; nothing is delivered while a flush is under way."""
         if not self._unsettled and not self._outputs.deliver():
             self._lose()
 
@@ -252,7 +252,7 @@ class TraceEncoder(TraceComponent):
         self._follower.lose()
 
     def _qualifier(self) -> Qualifier | None:
-        """What the filters say, as the registers are now."""
+        """Return the filters, with the present contents of the registers."""
         if not self._units.filters and not self._units.comparators:
             return None
         filters = self._units.in_force(lambda register: self._registers.get(register.offset, 0), self._view.xlen)

@@ -84,7 +84,7 @@ class PacketStream:
         self._due.clear()
 
     def lost(self) -> None:
-        """Packets were lost, and the last one may be incomplete."""
+        """Note that packets were lost, and that the last one may be incomplete."""
         self._synchronization()
         self._encoder.lost(data=self._data_wanted)
 
@@ -146,7 +146,7 @@ class PacketStream:
         self._due.clear()
 
     def _pieces(self, block: Block) -> Iterator[Block]:
-        """*block*, cut where its accesses go between. Moves those that may be told after the next piece to `_due`.
+        """Yield *block*, cut where its accesses belong. Move those that may be reported after the next piece to `_due`.
 
         The encoder deals with all but the last instruction of what it is given at once, and with the last one when it
         gets the next: so an instruction with an access is the last one of a piece, and the piece behind it has one
@@ -163,7 +163,7 @@ class PacketStream:
             begin = end + 1
 
     def _report_due(self) -> None:
-        """The instruction told before the last one has been dealt with."""
+        """Report accesses of the instruction before the last one, which has been encoded."""
         due, self._due = self._due, []
         for access in due:
             self._data.access(Access(*access[1:]))
@@ -195,7 +195,7 @@ class PacketStream:
         self._out(self._framer.synchronization())
 
     def _stamp(self, time: int, wanted: bool) -> int | None:
-        """The timestamp of a packet about what happened at *time*; None where it needs none."""
+        """Return the timestamp of a packet about what happened at *time*; None: it needs none."""
         if not self._timed:
             return None
         self._unstamped += 1
@@ -207,7 +207,7 @@ class PacketStream:
 
 
 def _piece(block: Block, begin: int, end: int) -> Block:
-    """Instructions *begin* to *end* of *block*, inclusive."""
+    """Return the instructions *begin* to *end* of *block*, inclusive."""
     last = block.instructions - 1
     if begin == 0 and end == last:
         return block
@@ -263,7 +263,7 @@ class ETraceBuild:
 
 
 def _longest_packet(parameters: Parameters) -> int:
-    """Bits of format 3, subformat 1, on the widest hart."""
+    """Return the bits of a packet of format 3, subformat 1, on the widest hart."""
     where = parameters.privilege_width + parameters.time_width + parameters.context_width
     width = 64 if parameters.iaddress_width == _OF_THE_HART else parameters.iaddress_width
     return 2 + 2 + 1 + where + parameters.ecause_width + 2 + 2 * width - parameters.iaddress_lsb
@@ -302,7 +302,7 @@ class ETrace:
         return (0, 1) if self.options.support is SupportLayout.STANDARD else (0, 0)
 
     def _lacking(self) -> tuple[str, ...]:
-        """Features it is not built for."""
+        """Return the features that the encoder is not built for."""
         parameters = self.options.parameters
         needs = {
             "trTeInstEnImplicitReturn": parameters.return_stack_size or parameters.call_counter_size,

@@ -218,7 +218,7 @@ class Qualifier:
         self._view.leave()
 
     def _block(self, block: HartBlock, count: int) -> None:
-        """The first *count* instructions of *block*."""
+        """Filter the first *count* instructions of *block*."""
         begin = 0  # of what has not been dealt with
         accesses = dict(self._accesses)
         self._accesses.clear()
@@ -240,7 +240,7 @@ class Qualifier:
         self._take(block, begin, count, accesses)
 
     def _turn(self, wanted: bool, pc: int) -> None:
-        """From here on instructions are let through, or are not. The one at *pc* is the first."""
+        """Let instructions pass from here on, or stop them. The one at *pc* is the first."""
         if wanted:
             self._cross()
         self._flush()
@@ -255,7 +255,7 @@ class Qualifier:
         self._cross()
 
     def _cross(self) -> None:
-        """What stands before the next instruction is let through as this one is."""
+        """Let what stands before the next instruction pass if that instruction passes."""
         if self._inside:
             self._piece += self._told(self._between)
         self._between.clear()
@@ -276,7 +276,7 @@ class Qualifier:
         return [item for item in items if isinstance(item, TrapEntry) or self._view.reports_situation]
 
     def _flush(self) -> None:
-        """All that was dealt with goes out, at the time when it had happened."""
+        """Send everything that was filtered, at the time when it had happened."""
         self._view.passed(self._done)
         self._done = 0
         if self._piece:
@@ -285,7 +285,7 @@ class Qualifier:
 
 
 def _part(block: HartBlock, begin: int, end: int) -> Retired:
-    """Instructions *begin* to before *end* of *block*."""
+    """Return the instructions *begin* to before *end* of *block*."""
     if begin:
         block = HartBlock(block.pcs[begin:], block.words[begin:], block.next, block.run)
     return block if end - begin == block.n else (block, end - begin)
@@ -373,7 +373,7 @@ class Follower:
         self._path.overrun = self.tracing
 
     def _hear_out(self, underway: Underway | None) -> None:
-        """Encode all there is, and listen no more for now."""
+        """Encode everything there is, and listen no more for now."""
         if not self._listening:
             return
         retired, end = self._hart.retired, self._hart.now - self._hart.position
@@ -385,7 +385,7 @@ class Follower:
         self._hart.retired, self._listening = None, False
 
     def _encode(self, end: int) -> None:
-        """*end*: how many instructions the hart had retired when it had retired all of this."""
+        """Encode what the hart has retired. *end*: how many instructions it had retired then."""
         retired = self._hart.retired
         if not retired:
             return
@@ -398,7 +398,7 @@ class Follower:
         retired.clear()
 
     def _listen(self) -> None:
-        """Filters follow the hart even while tracing is off."""
+        """Listen to the hart if necessary: filters follow it even while tracing is off."""
         wanted = self.tracing or (self._enabled and self._qualifier is not None)
         if wanted and not self._listening and not self._in_debug:
             self._hart.retired, self._listening = [], True

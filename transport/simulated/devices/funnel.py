@@ -137,7 +137,7 @@ class Funnel(TraceConsumer):
         return len(source.queue) < self._depth
 
     def _forward(self) -> None:
-        """One message of each input in turn, as long as they are taken."""
+        """Forward one message of each input in turn, as long as they are accepted."""
         while any(source.queue for source in self.inputs):
             for source in self.inputs:
                 if source.queue:

@@ -55,7 +55,7 @@ class NTrace:
         self._ingress: Ingress[Encoder] = Ingress(hart, self._encoder, context=False, clock=None)
 
     def _can(self, **fields: bool) -> bool:
-        """Whether these settings go together with how it is built."""
+        """Return whether these settings are possible in this encoder."""
         try:
             dataclasses.replace(self._built_with, **fields)  # type: ignore[arg-type]
         except ValueError:
@@ -84,7 +84,7 @@ class NTrace:
         )
 
     def _options(self, settings: Settings) -> EncoderOptions:
-        """What the registers say now, and what it is built with."""
+        """Return the options that the registers contain, in addition to those with which the encoder is built."""
         field = settings.field
         bits = 0 if field("trTeInhibitSrc") else field("trTeSrcBits")
         btm = field("trTeInstMode") == te.InstMode.BTM
@@ -134,7 +134,9 @@ class NTrace:
 
 
 def _implicit_return(settings: Settings) -> ImplicitReturn:
-    """Mode 0 is what an encoder says that does not tell how it follows calls; this one does it in the best way."""
+    """Return the mode of implicit returns to use. Registers that do not say how the encoder follows calls have mode 0;
+    the best way is used then.
+    """
     if not settings.field("trTeInstEnImplicitReturn"):
         return ImplicitReturn.OFF
     return ImplicitReturn(settings.field("trTeInstImplicitReturnMode") or ImplicitReturn.FULL_STACK)

@@ -71,7 +71,7 @@ class Outbox:
         self._sent = 0
 
     def fill(self) -> None:
-        """Flush: what is sent in words is filled up to the end of a word, where messages have no words."""
+        """Fill the last word where messages are sent in words: a flush ends."""
         if not self.output.by_message:
             self.put(self.output.filling * (-(self._sent + len(self._bytes)) % _WORD))
 
@@ -157,7 +157,7 @@ class TraceConsumer(TraceComponent):
         self._feeders = (*self._feeders, drain)
 
     def pull(self) -> None:
-        """Have everything delivered that senders hold for it."""
+        """Request that senders deliver everything that they hold for it."""
         for drain in self._feeders:
             drain()
 

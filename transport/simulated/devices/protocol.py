@@ -114,7 +114,9 @@ class Ingress(Generic[AnyEncoder]):
         self._keep_time()
 
     def _retire(self, retired: Sequence[Retired], next_pc: int | None = None) -> None:
-        """The encoder's own clock counts instructions; a prescaled counter has to be told for each block."""
+        """Count a block. The encoder's own clock counts instructions; a prescaled counter must be advanced for each
+        block.
+        """
         items, clock = self._items(retired), self._clock
         if clock is not None and clock.shift:
             for item in items:
@@ -125,7 +127,7 @@ class Ingress(Generic[AnyEncoder]):
         self._encoder.retire(items, next_pc)
 
     def _keep_time(self) -> None:
-        """The block that is under way when a device asks has not been told yet."""
+        """Advance the time to the present: the block that runs while a device asks has not been reported yet."""
         if self._clock is not None:
             self._since = self._clock.clock - self._hart.position
 
@@ -264,7 +266,7 @@ class TraceProtocol(Protocol):
 
 
 class TracePath:
-    """*protocol* at work. *ready*: whether what it sends is taken.
+    """The path from a hart's *protocol* to the output. *ready*: whether what it sends is accepted.
 
     After an overrun nothing is sent until messages are taken again; a message then reports the loss.
     """

@@ -141,7 +141,7 @@ class RamSink(TraceConsumer):
 
     @property
     def _space(self) -> int:
-        """Where addresses start again from 0."""
+        """The size of the address space: addresses start again from 0 there."""
         return len(self._sram) if self._is_sram else 1 << self._address_bits
 
     def _pointer(self, low: int) -> int:
@@ -166,7 +166,9 @@ class RamSink(TraceConsumer):
         return stored
 
     def _next_word(self) -> int:
-        """trRamData: the word at the read pointer, which then advances, from Limit to Start, unless trace comes in."""
+        """Return trRamData: the word at the read pointer, which then advances, from Limit to Start, unless trace comes
+        in.
+        """
         pointer = self._pointer(_RP)
         if not self.enabled:
             at_limit = pointer == self._pointer(_LIMIT) + self._width - _WORD
@@ -199,7 +201,7 @@ class RamSink(TraceConsumer):
 
 
 def _check(sram_size: int, access_bytes: int) -> None:
-    """Raises ValueError for what no sink can be."""
+    """Check how a sink is built. Raises ValueError for what is impossible."""
     if sram_size & sram_size - 1 or sram_size < 8:
         raise ValueError(f"an SRAM of {sram_size} bytes: the size must be a power of two")
     if access_bytes & access_bytes - 1 or access_bytes < _WORD:

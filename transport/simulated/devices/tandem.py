@@ -6,7 +6,7 @@ trace sinks, of the host. mip is reported when it changes, mtime before an instr
 interrupt.
 
 `effects_of` computes, from the tables the simulated hart is made of (`instructions`), what an instruction may change
-besides the pc: which registers the port must examine when it has retired. `ToldRegisters` knows which registers there
+besides the pc: which registers the port must examine when it has retired. `ReportedRegisters` knows which registers there
 are, and which have changed since they were reported. Debug Mode's own registers and the counters are left out: the
 former are not the program's, the latter change with every instruction, and traces do not contain that.
 
@@ -103,7 +103,7 @@ def _floating(op: Operation, instr: Instr) -> Effects:
     return Effects(instr, fd=op.rd, floating=True)
 
 
-_PARTS = (csrs.FFLAGS, csrs.FRM)  # told as fcsr
+_PARTS = (csrs.FFLAGS, csrs.FRM)  # reported as fcsr
 RegisterValues = tuple[tuple[int, int], ...]
 """(number, value) of registers."""
 
@@ -161,7 +161,7 @@ class ReportedRegisters:
         return self.changed() if DCSR <= regno <= DSCRATCH1 or regno == csrs.MIP else self.changed(regno)
 
     def _value(self, number: int) -> int | None:
-        """None: there is no such register now."""
+        """Return a register; None: there is no such register now."""
         if number < 0:
             return None
         try:
@@ -231,7 +231,7 @@ class TandemPort:
         self._executing = False
         self._report_outside()
         if self._hart.triggers.watched:  # one that fired has its hit bit set
-            self._initialize(FullRegister(*told) for told in self._registers.changed())
+            self._initialize(FullRegister(*register) for register in self._registers.changed())
         self.flush()
 
     def accessed(self, place: int, kind: str, size: int, operation: str, address: int, value: int, *rest: int) -> None:
@@ -244,7 +244,7 @@ class TandemPort:
             effects = block.effects = effects_of(self._decode(block.words[0]))
         hart, access = self._hart, self._access
         self._pc = pc = hart.pc
-        told = Retired(
+        retired = Retired(
             pc,
             effects.instr,
             (effects.rd, hart.x[effects.rd]) if effects.rd else None,
@@ -253,15 +253,15 @@ class TandemPort:
             pc_paddr=pc if self._build.pc_physical else None,
         )
         if effects.system or effects.floating or hart.ctr is not None:
-            told = self._with_csrs(told, effects)
+            retired = self._with_csrs(retired, effects)
         if effects.reads_time:
             self._report_time(hart.mtime - 1)
         if access is not None:
             self._access = None
-            told = self._with_access(told, effects, *access)
-        self._encoder.put(told)
-        if told.memdata is not None and access is not None:
-            self._has_stored(access[2], told.memdata)
+            retired = self._with_access(retired, effects, *access)
+        self._encoder.put(retired)
+        if retired.memdata is not None and access is not None:
+            self._has_stored(access[2], retired.memdata)
         elif self._outside:
             self._report_outside()
         self._report_mip()
@@ -272,16 +272,16 @@ class TandemPort:
         self._report_mip()
         if trap.interrupt and trap.cause == _TIMER:
             self._report_time(hart.mtime)
-        told = self._registers.changed(first=_TRAP)
+        written = self._registers.changed(first=_TRAP)
         self._pc, self._privilege = hart.pc, hart.privilege
         paddr = hart.pc if self._build.pc_physical else None
         instr = self._trapped_instruction(trap)
         self._encoder.put(
-            Retired(hart.pc, instr, csrs=told, privilege=hart.privilege, own=trap.epc, pc_paddr=paddr)
+            Retired(hart.pc, instr, csrs=written, privilege=hart.privilege, own=trap.epc, pc_paddr=paddr)
         )  # fmt: skip
 
     def register_written(self, regno: int) -> None:
-        self._initialize(FullRegister(*told) for told in self._registers.of_debugger(regno))
+        self._initialize(FullRegister(*register) for register in self._registers.of_debugger(regno))
         self._report_mip()
         csr = self._hart.csr
         if regno == DPC and csr.dpc != self._pc:
@@ -296,7 +296,7 @@ class TandemPort:
         if hart.pc != self._pc:
             self._report_pc(hart.pc)
         self._report_privilege(hart.privilege)
-        self._initialize(FullRegister(*told) for told in self._registers.changed())
+        self._initialize(FullRegister(*register) for register in self._registers.changed())
         self._report_mip()
         self.flush()
 
@@ -326,42 +326,42 @@ class TandemPort:
 
     # -- inside
 
-    def _with_csrs(self, told: Retired, effects: Effects) -> Retired:
-        """With the CSRs it changed. Floating-point exceptions are told as fcsr."""
+    def _with_csrs(self, retired: Retired, effects: Effects) -> Retired:
+        """Return *retired* with the CSRs that changed. Floating-point exceptions are reported as fcsr."""
         registers, hart = self._registers, self._hart
         if effects.system or hart.ctr is not None:
             first = (csrs.MSTATUS,) if effects.returns else ()
-            told = told._replace(csrs=registers.changed(effects.csr, first))
+            retired = retired._replace(csrs=registers.changed(effects.csr, first))
         elif effects.floating:
             fcsr = registers.one(csrs.FCSR)
-            told = told._replace(csrs=registers.one(csrs.MSTATUS), fcsr=fcsr[0][1] if fcsr else None)
+            retired = retired._replace(csrs=registers.one(csrs.MSTATUS), fcsr=fcsr[0][1] if fcsr else None)
         if effects.returns:
             self._privilege = hart.privilege
-            told = told._replace(privilege=hart.privilege)
-        return told
+            retired = retired._replace(privilege=hart.privilege)
+        return retired
 
     def _with_access(
-        self, told: Retired, effects: Effects, kind: str, size: int, address: int, value: int, operand: int
+        self, retired: Retired, effects: Effects, kind: str, size: int, address: int, value: int, operand: int
     ) -> Retired:  # fmt: skip
-        """With the addresses and the data of a load, a store, or an atomic operation."""
+        """Return *retired* with the addresses and the data of a load, a store, or an atomic operation."""
         addresses = self._build.addresses
-        told = told._replace(
+        retired = retired._replace(
             eaddr=None if addresses is Addresses.PHYSICAL else address,
             paddr=None if addresses is Addresses.EFFECTIVE else address,
         )
         if kind == "load":
             if self._mtime is not None and address & -8 == self._mtime:
                 self._report_time(self._hart.mtime - 1)
-            return told._replace(loaded=(size, value))
+            return retired._replace(loaded=(size, value))
         if kind == "store":
-            return told._replace(memdata=(size, value), operand=value)
+            return retired._replace(memdata=(size, value), operand=value)
         if not effects.amo:  # a conditional store that failed
-            return told
+            return retired
         result = AMO[effects.amo](value, operand, 8 * size) & (1 << 8 * size) - 1
-        return told._replace(memdata=(size, result), loaded=(size, value), operand=operand)
+        return retired._replace(memdata=(size, result), loaded=(size, value), operand=operand)
 
     def _has_stored(self, address: int, memdata: tuple[int, int]) -> None:
-        """The hart's own store, which came through the bus too unless it was a fast one."""
+        """Note the hart's own store, which came through the bus, too, unless it was a fast one."""
         size, value = memdata
         data = value.to_bytes(size, "little")
         if (address, data) in self._outside:
@@ -370,7 +370,7 @@ class TandemPort:
         self.stored(address, data)
 
     def _trapped_instruction(self, trap: TrapEntry) -> Instr | None:
-        """None: of an interrupt, or where nothing could be fetched."""
+        """Return the instruction that trapped; None: it was an interrupt, or nothing could be fetched."""
         if trap.interrupt or trap.cause == INSTRUCTION_ACCESS_FAULT:
             return None
         word = self._hart.block.words[self._hart.block.pcs.index(trap.epc)]
@@ -384,7 +384,7 @@ class TandemPort:
     def _report_everything(self) -> None:
         hart = self._hart
         self._privilege = -1
-        self._initialize(FullRegister(*told) for told in self._registers.everything())
+        self._initialize(FullRegister(*register) for register in self._registers.everything())
         self._mip = -1
         self._report_mip()
         self._report_privilege(hart.privilege)
@@ -400,7 +400,9 @@ class TandemPort:
             self._encoder.initialize(AdditionalState(State.PRIVILEGE_MODE, privilege))
 
     def _report_mip(self) -> None:
-        """mip changes whenever it likes: outside of groups, or in a group of its own as real cores have it."""
+        """Report mip if it has changed, which it does at any time: outside of groups, or in a group of its own as in
+        real cores.
+        """
         mip = self._hart.mip
         if mip == self._mip:
             return
@@ -425,7 +427,7 @@ class TandemPort:
 
 
 def _stores(address: int, data: bytes) -> Iterator[Element]:
-    """Memory requests that store *data*, each with its response."""
+    """Return memory requests that store *data*, each with its response."""
     at = 0
     while at < len(data):
         size = next(n for n in reversed(SIZES) if (address + at) % n == 0 and at + n <= len(data))

@@ -125,7 +125,7 @@ class V0Memory:
         return (len(self._sram) - 1 if self.in_sram else _ONES) & -self._step
 
     def _next_word(self) -> int:
-        """teSinkData: the word at the read pointer, which then moves on."""
+        """Return teSinkData: the word at the read pointer, which then advances."""
         if not self._sram:
             return 0
         at = self._rp
@@ -163,7 +163,7 @@ class V0Memory:
             self._put(queue + filling * (self.access_bytes - len(queue)))
 
     def _put(self, word: bytes) -> bool:
-        """True: it has stopped with this word."""
+        """Store a word. Return whether the sink has stopped with it."""
         if self.in_sram:
             self._sram[self._wp : self._wp + len(word)] = word
         else:
@@ -300,11 +300,11 @@ class V0Component(TraceComponent):
         return self._sinks[0] if code == SinkType.DEFAULT else SinkType(code)
 
     def _refused(self) -> None:
-        """te- or tfSinkError."""
+        """Note a refused access in te- or tfSinkError."""
         self._control |= self.block.control.mask(self.block.prefix + "SinkError")
 
     def _filled(self) -> None:
-        """te- or tfStopOnWrap."""
+        """Disable it, because its sink is full (te- or tfStopOnWrap)."""
         self._control &= ~ENABLE
 
     # -- registers

@@ -67,7 +67,9 @@ class V0Trace(NTrace):
 
 
 def _sync(messages: int, halfwords: int) -> tuple[SyncMode, int]:
-    """2**(teSyncMaxBTM + 5) messages; with that off 2**(teSyncMaxInst + 4) halfwords."""
+    """Return the synchronization mode and interval: 2**(teSyncMaxBTM + 5) messages; with that off 2**(teSyncMaxInst +
+    4) halfwords.
+    """
     if messages != SYNC_OFF:
         return SyncMode.MESSAGES, messages + 1
     return (SyncMode.OFF, 0) if halfwords == SYNC_OFF else (SyncMode.HALFWORDS, halfwords)
@@ -224,7 +226,7 @@ class V0Encoder(V0Component):
                     self._fired(number)
 
     def _deliver(self) -> None:
-        """While a flush is under way nothing gets out."""
+        """Deliver what is encoded; nothing is delivered while a flush is under way."""
         if self._unsettled:
             return
         if not self._outputs.deliver():
@@ -296,7 +298,7 @@ def _limited(value: int, name: str, highest: int) -> int:
 
 
 class _EncoderOutput:
-    """What the encoder's messages go through."""
+    """The output through which the encoder's messages pass."""
 
     by_message = True
     enabled = True
@@ -311,7 +313,7 @@ class _EncoderOutput:
         return self._owner.takes
 
     def fed_by(self, drain: Callable[[], None]) -> None:
-        """Its owner knows."""
+        """Do nothing: its owner knows what feeds it."""
 
     def accept(self, data: bytes) -> int:
         return self._owner.send(data)

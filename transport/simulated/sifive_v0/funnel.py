@@ -111,7 +111,7 @@ class V0Funnel(V0Component, TraceConsumer):
         return len(source.queue) < _DEPTH
 
     def _forward(self) -> None:
-        """One message of each input in turn, as long as they are taken."""
+        """Forward one message of each input in turn, as long as they are accepted."""
         while any(source.queue for source in self.inputs):
             for source in self.inputs:
                 if source.queue:
