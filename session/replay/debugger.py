@@ -135,9 +135,9 @@ class Debugger:
             return self._proxy
         self.close()
         proxy = Proxy(
-            self.places, self._session.lock, stub, extensions=self.extensions, xlen=xlen, harts=self._replayed
-        )
-        proxy.hold_at_present = True
+            self.places, self._session.lock, stub,
+            extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=True,
+        )  # fmt: skip
         proxy.start(port, path)
         self._proxy, self._stub, self._xlen = proxy, stub, xlen
         return proxy

@@ -168,7 +168,8 @@ class Proxy:
     """The proxy of a debugger.
 
     *stub*: (host, port), None for a capture without a target, of *xlen* bits, with *harts*, the selected one first.
-    *lock* is held while *past* is used.
+    *lock* is held while *past* is used. *hold_at_present*: gdb that returns from the past stays in the present until
+    `shown` is called.
     """
 
     def __init__(
@@ -181,8 +182,9 @@ class Proxy:
         *,
         xlen: int = 64,
         harts: Harts = lambda: [0],
+        hold_at_present: bool = False,
     ) -> None:
-        self._state = ProxyState(past, lock, stub, hart_of, extensions, xlen, harts)
+        self._state = ProxyState(past, lock, stub, hart_of, extensions, xlen, harts, hold_at_present)
         self._listening: Listener | None = None
         self._thread: threading.Thread | None = None
         self._stub: Stub | None = None  # connected, for the gdb that comes next
@@ -209,15 +211,6 @@ class Proxy:
     def target(self) -> TargetState:
         """The state of the target for the gdb that is connected, or was connected last."""
         return self._state.target
-
-    @property
-    def hold_at_present(self) -> bool:
-        """Whether gdb that returns from the past stays in the present until `shown` is called."""
-        return self._state.hold_at_present
-
-    @hold_at_present.setter
-    def hold_at_present(self, hold: bool) -> None:
-        self._state.hold_at_present = hold
 
     @property
     def own_connection(self) -> ExtensionContext | None:

@@ -87,11 +87,13 @@ class ProxyState:
         extensions: Sequence[Extension],
         xlen: int,
         harts: Harts,
+        hold_at_present: bool,
     ) -> None:
         self.past, self.lock, self.stub_address = past, lock, stub_address
         self.hart_of, self.extensions, self.xlen, self.harts = hart_of, tuple(extensions), xlen, harts
         self.resumes = self.shown_stops = 0
-        self.hold_at_present = self.held = self.end_hidden = False
+        self.hold_at_present = hold_at_present
+        self.held = self.end_hidden = False
         self.interrupted = self.unknown_memory = False
         self.shutdown = Shutdown()
         self.listener: socket | None = None

@@ -49,8 +49,7 @@ def elf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 @contextmanager
 def proxied(machine: qemu.Qemu, elf: Path, *, hold: bool = False) -> Iterator[tuple[Proxy, ListedPast]]:
     past = ListedPast(lambda hart: [*machine.retired(hart or 0), HERE], {RAM: memory_of(elf)})
-    proxy = Proxy(past, threading.RLock(), ("127.0.0.1", machine.port))
-    proxy.hold_at_present = hold
+    proxy = Proxy(past, threading.RLock(), ("127.0.0.1", machine.port), hold_at_present=hold)
     proxy.start()
     try:
         yield proxy, past

@@ -267,8 +267,8 @@ def test_jumps(between: Between) -> None:
 
 
 def test_nothing_runs_before_the_present_was_shown(between: Between) -> None:
+    between.proxy = Proxy(between.past, between.lock, ("127.0.0.1", between.stub.port), hold_at_present=True)
     client = between.client()
-    between.proxy.hold_at_present = True
     client.ask(b"bs")
     sent = len(between.stub.got)
     assert client.ask(b"vCont;s:p1.1;c:p1.-1") == PRESENT.replace(b"replaylog:end;", b"")

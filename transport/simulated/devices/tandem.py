@@ -6,9 +6,9 @@ trace sinks, of the host. mip is reported when it changes, mtime before an instr
 interrupt.
 
 `effects_of` computes, from the tables the simulated hart is made of (`instructions`), what an instruction may change
-besides the pc: which registers the port must examine when it has retired. `ReportedRegisters` knows which registers there
-are, and which have changed since they were reported. Debug Mode's own registers and the counters are left out: the
-former are not the program's, the latter change with every instruction, and traces do not contain that.
+besides the pc: which registers the port must examine when it has retired. `ReportedRegisters` knows which registers
+there are, and which have changed since they were reported. Debug Mode's own registers and the counters are left out:
+the former are not the program's, the latter change with every instruction, and traces do not contain that.
 
 Source: Trace Protocol Specification, version 2018-11-20, chapters 2 and 3, Appendix B.
 """
