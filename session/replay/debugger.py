@@ -74,7 +74,7 @@ class Debugger:
         self._session = session
         self.context = context
         """The program and settings that gdb sent last."""
-        self.places = Timeline(self._select)
+        self.timeline = Timeline(self._select)
         self.extensions = extensions
         self._proxy: Proxy | None = None
         self._resumes_before = 0  # resumptions of earlier connections
@@ -103,11 +103,11 @@ class Debugger:
 
     def away(self) -> bool:
         """Return whether it is in the past."""
-        return self.places.away()
+        return self.timeline.away()
 
     def number(self, hart: int | None) -> int | None:
         """Return the number of a hart's position in the past, None in the present."""
-        position = self.places.position(hart)
+        position = self.timeline.position(hart)
         return None if position is None else position + 1
 
     @property
@@ -135,7 +135,7 @@ class Debugger:
             return self._proxy
         self.close()
         proxy = Proxy(
-            self.places, self._session.lock, stub,
+            self.timeline, self._session.lock, stub,
             extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=True,
         )  # fmt: skip
         proxy.start(port, path)
@@ -156,24 +156,24 @@ class Debugger:
         """
         self._check_connected()
         hart = self.context.thread_hart
-        joins = self._enter(hart, progress, pc) if self.places.position(hart) is None else []
-        position = self.places.position(hart)
-        return Destination(None if position is None else position + 1, [*self.places.selected(hart).lines, *joins])
+        joins = self._enter(hart, progress, pc) if self.timeline.position(hart) is None else []
+        position = self.timeline.position(hart)
+        return Destination(None if position is None else position + 1, [*self.timeline.selected(hart).lines, *joins])
 
     def leave_end(self) -> bool:
         """Return from the end of the past to the present, which is the same place. False if gdb was not there."""
         readable = self.connected and self.proxy.target not in (
             TargetState.ABSENT, TargetState.LOST, TargetState.UNREADABLE
         )  # fmt: skip
-        leaves = readable and self.places.all_at_end()
+        leaves = readable and self.timeline.all_at_end()
         if leaves:
-            self.places.leave()
+            self.timeline.leave()
         return leaves
 
     def go_live(self) -> Destination:
         """Let the next resumption lead to the present."""
         self._check_connected()
-        if not self.places.away():
+        if not self.timeline.away():
             return Destination(None, ["This is the present."], moves=False)
         if not self.has_target:
             raise NoTarget
@@ -187,12 +187,12 @@ class Debugger:
 
         Raises NoPlace, and as `enter`.
         """
-        it = self._history(progress)
-        length = len(it.history)
+        selected = self._history(progress)
+        length = len(selected.history)
         position = number - 1 if number > 0 else length + number
         if not number or not 0 <= position < length:
             raise NoPlace(f"there is no number {number} in the history, which has 1 to {length}")
-        return self._jump(it, position, pc)
+        return self._jump(selected, position, pc)
 
     def go_to_found(
         self,
@@ -207,60 +207,60 @@ class Debugger:
 
         Raises NoPlace, BadQuestion, and as `enter`.
         """
-        it = self._history(progress)
-        found = self._session.lists.answer(question, it, progress)
+        selected = self._history(progress)
+        found = self._session.lists.answer(question, selected, progress)
         if not len(found):
-            raise NoPlace(it.unless_earlier(found.none))
+            raise NoPlace(selected.unless_earlier(found.none))
         if number is not None:
-            return self._jump(it, found.position(number), pc)
-        here = self._here(it)
-        if direction < 0 and 0 < here < len(it.history) and it.history.pc(here - 1) == GAP:
+            return self._jump(selected, found.position(number), pc)
+        here = self._here(selected)
+        if direction < 0 and 0 < here < len(selected.history) and selected.history.pc(here - 1) == GAP:
             here -= 1  # the event of this gap leads to this place
         position = found.nearest(here, direction)
         if position is None:
-            raise NoPlace(f"{_NONE_BEFORE}{it.earlier()}" if direction < 0 else _NONE_AFTER)
-        return self._jump(it, position, pc)
+            raise NoPlace(f"{_NONE_BEFORE}{selected.earlier()}" if direction < 0 else _NONE_AFTER)
+        return self._jump(selected, position, pc)
 
-    def _here(self, it: SelectedHistory) -> int:
+    def _here(self, selected: SelectedHistory) -> int:
         """Return the hart's position in this history, its end if the hart is in the present or in another history."""
         hart = self.context.thread_hart
-        position = self.places.position(hart)
-        return position if position is not None and self._is_in(hart, it) else len(it.history)
+        position = self.timeline.position(hart)
+        return position if position is not None and self._is_in(hart, selected) else len(selected.history)
 
-    def _is_in(self, hart: int | None, it: SelectedHistory) -> bool:
+    def _is_in(self, hart: int | None, selected: SelectedHistory) -> bool:
         """Return whether a thread's hart is in the past, in this history."""
-        return self.places.position(hart) is not None and self.places.selected(hart).hart == it.hart
+        return self.timeline.position(hart) is not None and self.timeline.selected(hart).hart == selected.hart
 
-    def _jump(self, it: SelectedHistory, position: int, pc: int | None) -> Destination:
+    def _jump(self, selected: SelectedHistory, position: int, pc: int | None) -> Destination:
         hart = self.context.thread_hart
         joins: list[str] = []
-        if self.places.position(hart) is None:
+        if self.timeline.position(hart) is None:
             joins = self._enter(hart, silent, pc)  # decoded just before
-        elif not self._is_in(hart, it):
-            self.places.begin_anew(hart, silent)
-        position = self.places.nearest_instruction(hart, min(position, len(it.history) - 1))
+        elif not self._is_in(hart, selected):
+            self.timeline.begin_anew(hart, silent)
+        position = self.timeline.nearest_instruction(hart, min(position, len(selected.history) - 1))
         self.proxy.jump(hart, position)
-        return Destination(position + 1, [*it.lines, *joins])
+        return Destination(position + 1, [*selected.lines, *joins])
 
     def _enter(self, hart: int | None, progress: Progress, pc: int | None) -> list[str]:
         """Enter the past; return a line if the trace does not lead to where the program is."""
-        self.places.enter(hart, progress)
-        line = "" if pc is None else self.places.joins(hart, pc)
+        self.timeline.enter(hart, progress)
+        line = "" if pc is None else self.timeline.joins(hart, pc)
         return [line] if line else []
 
     def _history(self, progress: Progress) -> SelectedHistory:
         """Return the history in which the hart can go back. The hart stays in the present until a place is found."""
         self._check_connected()
-        hart, selected = self.context.thread_hart, self.context.hart
-        is_away = self.places.position(hart) is not None
-        it = self.places.selected(hart) if is_away else self._select(hart, progress)
-        if hart is not None and hart == it.hart:
-            if selected not in (None, hart):
-                raise NoThread(selected, hart)
+        hart, chosen = self.context.thread_hart, self.context.hart
+        is_away = self.timeline.position(hart) is not None
+        selected = self.timeline.selected(hart) if is_away else self._select(hart, progress)
+        if hart is not None and hart == selected.hart:
+            if chosen not in (None, hart):
+                raise NoThread(chosen, hart)
         elif is_away:  # a thread that represents all harts: another one may be selected now
             meant = self._select(hart, progress)
-            return it if meant.hart == it.hart else meant
-        return it
+            return selected if meant.hart == selected.hart else meant
+        return selected
 
     def _check_connected(self) -> None:
         if not self.connected:

@@ -164,7 +164,7 @@ class _Given(NamedTuple):
     *pc* None: gdb has nothing yet.
     """
 
-    it: TracedHistory | None
+    traced: TracedHistory | None
     pc: int | None
     unknown: bool = False
 
@@ -174,22 +174,22 @@ class Recording:
     end of the history.
     """
 
-    def __init__(self, limit: int, it: TracedHistory | None) -> None:
+    def __init__(self, limit: int, traced: TracedHistory | None) -> None:
         self._limit = limit
-        self._given = _Given(it, None)
+        self._given = _Given(traced, None)
 
-    def everything(self, it: TracedHistory | None, pc: int) -> list[Block]:
+    def everything(self, traced: TracedHistory | None, pc: int) -> list[Block]:
         """Return the newest instructions up to the one at *pc*, oldest block first.
 
         *it* None: nothing could be read out; a gap follows what was read before.
         """
-        known = it or self._given.it
-        self._given = _Given(known, pc, it is None)
+        known = traced or self._given.traced
+        self._given = _Given(known, pc, traced is None)
         if known is None:
             return [(pc, pc)]
         length = len(known.history)
         recorded = blocks(known.history, known.program, max(0, length - self._limit), length)
-        if it is None:
+        if traced is None:
             return [*recorded, gap_block(pc), (pc, pc)]
         return blocks_up_to(pc, recorded, known.history, known.program)
 
@@ -197,7 +197,7 @@ class Recording:
         """Return the blocks if nothing ran since. None: *pc* was changed, so that gdb must ask for everything."""
         return [(0, pc)] if pc == self._given.pc else None
 
-    def more(self, it: TracedHistory | None, pc: int) -> list[Block] | None:
+    def more(self, traced: TracedHistory | None, pc: int) -> list[Block] | None:
         """Return the blocks that ran since the last ones, as far as *it* has them. None: gdb must ask for everything.
 
         Instructions that ran and were not read out are a gap, after the instruction that was to run next.
@@ -205,19 +205,20 @@ class Recording:
         given = self._given
         if given.pc is None:
             return None
-        if it is None or (given.it is not None and it.history is given.it.history):
+        if traced is None or (given.traced is not None and traced.history is given.traced.history):
             self._given = given._replace(pc=pc, unknown=True)
             return [(0, given.pc), gap_block(pc), (pc, pc)]
-        if given.unknown or given.it is None or not _goes_on(given.it.history, it):
+        if given.unknown or given.traced is None or not _goes_on(given.traced.history, traced):
             return None
-        first, length = len(given.it.history), len(it.history)
+        first, length = len(given.traced.history), len(traced.history)
         if length == first:
-            self._given = given._replace(it=it)
+            self._given = given._replace(traced=traced)
             return self.nothing_new(pc)
-        if length - first > self._limit or it.history.pc(first) != given.pc:
+        if length - first > self._limit or traced.history.pc(first) != given.pc:
             return None
-        recorded = blocks_up_to(pc, blocks(it.history, it.program, first, length), it.history, it.program)
-        self._given = _Given(it, pc)
+        history, program = traced.history, traced.program
+        recorded = blocks_up_to(pc, blocks(history, program, first, length), history, program)
+        self._given = _Given(traced, pc)
         return [(0, recorded[0][1]), *recorded[1:]]
 
 
@@ -334,8 +335,8 @@ class Btrace:
         if annex == b"delta" and before == now:
             return recording.nothing_new(pc)
         self._recordings[hart] = recording, now
-        it = self._read_out(plan, hart, connection)
-        return recording.more(it, pc) if annex == b"delta" else recording.everything(it, pc)
+        traced = self._read_out(plan, hart, connection)
+        return recording.more(traced, pc) if annex == b"delta" else recording.everything(traced, pc)
 
     def _read_out(self, plan: BtraceRequest, hart: int | None, connection: ExtensionContext) -> TracedHistory | None:
         """Return the same as `_traced`; after an error, which is reported to the user, None."""

@@ -57,14 +57,14 @@ class ReplayWatchpoints:
         """Return the first hit from a position on. It may be at that position."""
         due = self._due_at(position, direction, watchpoints)
         if due:
-            it, address = next(iter(due.items()))
-            return Hit(position, it.kind, address)
+            point, address = next(iter(due.items()))
+            return Hit(position, point.kind, address)
         hits = self._hits(position, direction, watchpoints)
         if not hits:
             return None
         first = min(hit.position * direction for hit in hits.values()) * direction
-        there = {it: hit for it, hit in hits.items() if hit.position == first}
-        return max(there.values(), key=lambda hit: sum(_has(it, hit.address) for it in there))
+        there = {point: hit for point, hit in hits.items() if hit.position == first}
+        return max(there.values(), key=lambda hit: sum(_has(point, hit.address) for point in there))
 
     def reported(self, hit: Hit, direction: int, watchpoints: Watchpoints) -> None:
         """Note that a hit was reported to the debugger, which will step over the instruction next."""
@@ -74,7 +74,7 @@ class ReplayWatchpoints:
             self._stays, self._passed = self._due.place, None
             return
         hits = self._hits(hit.position, direction, watchpoints)
-        triggered = {it: found.address for it, found in hits.items() if found.position == hit.position}
+        triggered = {point: found.address for point, found in hits.items() if found.position == hit.position}
         self._passed, self._due = _Passed((hit.position, direction), _without(triggered, hit.address)), None
 
     def stays(self, position: int, direction: int, watchpoints: Watchpoints) -> bool:
@@ -91,22 +91,22 @@ class ReplayWatchpoints:
     def _due_at(self, position: int, direction: int, watchpoints: Watchpoints) -> dict[Watchpoint, int]:
         if self._due is None or self._due.place != (position, direction):
             return {}
-        return {it: address for it, address in self._due.triggered.items() if it in watchpoints}
+        return {point: address for point, address in self._due.triggered.items() if point in watchpoints}
 
     def _hits(self, position: int, direction: int, watchpoints: Watchpoints) -> dict[Watchpoint, Hit]:
-        hits = ((it, self._nearest(position, direction, it)) for it in sorted(watchpoints))
-        return {it: hit for it, hit in hits if hit is not None}
+        hits = ((point, self._nearest(position, direction, point)) for point in sorted(watchpoints))
+        return {point: hit for point, hit in hits if hit is not None}
 
-    def _nearest(self, position: int, direction: int, it: Watchpoint) -> Hit | None:
+    def _nearest(self, position: int, direction: int, point: Watchpoint) -> Hit | None:
         watched, tandem = self._watched, self._tandem
         if watched is None or tandem is None:
             return None
-        stores, loads = it.kind != "rwatch", it.kind != "watch"
-        found = watched.nearest(position, it.address, it.size, forward=direction > 0, stores=stores, loads=loads)
+        stores, loads = point.kind != "rwatch", point.kind != "watch"
+        found = watched.nearest(position, point.address, point.size, forward=direction > 0, stores=stores, loads=loads)
         if found is None:
             return None
         by = tandem.position_of(found.group + 1) - 1  # the instruction whose execution triggers it
-        return self._hit(by, direction, it.kind, found.address)
+        return self._hit(by, direction, point.kind, found.address)
 
     def _hit(self, by: int, direction: int, kind: str, address: int) -> Hit | None:
         """Return the hit. *by*: the position of the instruction that makes the access; -1: it was
@@ -135,7 +135,7 @@ class ReplayWatchpoints:
         if not self._gap_noted and gaps_between(self._history, start, end).passed:
             self._gap_noted = True
             lines.append(_IN_GAP)
-        loads = any(it.kind != "watch" for it in watchpoints)
+        loads = any(point.kind != "watch" for point in watchpoints)
         unknown = [] if self._unknown_noted else watched.untold(*groups, loads=loads)
         if unknown:
             self._unknown_noted = True
@@ -147,11 +147,11 @@ class ReplayWatchpoints:
 
 
 def _without(triggered: dict[Watchpoint, int], address: int) -> dict[Watchpoint, int]:
-    return {it: byte for it, byte in triggered.items() if not _has(it, address)}
+    return {point: byte for point, byte in triggered.items() if not _has(point, address)}
 
 
-def _has(it: Watchpoint, address: int) -> bool:
-    return it.address <= address < it.address + it.size
+def _has(point: Watchpoint, address: int) -> bool:
+    return point.address <= address < point.address + point.size
 
 
 def _unknown_line(numbers: Sequence[int]) -> str:
@@ -173,16 +173,19 @@ class NoNumber(RvtraceError):
 class _Place(NamedTuple):
     """A position in the history of a hart, with the searches in that history."""
 
-    it: SelectedHistory
+    selected: SelectedHistory
     nearest: AddressSearch
     watching: ReplayWatchpoints
     position: int
 
     @property
+    def history(self) -> History:
+        return self.selected.history
+
+    @property
     def image(self) -> Image:
         """The program in memory at this position."""
-        history = self.it.history
-        return self.it.program.image_of(history.context_at(min(self.position, len(history) - 1)))
+        return self.selected.program.image_of(self.history.context_at(min(self.position, len(self.history) - 1)))
 
 
 class Timeline:
@@ -220,17 +223,17 @@ class Timeline:
     def all_at_end(self) -> bool:
         """Return whether harts are in the past, and all of these are at the end of their histories."""
         places = self._places.values()
-        return bool(places) and all(place.position == len(place.it.history) for place in places)
+        return bool(places) and all(place.position == len(place.history) for place in places)
 
     def is_at_end(self, hart: int | None) -> bool:
         """Return whether a hart is at the end of its history, or in the present."""
         place = self._places.get(hart)
-        return place is None or place.position == len(place.it.history)
+        return place is None or place.position == len(place.history)
 
     def selected(self, hart: int | None) -> SelectedHistory:
         """Return the history that a hart is in. Raises RvtraceError."""
         place = self._places.get(hart)
-        return self._select(hart, silent) if place is None else place.it
+        return self._select(hart, silent) if place is None else place.selected
 
     def nearest_instruction(self, hart: int | None, position: int) -> int:
         """Return this position; for a gap, that of the instruction after it, or before it if there is none."""
@@ -242,7 +245,7 @@ class Timeline:
     def go_to(self, hart: int | None, position: int) -> None:
         """Move a hart to a position of its history. Raises RvtraceError."""
         place = self._places.get(hart) or self._end(hart, silent)
-        length = len(place.it.history)
+        length = len(place.history)
         if not 0 <= position <= length:
             raise NoNumber(f"there is no number {position + 1} in the history, which has 1 to {length}")
         self._places[hart] = place._replace(position=self.nearest_instruction(hart, position))
@@ -261,7 +264,7 @@ class Timeline:
             return Stop(hit=hit)
         if place.watching.stays(place.position, direction, watchpoints):
             return Stop()
-        history = place.it.history
+        history = place.history
         position = place.position + direction
         if 0 <= position < len(history) and history.pc(position) == GAP:
             position += direction
@@ -280,11 +283,11 @@ class Timeline:
         """Step while the next instruction is in *addresses*; only the first step goes over a gap."""
         stop = self.step(hart, direction, watchpoints)
         place = self._place(hart, progress)
-        length = len(place.it.history)
-        if stop != Stop() or place.position == length or place.it.history.pc(place.position) not in addresses:
+        length = len(place.history)
+        if stop != Stop() or place.position == length or place.history.pc(place.position) not in addresses:
             return stop
         found = self._find(place, direction, OutsideRange(addresses.start, addresses.stop), progress)
-        if 0 <= found < length and place.it.history.pc(found) == GAP:
+        if 0 <= found < length and place.history.pc(found) == GAP:
             found -= direction
         return self._move_watched(hart, place, direction, found, watchpoints)
 
@@ -303,7 +306,7 @@ class Timeline:
         if only is None or direction > 0 or only >= place.position:
             found = self._find(place, direction, breakpoints, progress, farthest)
             return self._move_watched(hart, place, direction, found, watchpoints)
-        others = breakpoints - {place.it.history.pc(only)}
+        others = breakpoints - {place.history.pc(only)}
         found = self._find(place, direction, others, progress, farthest)
         found = max(found, only if len(others) < len(breakpoints) else -1)
         return self._move_watched(hart, place, direction, found, watchpoints)
@@ -316,7 +319,7 @@ class Timeline:
         reach earlier.
         """
         place = self._places.get(hart)
-        if place is not None and 0 <= position < len(place.it.history):
+        if place is not None and 0 <= position < len(place.history):
             self._only[hart] = position
 
     def registers(self, hart: int | None) -> Mapping[str, int]:
@@ -324,7 +327,7 @@ class Timeline:
         place = self._places.get(hart)
         if place is None:
             return {}
-        history = place.it.history
+        history = place.history
         tandem = tandem_of(history)
         if tandem is not None:
             return shadow_state.registers(tandem, place.position)
@@ -340,7 +343,7 @@ class Timeline:
         place = self._places.get(hart)
         if place is None:
             return b""
-        tandem, image = tandem_of(place.it.history), place.image
+        tandem, image = tandem_of(place.history), place.image
         if tandem is None:
             return image.constant(address, size)
         known = self._memories.get(hart)
@@ -350,11 +353,11 @@ class Timeline:
 
     def joins(self, hart: int | None, pc: int) -> str:
         """Return a line for the user if the last traced instruction cannot lead to *pc*, where the program is now."""
-        it = self.selected(hart)
-        if not len(it.history) or can_lead_to(it.history, it.program, pc, unknown=True):
+        selected = self.selected(hart)
+        if not len(selected.history) or can_lead_to(selected.history, selected.program, pc, unknown=True):
             return ""
         return (
-            f"The trace ends at {len(it.history)}: what ran between there and where the program is now ({pc:#x})"
+            f"The trace ends at {len(selected.history)}: what ran between there and where the program is now ({pc:#x})"
             " was not traced."
         )
 
@@ -367,16 +370,17 @@ class Timeline:
 
     def _end(self, hart: int | None, progress: Progress) -> _Place:
         """Return the end of a hart's history."""
-        it = self._select(hart, progress)
-        if not len(it.history):
+        selected = self._select(hart, progress)
+        history = selected.history
+        if not len(history):
             raise NoTrace("nothing ran that is in the trace: there is no past to go to")
         known = self._nearest.get(hart)
-        if known is None or known[0] is not it.history:
-            known = self._nearest[hart] = it.history, AddressSearch(it.history), ReplayWatchpoints(it.history)
-            tandem = tandem_of(it.history)
+        if known is None or known[0] is not history:
+            known = self._nearest[hart] = history, AddressSearch(history), ReplayWatchpoints(history)
+            tandem = tandem_of(history)
             if tandem is not None:
                 shadow_state.prepare(tandem)
-        return _Place(it, *known[1:], len(it.history))
+        return _Place(selected, *known[1:], len(history))
 
     def _find(
         self, place: _Place, direction: int, addresses: Addresses, progress: Progress, farthest: int | None = None
@@ -384,7 +388,7 @@ class Timeline:
         """Return the next position with one of some addresses; if there is none, the length of the history, or -1."""
         found = place.nearest.find(place.position, direction, addresses, progress, farthest=farthest)
         if found is None:
-            return len(place.it.history) if direction > 0 else -1
+            return len(place.history) if direction > 0 else -1
         return found
 
     def _move_watched(
@@ -402,7 +406,7 @@ class Timeline:
 
     def _move(self, hart: int | None, place: _Place, position: int) -> Stop:
         """Move to a position, or to the end of the history that comes before it."""
-        history = place.it.history
+        history = place.history
         at_end = "begin" if position < 0 else "end" if position >= len(history) else ""
         position = min(max(position, 0), len(history))
         self._places[hart] = place._replace(position=position)

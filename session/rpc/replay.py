@@ -190,7 +190,7 @@ def frames_at(session: Session, params: Params, progress: Progress) -> Any:
     debugger, hart = session.debugger, params.optional_number("thread_hart")
     if not isinstance(debugger, Debugger):
         raise NotConnected
-    it, pc = debugger.places.selected(hart), params.optional_number("pc")
+    it, pc = debugger.timeline.selected(hart), params.optional_number("pc")
     number, first, count = params.number("number"), params.number("first"), params.number("count")
     return frame_rows(session, it, number, first, count, progress, pc)
 
@@ -198,7 +198,7 @@ def frames_at(session: Session, params: Params, progress: Progress) -> Any:
 def registers_known(session: Session, params: Params, progress: Progress) -> Any:
     """Return whether the trace has registers, and whether those in *registers* are known from *number* on."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
-    tandem = tandem_of(debugger.places.selected(hart).history) if isinstance(debugger, Debugger) else None
+    tandem = tandem_of(debugger.timeline.selected(hart).history) if isinstance(debugger, Debugger) else None
     number, names = params.optional_number("number"), params.texts("registers")
     if tandem is None or not names:
         return {"told": tandem is not None}
@@ -209,7 +209,7 @@ def entered_at(session: Session, params: Params, progress: Progress) -> Any:
     """Let the next way back pass over other executions of the instruction with a number; see `Places.only_at`."""
     hart, number = params.optional_number("thread_hart"), params.number("number")
     if isinstance(session.debugger, Debugger):
-        session.debugger.places.only_at(hart, number - 1)
+        session.debugger.timeline.only_at(hart, number - 1)
 
 
 class RecordsInThePast(RvtraceError):

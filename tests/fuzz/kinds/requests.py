@@ -119,7 +119,7 @@ class Requests(InFolder):
         if capture is not None:
             session.open_capture(capture, "x.rvt", None)
             debugger = Debugger(session, Context(), (Btrace(session), RegisterBatches()))
-            debugger._proxy = Proxy(debugger.places, session.lock, None)
+            debugger._proxy = Proxy(debugger.timeline, session.lock, None)
             debugger._proxy.connected = True
             session.debugger = debugger
         return session
