@@ -47,7 +47,7 @@ def ntrace_features() -> str:
 def etrace_modes() -> str:
     """The settings of E-Trace that are modes of the encoder."""
     rows = (
-        f"| `{key}` | `{raw_option(key)}{' on' if key == 'implicit_return' else ''}` ({it.told_by}) | switch |"
+        f"| `{key}` | `{raw_option(key)}{' on' if key == 'implicit_return' else ''}` ({it.source}) | switch |"
         f" {it.meaning} |\n"
         for key, it in SETTINGS.items() if it.owner is Owner.MODES
     )  # fmt: skip
