@@ -1,82 +1,21 @@
-"""Options for tandem traces: their parameters, and the forms that an encoder chooses.
+"""Options for tandem traces: their parameters.
 
 A tandem trace does not contain all of its parameters (docs/tandem.md, "Parameters"): a capture has them, raw bytes do
-not. The forms are the choices that the protocol leaves to a tandem-trace encoder; one table lists them.
+not.
 """
 
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.encoder import Forms
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Parameters
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
-from rvtrace_gdb.support.errors import RvtraceError
-
-FORMS: Mapping[str, str] = {
-    "implied-end": "leaves an end group out before a begin group",
-    "increment-pc": "sends the pc as an increment where the next instruction follows in memory",
-    "incremental": "sends a register as an offset where it is small",
-    "incremental-or": "sends a register as bits that were set where there are no others",
-    "memory": "sends stores, loads and atomic operations as memory requests, too",
-    "fetch": "sends the fetch of each instruction as a memory request, too",
-    "physical": "sends physical addresses of loads and stores instead of effective ones",
-    "both-addresses": "sends physical and effective addresses of loads and stores",
-    "physical-pc": "sends the physical address of the pc, too",
-}
-"""The forms by name; those in `OF_ENCODER` are fields of `decode.tandem.encoder.Forms`."""
-OF_ENCODER = [name for name in FORMS if name.replace("-", "_") in Forms.__dataclass_fields__]
-
-
-class BadForm(RvtraceError):
-    """An unknown form, or two forms that exclude each other."""
-
-
-class ChosenForms(NamedTuple):
-    """The forms of an encoder, and which addresses it sends."""
-
-    forms: Forms
-    physical: bool
-    effective: bool
-    pc_physical: bool
-
-
-def add_form_arguments(
-    parser: "argparse.ArgumentParser | argparse._ArgumentGroup", prefix: str = "--", forms: Iterable[str] = FORMS
-) -> None:
-    """Add the options that `chosen_forms` reads, with *prefix*; *forms*: those that can be chosen."""
-    parser.add_argument(
-        f"{prefix}dialect", dest="tandem_dialect", choices=sorted(DIALECTS), metavar="NAME",
-        help=f"whose encoder to be like: {', '.join(DIALECTS)} (default {SPECIFICATION.name})",
-    )  # fmt: skip
-    parser.add_argument(
-        f"{prefix}forms", dest="tandem_forms", metavar="NAME,NAME",
-        help=f"what the protocol leaves open: {'; '.join(f'{name} {FORMS[name]}' for name in forms)}",
-    )  # fmt: skip
-
-
-def chosen_forms(args: argparse.Namespace, option: str, forms: Iterable[str] = FORMS) -> ChosenForms:
-    """Return the forms that the command line chooses; *option*: the name of the option with them. Raises BadForm."""
-    names = args.tandem_forms.split(",") if args.tandem_forms else []
-    for name in names:
-        if name not in forms:
-            raise BadForm(f"{option} {args.tandem_forms}: there is no form {name!r} here, there are {', '.join(forms)}")
-    if {"physical", "both-addresses"} <= set(names):
-        raise BadForm(f"{option} {args.tandem_forms}: give physical or both-addresses")
-    return ChosenForms(
-        Forms(**{name.replace("-", "_"): name in names for name in OF_ENCODER}),
-        "physical" in names or "both-addresses" in names,
-        "physical" not in names,
-        "physical-pc" in names,
-    )
-
 
 OWN = ("flen", "mlen", "eaddr", "no_supervisor")
 """The names, in the parsed arguments, of the options that only tandem traces have."""

@@ -16,7 +16,7 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.encode import encoding as encode_encoding
 from rvtrace_gdb.console.commands.encode import etrace, ntrace
 from rvtrace_gdb.console.commands.encode.encoding import Encoding
-from rvtrace_gdb.console.options import inputs, tandem
+from rvtrace_gdb.console.options import forms, inputs, tandem
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.executed.execution import READERS, Executed
 from rvtrace_gdb.decode.executed.readers import Log
@@ -42,7 +42,7 @@ class EncodeTandemError(RvtraceError):
 def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the encoder."""
     group = parser.add_argument_group("tandem", "What the encoder is like (docs/tandem.md).")
-    tandem.add_form_arguments(group, forms=tandem.OF_ENCODER)
+    forms.add_form_arguments(group, forms=forms.OF_ENCODER)
     tandem.add_own_arguments(group)
 
 
@@ -56,7 +56,7 @@ class TandemEncoding:
         self.instructions = self.traps = self.groups = self.bytes = 0
         self.parameters = parameters
         self._commits, self._starts, self._limit, self._progress = commits, starts, args.limit, progress
-        self._forms = tandem.chosen_forms(args, "--forms", tandem.OF_ENCODER).forms
+        self._forms = forms.chosen_forms(args, "--forms", forms.OF_ENCODER).forms
         self._sent: list[bytes] = []
         self._encoder = Encoder(parameters, self._sent.append, self._forms)
 

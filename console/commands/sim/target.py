@@ -18,7 +18,7 @@ from pathlib import Path
 from rvtrace_gdb.console.commands.sim import devices, encoder
 from rvtrace_gdb.console.commands.sim import etrace as sim_etrace
 from rvtrace_gdb.console.commands.sim.devices import streaming
-from rvtrace_gdb.console.options import tandem
+from rvtrace_gdb.console.options import forms
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Parameters
 from rvtrace_gdb.session.description import file
 from rvtrace_gdb.session.description import model as told
@@ -126,7 +126,7 @@ def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a tandem trace of all that the hart does, from its reset on; of several harts to FILE.0, ... ;"
         " `trace start` reads it there (docs/simulated-target.md)",
     )  # fmt: skip
-    tandem.add_form_arguments(parser, "--tandem-")
+    forms.add_form_arguments(parser, "--tandem-")
 
 
 def tandem_files(args: argparse.Namespace, harts: int) -> list[str]:
@@ -144,7 +144,7 @@ def with_tandem_ports(args: argparse.Namespace, machine: Machine, cleanup: ExitS
     paths = tandem_files(args, len(machine.harts))
     if not paths:
         return ()
-    chosen = tandem.chosen_forms(args, "--tandem-forms")
+    chosen = forms.chosen_forms(args, "--tandem-forms")
     addresses = Addresses.EFFECTIVE if not chosen.physical else Addresses.BOTH
     if not chosen.effective:
         addresses = Addresses.PHYSICAL
