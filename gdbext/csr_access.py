@@ -135,7 +135,7 @@ def _packets(need: dict[str, Any]) -> list[str]:
         )
     replies: list[str] = []
     for packet in need["packets"]:
-        replies.append(connection.send_packet(packet.encode("latin-1")).decode("latin-1"))
+        replies.append((connection.send_packet(packet.encode("latin-1")) or b"").decode("latin-1"))
         if need.get("stop") and _refuses(replies[-1]):
             break
     return replies

@@ -233,13 +233,16 @@ class PacketAccess:
 
     def _exchange(self, accesses: Sequence[Access], packets: Sequence[str]) -> list[str]:
         """Return the replies up to the first error."""
-        if self._gdb.own_connection is None and not self._gdb.through_proxy:
+        own = self._gdb.own_connection
+        if own is None and not self._gdb.through_proxy:
             return self._gdb.packets(packets, stop=True)
         parts = [BARRIER * _waits(access) + packet for access, packet in zip(accesses, packets, strict=True)]
         hart = "" if self._gdb.hart is None else f"{self._gdb.hart}"
         reply = self._send(f"{batch(parts)}{HART}{hart}")
         if reply == RUNS.decode():
             raise HartRuns
+        if not reply and own is None:  # gdb has left the proxy, which has not noticed yet, for the stub
+            return self._gdb.packets(packets, stop=True)
         return replies(reply)
 
     def _send(self, packet: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.gdbext.gdb_process import SOURCE, KeptGdb, run_gdb
 
 SISELECT, SIREG, SIREG2, SIREG3 = 0x150, 0x151, 0x152, 0x153
 MCTRCTL, SCTRCTL, SCTRDEPTH, SCTRSTATUS = 0x34E, 0x14E, 0x15F, 0x14F
@@ -56,12 +56,30 @@ class Request:
         return [f"python exec({f'def request_{number}(): {body}'!r})", f"python request_{number}()"]
 
 
-def ask(gdb: str, elf: Path | None, folder: Path, connect: str, *steps: Request | str) -> Asked:
-    """Requests and gdb's own commands, one after the other; *connect*: the command that connects."""
+_PREPARED = [SOURCE, "python import json; from rvtrace_gdb.gdbext import csr_access as csrs, tracer"]
+
+
+def _interpreter(folder: Path) -> str:
+    """The Python that gdb starts the session with: one with the method `csrs`."""
     interpreter = folder / "python"
     interpreter.write_text(f"#!/bin/sh\nexec {sys.executable} {_SESSION}\n")
     interpreter.chmod(0o755)
-    commands = [SOURCE, "python import json; from rvtrace_gdb.gdbext import csr_access as csrs, tracer", connect]
+    return str(interpreter)
+
+
+def asking_gdb(gdb: str, elf: Path, folder: Path) -> KeptGdb:
+    """A gdb for many `ask`."""
+    kept = KeptGdb(elf, gdb, RVTRACE_PYTHON=_interpreter(folder))
+    kept.run(_PREPARED)
+    return kept
+
+
+def ask(gdb: str | KeptGdb, elf: Path | None, folder: Path, connect: str, *steps: Request | str) -> Asked:
+    """Requests and gdb's own commands, one after the other; *connect*: the command that connects.
+
+    A gdb that is kept has its *elf* already, and needs no *folder*.
+    """
+    commands = [connect]
     number = 0
     for step in steps:
         if isinstance(step, Request):
@@ -70,4 +88,6 @@ def ask(gdb: str, elf: Path | None, folder: Path, connect: str, *steps: Request 
         else:
             commands.append(step)
     commands.append("disconnect")  # else gdb detaches, and the program runs
-    return Asked(run_gdb(elf, commands, gdb=gdb, RVTRACE_PYTHON=str(interpreter)))
+    if isinstance(gdb, KeptGdb):
+        return Asked(gdb.run(commands))
+    return Asked(run_gdb(elf, [*_PREPARED, *commands], gdb=gdb, RVTRACE_PYTHON=_interpreter(folder)))

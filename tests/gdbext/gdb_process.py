@@ -5,6 +5,9 @@
         outputs = run_gdb(elf, commands, gdb=gdb)
 
 or, for a fixture of a module: `@pytest.fixture(scope="module", params=GDBS)`, `run_gdb(..., gdb=request.param)`.
+
+`KeptGdb` is one gdb, with its session, for the questions of many tests: where none leaves anything that another one
+notices.
 """
 
 import os
@@ -12,6 +15,8 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from threading import Timer
+from types import TracebackType
 
 import pytest
 
@@ -66,23 +71,64 @@ def killed(process: int, signal: str) -> str:
     return f"shell kill -{signal} {process}; while {over}; do sleep 0.02; done"
 
 
+def _marked(commands: list[str]) -> list[tuple[str, str]]:
+    """Each command, after another one that prints where its output begins."""
+    return [(f"echo \\n\x01{command}\x02\\n", command) for command in commands]
+
+
+def _by_command(printed: str) -> dict[str, str]:
+    return dict(part.partition("\x02\n")[::2] for part in printed.split("\n\x01")[1:])
+
+
 def run_gdb(elf: Path | None, commands: list[str], gdb: str = GDB, **environ: str) -> dict[str, str]:
     """What each command printed (both streams), in a gdb that goes on after errors: {command: output}.
 
     A command given twice has its last output under its own text; use distinct spellings to tell them apart.
     """
     words = [gdb, "-q", "-nx", "-batch"] + ([str(elf)] if elf else [])
-    for command in [*SETTINGS, *commands]:
-        words += ["-ex", f"echo \\n\x01{command}\x02\\n", "-ex", command]
-    words += ["-ex", "echo \\n\x01end\x02\\n"]
+    for marked in _marked([*SETTINGS, *commands]):
+        words += [word for command in marked for word in ("-ex", command)]
+    words += ["-ex", f"echo {_END}"]
     done = subprocess.run(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
         env=gdb_environ(**environ), check=False,
     )  # fmt: skip
     text = in_time(done.stdout.decode(errors="replace"))
-    assert "\x01end\x02" in text, f"gdb ended early ({done.returncode}): {text[-2000:]}"
-    outputs: dict[str, str] = {}
-    for part in text.split("\n\x01")[1:]:
-        command, _, output = part.partition("\x02\n")
-        outputs[command] = output
-    return outputs
+    assert _ENDED in text, f"gdb ended early ({done.returncode}): {text[-2000:]}"
+    return _by_command(text)
+
+
+_END, _ENDED = "\\n\x01end\x02\\n", "\n\x01end\x02\n"
+
+
+class KeptGdb:
+    """`with KeptGdb(elf) as gdb:` - a gdb that `run` asks again and again."""
+
+    def __init__(self, elf: Path | None, gdb: str = GDB, **environ: str) -> None:
+        words = [gdb, "-q", "-nx", "-ex", "set prompt", *([str(elf)] if elf else [])]
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=gdb_environ(**environ)
+        )
+        self.run(list(SETTINGS))
+
+    def run(self, commands: list[str]) -> dict[str, str]:
+        """What each command printed, as `run_gdb`."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        lines = [line for marked in _marked(commands) for line in marked]
+        limit = Timer(300, self._process.kill)
+        limit.start()
+        self._process.stdin.write("".join(f"{line}\n" for line in [*lines, f"echo {_END}"]).encode())
+        self._process.stdin.flush()
+        printed = b""
+        while not printed.endswith(_ENDED.encode()):
+            piece = os.read(self._process.stdout.fileno(), 1 << 16)
+            assert piece, f"gdb ended early: {printed[-2000:]!r}"
+            printed += piece
+        limit.cancel()
+        return _by_command(in_time(printed.decode(errors="replace")))
+
+    def __enter__(self) -> "KeptGdb":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._process.communicate(b"quit\n", timeout=60)

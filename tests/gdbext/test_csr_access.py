@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.ctr_model.programs import build
-from tests.gdbext.csr_questions import MCTRCTL, SCTRCTL, SCTRDEPTH, SIREG, SISELECT, Request, ask, entries
-from tests.gdbext.gdb_process import GDB, every_gdb
+from tests.gdbext.csr_questions import MCTRCTL, SCTRCTL, SCTRDEPTH, SIREG, SISELECT, Request, ask, asking_gdb, entries
+from tests.gdbext.gdb_process import GDB, GDBS, KeptGdb, every_gdb
 from tests.helpers.qemu10 import CPU, QEMU10, Qemu10, running
 from tests.helpers.remote_protocol import Rsp
 
@@ -50,161 +50,170 @@ def largest(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qem
         yield machine
 
 
+@pytest.fixture(scope="module")
+def pair(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qemu10]:
+    """With two harts."""
+    with running(elf, tmp_path_factory.mktemp("pair"), harts=2) as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module", params=GDBS)
+def kept(request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptGdb]:
+    """One gdb, which each test connects, and disconnects."""
+    with asking_gdb(request.param, elf, tmp_path_factory.mktemp("gdb")) as kept:
+        yield kept
+
+
 def content(entry: int) -> tuple[int, int, int]:
     """Every bit that ctrsource, ctrtarget and ctrdata of QEMU keep is used somewhere."""
     return entry << 56 | 0x1234_5678 | 1, entry << 48 | 0x0EAD_BEEE, entry & 0xF | 1 << 15
 
 
-@every_gdb
 @every_connection
 @every_way
-def test_all_256_entries(gdb: str, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path) -> None:
+def test_all_256_entries(kept: KeptGdb, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path) -> None:
     batches = [entries(range(first, first + 16)) for first in range(0, 256, 16)]
     request = Request(*batches, [[SISELECT, 0]], way=way)
-    found = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(machine.port), request).answer()
+    found = ask(kept, elf, tmp_path, CONNECTIONS[connect].format(machine.port), request).answer()
     read = [answers[5 * n + 2 : 5 * n + 5] for answers in found["answers"][:-1] for n in range(16)]
     assert read == [list(content(entry)) for entry in range(256)]
     selected = [answers[5 * n + 1] for answers in found["answers"][:-1] for n in range(16)]
     assert selected == list(range(0x200, 0x300))
 
 
-@every_gdb
-def test_auto_takes_packets_where_there_is_no_openocd(gdb: str, machine: Qemu10, elf: Path, tmp_path: Path) -> None:
-    asked = ask(gdb, elf, tmp_path, CONNECTIONS["direct"].format(machine.port), Request([["pc", None]]))
+def test_auto_takes_packets_where_there_is_no_openocd(
+    kept: KeptGdb, machine: Qemu10, elf: Path, tmp_path: Path
+) -> None:
+    asked = ask(kept, elf, tmp_path, CONNECTIONS["direct"].format(machine.port), Request([["pc", None]]))
     assert asked.answer()["name"] == "gdb's register packets"
 
 
 @every_connection
-def test_reading_everything_takes_few_packets(connect: str, machine: Qemu10, elf: Path, tmp_path: Path) -> None:
+def test_reading_everything_takes_few_packets(
+    kept: KeptGdb, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
+) -> None:
     """One question to gdb for each batch; the proxy has each of them as one packet (tests/session/proxy/test_csrs)."""
     batches = [[["pc", None]], *(entries(range(first, first + 16)) for first in range(0, 256, 16)), [[SISELECT, 0]]]
     connection = CONNECTIONS[connect].format(machine.port)
     few, many = Request(batches[0], batches[-1], way="packets"), Request(*batches, way="packets")
-    asked = ask(GDB, elf, tmp_path, connection, few, many)
+    asked = ask(kept, elf, tmp_path, connection, few, many)
     assert len(asked.answer(1)["asked"]) - len(asked.answer(0)["asked"]) == len(batches) - 2
 
 
-@every_gdb
 @every_connection
 @every_way
-def test_pc_mode_width_and_writes(gdb: str, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path) -> None:
+def test_pc_mode_width_and_writes(
+    kept: KeptGdb, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
+) -> None:
     batch = [["pc", None], ["priv", None], [MCTRCTL, 0x3_0000_0007], [MCTRCTL, None]]
-    found = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(machine.port), Request(batch, way=way)).answer()
+    found = ask(kept, elf, tmp_path, CONNECTIONS[connect].format(machine.port), Request(batch, way=way)).answer()
     with Rsp(machine.port) as stub:
         assert found["answers"] == [[stub.pc, 3, 0, 0x2_0000_0007]], "bit 32 does not exist"
         assert stub.csr(MCTRCTL) == 0x2_0000_0007
     assert found["xlen"] == 64
 
 
-@every_gdb
 @every_connection
 def test_numbers_are_derived_and_not_assumed(
-    gdb: str, connect: str, largest: Qemu10, elf: Path, tmp_path: Path
+    kept: KeptGdb, connect: str, largest: Qemu10, elf: Path, tmp_path: Path
 ) -> None:
     """Here CSRs begin at 98, and some are not named at all because Smstateen hides them."""
     with Rsp(largest.port) as stub:
         assert stub.csr_base == 98
         stub.set_csr(SCTRDEPTH, 3)
     request = Request([[SCTRDEPTH, None], [SCTRCTL, 3], [SCTRCTL, None]], way="packets")
-    asked = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(largest.port), request)
+    asked = ask(kept, elf, tmp_path, CONNECTIONS[connect].format(largest.port), request)
     assert asked.answer()["answers"] == [[3, 0, 3]]
 
 
-@every_gdb
-def test_an_unknown_name_is_refused_and_makes_no_variable(gdb: str, largest: Qemu10, elf: Path, tmp_path: Path) -> None:
+def test_an_unknown_name_is_refused_and_makes_no_variable(
+    kept: KeptGdb, largest: Qemu10, elf: Path, tmp_path: Path
+) -> None:
     """For gdb `set $sctrctl = 3` makes a variable where there is no such register."""
     before = Request([[SCTRCTL, 0], [SCTRCTL, None]], way="packets")
     request = Request([[SCTRCTL, 3], [SCTRCTL, None]], way="named")
     after = Request([[SCTRCTL, None]], way="packets")
     connection = CONNECTIONS["direct"].format(largest.port)
-    asked = ask(gdb, elf, tmp_path, connection, before, request, "print $sctrctl", after)
+    asked = ask(kept, elf, tmp_path, connection, before, request, "output $sctrctl", after)
     assert asked.answer(1)["answers"] == [["gdb has no such register"]]
-    assert asked.printed("print $sctrctl") == "$1 = void"
+    assert asked.printed("output $sctrctl") == "void"
     assert asked.answer(2)["answers"] == [[0]]
 
 
-@every_gdb
 @every_connection
 def test_a_refused_write_may_be_answered_ok_and_a_refused_read_is_an_error(
-    gdb: str, connect: str, largest: Qemu10, elf: Path, tmp_path: Path
+    kept: KeptGdb, connect: str, largest: Qemu10, elf: Path, tmp_path: Path
 ) -> None:
     """In U mode Smstateen closes siselect."""
     steps = [["priv", U_MODE], ["priv", None], [SISELECT, 0x201], [SISELECT, None]]
     request = Request(steps, [["priv", 3], [SISELECT, None]], way="packets")
-    asked = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(largest.port), request).answer()
+    asked = ask(kept, elf, tmp_path, CONNECTIONS[connect].format(largest.port), request).answer()
     assert asked["answers"] == [[0, U_MODE, 0, "refused by the stub (E14)"], [0, 0]]
 
 
-@every_gdb
 @every_way
 @every_connection
 def test_nothing_is_done_behind_a_refusal(
-    gdb: str, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
+    kept: KeptGdb, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
 ) -> None:
     with Rsp(machine.port) as stub:
         stub.set_csr(SISELECT, 0)
         stub.set_csr(MCTRCTL, 1)
     batch = [[SIREG, None], [MCTRCTL, 7]]
-    asked = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(machine.port), Request(batch, way=way))
+    asked = ask(kept, elf, tmp_path, CONNECTIONS[connect].format(machine.port), Request(batch, way=way))
     (answers,) = asked.answer()["answers"]
     assert len(answers) == 1 and "14" in answers[0]
     with Rsp(machine.port) as stub:
         assert stub.csr(MCTRCTL) == 1
 
 
-@every_gdb
 @every_connection
 def test_gdb_shows_the_new_values_once_it_forgets_the_old_ones(
-    gdb: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
+    kept: KeptGdb, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
 ) -> None:
     steps: tuple[Request | str, ...] = (
-        "print/x $mctrctl", Request([[MCTRCTL, 5]], way="packets"), "python csrs.flush_registers()",
-        "print /x $mctrctl",
+        "output/x $mctrctl", Request([[MCTRCTL, 5]], way="packets"), "python csrs.flush_registers()",
+        "output /x $mctrctl",
     )  # fmt: skip
     with Rsp(machine.port) as stub:
         stub.set_csr(MCTRCTL, 1)
-    asked = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(machine.port), *steps)
-    assert asked.printed("print/x $mctrctl") == "$1 = 0x1"
-    assert asked.printed("print /x $mctrctl") == "$2 = 0x5"
+    asked = ask(kept, elf, tmp_path, CONNECTIONS[connect].format(machine.port), *steps)
+    assert asked.printed("output/x $mctrctl") == "0x1"
+    assert asked.printed("output /x $mctrctl") == "0x5", asked.outputs
 
 
-@every_gdb
-@every_way
-def test_a_hart_that_runs(gdb: str, way: str, elf: Path, tmp_path: Path) -> None:
+def test_a_hart_that_runs(kept: KeptGdb, elf: Path, tmp_path: Path) -> None:
     with running(elf, tmp_path) as machine:
         connection = CONNECTIONS["direct"].format(machine.port)
-        requests = [Request([["pc", None]], way=way, hart=hart) for hart in (None, 0)]
-        asked = ask(gdb, elf, tmp_path, connection, "continue &", *requests)
-    for number in range(2):
-        assert asked.line(number).startswith("the hart runs: stop it first")
+        requests = [Request([["pc", None]], way=way, hart=hart) for way in WAYS for hart in (None, 0)]
+        asked = ask(kept, elf, tmp_path, connection, "continue &", *requests)
+    for number in range(len(requests)):
+        assert asked.line(number).startswith("the hart runs: stop it first"), number
 
 
-@every_gdb
 @every_way
 @every_connection
-def test_each_hart_has_its_own(gdb: str, way: str, connect: str, elf: Path, tmp_path: Path) -> None:
+def test_each_hart_has_its_own(kept: KeptGdb, way: str, connect: str, pair: Qemu10, elf: Path, tmp_path: Path) -> None:
     """Also with another thread selected than the one that is meant; it stays selected."""
-    with running(elf, tmp_path, harts=2) as machine:
-        for hart, depth in ((0, 2), (1, 3)):
-            write = Request([[SCTRDEPTH, depth], [SCTRDEPTH, None]], way=way, hart=hart)
-            read = [Request([[SCTRDEPTH, None]], way=way, hart=number) for number in (0, 1, None)]
-            connection = CONNECTIONS[connect].format(machine.port)
-            thread, shown = f"thread {2 - hart}", ("print $_thread", "print $sctrdepth")
-            steps: tuple[Request | str, ...] = (thread, write, *read, *shown)
-            asked = ask(gdb, elf, tmp_path, connection, *steps)
-            assert asked.answer(0)["answers"] == [[0, depth]]
-            others = [asked.answer(n)["answers"][0][0] for n in (1, 2, 3)]
-            expected = [depth, 0] if hart == 0 else [2, depth]
-            assert others == [*expected, expected[1 - hart]]
-            assert asked.printed("print $_thread") == f"$1 = {2 - hart}"
-            assert asked.printed("print $sctrdepth") == f"$2 = {expected[1 - hart]}"
+    connection = CONNECTIONS[connect].format(pair.port)
+    ask(kept, elf, tmp_path, connection, *(Request([[SCTRDEPTH, 0]], way=way, hart=hart) for hart in (0, 1)))
+    for hart, depth in ((0, 2), (1, 3)):
+        write = Request([[SCTRDEPTH, depth], [SCTRDEPTH, None]], way=way, hart=hart)
+        read = [Request([[SCTRDEPTH, None]], way=way, hart=number) for number in (0, 1, None)]
+        thread, shown = f"thread {2 - hart}", ("output $_thread", "output $sctrdepth")
+        steps: tuple[Request | str, ...] = (thread, write, *read, *shown)
+        asked = ask(kept, elf, tmp_path, connection, *steps)
+        assert asked.answer(0)["answers"] == [[0, depth]]
+        others = [asked.answer(n)["answers"][0][0] for n in (1, 2, 3)]
+        expected = [depth, 0] if hart == 0 else [2, depth]
+        assert others == [*expected, expected[1 - hart]]
+        assert asked.printed("output $_thread") == f"{2 - hart}"
+        assert asked.printed("output $sctrdepth") == f"{expected[1 - hart]}"
 
 
-@every_gdb
-def test_a_hart_that_gdb_has_no_thread_for(gdb: str, elf: Path, tmp_path: Path) -> None:
-    with running(elf, tmp_path, harts=2) as machine:
-        request = Request([["pc", None]], way="packets", hart=5)
-        asked = ask(gdb, elf, tmp_path, CONNECTIONS["direct"].format(machine.port), request)
+def test_a_hart_that_gdb_has_no_thread_for(kept: KeptGdb, pair: Qemu10, elf: Path, tmp_path: Path) -> None:
+    request = Request([["pc", None]], way="packets", hart=5)
+    asked = ask(kept, elf, tmp_path, CONNECTIONS["direct"].format(pair.port), request)
     assert asked.line() == "gdb has no thread for hart 5"
 
 
@@ -223,34 +232,38 @@ csrs._ACTIONS[WAY] = interrupted
 
 
 @every_gdb
-@every_way
 @every_connection
-def test_ctrl_c_while_records_are_read(gdb: str, way: str, connect: str, elf: Path, tmp_path: Path) -> None:
+def test_ctrl_c_while_records_are_read(gdb: str, connect: str, elf: Path, tmp_path: Path) -> None:
     """What was selected is selected again, and the next time everything is there."""
-    code = INTERRUPTED.replace("WAY", repr("registers" if way == "named" else "packets"))
+    steps = ["break done", "continue"]
+    for way, blanks in zip(WAYS, (" ", "  "), strict=True):
+        code = INTERRUPTED.replace("WAY", repr("registers" if way == "named" else "packets"))
+        steps += [f"set trace ctr-access {way}", "set $siselect=0x2f7", "set $sctrdepth=4", f"python exec({code!r})"]
+        steps += [f"trace ctr show{blanks}0,1", f"output/x{blanks}$siselect", f"trace ctr show{blanks}0,1 "]
     with running(elf, tmp_path) as machine:
-        connection = CONNECTIONS[connect].format(machine.port)
-        before = (f"set trace ctr-access {way}", "break done", "continue", "set $siselect=0x2f7", "set $sctrdepth=4")
-        steps = (f"python exec({code!r})", "trace ctr show 0,1", "print/x $siselect", "trace ctr show  0,1")
-        asked = ask(gdb, elf, tmp_path, connection, *before, *steps)
-    assert asked.printed("trace ctr show 0,1").endswith("Quit"), asked.outputs
-    assert asked.printed("print/x $siselect") == "$1 = 0x2f7"
-    assert "taken branch" in asked.printed("trace ctr show  0,1")
+        asked = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(machine.port), *steps)
+    for blanks in (" ", "  "):
+        assert asked.printed(f"trace ctr show{blanks}0,1").endswith("Quit"), asked.outputs
+        assert asked.printed(f"output/x{blanks}$siselect") == "0x2f7"
+        assert "taken branch" in asked.printed(f"trace ctr show{blanks}0,1 ")
 
 
 def test_rv32(tmp_path: Path) -> None:
     elf = build(tmp_path, "jumps", march="rv32imac_zicsr")
+    batch = [[SISELECT, 0x203], [SISELECT, None], [SIREG, 0xFFFF_FFFF], [SIREG, None]]
     with running(elf, tmp_path, cpu=f"rv32,{CPU}", program=QEMU10.replace("riscv64", "riscv32")) as machine:
-        for way in WAYS:
-            request = Request([[SISELECT, 0x203], [SISELECT, None], [SIREG, 0xFFFF_FFFF], [SIREG, None]], way=way)
-            found = ask(GDB, elf, tmp_path, CONNECTIONS["direct"].format(machine.port), request).answer()
-            assert (found["xlen"], found["answers"]) == (32, [[0, 0x203, 0, 0xFFFF_FFFF]])
+        connection = CONNECTIONS["direct"].format(machine.port)
+        asked = ask(GDB, elf, tmp_path, connection, *(Request(batch, [[SIREG, 0]], way=way) for way in WAYS))
+    for number in range(len(WAYS)):
+        found = asked.answer(number)
+        assert (found["xlen"], found["answers"]) == (32, [[0, 0x203, 0, 0xFFFF_FFFF], [0]])
 
 
 def test_without_a_target_there_is_no_way(tmp_path: Path) -> None:
-    for way in (*WAYS, "auto"):
-        asked = ask(GDB, None, tmp_path, "echo", Request([["pc", None]], way=way))
-        assert "connect it first (`target extended-remote`)" in asked.line()
+    ways = (*WAYS, "auto")
+    asked = ask(GDB, None, tmp_path, "echo", *(Request([["pc", None]], way=way) for way in ways))
+    for number in range(len(ways)):
+        assert "connect it first (`target extended-remote`)" in asked.line(number)
 
 
 @pytest.mark.parametrize("setting", ["ctr-access", "ctr-version"])

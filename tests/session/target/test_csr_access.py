@@ -363,3 +363,16 @@ def test_through_the_proxy_a_batch_is_one_packet(session: Session, connected: Co
     needs.clear()
     assert access.run([(SISELECT, 0x200), (SIREG, None), (MCTRCTL, 5)] * 30) == [0, 9, 0] * 30
     assert len(needs) == 1 and len(needs[0]["packets"]) == 1
+
+
+def test_a_gdb_that_has_left_the_proxy_asks_its_stub(session: Session, connected: Connected) -> None:
+    """The proxy may not have noticed yet; a stub answers nothing to what it does not know."""
+
+    class Left(Gdb):
+        def reply(self, packet: str) -> str:
+            return "" if packet.startswith("qRvtrace") else super().reply(packet)
+
+    gdb = Left(session, description(("mstatus", 66 + 0x300)), {66 + SIREG: 9})
+    access = open_access({"way": "packets"}, session, None)
+    assert access.run([(SISELECT, 0x200), (SIREG, None)]) == [0, 9]
+    assert gdb.sent == [f"P{66 + SISELECT:x}=0002000000000000", f"p{66 + SIREG:x}"]
