@@ -196,7 +196,7 @@ def _contradiction(kind: IType, target: int | None, step: Transfer) -> str:
     if _ALIKE.get(kind, kind) is not _ALIKE.get(step.kind, step.kind):
         there = TYPE_NAMES[step.kind] if step.kind not in (IType.NONE, IType.EXCEPTION, IType.NOT_TAKEN) else ""
         there = "branch" if step.is_branch else there or "plain instruction"
-        return f"the record says {TYPE_NAMES[kind]}, and there is a {there}"
+        return f"the record says {TYPE_NAMES[kind]}, but the instruction there is a {there}"
     leads = step.target if step.is_direct or kind is IType.TAKEN else None
     if leads is not None and leads != target:
         return f"the {TYPE_NAMES[kind]} there leads to 0x{leads:x}, not to 0x{target or 0:x}"
@@ -306,18 +306,18 @@ class Ways:
             leg = search.leg(node)
             if search.fits(node):
                 again = search.comes_back(leg)
-                why = f"how often 0x{goal.pc:x} was passed is not recorded" if again else ""
+                why = f"the number of passes through 0x{goal.pc:x} was not recorded" if again else ""
                 return Way(parts, None if again else node.known, why)
             parts.append(leg.pcs)
             if leg.why:
                 return Way(parts, None, leg.why, leg.at if leg.missing else None, switched=leg.switches)
             nodes = [following for following in leg.nodes if search.reaches(following)]
             if len(nodes) > 1:
-                return Way(parts, None, f"which way the branch at 0x{leg.at:x} went is not recorded")
+                return Way(parts, None, f"the direction of the branch at 0x{leg.at:x} was not recorded")
             if not nodes:  # looking further was given up
                 break
             node = nodes[0]
-        return Way(parts, None, "the code that can have run before the next record has too many ways")
+        return Way(parts, None, "too many paths through the code are possible before the next record")
 
 
 class _Search:
@@ -380,7 +380,7 @@ class _Search:
         """Return the result if no way leads from *start* to the goal, with the reason."""
         dead = next((leg for leg in self._known.values() if leg.dead), None)
         if dead is None:
-            return Way([], None, f"the code never comes to 0x{self._goal.pc:x}", wrong=start)
+            return Way([], None, f"the code never reaches 0x{self._goal.pc:x}", wrong=start)
         return Way([], None, dead.why, wrong=dead.at)
 
 
@@ -428,13 +428,13 @@ class Legs:
         if end.kind in self._kinds:
             return Leg(block.pcs, (), end.pc, f"there is no record of the {name}")
         if self._ras and end.kind in _RETURNS:
-            return Leg(block.pcs, (), end.pc, f"the {name} takes away the record before it")
+            return Leg(block.pcs, (), end.pc, f"the {name} removes the record before it")
         if self._ras and end.kind in _CALLS:
             returned = node._replace(pc=end.fall, known=after.known.linked(1, None).linked(5, None))
             return Leg(block.pcs, (returned,), end.pc, f"the call at 0x{end.pc:x} has returned, and left no record")
         target = end.leads_to(known)
         if target is None:
-            return Leg(block.pcs, (), end.pc, f"where the {name} at 0x{end.pc:x} went is not recorded", blind=True)
+            return Leg(block.pcs, (), end.pc, f"the target of the {name} at 0x{end.pc:x} was not recorded", blind=True)
         return Leg(block.pcs, (after._replace(pc=target),), end.pc)
 
     def _branch(self, block: Block, end: Transfer, after: Node) -> Leg:
@@ -449,7 +449,7 @@ class Legs:
         """Return the leg of an ecall, an ebreak, or of what is not an instruction: none of them retires."""
         if self._sure and not end.halts:
             return Leg(pcs, (), end.pc, "there is no record of the exception")
-        why = f"what the {'ebreak' if end.halts else 'exception'} at 0x{end.pc:x} did is not recorded"
+        why = f"the effect of the {'ebreak' if end.halts else 'exception'} at 0x{end.pc:x} was not recorded"
         return Leg(pcs, (node._replace(pc=end.fall, known=node.known._replace(upper=None)),), end.pc, why)
 
 

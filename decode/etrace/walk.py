@@ -234,7 +234,7 @@ class Walker(stepping.Walker[Run]):
             first = int(returned is not None and goal.counted and goal.returns is not None)
             steps += 1
             if (walk.next_pc == marked and calls.rounds(mark, FOR_EVER) == FOR_EVER) or steps > STEPS_AT_MOST:
-                walk.fault = f"the code never comes to 0x{address or 0:x}"
+                walk.fault = f"the code never reaches 0x{address or 0:x}"
                 return Arrival.FAULT
             if steps >= MARKED_AFTER and steps & steps - 1 == 0:
                 marked, mark = walk.next_pc, calls.mark()

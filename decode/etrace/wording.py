@@ -160,7 +160,7 @@ def _missing(packet: Packet) -> str:
     if "address" in packet.fields:
         return "its address is relative to one that is not known here"
     if "index" in packet.fields:
-        return "what the jump target cache holds follows from the code"
+        return "the contents of the jump target cache follow from the code"
     is_trap = (packet.format, packet.subformat) == (Format.SYNC, Sync.TRAP)
     return "the address of that handler was not sent" if is_trap else ""
 
@@ -226,7 +226,7 @@ def _branch_count(fields: Mapping[str, int], setup: Setup, options: Options) -> 
     if fields["branch_fmt"] == BranchFmt.NO_ADDR:
         yield "the next one not"
     elif fields["branch_fmt"] == BranchFmt.ADDR_FAIL:
-        yield "at the address one that was not"
+        yield "the one at the address not"
     yield from _flags(fields)
 
 

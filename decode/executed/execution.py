@@ -108,8 +108,9 @@ class Executed:
             raise LogError(
                 self._log.name,
                 None,
-                f"after line {self._log.line}: from the instruction at 0x{last:x} execution goes on at"
-                f" 0x{trap.handler:x}, which takes a trap, and the log has none there: did {self._image.path} run, and"
+                f"after line {self._log.line}: from the instruction at 0x{last:x} execution continues at"
+                f" 0x{trap.handler:x}, which only a trap can do, and the log has none there: did {self._image.path}"
+                " run, and"
                 " is the log complete?",
             )
 
@@ -136,7 +137,7 @@ class Executed:
                     yield piece[at:]
                     yield from wanted
                     return
-        raise LogError(self._log.name, None, "nothing in it ran where encoding is to start; is this the right ELF?")
+        raise LogError(self._log.name, None, "no instruction in it is where encoding can start; is this the right ELF?")
 
     def _limited(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
         left = self._limit

@@ -299,7 +299,7 @@ class QemuReader(Reader):
         if match[3] is not None:
             cflags = int(match[3], 16)
             if not cflags & _NO_CHAIN:
-                raise self.log.error(index, "the log leaves blocks out (no nochain): give QEMU -d exec,nochain,int")
+                raise self.log.error(index, "the log omits blocks (nochain is missing): give QEMU -d exec,nochain,int")
             most = cflags & _COUNT_MASK or MOST
         end, mode = self._listed.get(pc, (None, None))
         block = self._known[line] = Translated(self._translator, pc, most, end, mode)

@@ -204,7 +204,7 @@ class PcListReader(Reader):
     """A reader of lists of addresses."""
 
     expected = "an address in hexadecimal (80000000, 0x80000000, or 0x80000000,L4)"
-    advice = "a list of addresses cannot tell traps; the logs of Spike (-l) and QEMU (-d exec,nochain,int) can"
+    advice = "a list of addresses does not show traps; the logs of Spike (-l) and QEMU (-d exec,nochain,int) do"
     can_name_traps = False
 
     @classmethod
@@ -250,7 +250,7 @@ class PcListReader(Reader):
         if self.image.xlen == 32 and pc >> 32 == _SIGN_EXTENDED:
             pc &= 0xFFFF_FFFF
         if pc >> self.image.xlen:
-            raise self.log.error(index, f"0x{pc:x} is no address of a hart with {self.image.xlen} bits")
+            raise self.log.error(index, f"0x{pc:x} is not an address of a {self.image.xlen}-bit hart")
         if pc & 1:
             raise self.log.error(index, f"no instruction can be at 0x{pc:x}, an odd address")
         return pc

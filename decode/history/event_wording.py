@@ -32,13 +32,13 @@ STOPS: Mapping[StopReason, str] = {
     StopReason.OTHER: "trace stop reason {}",
     StopReason.MODE_NOT_RECORDED: "the hart was in a mode that is not recorded",
     StopReason.END_NOT_RECORDED: "what ran since is not recorded",
-    StopReason.LEFT_FOR_HIDDEN_MODE: "where the hart left for a mode that is not recorded is not known",
+    StopReason.LEFT_FOR_HIDDEN_MODE: "the place where the hart entered a mode that is not recorded is not known",
     StopReason.MAYBE_OFF: "recording may have been off before this record: it has no cycles (CCV)",
-    StopReason.OTHER_WAY: "the code does not lead to 0x{:x}: what did is not recorded",
+    StopReason.OTHER_WAY: "the code does not lead to 0x{:x}; the transfer that did was not recorded",
     StopReason.NO_WAY: "{}",
     StopReason.NO_CODE: "{} at 0x{:x}",
     StopReason.GROUPS_MISSING: "groups are missing: the pc was 0x{:x}, and what follows is {}",
-    StopReason.UNTRACED: "below 0x{:x}, where the hart went on at 0x{:x}, is no trace",
+    StopReason.UNTRACED: "there is no trace below 0x{:x}, where the hart continued at 0x{:x}",
 }
 """The wording of each reason; {} stands for the code, or else for the details."""
 
@@ -55,12 +55,13 @@ _LOSSES: Mapping[LossCause, str] = {
     LossCause.MISMATCH: "trace does not match {} at 0x{:x}: {} ({})",
     LossCause.ABSENT_CODE: "at 0x{:x}: there is no code, {} is there and was not supplied ({})",
     LossCause.NO_CODE: "at 0x{:x}: there is no code in what was supplied ({})",
-    LossCause.COUNT_UNTOLD: "{} does not say how many branches lead to 0x{:x}: {} can",
+    LossCause.COUNT_UNTOLD: "{} does not say how many branches lead to 0x{:x}: {} are possible",
     LossCause.OTHER_INSTRUCTION: "trace does not match {} at 0x{:x}: the instruction 0x{} ran, and 0x{} is there",
     LossCause.MESSAGES_LOST: "the encoder lost messages (ECODE 0x{:x})",
     LossCause.PACKETS_LOST: "the encoder lost packets",
     LossCause.MESSAGES_MISSING: (
-        "messages were lost: {} from one synchronization to the next, of {} or more; what ran before is not complete"
+        "messages were lost: {} from one synchronization to the next instead of {} or more; what ran before is"
+        " incomplete"
     ),
     LossCause.ENCODER_ERROR: "the encoder reports error {} (ECODE 0x{:x})",
     LossCause.FIFO_OVERRUN: StartReason.FIFO_OVERRUN.text,
@@ -69,7 +70,7 @@ _LOSSES: Mapping[LossCause, str] = {
     LossCause.REPETITION_TOO_LARGE: "ResourceFull: a repetition count of {} bits, more than {}",
     LossCause.WHILE_OFF: "{} while tracing is off",
     LossCause.NO_HANDLER: "{} with no handler reported for the trap before",
-    LossCause.UNKNOWN_HANDLER: ("the trap handler's address is not in the trace (implicit exception): say where it is"),
+    LossCause.UNKNOWN_HANDLER: "the trap handler's address is not in the trace (implicit exception): give trap_vector",
     LossCause.NO_STOP: ", and no message of the stop before it",
     LossCause.NO_HIST: ", and no HIST for the branches before it",
     LossCause.NO_STOP_BIT: "ResourceFull: HIST has no stop bit",
@@ -77,13 +78,13 @@ _LOSSES: Mapping[LossCause, str] = {
     LossCause.FIELD_TOO_MANY: "{} has one more field, and this trace has no timestamps",
     LossCause.UNDEFINED_RCODE: "ResourceFull with RCODE {}, which is not defined",
     LossCause.NO_BRANCH_BEFORE: "RepeatBranch with no branch message before it",
-    LossCause.ENDLESS_REPETITION: "RepeatBranch with B-CNT {}, which leads to ever other places",
+    LossCause.ENDLESS_REPETITION: "RepeatBranch with B-CNT {}, which leads to a different place each time",
     LossCause.NO_GROUP: "{} (at 0x{:x})",
     LossCause.GROUPS_MISSING: "groups are missing: the pc was 0x{:x}, and what follows is {}",
-    LossCause.NO_ADDRESS: "the address of an instruction is not told",
-    LossCause.IMPOSSIBLE: "{}: that cannot be, and what is told with it is not believed",
-    LossCause.CONTRADICTED: "{} is not believed: what comes after it in the trace cannot have run from there",
-    LossCause.NOT_BELIEVED: "an instruction at 0x{} is not believed: what is beside it in the trace is damaged",
+    LossCause.NO_ADDRESS: "the trace does not give the address of an instruction",
+    LossCause.IMPOSSIBLE: "{}: this is impossible; what was reported with it is ignored",
+    LossCause.CONTRADICTED: "{} is ignored: what follows it in the trace cannot have run from there",
+    LossCause.NOT_BELIEVED: "an instruction at 0x{} is ignored: the trace next to it is damaged",
 }
 
 _NOTES: Mapping[NoteCause, str] = {
@@ -92,7 +93,7 @@ _NOTES: Mapping[NoteCause, str] = {
     NoteCause.NO_BEGIN: "the trace does not begin with a group",
     NoteCause.STOPPED_AT_LOSS: "decoding stopped here, at the first loss, as asked",
     NoteCause.TOO_LONG: "decoding stopped after {} instructions",
-    NoteCause.ODD_IDLE: "a byte 0x{:02x} between messages is taken for idle, which is 0xff",
+    NoteCause.ODD_IDLE: "a byte 0x{:02x} between messages is treated as idle, which is 0xff",
     NoteCause.BRANCH_AGAIN: "{} right after one: it counts the branch at 0x{:x} a second time",
     NoteCause.RESERVED_OWNERSHIP: "Ownership with the reserved FORMAT 1 ignored",
     NoteCause.FIELD_TOO_MANY: "{} has one more field, as with timestamps, which were not switched on",
@@ -106,10 +107,10 @@ _NOTES: Mapping[NoteCause, str] = {
         " others are assumed to have returned to the instruction after them"
     ),
     NoteCause.UNSEEN: (
-        "traps or modes are not recorded: what ran there is not shown,"
-        " and assumed to have returned to where it came from"
+        "traps or modes are not recorded: the code that ran there is not shown,"
+        " and is assumed to have returned to where it was entered from"
     ),
-    NoteCause.ROUNDED_TIMES: "times are lower bounds: from {} cycles on, what a record counts is rounded down",
+    NoteCause.ROUNDED_TIMES: "times are lower bounds: records round counts of {} or more cycles down",
 }
 
 TRAPS: Mapping[TrapKind, str] = {

@@ -84,7 +84,7 @@ def parse_maps(text: str, path: str = "maps") -> list[Mapping]:
                 )
             mappings.append(mapping)
     if not mappings:
-        raise BadMaps(path, 0, "holds no mapping (those of a kernel thread are empty)")
+        raise BadMaps(path, 0, "has no mappings (those of a kernel thread are empty)")
     return mappings
 
 
@@ -182,7 +182,7 @@ def add_kernel_pages(image: Image, folder: str | Path) -> None:
     except OSError as error:
         raise BadMemory(error.filename or str(folder), f"cannot be read: {error.strerror}") from error
     if not pages:
-        raise BadMemory(str(folder), f"holds no file {_PAGE_NAME}ADDRESS")
+        raise BadMemory(str(folder), f"has no file {_PAGE_NAME}ADDRESS")
     rests = {address + _PAGE: data[_PAGE:] for address, data, _ in pages if len(data) > _PAGE}
     for address, data, name in pages:
         rest = rests.get(address, b"") if data.startswith(_C_NOP) else b""

@@ -244,7 +244,7 @@ class Automaton:
             if where.pending < 0:
                 raise InvalidBytes("a memory response without a request right before it")
             return 1
-        raise InvalidBytes(f"0x{byte:02x} is no opcode")
+        raise InvalidBytes(f"0x{byte:02x} is not an opcode")
 
     def _split(self, where: ReaderState, split: int, byte: int) -> Entry:
         if split == _REGISTER:
@@ -259,7 +259,7 @@ class Automaton:
             return self._after(where, self._floating(where) if byte >= FPR & 0xFF else self._integer, -1)
         if split == _STATE:
             if byte not in self._states:
-                raise InvalidBytes(f"0x{byte:02x} is no identifier of an additional state")
+                raise InvalidBytes(f"0x{byte:02x} is not the identifier of an additional state")
             return self._after(where, self._states[byte], -1)
         found = request_form(self.widths, byte) if split == _REQUEST else response_form(where.pending, byte)
         if found is None:

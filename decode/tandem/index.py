@@ -332,7 +332,7 @@ class Indexer:
                 self._miss(seen.group, pc, "")
                 return found
             if seen.pc - pc & self._mask not in self._steps[instr.word]:
-                self._miss(seen.group, pc, f"0x{seen.pc:x}, where the instruction 0x{instr.word:x} cannot go")
+                self._miss(seen.group, pc, f"0x{seen.pc:x}, to which the instruction 0x{instr.word:x} cannot lead")
                 return found
         if own is None:
             return pc

@@ -16,9 +16,9 @@ from rvtrace_gdb.decode.tandem.memory import PAGE, MemoryWrites, Store, physical
 from rvtrace_gdb.decode.tandem.protocol import FPR, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 
-NOT_WRITTEN = "the trace does not have a write to it before"
-LOST = "what was written to it is not known to hold any longer: the trace lost something since"
-UNTOLD = "it changed, and the trace does not say to what"
+NOT_WRITTEN = "the trace has no earlier write to it"
+LOST = "the value written to it may no longer be valid: part of the trace was lost since"
+UNTOLD = "it changed, and the trace does not give the new value"
 
 
 class Writer(NamedTuple):

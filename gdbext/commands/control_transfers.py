@@ -123,7 +123,7 @@ def _between_text(between: dict[str, Any], since: str = "") -> str:
     first, last, why = between["first"], between["last"], between["why"]
     numbers = f": {first},{last}" if first <= last else ""
     if why:
-        return f"not all is known{since}{numbers}; {why}" if numbers else f"not known{since}: {why}"
+        return f"partly known{since}{numbers}; {why}" if numbers else f"not known{since}: {why}"
     count = _count(between["instructions"], "instruction") if numbers else "no instruction"
     return f"{count}{since}{numbers}"
 

@@ -316,7 +316,7 @@ def test_filling_that_is_not_the_standards_is_remarked_once() -> None:
     shown = dump(b"\xff" + full + b"\x03" + full + b"\x03\xff")
     assert [line for line in shown if line.startswith("Idle")] == [
         "Idle BYTES=1",
-        "Idle BYTES=1 # a byte 0x03 between messages is taken for idle, which is 0xff",
+        "Idle BYTES=1 # a byte 0x03 between messages is treated as idle, which is 0xff",
         "Idle BYTES=2",
     ]
 

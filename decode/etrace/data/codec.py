@@ -286,7 +286,7 @@ class DataEncoder:
     ) -> None:
         """Raises ValueError for modes in which packets would be empty."""
         if modes.data_no_address and modes.data_no_data:
-            raise ValueError("data_no_address and data_no_data: data packets would hold nothing")
+            raise ValueError("data_no_address and data_no_data: data packets would be empty")
         self._options = options = DataOptions.of(parameters, modes)
         self._emit = emit
         self._codec = codec(options)

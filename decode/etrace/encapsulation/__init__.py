@@ -96,7 +96,7 @@ class Encapsulation:
     def __post_init__(self) -> None:
         """Raise ValueError for settings that no trace can have."""
         if self.name not in NAMES:
-            raise ValueError(f"there is no encapsulation {self.name!r}: there are {', '.join(NAMES)}")
+            raise ValueError(f"unknown encapsulation {self.name!r}: it is one of {', '.join(NAMES)}")
         for field, (smallest, largest) in _LIMITS.items():
             if not smallest <= getattr(self, field) <= largest:
                 raise ValueError(f"{field} {getattr(self, field)} is not {smallest} to {largest}")

@@ -333,7 +333,7 @@ def without_header(frames: Sequence[bytes]) -> list[bytes]:
 
 
 def _wrong_header(header: int) -> str:
-    return f"0x{header:02x} is no packet header: it announces fields that packets do not have"
+    return f"0x{header:02x} is not a packet header: it announces fields that packets do not have"
 
 
 SMI = "smi"

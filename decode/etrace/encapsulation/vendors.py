@@ -257,7 +257,7 @@ def esp32_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
         lambda offset: end if offset < end else None, _anchor_search, "no packet continues across the end of the memory"
     )
     return StreamDeframer(
-        Layout(sizes, rb"\x00", lambda header: f"0x{header:02x} is no length of a packet"),
+        Layout(sizes, rb"\x00", lambda header: f"0x{header:02x} is not the length of a packet"),
         _Esp32Sorter(),
         wrapped=wrapped,
         search=lambda start: _anchor_search(),

@@ -291,7 +291,7 @@ def _core(small: list[int], addr: int, capacity: int, head: int, threshold: int,
 
 def _check_abi(major: int, minor: int, where: str) -> None:
     if major != ABI_MAJOR:
-        raise BadSnapshot(f"{where} has ABI {major}.{minor}, this rvtrace knows {ABI_MAJOR}: use a later one")
+        raise BadSnapshot(f"{where} has ABI {major}.{minor}, this rvtrace knows ABI {ABI_MAJOR}: use a later version")
 
 
 def _check_count(count: int, where: str) -> None:

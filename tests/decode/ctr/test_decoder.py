@@ -110,7 +110,7 @@ PARTIAL = {
         row((0, 2, JUMP), (None, 4, INTERRUPT), (5, 2, XRET)),
         [0, GAP, 4, 5],
         ["interrupt in a mode that is not recorded"],
-        "where the hart left for a mode that is not recorded is not known",
+        "the place where the hart entered a mode that is not recorded is not known",
     ),
     "a trap return to one": (
         row((0, 4, JUMP), (5, None, XRET), (None, 4, EXCEPTION), (5, None, XRET)),
@@ -155,7 +155,7 @@ def test_a_branch_that_is_not_recorded() -> None:
     options = Options(ALL - {TAKEN})
     decoded = decode(row((0, 1, JUMP), (5, 6, RET)), code, options)
     assert lines(decoded) == [0, 1, 2, GAP, 5]
-    assert decoded.stretches[1].why == f"which way the branch at 0x{at(2):x} went is not recorded"
+    assert decoded.stretches[1].why == f"the direction of the branch at 0x{at(2):x} was not recorded"
     assert decoded.history.gap_at(3).next_pc == at(5)
     hidden = decode(row((0, 1, JUMP), (5, 6, RET)), code, Options(ALL - {TAKEN}, hidden=True))
     assert lines(hidden) == [0, GAP, 5]
@@ -175,7 +175,7 @@ def test_a_loop_of_any_number_of_rounds() -> None:
     assert lines(decoded) == [0, 1, 2, GAP, 3]
     interrupted = decode(row((0, 1, JUMP), (2, 0, INTERRUPT)), code, Options(ALL - {TAKEN}))
     assert lines(interrupted) == [0, 1, GAP]
-    assert interrupted.stretches[1].why == f"how often 0x{at(2):x} was passed is not recorded"
+    assert interrupted.stretches[1].why == f"the number of passes through 0x{at(2):x} was not recorded"
 
 
 def test_a_return_that_is_not_recorded_goes_where_its_register_says() -> None:
@@ -185,7 +185,7 @@ def test_a_return_that_is_not_recorded_goes_where_its_register_says() -> None:
     assert lines(decoded) == [0, 3, 4, 1, 2]
     unknown = decode(row((2, 3, JUMP), (2, 3, JUMP)), image(asm.jal(12, 1), NOP, asm.jal(4), NOP, RET_CODE), options)
     assert lines(unknown) == [2, 3, 4, GAP, 2]
-    assert unknown.stretches[1].why == f"where the function return at 0x{at(4):x} went is not recorded"
+    assert unknown.stretches[1].why == f"the target of the function return at 0x{at(4):x} was not recorded"
 
 
 def test_a_return_address_that_was_saved() -> None:
@@ -231,7 +231,7 @@ def test_an_exception_that_is_not_recorded(options: Options) -> None:
     code = image(asm.jal(4), NOP, asm.ECALL, NOP, RET_CODE)
     decoded = decode(row((0, 1, JUMP), (4, 0, RET)), code, options)
     assert lines(decoded) == [0, GAP, 4]
-    assert decoded.stretches[1].why == f"what the exception at 0x{at(2):x} did is not recorded"
+    assert decoded.stretches[1].why == f"the effect of the exception at 0x{at(2):x} was not recorded"
     assert len(said(decoded, EventKind.NOTE)) == 1
 
 
@@ -246,7 +246,8 @@ def test_a_trap_that_left_no_record_is_no_contradiction() -> None:
     for options in (Options(hidden=True), Options(ALL - {INTERRUPT})):
         decoded = decode(row((0, 1, JUMP), (4, 0, CALL)), code, options)
         assert lines(decoded) == [0, GAP, 4]
-        assert decoded.stretches[1].why == f"the code does not lead to 0x{at(4):x}: what did is not recorded"
+        why = f"the code does not lead to 0x{at(4):x}; the transfer that did was not recorded"
+        assert decoded.stretches[1].why == why
         assert not said(decoded, EventKind.MISMATCH)
 
 
@@ -264,7 +265,7 @@ def test_what_was_recorded_before_the_program_changed_it_is_not_known() -> None:
     records = row((0, 1, JUMP), (4, 5, JUMP), (7, 8, JUMP), (11, 0, RET))
     decoded = decode(records, code)
     assert lines(decoded) == [0, GAP, 4, GAP, 7, 8, 9, 10, 11]
-    assert decoded.stretches[1].why == f"which way the branch at 0x{at(1):x} went is not recorded"
+    assert decoded.stretches[1].why == f"the direction of the branch at 0x{at(1):x} was not recorded"
     since = decode(records[2:], code)
     assert lines(since) == [7, 8, 9, 10, 11]
 
@@ -279,8 +280,10 @@ def _text(number: int, why: str) -> str:
 @pytest.mark.parametrize(
     ("records", "why"),
     [
-        (row((0, 1, JUMP), (2, 0, CALL)), _text(2, "the record says direct call, and there is a branch")),
-        (row((0, 1, JUMP), (1, 0, RET)), _text(1, "the record says function return, and there is a plain instruction")),
+        (row((0, 1, JUMP), (2, 0, CALL)),
+         _text(2, "the record says direct call, but the instruction there is a branch")),
+        (row((0, 1, JUMP), (1, 0, RET)),
+         _text(1, "the record says function return, but the instruction there is a plain instruction")),
         (row((0, 1, JUMP), (2, 9, TAKEN)), _text(2, f"the taken branch there leads to 0x{at(4):x}, not to")),
         (row((0, 1, JUMP), (6, 0, RET)), _text(4, "there is no record of the direct jump")),
         (row((6, 3, RET), (1, 6, INTERRUPT)), _text(4, "there is no record of the direct jump")),
@@ -307,7 +310,7 @@ def test_code_that_is_not_there() -> None:
 def test_a_pc_that_the_user_has_set_is_not_the_programs_fault() -> None:
     decoded = decode(row((0, 2, JUMP)), image(asm.jal(8), NOP, NOP, asm.jal(-12)), Options(end=at(1)))
     assert lines(decoded) == [0, GAP] and not said(decoded, EventKind.MISMATCH)
-    assert decoded.stretches[-1].why == f"the code does not lead to 0x{at(1):x}: what did is not recorded"
+    assert decoded.stretches[-1].why == f"the code does not lead to 0x{at(1):x}; the transfer that did was not recorded"
 
 
 def test_more_ways_than_can_be_looked_at() -> None:
@@ -357,7 +360,7 @@ def test_times_that_are_rounded_down_are_said_to_be() -> None:
     code = image(asm.jal(4), asm.jal(-4))
     records = [Record(at(i), at(1 - i), JUMP, cycles=8192 * i, offset=24 * i) for i in range(2)]
     assert said(decode(records, code), EventKind.NOTE) == [
-        "times are lower bounds: from 8192 cycles on, what a record counts is rounded down"
+        "times are lower bounds: records round counts of 8192 or more cycles down"
     ]
 
 
@@ -419,7 +422,7 @@ def test_what_no_hart_records_is_a_gap(noise: Record, words: str) -> None:
     decoded = decode([*before, noise._replace(offset=24), *(one._replace(offset=48) for one in after)], code)
     assert lines(decoded) == [0, GAP, 3, 5]
     (loss,) = [event for event in decoded.history.events if event.kind is EventKind.LOSS]
-    assert loss.text == f"{words}: that cannot be, and what is told with it is not believed" and loss.offset == 24
+    assert loss.text == f"{words}: this is impossible; what was reported with it is ignored" and loss.offset == 24
     assert [stretch.complete for stretch in decoded.stretches][1:3] == [False, False]
     first = decode([noise, *after], code)
     assert lines(first) == [3, 5] and said(first, EventKind.LOSS)

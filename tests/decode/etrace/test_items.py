@@ -396,8 +396,8 @@ def test_words() -> None:
         "te_inst format=0 subformat=1 index=1 branches=2 branch_map=0x2 addr=0x2002 map=TN"
         " # to entry 1 of the jump target cache; 2 branches",
         "te_inst format=0 subformat=1 index=9 branches=0 irreport=1 irdepth=1 addr=?"
-        " # to entry 9 of the jump target cache; return stack depth 1; what the jump target cache holds follows from"
-        " the code",
+        " # to entry 9 of the jump target cache; return stack depth 1; the contents of the jump target cache"
+        " follow from the code",
         f"te_inst format=3 subformat=3 ienable=0 encoder_mode=0 qual_status=3 {on} # tracing off; tracing ended, the"
         " packet before would have been sent anyway; branch prediction, jump target cache",
         "te_inst format=3 subformat=3 ienable=1 encoder_mode=1 qual_status=0 implicit_return=0 implicit_exception=0"

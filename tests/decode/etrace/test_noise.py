@@ -120,7 +120,7 @@ CONTRADICTED: list[list[Fields]] = [
 def test_a_synchronization_that_the_packets_after_it_contradict(doubted: list[Fields]) -> None:
     history = decoded([at(0x200), LOST, *doubted, *CLEAN])
     assert list(history.pcs()) == [0x200, GAP, *CLEAN_PCS]
-    why = f"te_inst format 3 subformat {doubted[0]['subformat']} is not believed: what comes after it in the trace"
+    why = f"te_inst format 3 subformat {doubted[0]['subformat']} is ignored: what follows it in the trace"
     assert [said for said in gaps(history) if why in said]
     assert not [event for event in history.events if event.kind is EventKind.TRAP]
 
@@ -137,10 +137,10 @@ def test_code_that_goes_round_is_not_listed_for_outcomes_it_has_no_branch_for() 
 
 def test_what_is_not_believed_is_said_once_for_a_gap() -> None:
     history = decoded([at(0x200), LOST, *[at(0x200), to(0x100)] * 5, *CLEAN])
-    assert len([said for said in gaps(history) if "is not believed" in said]) == 1
+    assert len([said for said in gaps(history) if "is ignored" in said]) == 1
     assert list(history.pcs()) == [0x200, GAP, *CLEAN_PCS]
     again = decoded([at(0x200), *[LOST, at(0x200), to(0x100), *CLEAN] * 2])
-    assert len([said for said in gaps(again) if "is not believed" in said]) == 2
+    assert len([said for said in gaps(again) if "is ignored" in said]) == 2
 
 
 def test_a_synchronization_that_contradicts_the_flow_is_in_doubt_itself() -> None:

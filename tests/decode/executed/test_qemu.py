@@ -149,7 +149,7 @@ def test_without_int_traps_are_guessed_and_said_to_be(tmp_path: Path) -> None:
 def test_the_log_of_another_program_is_noticed(tmp_path: Path) -> None:
     elf = build(tmp_path, "start.S", PROGRAMS / "calls_and_traps.c", march="rv64imac")
     other = build(tmp_path, "start.S", "workload.c", march="rv64imac")
-    with pytest.raises(LogError, match=r"execution goes on at 0x\w+, which takes a trap, .* did .*workload.* run"):
+    with pytest.raises(LogError, match=r"execution continues at 0x\w+, .* did .*workload.* run"):
         read(qemu_log(elf, tmp_path), other)
 
 

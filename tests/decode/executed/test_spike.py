@@ -144,7 +144,8 @@ def test_lines_that_are_missing_are_noticed(tmp_path: Path) -> None:
     lines = log.read_text().splitlines(keepends=True)
     returning = next(i for i, line in enumerate(lines) if i > 1000 and line.endswith(" ret\n"))
     log.write_text("".join(lines[:returning] + lines[returning + 1 :]))
-    with pytest.raises(LogError, match=r"execution goes on at 0x\w+, which takes a trap, and the log has none there"):
+    why = r"execution continues at 0x\w+, which only a trap can do, and the log has none there"
+    with pytest.raises(LogError, match=why):
         read(log, elf)
 
 

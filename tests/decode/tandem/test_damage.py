@@ -117,7 +117,7 @@ def test_one_damaged_byte_costs_a_few_groups(seed: int) -> None:
     assert len(found.trace.losses) == 1
     loss = found.trace.losses[0]
     assert loss.group == number and loss.offset == intact.trace.offsets[number]
-    assert "is no opcode (at 0x" in loss.why
+    assert "is not an opcode (at 0x" in loss.why
     missing = len(intact.trace) - len(found.trace)
     assert 1 <= missing <= 2
     assert list(found.trace.groups(number)) == list(intact.trace.groups(number + missing))

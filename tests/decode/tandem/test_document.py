@@ -56,13 +56,13 @@ GROUPS: dict[str, list[Element]] = {
 
 AS_PRINTED = {
     "C.1": "right",
-    "C.2": "0x10 is no identifier of an additional state",
+    "C.2": "0x10 is not the identifier of an additional state",
     "C.3": "right",
     "C.4": "x16",
-    "C.5": "0x82 is no opcode",
+    "C.5": "0x82 is not an opcode",
     "C.6": "right",
-    "C.7": "0x10 is no identifier of an additional state",
-    "C.8": "0x10 is no identifier of an additional state",
+    "C.7": "0x10 is not the identifier of an additional state",
+    "C.8": "0x10 is not the identifier of an additional state",
 }
 """What becomes of the bytes as they are printed."""
 
@@ -245,10 +245,10 @@ def test_an_end_without_a_begin_and_an_instruction_outside_of_groups() -> None:
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
-        ("00", "0x00 is no opcode"),
-        ("0c", "0x0c is no opcode"),
-        ("12", "0x12 is no opcode"),
-        ("ff", "0xff is no opcode"),
+        ("00", "0x00 is not an opcode"),
+        ("0c", "0x0c is not an opcode"),
+        ("12", "0x12 is not an opcode"),
+        ("ff", "0xff is not an opcode"),
         ("0700", "0x00 is no identifier"),
         ("070b", "0x0b is no identifier"),
         ("04 40 10", "there is no register 0x1040"),

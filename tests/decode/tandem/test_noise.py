@@ -53,7 +53,7 @@ def test_what_cannot_be(elements: Sequence[Element], instr: Instr, to: int | Non
     assert not any(event.kind is EventKind.TRAP for event in tandem.history.events)
     (loss,) = [event for event in tandem.history.events if event.kind is EventKind.LOSS]
     assert loss.fact == Loss(LossCause.IMPOSSIBLE, (words,))
-    assert loss.text == f"{words}: that cannot be, and what is told with it is not believed"
+    assert loss.text == f"{words}: this is impossible; what was reported with it is ignored"
     assert loss.offset == tandem.trace.offsets[5] and (loss.last_pc, loss.next_pc) == (START + 16, START + 24)
     assert tandem.after(5).csr(0x342) is None and tandem.after(5).x(5) is None
 

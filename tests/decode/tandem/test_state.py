@@ -352,7 +352,7 @@ def test_a_partial_trace_without_the_pc() -> None:
     found = tandem([group(INIT, pc(0x1000)), group(NOP), group(jump), group(C_NOP), group(branch), group(NOP, x(5, 1))])
     assert list(found.history.pcs()) == [0x1000, 0x1004, 0x100C, 0x100E, -1]
     assert [found.after(number).pc for number in range(6)] == [0x1000, 0x1004, 0x100C, 0x100E, None, None]
-    assert found.history.gap_at(4).text == "the address of an instruction is not told"
+    assert found.history.gap_at(4).text == "the trace does not give the address of an instruction"
     assert found.after(5).x(5) == 1  # nothing is lost: what was written holds
 
 
@@ -395,7 +395,7 @@ def test_the_events_of_a_history() -> None:
         (0, "sync", 0, "hart reset", None, 0x1000, None),
         (1, "note", offsets[2], "2 state initializations from outside the hart", None, None, None),
         (2, "trap", offsets[5], "interrupt 7 (machine timer interrupt)", 0x2000, 0x40, None),
-        (3, "loss", len(whole), f"0xee is no opcode (at 0x{len(whole):x})", 0x40, 0x3000, len(whole) + 1),
+        (3, "loss", len(whole), f"0xee is not an opcode (at 0x{len(whole):x})", 0x40, 0x3000, len(whole) + 1),
     ]
     assert list(history.pcs()) == [0x1000, 0x1004, 0x40, -1, 0x3000, 0x3004, 0x3008, 0x300C, 0x3010]
     assert [history.context_at(position).prv for position in range(5)] == [3, 3, 3, 3, None]

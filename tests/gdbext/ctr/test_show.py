@@ -95,7 +95,7 @@ def test_a_line_for_each_record_and_for_what_ran_before_it(code: Code, tmp_path:
         f"2\t{place('main', 10)} -> {place('fib', 0)}\tdirect call, at least 4095 cycles",
         "\t     [no instruction]",
         f"3\t{other} -> {place('main', 10)}\ttrap return",
-        "\t     [not all is known: 9,11; a branch that is not recorded]",
+        "\t     [partly known: 9,11; a branch that is not recorded]",
         f"4\t{place('main', 10)} -> {other}\texception, mispredicted",
         "\t     [not known: the records end]",
         f"5\t{place('main', 0)} -> {place('main', 2)}\ttype unknown",
@@ -123,7 +123,7 @@ def test_with_the_instructions(code: Code, tmp_path: Path, gdb: str) -> None:
     lines = said[commands[0]].splitlines()
     assert lines[:2] == ["\t     [1 instruction since: 5,5]", f"\t5\t   0x{fib:016x} <fib+0>:\t{plain[0]}"]
     assert lines[3:8] == [
-        "\t     [not all is known: 1,4; why]",
+        "\t     [partly known: 1,4; why]",
         f"\t1\t   0x{fib:016x} <fib+0>:\t{plain[0]}",
         f"\t2\t   0x{fib + 2:016x} <fib+2>:\t{plain[2]}",
         "\t3\t[not known]",

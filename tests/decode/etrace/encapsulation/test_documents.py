@@ -98,7 +98,7 @@ def test_extend_is_zero_without_a_timestamp() -> None:
     assert [packet[0] for packet in content.packets] == [0, 44]
     (lost,) = content.losses
     assert lost.offset == 2
-    assert lost.why == "0x81 is no packet header: it announces fields that packets do not have"
+    assert lost.why == "0x81 is not a packet header: it announces fields that packets do not have"
 
 
 @pytest.mark.parametrize("src_bits", range(17))
@@ -242,7 +242,7 @@ def test_what_does_not_fit(encapsulation: Encapsulation, arguments: dict[str, ob
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"name": "usb"}, "there is no encapsulation 'usb': there are encap, smi, atb, esp32, pulp, qemu"),
+        ({"name": "usb"}, "unknown encapsulation 'usb': it is one of encap, smi, atb, esp32, pulp, qemu"),
         ({"src_bits": 17}, "src_bits 17 is not 0 to 16"),
         ({"timestamp_bytes": -1}, "timestamp_bytes -1 is not 0 to 8"),
         ({"name": "esp32", "src_bits": 1}, "encapsulation esp32 has no src_bits"),

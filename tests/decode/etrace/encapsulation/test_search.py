@@ -118,7 +118,7 @@ def test_behind_damage() -> None:
     data = bytes.fromhex("01 1F") + b"\x9f" * 32 + bytes.fromhex("01 1F 02 1F 1F")
     content = read(Encapsulation(), data)
     assert [offset for offset, *_ in content.packets] == [0, 34, 36]
-    why = "0x9f is no packet header: it announces fields that packets do not have"
+    why = "0x9f is not a packet header: it announces fields that packets do not have"
     assert content.losses == [LostBytes(2, 32, why)]
 
 
@@ -138,7 +138,8 @@ def test_damage_in_a_block_ends_with_it() -> None:
     data = bytes.fromhex("01 1F 9F 1F 1F 1F 1F 1F") + bytes.fromhex("01 1F 00 00 00 00 00 00")
     content = read(Encapsulation(block_size=8), data)
     assert [offset for offset, *_ in content.packets] == [0, 8]
-    assert content.losses == [LostBytes(2, 6, "0x9f is no packet header: it announces fields that packets do not have")]
+    why = "0x9f is not a packet header: it announces fields that packets do not have"
+    assert content.losses == [LostBytes(2, 6, why)]
 
 
 @pytest.mark.parametrize("zeros", [13, 14, 15, 40])
@@ -180,7 +181,7 @@ def test_esp32_damage_lasts_to_the_next_anchor() -> None:
     packet = bytes.fromhex("04 07 00 1F")
     content = read(Encapsulation("esp32"), packet + b"\x24" + packet + bytes(14) + bytes.fromhex("04 08 00 2F"))
     assert [offset for offset, *_ in content.packets] == [0, 23]
-    assert content.losses == [LostBytes(4, 19, "0x24 is no length of a packet")]
+    assert content.losses == [LostBytes(4, 19, "0x24 is not the length of a packet")]
 
 
 def test_esp32_index_wraps() -> None:

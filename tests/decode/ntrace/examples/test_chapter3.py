@@ -163,7 +163,7 @@ def test_any_byte_with_mseo_11_between_messages_is_idle(src_id: int | None) -> N
     assert (ran.instructions, ran.gaps) == (41 * 7 + 2 + 6 + 1, 0)
     assert ran.accounting == (50, 48, 2, 0)
     (note,) = of_kind(ran, EventKind.NOTE)
-    assert (note.offset, note.text) == (0x14, "a byte 0x03 between messages is taken for idle, which is 0xff")
+    assert (note.offset, note.text) == (0x14, "a byte 0x03 between messages is treated as idle, which is 0xff")
 
 
 def test_what_is_said_of_such_bytes_is_said_once_whoever_speaks() -> None:
