@@ -18,7 +18,7 @@ class _LogFile(logging.FileHandler):
 
     def __init__(self) -> None:
         super().__init__(os.devnull, delay=True)
-        self.baseFilename = "these words, for no log file could be made"
+        self.baseFilename = "no log file (it could not be created)"
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write an entry. If there can be no file, the session continues without."""

@@ -77,7 +77,7 @@ def nothing_traced(*, live: bool) -> NoTrace:
     """Return an error that says that there are no bytes. *live*: there may be some later."""
     if not live:
         return NoTrace("the trace is empty: it has 0 bytes")
-    return NoTrace("nothing was traced yet: let the program run (`continue`), then ask again")
+    return NoTrace("nothing has been traced yet: let the program run (`continue`), then ask again")
 
 
 def nothing_decoded(sink: Captured, history: History, image: Image, *, live: bool) -> NoTrace:
@@ -92,7 +92,7 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
             return NoTrace(wrong)
     problem = mismatch(history, image)
     if isinstance(sink, CapturedRecords) and problem is None:
-        return NoTrace("nothing that ran can be told from the records: `trace ctr show` lists them")
+        return NoTrace("the records do not show what ran: `trace ctr show` lists them")
     if problem is not None:
         return NoTrace(problem)
     traps = [event for event in history.events if event.kind is EventKind.TRAP]
@@ -189,13 +189,13 @@ class DecodedCapture:
     def _sinks(self) -> tuple[Captured, ...]:
         if not self.capture.captured and self._target is not None:
             raise NoTrace(
-                "this trace leaves the chip, no RAM sink keeps it: a probe records it; `trace save FILE.rvt` keeps what"
-                " its record is read with (`rvtrace decode --settings`)"
+                "this trace leaves the chip and is recorded by a probe, not by a RAM sink: `trace save FILE.rvt`"
+                " saves the settings with which `rvtrace decode --settings` decodes the probe's recording"
             )
         if not self.capture.captured:
             raise NoTrace(
-                "the capture holds no trace, only its settings: `rvtrace decode --settings` reads a probe's record with"
-                " them"
+                "the capture has no trace, only its settings, with which `rvtrace decode --settings` decodes a"
+                " probe's recording"
             )
         return self.capture.captured
 
@@ -309,7 +309,7 @@ class DecodedCapture:
 
     def _last(self) -> Decoded:
         if self.decoded is None:
-            raise NoTrace("no history was asked for yet")
+            raise NoTrace("no history has been requested yet")
         return self.decoded
 
 

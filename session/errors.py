@@ -45,7 +45,8 @@ class NotResumed(RvtraceError):
 
     def __init__(self, cause: RvtraceError) -> None:
         super().__init__(
-            f"tracing could not go on after this was read, and waits for the next `trace history`: {cause}"
+            "tracing could not continue after the trace was read, and is paused until the next `trace history`:"
+            f" {cause}"
         )
         self.cause = cause
 
@@ -55,7 +56,7 @@ class SetUpLost(RvtraceError):
 
     def __init__(self, name: str, register: str) -> None:
         super().__init__(
-            f"{name} was reset or set up by somebody else while tracing ({register} has changed): what ran then is"
+            f"{name} was reset or set up by other software while tracing ({register} has changed): what ran then is"
             " not in the trace, `trace start` begins anew"
         )
         self.name, self.register = name, register
@@ -112,7 +113,7 @@ class ErrorsHidden(NoWay):
 
     def __init__(self) -> None:
         super().__init__(
-            "OpenOCD hides from gdb that a register cannot be accessed, so nothing it says can be believed: put"
+            "OpenOCD hides from gdb that a register cannot be accessed, so its answers cannot be trusted: put"
             " `gdb_report_register_access_error enable` into its configuration, or `set trace ctr-access openocd`"
         )
 
@@ -123,5 +124,5 @@ class NoNumbers(NoWay):
     def __init__(self) -> None:
         super().__init__(
             "the gdb stub does not describe its CSRs (no feature org.gnu.gdb.riscv.csr), so their numbers are not"
-            " known: `set trace ctr-access openocd` if OpenOCD is behind it"
+            " known; if the stub is OpenOCD: `set trace ctr-access openocd`"
         )

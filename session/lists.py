@@ -35,8 +35,8 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 _T = TypeVar("_T")
 
-OVERWRITTEN = "Older trace was overwritten: it may have been before that."
-_EARLIER = "; older trace was overwritten: it may have been before that"
+OVERWRITTEN = "Older trace was overwritten: it may have happened earlier."
+_EARLIER = "; older trace was overwritten: it may have happened earlier"
 
 
 class SelectedHistory(NamedTuple):
@@ -295,7 +295,7 @@ class Lists:
     def access_rows(self, begin: int, end: int) -> list[AccessRow]:
         """Return the accesses numbered *begin* to *end* - 1 of the list requested last. Raises `NoTrace`."""
         if self._accesses is None:
-            raise NoTrace("no accesses were asked for yet")
+            raise NoTrace("no accesses have been requested yet")
         return self._accesses.rows(begin, end)
 
     def find(
@@ -323,7 +323,7 @@ class Lists:
     def found(self, begin: int, end: int) -> list[FoundRow]:
         """Return the results numbered *begin* to *end* - 1 of the last search. Raises `NoTrace`."""
         if self._found is None:
-            raise NoTrace("nothing was looked for yet")
+            raise NoTrace("no search has been made yet")
         return self._found.rows(begin, end)
 
     def functions(self, args: str, size: int | None, context: Context, progress: Progress = silent) -> Listing:
@@ -351,5 +351,5 @@ class Lists:
 
     def _the_functions(self) -> Functions:
         if self._functions is None:
-            raise NoTrace("no functions were asked for yet")
+            raise NoTrace("no functions have been requested yet")
         return self._functions

@@ -218,5 +218,5 @@ def elf_of(capture: Capture, file: str) -> str:
     if capture.elf is None:
         raise NoElf(f"{file} does not say with which program it was made: {GIVE_IT}")
     if not os.path.isfile(capture.elf.path):
-        raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which is not here: {GIVE_IT}")
+        raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which was not found: {GIVE_IT}")
     return capture.elf.path

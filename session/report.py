@@ -168,8 +168,8 @@ def saved(capture: Capture, file: str) -> str:
     """Describe what was written to which file."""
     if not capture.captured:
         return (
-            f"Saved the settings of the trace to {file}: `rvtrace decode --settings {file} RECORD` reads with them"
-            " what a probe recorded."
+            f"Saved the settings of the trace to {file}: `rvtrace decode --settings {file} RECORD` decodes a probe's"
+            " recording with them."
         )
     stored = sum(len(stored.data) for stored in capture.captured)
     code = sum(len(data) for _, data in capture.code)

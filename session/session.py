@@ -36,10 +36,10 @@ MessageRow = tuple[int, int, str]
 _T = TypeVar("_T")
 _RETURN = "you are in the past, return to the present first (`trace live`)"
 _DISCONNECT = (
-    "gdb goes back in a trace alone (`trace replay`), end that first (`disconnect`; `trace connect` connects gdb to a"
-    " target)"
+    "gdb replays a trace without a target (`trace replay`): end that first (`disconnect`; `trace connect` connects"
+    " gdb to a target)"
 )
-_MAKING = "a trace is being made"
+_MAKING = "a trace is being recorded"
 
 
 class Session:
@@ -396,7 +396,7 @@ class Session:
 
     def check_idle(self) -> None:
         """Raise `Busy` when no other trace can be opened now."""
-        self.check_present("another trace cannot be looked at now")
+        self.check_present("another trace cannot be opened now")
         if self._live is not None and self._live.tracing:
             raise Busy(f"{_MAKING}: end it first (`trace stop`, and `trace save FILE` to keep it)")
 
@@ -467,5 +467,5 @@ def _nothing(decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
     """Return an error that says why the history of a hart is empty."""
     histories = decoded.harts.histories
     if any(len(history) for history in histories.values()):
-        return NoTrace(f"nothing that can be decoded is in this trace of hart {hart}, of others there is")
+        return NoTrace(f"this trace has nothing of hart {hart} that can be decoded, only of other harts")
     return decoded_capture.nothing_decoded(decoded.sink_of(hart), histories[hart], decoded.image, live=live)

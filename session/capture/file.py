@@ -383,8 +383,8 @@ class _Members:
             needed, limit = system.memory_size(self._limit - self._left), system.memory_size(self._limit)
             raise CaptureError(
                 self._file,
-                f"unpacks to {needed} or more, which a small file may only say; no more than {limit} are unpacked:"
-                f" {LIMIT_VARIABLE}={_enough(self._limit - self._left)} in the environment raises that",
+                f"unpacks to {needed} or more, or claims to; the limit is {limit}:"
+                f" set {LIMIT_VARIABLE}={_enough(self._limit - self._left)} in the environment to raise the limit",
             )
         return _unpacked(self._container, entry, self._file, self._progress)
 

@@ -232,7 +232,7 @@ class _Import:
         buffers = dict(self._buffers)
         if "" in buffers:
             if len(sinks) != 1:
-                raise DeviceTreeError(f"it has {len(sinks)} RAM sinks: whose is the buffer?", self._root.file)
+                raise DeviceTreeError(f"it has {len(sinks)} RAM sinks: which one has the buffer?", self._root.file)
             buffers[sinks[0]] = buffers.pop("")
         for name in buffers:
             if name not in sinks:
@@ -256,8 +256,8 @@ class _Import:
 def _about_sinks(names: Sequence[str]) -> Iterator[str]:
     if names:
         yield (
-            f"{', '.join(names)}: a device tree tells neither the type of a sink nor where its buffer is; written as a"
-            " RAM sink with memory of its own (if its buffer is in system memory: --buffer START:SIZE)"
+            f"{', '.join(names)}: a device tree gives neither the type of a sink nor the address of its buffer;"
+            " written as a RAM sink with memory of its own (if its buffer is in system memory: --buffer START:SIZE)"
         )
 
 

@@ -102,7 +102,7 @@ class Node:
     def translated(self, address: int) -> int:
         """Convert an address on this bus to one on the parent's bus (2.3.8). Raises `DeviceTreeError`."""
         if "ranges" not in self.properties:
-            raise self.error(f"missing: so nothing says where its {address:#x} is seen from outside", "ranges")
+            raise self.error(f"missing, so the address of its {address:#x} on the parent bus is not known", "ranges")
         above = self.parent.address_cells if self.parent else 0
         widths = self.address_cells, above, self.size_cells
         ranges = self.cells("ranges")
@@ -160,7 +160,7 @@ class _Reader:
     def __init__(self, data: bytes, file: str) -> None:
         self._data, self._file = data, file
         if not data.startswith(MAGIC):
-            raise DeviceTreeError(f"is no compiled device tree: it does not begin with 0x{MAGIC.hex()}", file)
+            raise DeviceTreeError(f"is not a compiled device tree: it does not begin with 0x{MAGIC.hex()}", file)
         _, total, structure, strings, _, _, compatible, _, _, _ = _HEADER.unpack_from(data)
         if compatible not in _READABLE:
             raise DeviceTreeError(f"is a device tree of a format that is not known, {compatible}", file)

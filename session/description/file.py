@@ -242,7 +242,7 @@ def load(path: Path) -> Description:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise DescriptionError("is no TOML file: it is not UTF-8 text", str(path)) from None
+        raise DescriptionError("is not a TOML file: it is not UTF-8 text", str(path)) from None
     except (OSError, ValueError) as error:
         raise DescriptionError(f"cannot be read: {open_problem(error)}", str(path)) from None
     return parse(text, str(path))
@@ -253,9 +253,9 @@ def parse(text: str, file: str) -> Description:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DescriptionError(f"is no TOML file: {error}", file) from None
+        raise DescriptionError(f"is not a TOML file: {error}", file) from None
     except ValueError:
-        raise DescriptionError("is no TOML file that can be read: a number has too many digits", file) from None
+        raise DescriptionError("is not a TOML file that can be read: a number has too many digits", file) from None
     except RecursionError:
         raise DescriptionError("is nested too deeply", file) from None
     return _description(Tables(file), document)
@@ -309,7 +309,7 @@ def _xlen(read: Tables, target: Table) -> int | None:
 def _port(read: Tables, table: Table) -> int:
     port = read.integer(table, "[openocd]", "tcl_port", OpenOcd.tcl_port)
     if not 1 <= port <= 65535:
-        raise read.error(f"{port} is no TCP port (1 to 65535)", "[openocd]", "tcl_port")
+        raise read.error(f"{port} is not a TCP port (1 to 65535)", "[openocd]", "tcl_port")
     return port
 
 

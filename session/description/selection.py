@@ -50,11 +50,11 @@ def _checked(overrides: Mapping[str, Any]) -> dict[str, Any]:
             _check_number(key, value, _ADDRESSES[key])
         elif key == "openocd_port":
             if not isinstance(value, int) or not 1 <= value <= 65535:
-                raise DescriptionError(f"{value!r} is no TCP port (1 to 65535)", key=key)
+                raise DescriptionError(f"{value!r} is not a TCP port (1 to 65535)", key=key)
         elif key != "openocd_host":
             raise DescriptionError("there is no such setting", key=key)
         elif not isinstance(value, str) or not value:
-            raise DescriptionError(f"{value!r} is no host name", key=key)
+            raise DescriptionError(f"{value!r} is not a host name", key=key)
     return checked
 
 

@@ -173,7 +173,7 @@ def read_usb(tables: Tables, document: dict[str, Any]) -> Usb | None:
     table = tables.table(document, "usb", _USB_KEYS)
     for other in ("openocd", "qemu"):
         if other in document:
-            raise tables.error(f"there is [{other}], too: leave out one, the target is reached by the other", _WHERE)
+            raise tables.error(f"there is [{other}], too: leave one out, there is one connection to the target", _WHERE)
     adapter = tables.choice(table, _WHERE, "adapter", tuple(ADAPTERS))
     for key, driver in _DRIVER_KEYS.items():
         if key in table and ADAPTERS[adapter].driver is not driver:

@@ -328,7 +328,7 @@ class _Read(NamedTuple):
 def empty_history(found: Harts) -> str | None:
     """Return a text if the trace contains nothing but filling, else None. *found*: the decoded histories."""
     total, _, idle, _ = found.accounting
-    return f"is empty: {_count(total, 'byte')} of filling, and no message" if total == idle > 0 else None
+    return f"is empty: {_count(total, 'idle byte')}, no message" if total == idle > 0 else None
 
 
 def why_unreadable(capture: Capture, found: Harts) -> str | None:

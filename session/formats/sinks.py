@@ -67,7 +67,7 @@ def options_of(encoders: list[CapturedEncoder]) -> How:
     for encoder, options in zip(encoders, all_options, strict=True):
         if options != all_options[0]:
             names = f"{encoders[0].in_force.name} and {encoder.in_force.name}"
-            raise Unsupported(printable(f"{names} feed one sink and are set up differently: that cannot be read"))
+            raise Unsupported(printable(f"{names} feed one sink, but with different settings: this cannot be decoded"))
     return all_options[0]
 
 
@@ -187,5 +187,5 @@ def _notes(fed: list[CapturedEncoder], told: bool, strangers: dict[int, History]
     unknown = {src: history.instructions for src, history in strangers.items() if history.instructions}
     if unknown:
         what = f"{sum(unknown.values())} instructions of SRC {', '.join(map(str, sorted(unknown)))}"
-        lines.append(warning(f"{what} are in the trace too, which no known encoder sends"))
+        lines.append(warning(f"{what} are in the trace, too, but no known encoder has it"))
     return [printable(line) for line in lines]

@@ -141,7 +141,7 @@ def strangers(counts: Counts) -> str | None:
     if not counts.strangers:
         return None
     who = ", ".join(map(str, sorted(counts.strangers)))
-    return warning(f"SRC {who} is in the stream, too, which no known encoder sends")
+    return warning(f"SRC {who} is in the stream, too, but no known encoder has it")
 
 
 class StreamFile:
@@ -164,7 +164,7 @@ class StreamFile:
         try:
             return cast(BinaryIO, open(f"{path}.part", "x+b", buffering=0, opener=opener_beside(path)))
         except FileExistsError:
-            why = "is there, with the bytes of a run that was killed: `rvtrace import` takes them; then remove it"
+            why = "exists, with the bytes of a run that was killed: import them with `rvtrace import`, then remove it"
             raise CaptureError(f"{path}.part", why) from None
         except OSError as error:
             raise CaptureError(path, f"cannot be written: {error.strerror}") from None
@@ -209,8 +209,8 @@ class NotKept(RvtraceError):
     """What arrives cannot be written any more. *file*: where the first *kept* bytes are."""
 
     def __init__(self, file: str, error: OSError, kept: int) -> None:
-        what = f"the first {kept} bytes are kept, no more of them" if kept else "nothing is kept"
-        super().__init__(f"{file}: cannot be written: {error.strerror}: {what}; decoding goes on")
+        what = f"only the first {kept} bytes are kept" if kept else "nothing is kept"
+        super().__init__(f"{file}: cannot be written: {error.strerror}: {what}; decoding continues")
         self.file, self.kept = file, kept
 
 

@@ -96,10 +96,10 @@ def _words(csr: Csr, value: int) -> str:
 
 _CALL_KINDS = (IType.INFERABLE_CALL, IType.UNINFERABLE_CALL, IType.COROUTINE_SWAP)
 _RETURN_KINDS = (IType.RETURN, IType.COROUTINE_SWAP)
-_NOTHING_YET = "no control transfer was recorded yet: let the program run (`continue`), then ask again"
+_NOTHING_YET = "no control transfer has been recorded yet: let the program run (`continue`), then ask again"
 _NOT_RECORDING = (
-    "there are no records, and none are made: no privilege mode is enabled (`trace ctr start` does that; after it, a"
-    " reset or the program may have ended it)"
+    "there are no records, and none are being made: no privilege mode is enabled (`trace ctr start` enables them; a"
+    " reset or the program may have disabled them since)"
 )
 _NO_STACK = (
     "the calls under way do not follow from these records, which lack calls or returns: `trace ctr start -ras` records"
@@ -176,7 +176,7 @@ def rows(session: Session, begin: int, end: int) -> list[Mapping[str, Any]]:
     """Return rows of the records that were shown last; row 1 is entry 0. Raises `NoTrace`."""
     found = session.last.get(Shown)
     if not isinstance(found, Shown):
-        raise NoTrace("no records were asked for yet")
+        raise NoTrace("no records have been requested yet")
     return [_row(line) for line in found.lines[begin - 1 : end - 1]]
 
 

@@ -244,7 +244,7 @@ def _of_target(description: Description, connect: Connect, in_use: bool, progres
             first, *more = texts(component, asked.found(component))
             yield Entry(component.name, (first, *more, *_connections(topology, component)))
         if asked.problem is not None:
-            yield Entry("warning", (f"the target cannot be asked: {asked.problem}",))
+            yield Entry("warning", (f"the target cannot be reached: {asked.problem}",))
 
 
 def _connections(topology: Topology, component: AnyComponent) -> Iterator[str]:

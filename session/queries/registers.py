@@ -52,7 +52,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
 
-_IN_RESET = "it is in reset: its other registers hold nothing until it is made active, as `trace start` does"
+_IN_RESET = "it is in reset: its other registers are undefined until it is activated, as by `trace start`"
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _unidentified(seen: Seen) -> Iterator[str]:
 
 
 _LOW = 0xFFFF_FFFF
-_NOT_READ = "not read from a target: this stands for what was said of the trace when it was imported"
+_NOT_READ = "not read from a target: these values follow from the options of the import"
 
 
 def captured_names(capture: Capture) -> tuple[str, ...]:

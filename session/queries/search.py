@@ -99,7 +99,7 @@ def none_there(accesses: Iterable[Access], where: Where) -> str:
     begin, size = where
     unknown = sum(access.address is None for access in accesses)
     text = f"No access to {size} byte{'s' if size > 1 else ''} at {begin:#x} is in the trace."
-    return f"{text} Of {unknown} the address is not known." if unknown else text
+    return f"{text} The address of {unknown} access{'es' if unknown > 1 else ''} is not known." if unknown else text
 
 
 def size_at(address: int, image: Image) -> int:

@@ -25,7 +25,7 @@ PC = -1
 INSTRUCTION, TRAP, RESET, OUTSIDE = "instruction", "trap", "reset", "outside"
 """What a writer is. OUTSIDE: a debugger, a loader, an interrupt line: not the hart itself."""
 
-_ELSEWHERE = ("In which address space loads and stores were there, or are here, is not known: it may be other memory.",)
+_ELSEWHERE = ("The address spaces of this store and of the accesses here are not known: it may be other memory.",)
 _WINDOW = 32  # bytes around a store whose values are returned, to show the object that they are part of
 
 
@@ -124,13 +124,13 @@ class Moment:
     def _register_doubts(self, number: int, group: int, new: int | None, then: State) -> Iterator[str]:
         resets = [it for it in self._index.resets if group < it <= self._last]
         if resets:
-            yield f"The hart was reset since, by group {resets[-1] + 1}: what it holds from then on is not known."
+            yield f"The hart was reset since, by group {resets[-1] + 1}: its value from then on is not known."
         yield from self._lost(group)
         if new is None:
-            yield "The trace does not say what it wrote."
+            yield "The trace does not give the value that it wrote."
         elif not resets and not self._breaks(group) and then.register(number) is None:
             counts = csrs.is_counter(number)
-            yield "It counts by itself since." if counts else "It changed since, and the trace does not say to what."
+            yield "It counts by itself." if counts else "It has changed since; the trace does not give the new value."
 
     def _breaks(self, group: int) -> list[str]:
         return [it.why for it in self._index.breaks if group < it.group <= self._last + 1]
@@ -140,7 +140,7 @@ class Moment:
         lost = self._breaks(group)
         if lost:
             more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
-            yield f"Something is missing since ({lost[0]}{more}): it may have been written there."
+            yield f"Part of the trace is missing since ({lost[0]}{more}): it may have been written there."
 
     def _in_page(self, address: int, size: int) -> Written | None:
         """Return the last store, as `memory`, to bytes of one page."""
@@ -187,12 +187,12 @@ class Moment:
         lost = list(self._lost(group))
         yield from lost
         if store.value is None:
-            yield "The trace does not say what it stored."
+            yield "The trace does not give the value that it stored."
         if not lost and not holds:
             doubts = (*self._index.memory_forgotten, *self._index.physical.doubts)
             since = [it for it in doubts if group < it <= self._last]
             where = f" (group {min(since) + 1})" if since else ""
-            yield f"Something was stored since{where} of which the trace does not tell where: it may have been here."
+            yield f"A later store{where} has no address in the trace: it may have been to this memory."
 
 
 def _together(stores: Sequence[Store]) -> Store:
@@ -228,7 +228,7 @@ def name_of(register: int) -> str:
     return "pc" if register == PC else register_name(register)
 
 
-_NO_PLACE = "Which instruction it was is not known: one from this one on."
+_NO_PLACE = "The exact instruction is not known: it is this one or a later one."
 
 
 def stored(history: History, position: int, address: int, size: int) -> tuple[Written | None, int]:

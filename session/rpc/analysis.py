@@ -87,7 +87,7 @@ def _ranges(params: Params) -> tuple[tuple[int, int], ...]:
 
 
 SIZE_MOST = 1 << 20
-NO_REGISTERS = "this trace does not say what was written to registers: a tandem trace does (docs/tandem.md)"
+NO_REGISTERS = "this trace does not have what was written to registers: a tandem trace has it (docs/tandem.md)"
 
 
 class NoRegister(RvtraceError):
@@ -103,7 +103,7 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
     position = len(it.history) if at is None else min(max(at - 1, 0), len(it.history))
     answer = {"hart": it.hart, "lines": it.lines, "writer": None, "none": [], "below": None}
     until = "now" if below is None else "that"
-    none = it.unless_earlier(f"Nobody wrote {params.text('name')} in this trace before {until}.")
+    none = it.unless_earlier(f"Nothing wrote {params.text('name')} in this trace before {until}.")
     if params.given("register"):
         return answer | _register(it, position, params.text("register"), below, none)
     where = params.place("where")
@@ -120,7 +120,7 @@ def _register(it: SelectedHistory, position: int, name: str, below: int | None, 
     if number is None:
         raise NoRegister(f"there is no register ${name}, or a trace does not have it")
     if name in ("zero", "x0"):
-        return {"none": [f"${name} is always 0: nobody writes it."]}
+        return {"none": [f"${name} is always 0: nothing can write it."]}
     found = Moment(tandem, position, None if below is None else below - 1).register(number)
     if found is None:
         return {"none": [none, *(["It counts by itself."] if number >= 0 and is_counter(number) else [])]}
@@ -149,9 +149,9 @@ def _memory(it: SelectedHistory, position: int, where: tuple[int, int], below: i
 def _stored(it: SelectedHistory, position: int, where: tuple[int, int], below: int | None, none: str) -> dict[str, Any]:
     """Return the last store that a data trace contains."""
     if not it.history.accesses:
-        raise NoTrace(f"nobody knows who stored what: a tandem trace says it (docs/tandem.md), or {NO_ACCESSES}")
+        raise NoTrace(f"the stores are not known: a tandem trace has them (docs/tandem.md); {NO_ACCESSES}")
     found, unknown = stored(it.history, position if below is None else min(position, below - 1), *where)
-    doubt = f"Of {unknown} store{'s' * (unknown != 1)} {'since' if found else 'in the trace'} the address is not known."
+    doubt = f"The address of {unknown} store{'s' * (unknown != 1)} {'since' if found else 'in the trace'} is not known."
     doubts = (doubt,) if unknown else ()
     if found is None:
         return {"none": [none, *doubts]}
@@ -203,7 +203,7 @@ def _in_program(image: Image, address: int, size: int) -> list[str]:
             data = segment.data[at : at + size] if at >= 0 else b""
             if len(data) == size and size <= _SHOWN:
                 return [
-                    f"The program file has {_hex(data)} there: whether it was loaded like that, the trace does not say."
+                    f"The program file has {_hex(data)} there; the trace does not show whether it was loaded unchanged."
                 ]
     return []
 

@@ -94,7 +94,7 @@ def _last(session: Session, hart: int | None) -> SelectedHistory:
 
 
 def _nothing() -> Any:
-    raise NoTrace("no history was asked for yet")
+    raise NoTrace("no history has been requested yet")
 
 
 class _List(NamedTuple):
@@ -108,7 +108,7 @@ def page(session: Session, params: Params, progress: Progress) -> Any:
     """Return a page of a list, see the module. Raises BadRequest, and as `Session.history`."""
     begin, count = params.optional_number("begin"), params.number("count")
     if count > ROWS_AT_MOST or begin == 0:
-        raise BadRequest(f"page: at most {ROWS_AT_MOST} from 1 on can be asked for at once")
+        raise BadRequest(f"page: at most {ROWS_AT_MOST} from 1 on can be requested at once")
     it = session.selected(params.context(), progress)
     what = params.text("what")
     found = _LISTS.get(what, _found_list)(session, it, params, progress)

@@ -42,7 +42,7 @@ class BadName(RvtraceError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{printable(name)[:200]}: no file can be called that: it has a NUL in it, or a character that is none"
+            f"{printable(name)[:200]}: not a valid file name: it contains a NUL or an invalid character"
         )
         self.name = name
 
@@ -92,7 +92,7 @@ class Params:
         """Return *begin* and *end* of the rows to fetch."""
         begin, end = self.number("begin"), self.number("end")
         if not 1 <= begin <= end <= begin + ROWS_AT_MOST:
-            raise BadRequest(f"{what} {begin} to {end}: at most {ROWS_AT_MOST} from 1 on can be asked for at once")
+            raise BadRequest(f"{what} {begin} to {end}: at most {ROWS_AT_MOST} from 1 on can be requested at once")
         return begin, end
 
     def texts(self, name: str) -> list[str]:

@@ -234,7 +234,7 @@ def native(session: Session, params: Params, progress: Progress) -> Any:
     history, hart, lines = it.history, it.hart, it.lines
     _btrace(debugger).prepare(BtraceRequest(context, limit, params.number("seconds")))
     if thread_hart and thread_hart != hart:
-        said = f"note:     hart {thread_hart} is not in this trace: gdb has nothing of it, only of other threads"
+        said = f"note:     hart {thread_hart} is not in this trace: gdb gets the recording of the other threads only"
         return {"instructions": 0, "length": 0, "first": 1, "lines": [said]}
     length = len(history)
     first = max(0, length - limit)

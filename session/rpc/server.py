@@ -95,7 +95,7 @@ class Methods:
         """Return the result of a method. Raises `BadRequest` and the session's errors."""
         method = self._method(name) if isinstance(name, str) else None
         if method is None:
-            raise BadRequest(f"there is no method {name!r} in protocol {PROTOCOL}: is this the rvtrace.py of {tool()}?")
+            raise BadRequest(f"there is no method {name!r} in protocol {PROTOCOL}: does rvtrace.py belong to {tool()}?")
         with nullcontext() if name in _UNLOCKED else self._session.lock:
             return method(Params(params, str(name)), progress)
 

@@ -215,7 +215,7 @@ class CtrTrace:
         self._check_still()
         self.read_out(progress)
         if self.tracing and not self.ours:
-            self.notes = ["it was not started here: the program goes on recording"]
+            self.notes = ["recording was not started by rvtrace, so it continues in the program"]
         self.tracing = False
         self._put_back(progress)
 
@@ -251,7 +251,7 @@ class CtrTrace:
         if lost:
             for recorder in self.recorders:
                 recorder.found = None
-            self.notes = [f"hart {', '.join(lost)} did not record as it was set up when gdb was connected anew"]
+            self.notes = [f"hart {', '.join(lost)} no longer recorded with its settings when gdb was connected again"]
             self.failure = None
             self.tracing = self.behind = self.started_here = False
 
@@ -286,7 +286,7 @@ class CtrTrace:
                 said = procedures.stop(recorder.access, recorder.version, recorder.found)
                 self.notes += [f"{hart}{note}" for note in said]
             except Cancelled:
-                self.notes.append(f"the registers of hart {recorder.hart} are not put back: `trace ctr stop` does it")
+                self.notes.append(f"the registers of hart {recorder.hart} are not restored: `trace ctr stop` does it")
                 raise
             except RvtraceError as error:
                 self.failure = self.failure or error

@@ -139,7 +139,7 @@ def look(session: Session, context: Context, way: Way | None, progress: Progress
         return None
     if way is None:
         raise NoTrace("there are no control transfer records: gdb is not connected to a target, and no capture is open")
-    session.check_present("records of the target cannot be looked at now")
+    session.check_present("records of the target cannot be read now")
     session.check_free(CtrTrace)
     image = _image(context)
     access = _open(way, session, hart, image)
@@ -173,7 +173,7 @@ def clear(session: Session, context: Context, way: Way | None, progress: Progres
     session.check_present("trace ctr clear")
     trace = look(session, context, way, progress)
     if trace is None:
-        raise Busy("a capture file is being looked at, whose records stay: `trace ctr start` begins on the target")
+        raise Busy("a capture file is open, whose records cannot be cleared: `trace ctr start` begins on the target")
     trace.clear(progress)
     session.changed()
     return [f"The records of hart {', '.join(str(it.hart) for it in trace.recorders)} are empty."]

@@ -61,7 +61,7 @@ class PortFile:
             ) from None
         if not Path(path).is_file():
             self._file.close()
-            raise PortFileError(path, "is no file: the trace has to arrive in one")
+            raise PortFileError(path, "is not a file: the port has to write its trace to a file")
         self._identity = self._inode(os.fstat(self._file.fileno()))
 
     def close(self) -> None:
@@ -385,4 +385,5 @@ def _without_effect(options: Mapping[str, Any]) -> list[str]:
     asked = [name for name, value in options.items() if name not in _CHOICES and value]
     if not asked:
         return []
-    return [f"a tandem port tells everything, without effect: {', '.join(name.replace('_', '-') for name in asked)}"]
+    names = ", ".join(name.replace("_", "-") for name in asked)
+    return [f"a tandem port always reports everything; options without effect: {names}"]

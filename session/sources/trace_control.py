@@ -55,7 +55,7 @@ def _outlets(made: GraphInForce) -> Iterator[tuple[str, str]]:
         mode = PibMode(pib.mode).name.lower().replace("_", " ") if pib.mode in list(PibMode) else f"mode {pib.mode}"
         yield pib.name, f"pins, {mode}, input clock divided by {pib.divider}: a probe has to record it"
     for bridge in made.bridges:
-        yield bridge.name, f"ATB, trace ID {bridge.atb_id:#x}: what is behind it has to record it"
+        yield bridge.name, f"ATB, trace ID {bridge.atb_id:#x}: what receives it has to record it"
 
 
 def status(trace: "LiveTrace") -> list[str]:

@@ -194,7 +194,7 @@ def open_access(way: Way | None, session: Session, hart: int | None) -> CsrAcces
         raise NoWay(_NOWHERE)
     make = _WAYS.get(str(way.get("way")))
     if make is None:
-        raise BadRequest(f"access: there is no way {way.get('way')!r}, there are {', '.join(_WAYS)}")
+        raise BadRequest(f"access: unknown way {way.get('way')!r}, it is one of {', '.join(_WAYS)}")
     return make(way, session, hart)
 
 

@@ -328,5 +328,5 @@ def _wish(word: str) -> tuple[str, int | None]:
     except ValueError:
         value = -1
     if value < 0:
-        raise BadOption(f"{word}: {text!r} is no number from 0 on")
+        raise BadOption(f"{word}: {text!r} is not a number from 0 on")
     return name, value

@@ -62,7 +62,7 @@ class Masks:
             self.absent.add(name)
             return
         if colon and not _NUMBER.fullmatch(bits):
-            raise BadMask(text.strip(), f"{bits!r} are no bits: a number as 0x600")
+            raise BadMask(text.strip(), f"{bits!r} is not a bit mask: give a number like 0x600")
         regno = _number_of(name, text.strip())
         self.ignored[regno] = self.ignored.get(regno, 0) | (number_in(bits) if colon else ALL)
 

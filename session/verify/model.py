@@ -154,7 +154,7 @@ class Kind(Enum):
     PRIVILEGE = "privilege mode"
     STORE = "store"
     ADDRESS = "address"
-    LATER = "found when everything was compared"
+    LATER = "found when the complete state was compared"
 
 
 class Difference(NamedTuple):

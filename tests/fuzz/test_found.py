@@ -72,7 +72,7 @@ def test_wherever_a_number_is_taken(text: str) -> None:
 def test_numbers_that_are_too_long_in_files(tmp_path: Path) -> None:
     file = tmp_path / "it.toml"
     file.write_text(f"[target]\nxlen = {LONG}\n")
-    line = rf"^{file}: is no TOML file that can be read: a number has too many digits$"
+    line = rf"^{file}: is not a TOML file that can be read: a number has too many digits$"
     with pytest.raises(DescriptionError, match=line):
         parse_description(file.read_text(), str(file))
     with pytest.raises(DescriptionError, match=line):

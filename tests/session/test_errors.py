@@ -150,7 +150,7 @@ def test_requests_without_a_trace(session: Session, demo: Board, tmp_path: Path)
     with pytest.raises(NoTrace, match=there_is_none):
         session.save(tmp_path / "x.rvt", context)
     session.start(context)
-    with pytest.raises(NoTrace, match=r"^no history was asked for yet$"):
+    with pytest.raises(NoTrace, match=r"^no history has been requested yet$"):
         session.rows(1, 2)
 
 
@@ -169,7 +169,7 @@ def test_a_capture_is_not_opened_over_a_running_trace(session: Session, demo: Bo
     session.start(context)
     demo.run(100)
     session.save(tmp_path / "x.rvt", context)
-    with pytest.raises(Busy, match=r"^a trace is being made: end it first"):
+    with pytest.raises(Busy, match=r"^a trace is being recorded: end it first"):
         session.open(tmp_path / "x.rvt", None)
     session.stop()
     session.open(tmp_path / "x.rvt", None)

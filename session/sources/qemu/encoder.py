@@ -108,7 +108,7 @@ def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOpti
     if request.implicit_return:
         on.add("implicit_return")
     if "implicit_exception" in on:
-        notes.append("addresses of traps are not left out: nobody could tell them afterwards")
+        notes.append("addresses of traps are not left out: they could not be recovered afterwards")
         on.discard("implicit_exception")
     notes += _unknown(request, ETRACE, "E-Trace")
     values: dict[str, Value] = {"iaddress_width": xlen, **dict.fromkeys(on, True)}

@@ -112,7 +112,7 @@ class Code:
         """Return a message that says why a block is missing."""
         if self._ring.failed:
             return lacking(self._ring)
-        return f"{self._path}: the recorder has not told what block {number} is"
+        return f"{self._path}: the recorder has not described block {number}"
 
     def take_fresh(self) -> list[tuple[int, bytes]]:
         """Return (address, bytes) of the blocks that were read since the last call."""
@@ -158,7 +158,7 @@ def instruction_of(code: bytes, xlen: int) -> Instruction:
 def lacking(ring: Ring) -> str:
     """Return a message that says what it means that the recorder has failed."""
     why = os.strerror(ring.failed)
-    return f"{ring.folder}: code or traps are missing: the recorder cannot write down what happens: {why}"
+    return f"{ring.folder}: code or traps are missing: the recorder cannot write its records: {why}"
 
 
 def may_follow(block: Block, pc: int) -> bool:

@@ -51,7 +51,7 @@ def recorder_folder(resources: ExitStack, ring_bytes: int, harts: int) -> Path:
     free = _free(base)
     if free < needed:
         text = f"{base}: {free >> 10} KiB are free, the recorder needs {needed >> 10}: make the rings smaller (--ring)"
-        raise QemuError(f"{text}, or room there")
+        raise QemuError(f"{text}, or make room there")
     try:
         folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX, dir=base)))
         resources.callback(os.close, _locked(folder / _LOCK))
@@ -314,7 +314,7 @@ def _recorder(
     try:
         server = LogServer(folder, words, launch.hart_count(options), qemu.xlen, stalling=stalling)
     except OSError as error:
-        raise QemuError(f"{folder}: the recorder cannot begin: {error.strerror}") from None
+        raise QemuError(f"{folder}: the recorder cannot start: {error.strerror}") from None
     resources.callback(server.close)
     return server, launch.log_command(qemu, options, folder)
 
@@ -358,7 +358,7 @@ def _ring(folder: Path, child: "subprocess.Popen[bytes]") -> Ring | None:
             if child.poll() is not None:
                 return None
             time.sleep(_PAUSE)
-    raise QemuError("QEMU does not begin: its recorder did not come up")
+    raise QemuError("QEMU does not start: its recorder did not report")
 
 
 def _serve(
@@ -387,7 +387,7 @@ def _write_target(path: str, qemu: launch.Qemu, folder: Path) -> None:
     described = Description(f"QEMU {_version(qemu)}", path, qemu.xlen, OpenOcd(), (), (), qemu=str(folder))
     try:
         with atomic_output(path) as file:
-            file.write(text(described, "Written by `rvtrace qemu`; it holds as long as that QEMU runs.").encode())
+            file.write(text(described, "Written by `rvtrace qemu`; it is valid as long as that QEMU runs.").encode())
     except OutputError as error:
         raise DescriptionError(error.problem, error.path) from None
 

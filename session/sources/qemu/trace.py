@@ -160,16 +160,16 @@ def failure(error: RvtraceError | None) -> list[str]:
 def changed(address: int) -> str:
     """Describe that code ran that differs from the program; the history is decoded with the program."""
     return (
-        f"the code changed while it ran, lowest at 0x{address:x}: the history has it as it was before, and gaps where"
-        " that leads elsewhere"
+        f"the code changed while it ran, lowest at 0x{address:x}: the history shows the old code, with gaps where"
+        " the old code does not fit"
     )
 
 
 def gone(it: Ring) -> str:
     """Describe that QEMU does not run any more."""
     if it.ended:
-        return "QEMU has ended; all it ran is in the trace, as far as the ring had room"
-    return "QEMU has ended in the middle of something: what it ran last may be missing"
+        return "QEMU has ended; everything it ran is in the trace, as far as the ring had room"
+    return "QEMU ended while it was recording: the last instructions may be missing"
 
 
 _WORD = 4  # bytes

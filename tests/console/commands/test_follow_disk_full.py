@@ -32,9 +32,9 @@ def test_a_disk_that_is_full_does_not_end_decoding(room: int, tmp_path: Path) ->
         )
     count, _ = reference_streams.golden("median")
     assert (done.returncode, len(done.stdout.splitlines())) == (1, count)
-    full, has = "cannot be written: File too large", f"the first {room} bytes are kept, no more of them"
+    full, has = "cannot be written: File too large", f"only the first {room} bytes are kept"
     said = done.stderr.splitlines()
-    assert said[1] == f"warning: {kept}.part: {full}: {has if room else 'nothing is kept'}; decoding goes on"
+    assert said[1] == f"warning: {kept}.part: {full}: {has if room else 'nothing is kept'}; decoding continues"
     if not room:
         none = f"warning: of the {len(STREAM)} bytes that came none could be kept: {kept} is not written"
         assert said[2:] == [none, f"the end of the stream: {len(STREAM)} bytes: {count} instructions, nothing lost"]
@@ -64,8 +64,8 @@ def test_where_the_disk_was_full_the_capture_has_what_came_before(
     count, _ = reference_streams.golden("median")
     assert len(out.splitlines()) == count
     assert err.splitlines()[1:] == [
-        f"warning: {kept}.part: cannot be written: No space left on device: the first 1000 bytes are kept, no more of"
-        " them; decoding goes on",
+        f"warning: {kept}.part: cannot be written: No space left on device: only the first 1000 bytes are"
+        " kept; decoding continues",
         f"Saved the first 1000 of the {len(STREAM)} bytes of trace to {kept}.",
         f"the end of the stream: {len(STREAM)} bytes: {count} instructions, nothing lost",
     ]

@@ -58,7 +58,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path, capsys: pytest.CaptureF
     for data in (b"\x7fELF\0", b"\x7fELF" + bytes(60)):
         other.write_bytes(data)
         line = refused(capsys, other, "-o", output)
-        assert line == f"rvtrace: {other}: is no compiled device tree: it does not begin with 0xd00dfeed"
+        assert line == f"rvtrace: {other}: is not a compiled device tree: it does not begin with 0xd00dfeed"
     assert not output.exists()
 
 

@@ -63,7 +63,7 @@ def test_what_is_no_trace_is_not_imported(
     assert (status, shown, len(said)) == (1, [], 1)
     only_filling = (kind, form) in {("zeros", "--etrace"), ("ones", "--ntrace")}
     assert said[0].startswith(f"rvtrace: {raw}: ")
-    assert ("is empty: 1000 bytes of filling" if only_filling else UNREADABLE) in said[0]
+    assert ("is empty: 1000 idle bytes" if only_filling else UNREADABLE) in said[0]
     assert file.read_bytes() == b"another capture"
     assert {path.name for path in tmp_path.iterdir()} == {"raw.bin", "x.rvt"}
 

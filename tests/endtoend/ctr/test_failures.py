@@ -94,7 +94,7 @@ def test_another_target_has_its_registers_elsewhere(tmp_path: Path, connect: str
         said = run_gdb(elf, [*begin, *again, *back])
     assert youngest(said["trace ctr show 0,0"]) == "_start -> main"
     assert "<_start+44>" in said["trace history"], "what was read out is kept"
-    assert "hart 0 did not record as it was set up when gdb was connected anew" in said["trace status"]
+    assert "hart 0 no longer recorded with its settings when gdb was connected again" in said["trace status"]
     assert NOT_RECORDING in said["trace ctr show"] and "cannot be" not in "".join(said[look] for look in looks)
     assert youngest(said["trace ctr show 0,0 "]) == "_start -> main", "it goes on recording"
     assert said["print/x $mctrctl"].split()[-1] == "0x7"

@@ -117,7 +117,7 @@ def test_where_there_is_no_past_one_line_says_so_and_no_setting_changes(elf: Pat
     for command in commands:
         assert said[command] == "there is no trace: `trace start` makes one, `trace open FILE` shows a saved one\n"
     for command in ("reverse-step", "stepi"):
-        assert said[command] == "nothing was traced yet: let the program run (`continue`), then ask again\n"
+        assert said[command] == "nothing has been traced yet: let the program run (`continue`), then ask again\n"
     assert "is on" in said[settings[0]] and '"scalars"' in said[settings[1]] and '"default"' in said[settings[2]]
 
 

@@ -194,9 +194,9 @@ def test_what_is_no_place_is_one_line(outcome: Outcome) -> None:
     assert "what? $REGISTER" in said(outcome, "trace who-wrote")
     assert "stands alone" in said(outcome, "trace who-wrote -before 3")
     assert "always 0" in said(outcome, "trace who-wrote $zero")
-    nobody = "Nobody wrote 4 bytes at 0x70000000 in this trace before now."
+    nobody = "Nothing wrote 4 bytes at 0x70000000 in this trace before now."
     assert said(outcome, "trace who-wrote 0x70000000 4") == nobody
-    assert said(outcome, "trace goto -wrote 0x70000000").startswith("Nobody wrote")
+    assert said(outcome, "trace goto -wrote 0x70000000").startswith("Nothing wrote")
     assert "counts by itself" in said(outcome, "trace who-wrote $mcycle")
     assert "before the first instruction" in said(outcome, "trace goto -wrote $a0")
     refused = [said(outcome, it) for it in MORE if it.endswith(("by", "nosuch", "1.5", ",4", ",0", "wrote", "3"))]

@@ -172,7 +172,7 @@ def test_without_openocd(elf: Path, tmp_path: Path) -> None:
     said = run_gdb(elf, [SOURCE, f"set trace target {tmp_path / 'a.toml'}", "trace regs", "trace info"])
     assert len(said["trace regs"].strip().splitlines()) == 1 and "OpenOCD" in said["trace regs"]
     assert "\ne:        trace encoder at 0x1000, hart 0\n" in said["trace info"]
-    assert said["trace info"].strip().splitlines()[-1].startswith("warning:  the target cannot be asked: ")
+    assert said["trace info"].strip().splitlines()[-1].startswith("warning:  the target cannot be reached: ")
 
 
 @pytest.mark.parametrize("name", ["regs", "info"])

@@ -249,7 +249,7 @@ def test_a_hart_that_was_not_traced_has_no_recording(tmp_path: Path) -> None:
         commands += ["trace native 5", listing, "thread 1", f"{listing} 1,100", "trace native off"]
         said = run_gdb(elf, commands)
     assert said["trace native 5"].splitlines()[:2] == [
-        "note:     hart 1 is not in this trace: gdb has nothing of it, only of other threads",
+        "note:     hart 1 is not in this trace: gdb gets the recording of the other threads only",
         "Recorded 0 instructions in 0 functions (0 gaps) for thread 2 (Thread 1.2).",
     ]
     assert said[listing].strip() == "No trace."

@@ -354,8 +354,8 @@ def test_no_more_is_unpacked_than_the_limit_says(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(CaptureError) as caught:
         parse(content, "x.rvt")
     assert str(caught.value) == (
-        "x.rvt: unpacks to 3.0 MiB or more, which a small file may only say; no more than 2 MiB are unpacked:"
-        " RVTRACE_CAPTURE_LIMIT=1G in the environment raises that"
+        "x.rvt: unpacks to 3.0 MiB or more, or claims to; the limit is 2 MiB:"
+        " set RVTRACE_CAPTURE_LIMIT=1G in the environment to raise the limit"
     )
     monkeypatch.delenv("RVTRACE_CAPTURE_LIMIT")
 

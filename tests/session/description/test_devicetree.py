@@ -101,7 +101,7 @@ def test_buffers_in_system_memory() -> None:
     ]
     assert both.notes == ()
     assert found("per_hart", ram1=(0x1000, 4)).notes == (
-        "ram0: a device tree tells neither the type of a sink nor where its buffer is; written as a RAM sink with"
+        "ram0: a device tree gives neither the type of a sink nor the address of its buffer; written as a RAM sink with"
         " memory of its own (if its buffer is in system memory: --buffer START:SIZE)",
     )
 
@@ -109,7 +109,7 @@ def test_buffers_in_system_memory() -> None:
 @pytest.mark.parametrize(
     ("buffers", "line"),
     [
-        ({"any": (0, 4)}, "per_hart.dtb: it has 2 RAM sinks: whose is the buffer?"),
+        ({"any": (0, 4)}, "per_hart.dtb: it has 2 RAM sinks: which one has the buffer?"),
         ({"ram2": (0, 4)}, 'per_hart.dtb: there is no RAM sink "ram2" in it; there is ram0, ram1'),
         ({"ram0": (2, 4)}, 'per_hart.dtb: [[component]] "ram0": start: 0x2 is not a multiple of 0x4'),
         ({"ram0": (4, 0)}, 'per_hart.dtb: [[component]] "ram0": size: is 0'),

@@ -91,7 +91,7 @@ def test_addresses_are_those_that_the_root_sees(name: str, address: int) -> None
     ("name", "line"),
     [
         ("outside", "x.dtb: /moved: ranges: none has its 0x2000 in it"),
-        ("e", "x.dtb: /silent: ranges: missing: so nothing says where its 0x1000 is seen from outside"),
+        ("e", "x.dtb: /silent: ranges: missing, so the address of its 0x1000 on the parent bus is not known"),
         ("f", "x.dtb: /silent/f: reg: missing"),
         ("g", "x.dtb: /wide: #address-cells: is 5, must be 4 at most"),
         ("h", "x.dtb: /h: reg: has 2 bytes, which are not whole cells"),
@@ -129,7 +129,7 @@ def another_version(data: bytes) -> bytes:
     ("spoil", "line"),
     [
         (lambda data: data[:30], "x.dtb: is a damaged device tree: it ends too early"),
-        (lambda data: b"\x7fELF" + data[4:], "x.dtb: is no compiled device tree: it does not begin with 0xd00dfeed"),
+        (lambda data: b"\x7fELF" + data[4:], "x.dtb: is not a compiled device tree: it does not begin with 0xd00dfeed"),
         (lambda data: data[:-1], "x.dtb: is a damaged device tree: "),
         (another_version, "x.dtb: is a device tree of a format that is not known, 15"),
     ],

@@ -83,7 +83,7 @@ mode = "SRAM"
         ("xlen = 32", "xlen = 16", "b.toml: [target]: xlen: is 16, must be 32 or 64"),
         ("xlen = 32", 'xlen = "32"', "b.toml: [target]: xlen: is '32', must be a number from 0 to 2**64 - 1"),
         ("xlen = 32", "xlne = 32", "b.toml: [target]: xlne: unknown; known here: name, xlen"),
-        ("tcl_port = 7777", "tcl_port = 77777", "b.toml: [openocd]: tcl_port: 77777 is no TCP port (1 to 65535)"),
+        ("tcl_port = 7777", "tcl_port = 77777", "b.toml: [openocd]: tcl_port: 77777 is not a TCP port (1 to 65535)"),
         ("tcl_port = 7777", "port = 7777", "b.toml: [openocd]: port: unknown; known here: host, tcl_port"),
         ('host = "lab"', "host = 1", "b.toml: [openocd]: host: is 1, must be one line of text"),
         ('name = "encoder0"\n', "", "b.toml: [[component]] 1: name: missing"),
@@ -146,7 +146,7 @@ mode = "SRAM"
         (
             "[target]",
             "[target",
-            "b.toml: is no TOML file: Expected ']' at the end of a table declaration (at line 2, column 8)",
+            "b.toml: is not a TOML file: Expected ']' at the end of a table declaration (at line 2, column 8)",
         ),
     ],
 )
@@ -227,7 +227,7 @@ def test_no_description_says_what_to_do(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff\xfe")
-    with pytest.raises(DescriptionError, match=r"is no TOML file: it is not UTF-8 text$"):
+    with pytest.raises(DescriptionError, match=r"is not a TOML file: it is not UTF-8 text$"):
         load(tmp_path / "x")
 
 
@@ -267,8 +267,8 @@ def test_overrides_alone_are_a_description() -> None:
         ({"buffer_size": 0}, "buffer_size: is 0"),
         ({"buffer_start": 2}, "buffer_start: 0x2 is not a multiple of 0x4"),
         ({"encoder_base": "0x10"}, "encoder_base: '0x10' is not a number from 0 to 2**64 - 1"),
-        ({"openocd_port": 0}, "openocd_port: 0 is no TCP port (1 to 65535)"),
-        ({"openocd_host": ""}, "openocd_host: '' is no host name"),
+        ({"openocd_port": 0}, "openocd_port: 0 is not a TCP port (1 to 65535)"),
+        ({"openocd_host": ""}, "openocd_host: '' is not a host name"),
         ({"base": 1}, "base: there is no such setting"),
     ],
 )

@@ -63,7 +63,7 @@ def test_nothing_there() -> None:
     accesses = shown(*TWENTY, where=(0x500, 1))
     assert accesses.select("", 8) == Selection(1, 1, "No access to 1 byte at 0x500 is in the trace.")
     some = shown(*TWENTY, Access(LOAD, 4), Access(CSR, 8, "rw", 0x500), where=(0x500, 4))
-    text = "No access to 4 bytes at 0x500 is in the trace. Of 1 the address is not known."
+    text = "No access to 4 bytes at 0x500 is in the trace. The address of 1 access is not known."
     assert some.select("", 8) == Selection(1, 1, text)
 
 

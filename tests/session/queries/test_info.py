@@ -84,7 +84,7 @@ def test_without_openocd_there_is_still_the_description(tmp_path: Path) -> None:
     lines = shown(absent, described(tmp_path, *CLUSTERS))
     assert texts(lines, "e0")[0] == "trace encoder at 0x1000, hart 0"
     assert texts(lines, "top")[0] == "trace funnel at 0x5000"
-    assert lines[-1] == "warning:  the target cannot be asked: the cable is out"
+    assert lines[-1] == "warning:  the target cannot be reached: the cable is out"
 
 
 def test_a_target_that_goes_away_is_asked_no_more(tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def test_requests_that_make_no_sense(params: dict[str, object]) -> None:
 def test_without_a_trace(what: dict[str, object]) -> None:
     with pytest.raises(NoTrace, match="there is no trace"):
         Methods(Session()).call("find", what, silent)
-    with pytest.raises(NoTrace, match="nothing was looked for yet"):
+    with pytest.raises(NoTrace, match="no search has been made yet"):
         Methods(Session()).call("found", {"begin": 1, "end": 2}, silent)
 
 

@@ -135,7 +135,7 @@ def test_going_back_from_writer_to_writer_passes_all_of_them(register: str, kind
     assert [n for n in found if n > first] == [
         it.position + 1 for it in reversed(expected) if (kind, number) in it.values
     ]
-    assert answer["none"][0] == "Nobody wrote it in this trace before that."
+    assert answer["none"][0] == "Nothing wrote it in this trace before that."
 
 
 def test_a_trap_writes_what_it_writes_and_takes_no_number() -> None:
@@ -203,21 +203,21 @@ def test_a_reset_takes_what_was_written() -> None:
     found = Moment(tandem, tandem.position_of(reset)).register(0x1000 + 14)
     assert found is not None and found.group is not None and found.group < reset
     assert found.doubts == (
-        f"The hart was reset since, by group {reset + 1}: what it holds from then on is not known.",
+        f"The hart was reset since, by group {reset + 1}: its value from then on is not known.",
     )
 
 
 def test_nobody_wrote_it() -> None:
     session = opened("piccolo_rv32-hello")
-    assert call(session, register="mepc")["none"] == ["Nobody wrote it in this trace before now."]
-    assert call(session, register="zero")["none"] == ["$zero is always 0: nobody writes it."]
+    assert call(session, register="mepc")["none"] == ["Nothing wrote it in this trace before now."]
+    assert call(session, register="zero")["none"] == ["$zero is always 0: nothing can write it."]
 
 
 def test_nobody_wrote_it_in_what_a_ring_has_left() -> None:
     session = opened("piccolo_rv32-hello", wrapped=True)
-    says = "Nobody wrote it in this trace before now. Older trace was overwritten: it may have been before that."
+    says = "Nothing wrote it in this trace before now. Older trace was overwritten: it may have happened earlier."
     assert call(session, register="mepc")["none"] == [says]
-    assert call(session, register="zero")["none"] == ["$zero is always 0: nobody writes it."]
+    assert call(session, register="zero")["none"] == ["$zero is always 0: nothing can write it."]
     assert call(session, register="mcycle")["none"][1] == "It counts by itself."
     code = program_of("piccolo_rv32-hello").entry
     in_program = f"0x{(DATA / 'riscv-tests' / 'rv32-hello').read_bytes()[0x1000:0x1004][::-1].hex()}"
@@ -266,13 +266,13 @@ def test_a_data_trace_has_the_stores(monkeypatch: pytest.MonkeyPatch) -> None:
     session = looking_at(accesses(), monkeypatch)
     first = call(session, where=[0x100, 4])
     assert (first["writer"]["number"], first["writer"]["new"], first["writer"]["group"]) == (2, 0xAA, None)
-    assert first["writer"]["doubts"] == ("Of 1 store since the address is not known.",)
+    assert first["writer"]["doubts"] == ("The address of 1 store since is not known.",)
     second = call(session, where=[0x100, 4], below=first["below"])
     assert (second["writer"]["number"], second["writer"]["new"]) == (1, 0x11223344)
     assert call(session, where=[0x100, 4], below=second["below"])["writer"] is None
     earlier = call(session, where=[0x102, 2], at=2)["writer"]
     assert (earlier["number"], earlier["new"], earlier["doubts"]) == (1, 0x1122, ())
-    nobody = ["Nobody wrote it in this trace before now.", "Of 1 store in the trace the address is not known."]
+    nobody = ["Nothing wrote it in this trace before now.", "The address of 1 store in the trace is not known."]
     assert call(session, where=[0x200, 1])["none"] == nobody
 
 
@@ -280,7 +280,7 @@ def test_a_store_of_which_the_instruction_is_not_known(monkeypatch: pytest.Monke
     session = looking_at(history(Access(STORE, 4, "", 0x100, 1, after=1)), monkeypatch)
     writer = call(session, where=[0x100, 1])["writer"]
     assert writer["number"] == 2 and writer["doubts"] == (
-        "Which instruction it was is not known: one from this one on.",
+        "The exact instruction is not known: it is this one or a later one.",
     )
 
 

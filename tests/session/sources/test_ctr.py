@@ -165,7 +165,7 @@ def test_stop_is_interrupted(board: Board) -> None:
         ctr_commands.stop(board.session)
     assert procedures.stop is stop and board.harts[0].control == ALL
     lines = status(board.session, board.context(), WAY)
-    assert lines[-1] == "note:     the registers of hart 0 are not put back: `trace ctr stop` does it"
+    assert lines[-1] == "note:     the registers of hart 0 are not restored: `trace ctr stop` does it"
     assert ctr_commands.stop(board.session)[0] == "The trace had ended already."
     assert board.harts[0].control == 1 and board.rows() == ROWS
 
@@ -222,7 +222,8 @@ def test_a_program_that_records_by_itself_is_looked_at(board: Board) -> None:
     assert board.rows(hart=1) == board.rows() == ROWS
     written = {register for register, value in board.harts[0].log if value is not None}
     assert written == {0x150}, "siselect alone"
-    assert ctr_commands.stop(board.session)[-1] == "note:     it was not started here: the program goes on recording"
+    note = "note:     recording was not started by rvtrace, so it continues in the program"
+    assert ctr_commands.stop(board.session)[-1] == note
     assert board.harts[0].control == ALL
 
 

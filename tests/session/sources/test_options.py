@@ -177,7 +177,7 @@ def test_settings_that_changed_while_tracing_are_named(offset: int, change: int,
     board.machine.bus.write(ENCODER + offset, 4, register(board, offset) ^ change)
     board.run(200)
     (line,) = session.history("", 10, context).lines
-    assert f"encoder0 was reset or set up by somebody else while tracing ({name} has changed)" in line
+    assert f"encoder0 was reset or set up by other software while tracing ({name} has changed)" in line
 
 
 # From registers to the decoder

@@ -152,7 +152,7 @@ def test_a_group_that_is_half_there_is_read_when_it_is_whole(bench: Bench) -> No
 
 def test_options(bench: Bench) -> None:
     said = bench.session.start(bench.context, {"timestamps": True, "to": ["tandem0"], "harts": [0]})
-    assert said[-1] == "note:     a tandem port tells everything, without effect: timestamps"
+    assert said[-1] == "note:     a tandem port always reports everything; options without effect: timestamps"
     with pytest.raises(BadOption, match="no tandem port of hart 1: there are those of hart 0"):
         bench.session.start(bench.context, {"harts": [1]})
     with pytest.raises(BadOption, match="no tandem port 'ram0' in the target description, it has tandem0"):

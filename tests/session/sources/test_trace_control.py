@@ -73,7 +73,8 @@ def test_a_32_bit_program(tmp_path: Path) -> None:
 def test_a_history_may_be_asked_for_before_anything_ran(demo: Board, session: Session, reference: list[int]) -> None:
     context = demo.describe()
     session.start(context)
-    with pytest.raises(NoTrace, match=r"^nothing was traced yet: let the program run \(`continue`\), then ask again$"):
+    why = r"^nothing has been traced yet: let the program run \(`continue`\), then ask again$"
+    with pytest.raises(NoTrace, match=why):
         session.history("", 10, context)
     ran = demo.run(20)
     assert pcs(session, context) == reference[:ran]
@@ -292,7 +293,8 @@ def test_a_trace_that_cannot_be_resumed_is_whole_and_says_so(
     listing = session.history("", 10, context)
     assert listing.end == first + 1
     assert listing.lines == [
-        "warning: tracing could not go on after this was read, and waits for the next `trace history`: the cable is out"
+        "warning: tracing could not continue after the trace was read, and is paused until the next `trace history`:"
+        " the cable is out"
     ]
     mend(demo)
     missed = demo.run(300)
