@@ -129,7 +129,7 @@ class StartReason(Enum):
     TRACING_STARTS = _StartRow("tracing-starts", "tracing starts", resumes=True, says_kind=True)
     """E-Trace does not say why tracing starts."""
     NOTIFICATION = _StartRow("notification", "trace event: notification by a trigger", marks=True, says_kind=True)
-    KNOWN_CODE = _StartRow("known-code", "decoding goes on at an address in known code")
+    KNOWN_CODE = _StartRow("known-code", "decoding continues at an address in known code")
     """There is code again after a stretch for which the decoder had none."""
     RESET = _StartRow("reset", "hart reset")
     BEGINNING = _StartRow("beginning", "the trace begins")
