@@ -14,7 +14,7 @@ def at(component: str, base: int) -> str:
 
 
 _ALIVE = "check the component's clock and power, and the base address"
-_TAKEN = "check that what it sends to takes its trace, and has clock and power"
+_TAKEN = "check that the component it feeds accepts its trace, and has clock and power"
 
 
 class ComponentError(RvtraceError):
@@ -52,7 +52,7 @@ class ComponentTimeout(ComponentError):
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: {register.name} did not come to {waited_for} within {seconds:g} s "
+            f"{at(component, base)}: {register.name} did not reach {waited_for} within {seconds:g} s "
             f"(it reads {value:#010x}); {advice}",
         )
 
@@ -164,8 +164,8 @@ class SettingsChanged(SettingRefused):
         super().__init__(
             component,
             base,
-            f"{register} reads {now:#010x}, it was set to {before:#010x}: it was reset, or set by other software, or "
-            "answers at the address of another component as well; start the trace anew",
+            f"{register} reads {now:#010x}, it was set to {before:#010x}: it was reset, or set by other software, or"
+            " also answers at the address of another component; start the trace anew",
         )
 
 
@@ -286,8 +286,8 @@ class WriteIneffective(CtrError):
         self.register, self.wanted, self.got, self.entry = register, wanted, got, entry
         which = "" if entry is None else f" of entry {entry}"
         super().__init__(
-            f"{register_name(register)}{which} reads {got:#x} after {wanted:#x} was written ({way}): the hart does not "
-            "take it, or what is in between does not write; try another way to the registers"
+            f"{register_name(register)}{which} reads {got:#x} after {wanted:#x} was written ({way}): the hart does"
+            " not accept it, or the debugger did not write it; try another way to access the registers"
         )
 
 
@@ -297,8 +297,8 @@ class NothingRecorded(CtrError):
     def __init__(self, way: str, register: Csr, fields: Sequence[str], value: int) -> None:
         self.register, self.fields, self.value = register, tuple(fields), value
         super().__init__(
-            f"{register_name(register)} reads {value:#x} ({way}): no mode would be recorded, of {', '.join(fields)} it "
-            "takes none that was asked for"
+            f"{register_name(register)} reads {value:#x} ({way}): no mode would be recorded: of {', '.join(fields)}"
+            " it accepts none that was requested"
         )
 
 
@@ -323,8 +323,8 @@ class StaleEntries(CtrError):
     def __init__(self, way: str, register: Csr, select: Csr) -> None:
         self.register, self.select = register, select
         super().__init__(
-            f"{register_name(register)} does not follow {register_name(select)} ({way}): what is read is stale; "
-            "try another way to the registers"
+            f"{register_name(register)} does not follow {register_name(select)} ({way}): the values read are stale;"
+            " try another way to access the registers"
         )
 
 
@@ -334,4 +334,4 @@ class NotRestored(CtrError):
     def __init__(self, register: Csr | str, found: int, cause: RvtraceError, first: BaseException | None) -> None:
         self.register, self.found, self.cause, self.first = register, found, cause, first
         before = f"{first}; besides, " if first is not None else ""
-        super().__init__(f"{before}{register_name(register)} could not be put back to {found:#x}: {cause}")
+        super().__init__(f"{before}{register_name(register)} could not be restored to {found:#x}: {cause}")

@@ -61,7 +61,7 @@ def block(kind: str, major: int = VERSION[0]) -> RegisterBlock:
 
 Edge = tuple[str, str]
 """The name of the sender, and the name of the receiver."""
-_INTERFACES = ("of before 1.0", "1.0")
+_INTERFACES = ("older than 1.0", "1.0")
 
 
 def _version(component: Component) -> int:

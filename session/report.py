@@ -74,7 +74,7 @@ def protocol(encoder: "EncoderInForce") -> str:
     stall = ", stalls the hart rather than lose trace" if encoder.stall else ""
     parts = [*_in_use(encoder), sync] if encoder.base else [*_in_use(encoder)]
     of_etrace = encoder.format == Format.E_TRACE and not major
-    number = f"{major}.{minor}" if encoder.version else "of before 1.0,"
+    number = f"{major}.{minor}" if encoder.version else "older than 1.0,"
     title = name if of_etrace else f"{name} {number} {InstMode(encoder.inst_mode).name}"
     return ", ".join([title, *parts]) + stall
 

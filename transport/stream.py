@@ -67,8 +67,8 @@ class Stream(Protocol):
 
 
 _GONE = {
-    errno.ECONNRESET: "the other side broke the connection off",
-    errno.ETIMEDOUT: "the other side does not answer any more",
+    errno.ECONNRESET: "the other side reset the connection",
+    errno.ETIMEDOUT: "the other side no longer answers",
     errno.EIO: "the device is gone (unplugged?)",
     errno.ENODEV: "the device is gone (unplugged?)",
     errno.ENXIO: "the device is gone (unplugged?)",
@@ -174,7 +174,7 @@ class GrowingFile:
     def _after_the_end(self, file: BinaryIO) -> bytes:
         there = os.fstat(file.fileno())
         if there.st_size < file.tell():
-            self._notices.append(f"{self.name}: was cut short: going on at its beginning")
+            self._notices.append(f"{self.name}: was truncated: continuing at its beginning")
             file.seek(0)
             return file.read(PIECE)
         try:
@@ -185,7 +185,7 @@ class GrowingFile:
             rest = file.read(PIECE)  # came while it was looked at
             if rest:
                 return rest
-            self._notices.append(f"{self.name}: was replaced by another file: going on with that")
+            self._notices.append(f"{self.name}: was replaced by another file: continuing with that")
             file.close()
             self._file = None
         return b""
@@ -219,7 +219,7 @@ def open_serial(name: str, fd: int, baud: int | None) -> DescriptorStream:
         if number == errno.EINVAL and baud is not None:
             raise NoStream(name, f"does not do {baud} baud") from None
         if number in (errno.EIO, errno.ENXIO, errno.ENODEV):  # /dev/ttyS* exist also for ports without a chip
-            raise NoStream(name, "there is no device behind it") from None
+            raise NoStream(name, "no device is connected to it") from None
         raise NoStream(name, f"cannot be set up as a serial line: {os.strerror(number)}") from None
 
     def close() -> None:
@@ -287,7 +287,7 @@ def open_stream(where: str, *, baud: int | None = None) -> Stream:
     pipe, a socket or a serial device, which is then set to *baud* bits per second. Raises NoStream.
     """
     if baud is not None and (where == "-" or where.startswith((_TCP, _UNIX))):
-        raise NoStream(where, f"is no serial line: it has no speed to set (--baud {baud})")
+        raise NoStream(where, f"is not a serial line: it has no speed to set (--baud {baud})")
     if where == "-":
         return DescriptorStream("standard input", "bytes", 0, lambda: None)
     if where.startswith(_UNIX):
@@ -313,7 +313,7 @@ def _path(path: str, baud: int | None) -> Stream:
     if stat.S_ISCHR(mode) and _is_terminal(path):
         return open_serial(path, _opened(path), baud)
     if baud is not None:
-        raise NoStream(path, f"is no serial line: it has no speed to set (--baud {baud})")
+        raise NoStream(path, f"is not a serial line: it has no speed to set (--baud {baud})")
     if stat.S_ISDIR(mode):
         raise NoStream(path, "is a folder")
     if stat.S_ISSOCK(mode):

@@ -102,9 +102,9 @@ def _put_back_remarks(hart: CtrHart, found: SavedSetup) -> tuple[str, ...]:
     control, notes = hart.level.control, []
     if found.machine and not hart.machine:
         machine = hart.version.machine.control.csr
-        notes.append(f"{machine.name} is closed now: what it has and {control.csr.name} lacks was not put back")
+        notes.append(f"{machine.name} is no longer accessible: what {control.csr.name} lacks of it was not restored")
     if any(control.csr.get(found.control, field) for field in control.modes.values()):
-        notes.append(f"{control.csr.name} is {found.control:#x} again, as it was found: recording goes on with that")
+        notes.append(f"{control.csr.name} is {found.control:#x} again, as before: recording continues with that")
     return tuple(notes)
 
 
@@ -205,7 +205,7 @@ def earlier_use_notes(hart: CtrHart, control: int) -> list[str]:
     csr = hart.level.control.csr
     if not any(csr.get(control, field) for field in hart.level.control.modes.values()):
         return []
-    return [f"{csr.name} was {control:#x}, it recorded already: those records are gone; `stop` puts the register back"]
+    return [f"{csr.name} was {control:#x}, recording was on: those records are lost; `stop` restores the register"]
 
 
 def missing_mode_notes(hart: CtrHart, request: CtrRequest, virtual: bool) -> list[str]:
@@ -214,7 +214,7 @@ def missing_mode_notes(hart: CtrHart, request: CtrRequest, virtual: bool) -> lis
     asked = (request.modes or frozenset()) | request.external
     if not hart.machine and "m" in asked:
         machine, here = version.machine.control.csr, hart.level.control.csr
-        notes.append(f"{machine.name} is closed, and {here.name} does not reach M mode: it stays as it is there")
+        notes.append(f"{machine.name} is closed, and {here.name} does not reach M mode: that setting stays as it is")
     if not virtual and asked & (set(version.virtual.modes) | set(version.virtual.external)):
         notes.append(f"this hart has no {version.virtual.csr.name}: it has no VS and VU mode")
     return notes

@@ -28,7 +28,7 @@ _MODES = {
     Instruction.HTM_OPTIMIZED: "HTM with repeated history and implicit return",
     Instruction.EVENT: "event trace, which rvtrace does not use",
 }
-_FORMATS = {int(SliceFormat.NEXUS): "N-Trace of before 1.0", int(SliceFormat.E_TRACE): "E-Trace of before 1.0"}
+_FORMATS = {int(SliceFormat.NEXUS): "N-Trace older than 1.0", int(SliceFormat.E_TRACE): "E-Trace older than 1.0"}
 _SINKS = {
     SinkType.SRAM: "its own SRAM",
     SinkType.SBA: "buffers in system memory",

@@ -145,7 +145,7 @@ def configure_triggers(component: Component, wanted: Triggers | None) -> list[st
     if wanted is None:
         return []
     if wanted.control is not None and component.write(WP_CONTROL, wanted.control) != wanted.control:
-        text = f"does not hold {wanted.control:#x} in {WP_CONTROL.name}"
+        text = f"does not keep {wanted.control:#x} in {WP_CONTROL.name}"
         raise SettingRefused(component.name, component.base, text)
     _set_external(component, XTI_CONTROL, "xtiAction", "input", wanted.inputs)
     _set_external(component, XTO_CONTROL, "xtoEvent", "output", wanted.outputs)
@@ -192,7 +192,7 @@ def configure_encoder(component: Component, request: TraceRequest, buffer_size: 
     *clock*: the funnel that is the source of time. Raises SettingRefused, ComponentAccess, FieldRange.
     """
     if request.filter is not None:
-        text = "has no filters (its interface is of before 1.0): trace everything, or switch the trace with triggers"
+        text = "has no filters (its interface is older than 1.0): trace everything, or switch the trace with triggers"
         raise SettingRefused(component.name, component.base, text)
     for register in _ZEROED:
         component.write(register, 0)
@@ -254,12 +254,12 @@ def _mode_notes(name: str, request: TraceRequest, asked: tuple[str, ...], got: I
     if got is Instruction.HTM_OPTIMIZED and not wanted:
         yield f"{name} always uses {_TOGETHER} (teInstruction stays 7)"
     elif got is Instruction.HTM_OPTIMIZED and len(wanted) < len(OPTIMIZATIONS):
-        yield f"{name} uses {_TOGETHER}, which cannot be had one without the other (teInstruction 7)"
+        yield f"{name} uses {_TOGETHER}, which it has only together (teInstruction 7)"
     elif wanted and got is not Instruction.HTM_OPTIMIZED:
         yield f"{name} has no {' and no '.join(map(NAMES.__getitem__, wanted))} (teInstruction reads {got})"
     for feature in asked:
         if feature not in OPTIMIZATIONS:
-            yield f"{name} has no {NAMES[feature]}: its interface is of before 1.0"
+            yield f"{name} has no {NAMES[feature]}: its interface is older than 1.0"
     way = request.implicit_return
     if got is Instruction.HTM_OPTIMIZED and way not in (0, ImplicitReturnMode.DEPTH_COUNTER):
         yield f"{name} follows calls with a counter, not with a {RETURN_MODE_NAMES[way]}"

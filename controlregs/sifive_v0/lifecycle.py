@@ -51,7 +51,7 @@ def identify(component: Component) -> Identity:
         raise WrongComponent(component.name, component.base, impl, component.block.name, None)
     if major(impl):
         version = f"{major(impl)}.{impl >> 4 & 0xF}"
-        text = f"its trace control interface is {version}, not that of before 1.0 ({name} reads {impl:#010x})"
+        text = f"its trace control interface is {version}, not one older than 1.0 ({name} reads {impl:#010x})"
         raise SettingRefused(component.name, component.base, f"{text}; correct `version` in the target description")
     if component.block is FUNNEL and component.read(component.block.control) & _OF_ENCODERS:
         found = component_registers.ENCODER.name

@@ -235,7 +235,7 @@ def _lost(graph: Graph, full: set[str]) -> tuple[tuple[str, ...], list[str]]:
 def _refusal(graph: Graph, host: Component) -> str:
     (fed,) = graph.receivers_of(host)
     why = f"{fed.name} was off" if fed in graph.funnels else "is its buffer memory that it can write to?"
-    return f"{host.name}: {fed.name} has refused trace ({host.block.prefix}SinkError): {why}"
+    return f"{host.name}: {fed.name} refused trace ({host.block.prefix}SinkError): {why}"
 
 
 def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> DrainResults:

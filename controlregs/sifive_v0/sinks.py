@@ -131,7 +131,7 @@ def _set_sram(sink: Component) -> Space:
     highest = sink.write(component_registers.SINK_WP, WORD_MASK) & WORD_MASK
     width = max(_lowest(highest), _declared(sink))
     if highest < start or not highest:
-        text = f"its SRAM ends ({highest:#x}) where it starts ({start:#x}): its size cannot be found out"
+        text = f"its SRAM ends ({highest:#x}) where it starts ({start:#x}): its size cannot be determined"
         raise SettingRefused(sink.name, sink.base, text)
     limit = sink.write(component_registers.SINK_LIMIT, highest) & WORD_MASK
     return Space(start, limit or highest, width)

@@ -135,7 +135,7 @@ def host_of(graph: Graph, sink: Component) -> Component:
     """Return the component that the sink is inside. Raises SettingRefused."""
     feeders = graph.senders_to(sink)
     if len(feeders) != 1 or feeders[0].base != sink.base:
-        text = "a sink of before 1.0 is inside of the one encoder or funnel that feeds it: correct the description"
+        text = "a sink of version 0 is inside of the one encoder or funnel that feeds it: correct the description"
         raise SettingRefused(sink.name, sink.base, text)
     return feeders[0]
 
@@ -181,14 +181,14 @@ class StartSequence:
                 text = f"sends its trace to one place at a time, not to {names}: choose one of them"
                 raise SettingRefused(host.name, host.base, text)
         if self._request.trace.async_freq:
-            self._notes.append("sinks of before 1.0 insert no alignment sequences, which only E-Trace needs")
+            self._notes.append("sinks of version 0 insert no alignment sequences, which only E-Trace needs")
 
     def _reset(self) -> None:
         for component in self._graph.unused:
             try:
                 disable(component, self._progress)
             except ComponentError as error:
-                self._notes.append(f"{component.name} is not traced, and cannot be kept off: {error}")
+                self._notes.append(f"{component.name} is not traced, but cannot be switched off: {error}")
         for component in register_hosts(self._graph):
             self._notes += reset(component, self._progress).notes
         self._notes += set_sources(self._graph, self._request.trace)
@@ -269,7 +269,7 @@ class StartSequence:
         encoders = tuple(map(in_force, self._graph.encoders))
         for encoder in encoders:
             if encoder.inst_mode not in (InstMode.BTM, InstMode.HTM):  # it was refused before if it has none
-                text = f"does not hold how it is to trace (teControl reads {encoder.control:#010x}): was it reset?"
+                text = f"does not keep its settings (teControl reads {encoder.control:#010x}): was it reset?"
                 raise SettingRefused(encoder.name, encoder.base, f"{text} start the trace anew")
         check_streams(self._graph, encoders)
         for component in self._graph.encoders:

@@ -141,7 +141,7 @@ def _check_stopped(sink: Component, in_force: SinkInForce | None) -> int:
     control = sink.read_control()
     if not component_registers.RAM_CONTROL.get(control, "trRamActive"):
         in_memory = in_force is not None and in_force.mode is RamMode.SMEM
-        lost = "where its trace ends is not known any more" if in_memory else "its trace is lost"
+        lost = "the end of its trace is no longer known" if in_memory else "its trace is lost"
         text = f"is in reset, {lost} (trRamControl reads {control:#010x}); start the trace anew"
         raise SinkNotReadable(sink.name, sink.base, text)
     if component_registers.RAM_CONTROL.get(control, "trRamEnable"):

@@ -341,7 +341,7 @@ def probe_disabled(
     control, prefix = component.block.control, component.block.prefix
     now = read_stable(component, control)
     if control.get(now, prefix + "Enable") and control.get(now, prefix + "Active"):
-        text = "is in use, so what it can do cannot be found out now; stop the trace first"
+        text = "is in use, so its capabilities cannot be probed now; stop the trace first"
         raise SettingRefused(component.name, component.base, text)
     if control.get(now, prefix + "Active"):
         return found_of(component, awake())

@@ -58,7 +58,7 @@ def empty(prefix: str) -> Field:
 def version_and_type(prefix: str, comp_type: CompType) -> tuple[Field, ...]:
     """Return the fields of bits 11:0 of tr??Impl."""
     return (
-        Field(prefix + "VerMajor", 4, Access.RO, VERSION[0], "interface major version; 0: a layout of before 1.0"),
+        Field(prefix + "VerMajor", 4, Access.RO, VERSION[0], "interface major version; 0: a layout older than 1.0"),
         Field(prefix + "VerMinor", 4, Access.RO, VERSION[1], "interface minor version; 15: experimental"),
         Field(prefix + "CompType", 4, Access.RO, int(comp_type), "kind of component", CompType),
     )

@@ -134,7 +134,8 @@ def configure_data(component: Component, request: TraceRequest) -> list[str]:
         trTeDataAddrCompress=int(request.data_addr_compress),
     )
     if not DATA_CONTROL.get(value, "trTeDataImplemented"):
-        other = ", which N-Trace has not" if component.get(ENCODER_CONTROL, "trTeFormat") == Format.N_TRACE else ""
+        is_ntrace = component.get(ENCODER_CONTROL, "trTeFormat") == Format.N_TRACE
+        other = ", which N-Trace does not have" if is_ntrace else ""
         return [f"{component.name} has no data trace{other}"]
     return list(_data_notes(component.name, DATA_CONTROL.unpack(value), request))
 
@@ -228,7 +229,7 @@ def _always_on(name: str, request: TraceRequest, zeroed: Mapping[Register, int])
     """Return notes on features that stay on although 0 was written, and that change what is traced."""
     filters = zeroed[encoder_registers.INST_FILTERS]
     if filters and request.filter is None:
-        yield f"{name} always filters (trTeInstFilters reads {filters:#x}): not all that runs may be traced"
+        yield f"{name} always filters (trTeInstFilters reads {filters:#x}): some code may not be traced"
     if (
         encoder_registers.DATA_CONTROL.get(zeroed[encoder_registers.DATA_CONTROL], "trTeDataTracing")
         and not request.data

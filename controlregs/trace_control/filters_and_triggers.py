@@ -300,7 +300,7 @@ def configure_triggers(component: Component, wanted: Triggers | None, *, data: b
 def _set_vendor_control(component: Component, value: int) -> None:
     got = component.write(TRIG_DBG_CONTROL, value)
     if got != value:
-        text = f"does not hold {value:#x} in {TRIG_DBG_CONTROL.name} (it reads {got:#x})"
+        text = f"does not keep {value:#x} in {TRIG_DBG_CONTROL.name} (it reads {got:#x})"
         raise SettingRefused(component.name, component.base, text)
 
 

@@ -39,10 +39,10 @@ def configure_funnel(
     reads = f"trFunnelDisInput reads {value:#06x}"
     for number, name in used.items():
         if got >> number & 1:
-            text = f"its input {number} stays cut ({reads}), so that no trace of {name} comes through; use another way"
+            text = f"its input {number} stays cut ({reads}), so no trace of {name} passes; use another route"
             raise SettingRefused(component.name, component.base, text)
     return [
-        f"{component.name} cannot cut its input {number} ({reads}): what {name} sends there comes through as well"
+        f"{component.name} cannot cut its input {number} ({reads}): what {name} sends there passes, too"
         for number, name in cut.items()
         if not got >> number & 1 and name not in quiet
     ]

@@ -79,7 +79,7 @@ def reset(component: Component, progress: Progress = silent) -> Identity:
             component.write(control, before & ~1)
         raise
     if control.get(value, component.block.prefix + "Enable"):
-        text = f"is on right after its reset ({control.name} reads {value:#010x}), so that it cannot be set up"
+        text = f"is on right after its reset ({control.name} reads {value:#010x}), so it cannot be set up"
         raise SettingRefused(component.name, component.base, f"{text}; check the component, and the base address")
     return identity
 
@@ -163,7 +163,7 @@ def enable(component: Component, progress: Progress = silent) -> None:
     value = check_active(component)
     if control.get(value, bit):
         text = f"is on before it was switched on ({control.name} reads {value:#010x}): does it answer at the address of"
-        raise SettingRefused(component.name, component.base, f"{text} another component as well?")
+        raise SettingRefused(component.name, component.base, f"{text} another component, too?")
     component.set(control, **{bit: 1})
     component.wait(control, progress, **{bit: 1})
 

@@ -230,7 +230,7 @@ def stop_each(
         except ComponentTimeout as error:
             stuck = [sink.name for sink in graph.sinks_of(component)]
             if full.issuperset(stuck) and _is_off(component, error):
-                notes.append(f"{component.name} keeps trace that no room was left for in {', '.join(stuck)}")
+                notes.append(f"{component.name} still has trace for which there was no room in {', '.join(stuck)}")
             else:
                 failures.append(error)
         except ComponentError as error:

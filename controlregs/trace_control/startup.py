@@ -222,7 +222,7 @@ class StartSequence:
                 disable(component, self._progress)
                 self._quiet.add(component.name)
             except ComponentError as error:
-                self._notes.append(f"{component.name} is not traced, and cannot be kept off: {error}")
+                self._notes.append(f"{component.name} is not traced, but cannot be switched off: {error}")
         for component in self._graph.start_order:
             self._notes += reset(component, self._progress).notes
         self._awake = True

@@ -111,7 +111,7 @@ def test_history_before_anything(rig: Rig) -> None:
 
 def test_history_before_the_program_ran(rig: Rig) -> None:
     out = run_gdb(rig.elf, [*connect(rig), "trace start", "trace history"])
-    assert "nothing was traced yet" in one_line(out["trace history"])
+    assert "nothing has been traced yet" in one_line(out["trace history"])
 
 
 @pytest.mark.parametrize(

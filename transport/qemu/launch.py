@@ -72,7 +72,7 @@ def _compile(compiler: str, made: Path, environ: Mapping[str, str]) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise NoPlugin(f"{compiler} does not come to an end") from None
+        raise NoPlugin(f"{compiler} does not finish") from None
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it does not say why"]
         said = next((line for line in lines if "error" in line), lines[0])
@@ -84,8 +84,8 @@ PLUGIN_SINCE = (9, 1)
 _PATIENCE = 60  # seconds
 _PR_SET_PDEATHSIG = 1  # Linux, prctl(2)
 _OURS = {
-    "-d": "the log is the recorder's",
-    "-D": "the log is the recorder's",
+    "-d": "the recorder uses the log",
+    "-D": "the recorder uses the log",
     "-daemonize": "rvtrace qemu ends with QEMU; let the shell put it into the background",
 }
 _ELF_MAGIC, _ELF_CLASS, _ELF32 = b"\x7fELF", 4, 1

@@ -187,7 +187,7 @@ class Wiring:
             waiting = {part.name for part in found}
             free = [part for part in found if not waiting & set(part.to)]
             if not free:
-                raise WiringError(found[0].name, "a funnel cannot feed itself, over others neither")
+                raise WiringError(found[0].name, "a funnel cannot feed itself, directly or through others")
             ordered += free
             found = [part for part in found if part not in free]
         return tuple(ordered)
@@ -223,7 +223,7 @@ class Wiring:
         if not isinstance(part, Source):
             host = next((other for other in self.parts if other.name == part.inside), None)
             if part.inside and not (isinstance(host, Source) and not host.version and part.name in host.to):
-                yield f"is inside of {part.inside}, which is no component of version 0 that feeds it"
+                yield f"is inside of {part.inside}, which is not a component of version 0 that feeds it"
             return
         if not part.to:
             yield "feeds nothing"
@@ -285,11 +285,11 @@ def problems(part: AnyPart) -> Iterator[Problem]:
     for name in build.fixed:
         yield from _field(part, f"fixed.{name}", known.get(name), [build.fixed[name]])
         if name in build.allowed:
-            yield f"allowed.{name}", "it is fixed, too: say one of both"
+            yield f"allowed.{name}", "it is fixed, too: give only one of them"
     for name, values in build.allowed.items():
         yield from _field(part, f"allowed.{name}", known.get(name), list(values))
     if "Empty" in build.stuck and build.flush_polls:
-        yield "flush_polls", f"it never shows: stuck says that Empty is always {build.stuck['Empty']}"
+        yield "flush_polls", f"it never appears: stuck says that Empty is always {build.stuck['Empty']}"
     if isinstance(part, EncoderPart):
         yield from _of_encoder(part)
     elif isinstance(part, RamSinkPart):
@@ -305,7 +305,7 @@ def _field(part: AnyPart, key: str, field: Field | None, values: list[int]) -> I
     elif instead is not None:
         yield key, f"say {instead} instead"
     elif field.access not in _SETTABLE:
-        yield key, "it is no field that is written"
+        yield key, "software cannot write this field"
     elif not values:
         yield key, "has no value"
     elif not all(value < 1 << field.width for value in values):
@@ -323,9 +323,9 @@ def _of_encoder(part: EncoderPart) -> Iterator[Problem]:
             yield key, f"is {max(values)}, and source IDs have up to {MAX_SRC_BITS} bits"
     for key, values in _limits(part, "trTeDataNoAddr"):
         if min(values) and part.build.fixed.get("trTeDataNoValue") != 0:
-            yield key, "packets must hold something: have trTeDataNoValue fixed to 0"
+            yield key, "packets would be empty: fix trTeDataNoValue to 0"
     if part.filters.comparators and not part.filters.filters:
-        yield "comparators", "only filters use them, and there is none"
+        yield "comparators", "only filters use them, and there are none"
 
 
 def _limits(part: EncoderPart, name: str) -> Iterator[tuple[str, Collection[int]]]:

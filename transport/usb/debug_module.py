@@ -107,7 +107,7 @@ class AbstractCommands:
         while (status := self._dtm.read(ABSTRACTCS)) & BUSY:
             if time.monotonic() > deadline:
                 raise DebugModuleProblem(
-                    self._dtm.name, f"an abstract command is not over after {COMMAND_PATIENCE:g} s: reset the target"
+                    self._dtm.name, f"a command did not finish within {COMMAND_PATIENCE:g} s: reset the target"
                 )
         error = CmdErr(status >> 8 & 7)
         if error:

@@ -47,8 +47,8 @@ class SeveralDevices(UsbError):
     def __init__(self, wanted_device: str, found: Sequence[str]) -> None:
         self.wanted_device, self.found = wanted_device, tuple(found)
         super().__init__(
-            f"{len(found)} USB devices are {wanted_device}: {', '.join(found)}; say which one with `serial` in the "
-            "table [usb] of the target description"
+            f"{len(found)} USB devices are {wanted_device}: {', '.join(found)}; select one with `serial` in the table"
+            " [usb] of the target description"
         )
 
 

@@ -71,7 +71,7 @@ class EspJtag:
 
     def flush(self) -> list[int]:
         if self._out_of_step:
-            raise JtagProblem(self.name, "an access was broken off, open the adapter again")
+            raise JtagProblem(self.name, "an access was interrupted: open the adapter again")
         commands, answers = self._commands, self._answers
         self._commands, self._answers = bytearray(), []
         self._out_of_step = True

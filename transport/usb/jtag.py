@@ -158,7 +158,7 @@ class Dtm:
         if dtmcs in (0, 0xFFFFFFFF) or version != VERSION_1:
             raise JtagProblem(
                 self.name,
-                f"dtmcs reads {dtmcs:#010x}, which is no debug transport of the Debug Specification 0.13 or 1.0: "
+                f"dtmcs reads {dtmcs:#010x}, which is not a debug transport of the Debug Specification 0.13 or 1.0: "
                 "is the chip a RISC-V, and is `tap` the right one?",
             )
         self.abits = dtmcs >> 4 & 0x3F
@@ -237,7 +237,7 @@ class Dtm:
                 raise DmiFailed(self.name, address, "failed")
             if time.monotonic() > deadline:
                 self._go_on()
-                raise DmiFailed(self.name, address, f"is not over after {PATIENCE:g} s: is the target powered?")
+                raise DmiFailed(self.name, address, f"did not finish within {PATIENCE:g} s: is the target powered?")
 
     def _go_on(self) -> None:
         """Clear the sticky status."""

@@ -91,7 +91,7 @@ class Mpsse:
 
     def flush(self) -> list[int]:
         if self._out_of_step:
-            raise JtagProblem(self.name, "an access was broken off, open the adapter again")
+            raise JtagProblem(self.name, "an access was interrupted: open the adapter again")
         commands, answers = self._commands, self._answers
         self._commands, self._answers = [], []
         self._out_of_step = True

@@ -231,7 +231,7 @@ def test_standard_input_and_output() -> None:
         (["--elf", T1[1], "--pcs", T1[1]], "is neither a list of addresses nor a log of Spike"),
         (["--elf", str(reference_streams.FOLDER / "median.elf"), *T1[2:]], "is this the right ELF?"),
         ([*T1, "--start", "nowhere"], "--start nowhere: neither an address nor a symbol of "),
-        ([*T1, "--format", "spike"], "nothing in it ran where encoding is to start"),
+        ([*T1, "--format", "spike"], "no instruction in it is where encoding can start"),
     ],
 )
 def test_errors_are_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

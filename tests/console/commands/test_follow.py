@@ -166,8 +166,8 @@ def test_a_file_that_grows_appears_is_cut_short_and_replaced(
     assert err.splitlines() == [
         f"following {file} (file); Ctrl-C ends",
         f"{file}: is not there yet: waiting for it",
-        f"{file}: was replaced by another file: going on with that",
-        f"{file}: was cut short: going on at its beginning",
+        f"{file}: was replaced by another file: continuing with that",
+        f"{file}: was truncated: continuing at its beginning",
         f"Saved {len(STREAM)} bytes of trace to {kept}.",
         f"{why}: {len(STREAM)} bytes: {count} instructions, nothing lost",
     ]
@@ -230,7 +230,7 @@ def test_a_serial_port_without_a_chip(monkeypatch: pytest.MonkeyPatch, capfd: py
 
     monkeypatch.setattr(termios, "tcgetattr", fails)
     name = os.ttyname(theirs)
-    assert refused(capfd, name, *MADE) == f"rvtrace: {name}: there is no device behind it"
+    assert refused(capfd, name, *MADE) == f"rvtrace: {name}: no device is connected to it"
     os.close(ours)
     os.close(theirs)
 
@@ -356,7 +356,7 @@ def test_encoders_that_feed_a_buffer_did_not_send_what_left_the_chip(settings: P
         ("unix:{folder}/none {made}", "unix:{folder}/none: cannot connect: no such socket"),
         ("tcp:127.0.0.1:1 {made}", "tcp:127.0.0.1:1: cannot connect: nothing listens there (connection refused)"),
         ("tcp:127.0.0.1 {made}", "tcp:127.0.0.1: give tcp:HOST:PORT"),
-        ("{raw} {made} --baud 9600", "{raw}: is no serial line: it has no speed to set (--baud 9600)"),
+        ("{raw} {made} --baud 9600", "{raw}: is not a serial line: it has no speed to set (--baud 9600)"),
         ("{elf} {made}", "{elf}: is an ELF file, not a trace"),
         ("{capture} {made} -o {folder}/y.rvt", "{capture}: is a capture (a ZIP file), not raw bytes: it is read without"
          " --ntrace, --etrace, --tandem, --settings, and needs no `rvtrace import`"),
@@ -409,7 +409,7 @@ def test_a_capture_that_cannot_be_written_leaves_the_bytes(
     assert f"; the {len(STREAM)} bytes are in {file}.part\n" in capfd.readouterr().err
     assert (tmp_path / "x.rvt.part").read_bytes() == STREAM
     file.rmdir()
-    assert "is there, with the bytes of a run that was killed" in refused(capfd, str(fifo), *MADE, "-o", str(file))
+    assert "exists, with the bytes of a run that was killed" in refused(capfd, str(fifo), *MADE, "-o", str(file))
 
 
 def test_e_trace_with_its_encapsulation(fifo: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_each_hart_is_listed_as_it_ran(outcome: Outcome) -> None:
         assert listed_pcs("\n".join(own)) == outcome.retired[hart]
         assert len(own) > 300
     assert outcome.saved.startswith("Saved the settings of the trace to ")
-    assert "history:  this trace leaves the chip, no RAM sink keeps it: a probe records it" in outcome.status
+    assert "history:  this trace leaves the chip and is recorded by a probe, not by a RAM sink" in outcome.status
 
 
 def test_what_was_kept_is_what_was_followed(outcome: Outcome, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ def test_what_was_found_and_what_is_open_are_said(tmp_path: Path, capsys: pytest
     assert said.out == ""
     found, note = said.err.splitlines()
     assert found == f"{output}: encoder0 at 0xc000000, encoder1 at 0xc002000, ram0 at 0xc001000, ram1 at 0xc003000"
-    assert note.startswith("ram0: a device tree tells neither")
+    assert note.startswith("ram0: a device tree gives neither")
     assert load(output).sinks[1].size == 64
 
 

@@ -35,8 +35,8 @@ def test_somebody_else_records(version: str) -> None:
     name = "mctrctl" if version == "1.0" else "mctrcontrol"
     started = begin(hart)
     assert started.notes == (
-        f"{name} was {2 | 1 << 20 | 1 << 50:#x}, it recorded already: those records are gone; "
-        "`stop` puts the register back",
+        f"{name} was {2 | 1 << 20 | 1 << 50:#x}, recording was on: those records are lost; "
+        "`stop` restores the register",
     )
     number = 0x34E if version == "1.0" else 0x381
     written = [value for register, value in hart.log if register == number and value is not None]
@@ -85,7 +85,7 @@ def test_start_and_stop_through_s_mode_s_registers(version: str) -> None:
     started = begin(hart, modes=frozenset({"m", "u"}), external=frozenset({"s"}))
     machine, supervisor = ("mctrctl", "sctrctl") if version == "1.0" else ("mctrcontrol", "sctrcontrol")
     assert started.notes[0] == (
-        f"{machine} is closed, and {supervisor} does not reach M mode: it stays as it is there"
+        f"{machine} is closed, and {supervisor} does not reach M mode: that setting stays as it is"
     )
     assert hart.control & 0xFFFF == (1 | 1 << 8 if version == "1.0" else 4 | 1 << 9)
     assert not started.found.machine

@@ -217,7 +217,7 @@ def test_bits_that_never_come(elf: Path, name: str, bit: str) -> None:
     with pytest.raises(ComponentTimeout) as caught:
         board.start()
     prefix, base = PREFIX[name], board.components[name].base
-    text = f"{name} at {base:#x}: {prefix}Control did not come to {prefix}{bit}=1 within 1 s (it reads 0x"
+    text = f"{name} at {base:#x}: {prefix}Control did not reach {prefix}{bit}=1 within 1 s (it reads 0x"
     assert one_line(caught.value).startswith(text)
     assert board.enabled() == []
 
@@ -251,7 +251,7 @@ def test_never_empty(elf: Path, name: str) -> None:
     prefix = PREFIX[name]
     (failure,) = stopped.failures
     assert one_line(failure).startswith(
-        f"{name} at {board.components[name].base:#x}: {prefix}Control did not come to {prefix}Enable=0 {prefix}Empty=1"
+        f"{name} at {board.components[name].base:#x}: {prefix}Control did not reach {prefix}Enable=0 {prefix}Empty=1"
     )
     assert board.enabled() == []
     board.decoded(procedures.drain_all(board.graph, got).drained["ram0"].data, got)

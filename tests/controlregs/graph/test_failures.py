@@ -53,7 +53,7 @@ def test_a_start_that_hangs(name: str, bit: str) -> None:
     with pytest.raises(ComponentTimeout) as caught:
         procedures.start(w.graph, REQUEST)
     assert str(caught.value).startswith(
-        f"{name} at {w.bases[name]:#x}: {PREFIX[name]}Control did not come to {PREFIX[name]}{bit}=1 within 0.02 s "
+        f"{name} at {w.bases[name]:#x}: {PREFIX[name]}Control did not reach {PREFIX[name]}{bit}=1 within 0.02 s "
         f"(it reads {caught.value.value:#010x}); check the component's clock and power"
     )
     assert not any(model.control & ENABLE for model in w.models.values())
@@ -66,7 +66,7 @@ def test_never_empty(name: str) -> None:
     w.models["enc0"].sink.store(b"0123")
     stopped = procedures.stop(w.graph)
     waited = f"{PREFIX[name]}Enable=0 {PREFIX[name]}Empty=1"
-    with pytest.raises(ComponentTimeout, match=f"^{name} at .* did not come to {waited} within"):
+    with pytest.raises(ComponentTimeout, match=f"^{name} at .* did not reach {waited} within"):
         procedures.raise_failures(stopped)
     assert len(stopped.failures) == 1
     assert not any(model.shown & ENABLE for model in w.models.values())
@@ -151,7 +151,7 @@ def test_reset_while_tracing(name: str) -> None:
     failed = procedures.drain_all(w.graph, got).failures
     assert [str(failure) for failure in failed.values()] == (
         [
-            "ram0 at 0x20000000: is in reset, where its trace ends is not known any more (trRamControl reads "
+            "ram0 at 0x20000000: is in reset, the end of its trace is no longer known (trRamControl reads "
             "0x00000008); start the trace anew"
         ]
         * (name == "ram0")
@@ -182,7 +182,7 @@ def test_a_full_sink_holds_up_what_feeds_it() -> None:
     assert not read_status(graph.graph).ram_sinks[0].enabled
     graph.models["f0"].blocked = True
     stopped = procedures.stop(graph.graph)
-    assert stopped.notes == ("f0 keeps trace that no room was left for in ram0",)
+    assert stopped.notes == ("f0 still has trace for which there was no room in ram0",)
     assert stopped.failures == ()
     assert procedures.drain_all(graph.graph, got).drained["ram0"].data == b"A" * 0x40
     assert w.switched == []
@@ -202,8 +202,8 @@ def test_an_input_that_stays_cut_is_refused() -> None:
     with pytest.raises(SettingRefused) as caught:
         procedures.start(w.graph, REQUEST)
     assert str(caught.value) == (
-        "f0 at 0x20003000: its input 0 stays cut (trFunnelDisInput reads 0x0001), so that no trace of enc0 comes "
-        "through; use another way"
+        "f0 at 0x20003000: its input 0 stays cut (trFunnelDisInput reads 0x0001), so no trace of enc0 passes; use"
+        " another route"
     )
 
 

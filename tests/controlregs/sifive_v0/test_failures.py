@@ -52,10 +52,10 @@ def all_off(chip: Chip) -> bool:
 @pytest.mark.parametrize(
     ("build", "error", "text"),
     [
-        (V0Build(stuck={"Active": 0}), ComponentTimeout, r"did not come to t[ef]Active=1 within 0\.05 s"),
-        (V0Build(stuck={"Enable": 0}), ComponentTimeout, r"did not come to t[ef]Enable=1 within"),
+        (V0Build(stuck={"Active": 0}), ComponentTimeout, r"did not reach t[ef]Active=1 within 0\.05 s"),
+        (V0Build(stuck={"Enable": 0}), ComponentTimeout, r"did not reach t[ef]Enable=1 within"),
         (V0Build(version=(1, 0)), SettingRefused, r"its trace control interface is 1\.0, .* correct `version`"),
-        (V0Build(version=(1, 15)), SettingRefused, r"its trace control interface is 1\.15, not that of before 1\.0"),
+        (V0Build(version=(1, 15)), SettingRefused, r"its trace control interface is 1\.15, not one older than 1\.0"),
         (V0Build(version=(2, 0)), SettingRefused, r"its trace control interface is 2\.0, not"),
         (V0Build(faults={0x00}), ComponentAccess, r"t[ef]Control \(0x[0-9a-f]+\) cannot be read: bus error"),
         (V0Build(faults={0x04}), ComponentAccess, r"t[ef]Impl \(0x[0-9a-f]+\) cannot be read: bus error"),
@@ -82,7 +82,7 @@ def test_never_reset(elf: Path, name: str) -> None:
     for _ in range(2):
         chip.target.write32(chip.component(name).base, 1)
     graph = chip.graph()
-    with pytest.raises(ComponentTimeout, match=rf"^{name} at .* did not come to t[ef]Active=0 within 0\.05 s"):
+    with pytest.raises(ComponentTimeout, match=rf"^{name} at .* did not reach t[ef]Active=0 within 0\.05 s"):
         procedures(graph).start(graph, BUFFER)
 
 
@@ -135,7 +135,7 @@ def test_never_empty(elf: Path, name: str) -> None:
     stopped = procedures(graph).stop(graph)
     (failure,) = stopped.failures
     assert isinstance(failure, ComponentTimeout) and failure.component == name
-    assert re.search(r"did not come to t[ef]Enable=0 t[ef]Empty=1 within 0\.05 s", str(failure))
+    assert re.search(r"did not reach t[ef]Enable=0 t[ef]Empty=1 within 0\.05 s", str(failure))
     with pytest.raises(ComponentTimeout):
         procedures(graph).raise_failures(stopped)
     assert all_off(chip)
@@ -232,7 +232,7 @@ def test_sram_whose_window_does_not_answer(elf: Path) -> None:
 
 def test_sram_without_size(elf: Path) -> None:
     _, graph = sram(elf, V0Build(fixed={"teSinkWP": 0}))
-    with pytest.raises(SettingRefused, match=r"^ram0 at 0x100000: .*its size cannot be found out"):
+    with pytest.raises(SettingRefused, match=r"^ram0 at 0x100000: .*its size cannot be determined"):
         procedures(graph).start(graph, GraphRequest(TraceRequest()))
 
 
@@ -262,7 +262,7 @@ class TestGraphs:
     def test_of_both_versions(self, elf: Path) -> None:
         chip = p550(elf, 1)
         other = Component(chip.target, 0x20_0000, RATIFIED["encoder"], "enc9", TIMEOUT)
-        line = r"^enc9 at 0x200000: has the trace control interface 1\.0, ram0 has that of before 1\.0: trace with"
+        line = r"^enc9 at 0x200000: has the trace control interface 1\.0, ram0 has that older than 1\.0: trace with"
         with pytest.raises(SettingRefused, match=line):
             Graph.build([*chip.components, other], [*chip.edges, ("enc9", "funnel0")], chip.inputs)
 
@@ -270,7 +270,7 @@ class TestGraphs:
         chip = p550(elf, 1)
         sink = Component(chip.target, 0x20_0000, RATIFIED["ram_sink"], "ram9", TIMEOUT)
         encoder = chip.component("enc0")
-        with pytest.raises(SettingRefused, match=r"^enc0 at 0x100000: has the trace control interface of before 1\.0"):
+        with pytest.raises(SettingRefused, match=r"^enc0 at 0x100000: has the trace control interface older than 1\.0"):
             Graph.build([sink, encoder], [("enc0", "ram9")])
 
     def test_versions(self, elf: Path) -> None:
@@ -304,7 +304,7 @@ class TestGraphs:
         chip = p550(elf, 1)
         next(component for component in chip.components if component.name == "ram0").base += APART
         graph = chip.graph()
-        with pytest.raises(SettingRefused, match=r"^ram0 at 0x19000: a sink of before 1\.0 is inside of the"):
+        with pytest.raises(SettingRefused, match=r"^ram0 at 0x19000: a sink of version 0 is inside of the"):
             procedures(graph).start(graph, BUFFER)
 
     def test_those_that_are_not_traced_are_kept_off(self, elf: Path) -> None:
@@ -322,10 +322,10 @@ class TestGraphs:
         assert not chip.devices["enc1"].enabled
         del chip.target.devices[ENCODERS + APART]
         (note,) = procedures(graph).start(graph, BUFFER).notes
-        assert note.startswith("enc1 is not traced, and cannot be kept off: enc1 at 0x101000: teControl")
+        assert note.startswith("enc1 is not traced, but cannot be switched off: enc1 at 0x101000: teControl")
 
 
 def test_capabilities_of_nobody(elf: Path) -> None:
     chip = p550(elf, enc0=V0Build(stuck={"Active": 0}))
-    with pytest.raises(ComponentTimeout, match=r"^enc0 at 0x100000: teControl did not come to teActive=1"):
+    with pytest.raises(ComponentTimeout, match=r"^enc0 at 0x100000: teControl did not reach teActive=1"):
         capabilities(chip.component("enc0"))

@@ -259,7 +259,7 @@ def test_a_buffer_where_there_is_no_memory(elf: Path) -> None:
     stopped = procedures(graph).stop(graph)
     assert stopped.lost == ("enc0", "enc1") and stopped.failures == ()
     (note,) = stopped.notes
-    assert note.startswith("funnel0: ram0 has refused trace (tfSinkError)")
+    assert note.startswith("funnel0: ram0 refused trace (tfSinkError)")
 
 
 def test_a_funnel_that_was_off(elf: Path) -> None:
@@ -272,7 +272,7 @@ def test_a_funnel_that_was_off(elf: Path) -> None:
     chip.run(2)
     stopped = procedures(graph).stop(graph)
     assert stopped.lost == ("enc0",)
-    assert stopped.notes == ("enc0: funnel0 has refused trace (teSinkError): funnel0 was off",)
+    assert stopped.notes == ("enc0: funnel0 refused trace (teSinkError): funnel0 was off",)
 
 
 def test_who_was_reset_meanwhile(elf: Path) -> None:

@@ -88,7 +88,7 @@ class TestModes:
         assert got.encoders[0].control >> 4 & 7 == 7
         assert got.encoders[0].implicit_return is ImplicitReturnMode.DEPTH_COUNTER
         (note,) = got.notes
-        assert "cannot be had one without the other" in note
+        assert "which it has only together" in note
 
     def test_a_stack(self, elf: Path) -> None:
         features = ("trTeInstEnRepeatedHistory",)
@@ -100,7 +100,7 @@ class TestModes:
         found = notes(elf, build, implicit_return=1, features=("trTeInstEnAllJumps",))
         assert found == (
             "enc0 has no implicit return (teInstruction reads 6)",
-            "enc0 has no messages for all jumps: its interface is of before 1.0",
+            "enc0 has no messages for all jumps: its interface is older than 1.0",
         )
 
     def test_optimisations_always(self, elf: Path) -> None:
@@ -126,13 +126,13 @@ class TestModes:
 class TestWhatThereIsNot:
     def test_filters(self, elf: Path) -> None:
         """What would be traced besides is no use to who asked for a part."""
-        with pytest.raises(SettingRefused, match=r"^enc0 at 0x100000: has no filters \(its interface is of before 1.0"):
+        with pytest.raises(SettingRefused, match=r"^enc0 at 0x100000: has no filters \(its interface is older than"):
             notes(elf, filter=Filter(ranges=((0x8000_0000, 0x8000_0100),)))
 
     def test_others(self, elf: Path) -> None:
         found = notes(elf, format=Format.E_TRACE, context=True, data=True, async_freq=2)
         assert found == (
-            "sinks of before 1.0 insert no alignment sequences, which only E-Trace needs",
+            "sinks of version 0 insert no alignment sequences, which only E-Trace needs",
             "enc0 cannot produce E-Trace that rvtrace can decode; it produces N-Trace",
             "enc0 does not report context and privilege by itself: only what software writes to itcStimulus could",
             "enc0 has no data trace",
@@ -281,7 +281,7 @@ class TestTriggers:
         [
             (Triggers(inputs=((0, TrigAction.TRACE_ON),)), r"trigger input 0 for this \(xtiAction0 reads 0, not 2\)"),
             (Triggers(outputs=((3, 1),)), r"trigger output 3 for this \(xtoEvent3 reads 0, not 1\)"),
-            (Triggers(on=(4,), control=1), r"does not hold 0x1 in wpControl"),
+            (Triggers(on=(4,), control=1), r"does not keep 0x1 in wpControl"),
         ],
     )
     def test_those_there_are_not(self, elf: Path, triggers: Triggers, why: str) -> None:
@@ -414,7 +414,7 @@ class TestCapabilities:
         found = capabilities(chip.component("enc1"))
         assert found.identity.version == (0, 0)
         assert found.has == (
-            "N-Trace of before 1.0",
+            "N-Trace older than 1.0",
             "HTM",
             "HTM with repeated history and implicit return",
             "stalling the hart instead of losing trace",

@@ -199,7 +199,7 @@ def test_one_that_is_in_use_is_left_alone() -> None:
     model = GraphFunnel(timestamps=0)
     component = awake(model)
     model.control = model.shown = ACTIVE | ENABLE
-    with pytest.raises(SettingRefused, match="it at 0x20000000: is in use, so what it can do"):
+    with pytest.raises(SettingRefused, match="it at 0x20000000: is in use, so its capabilities"):
         capabilities(component)
     assert model.shown == ACTIVE | ENABLE
 

@@ -217,7 +217,7 @@ def test_a_source_id_that_does_not_fit_is_refused_before_tracing() -> None:
 def test_enable_that_never_comes(who: str) -> None:
     r = rig(timeout=0.02, **{who: {"never": ENABLE}})  # type: ignore[arg-type]
     name = {"encoder": "encoder 0 at 0x20000000: trTeControl", "sink": "sink 0 at 0x20001000: trRamControl"}[who]
-    with pytest.raises(ComponentTimeout, match=f"^{name} did not come to tr(Te|Ram)Enable=1"):
+    with pytest.raises(ComponentTimeout, match=f"^{name} did not reach tr(Te|Ram)Enable=1"):
         r.start(SMEM)
 
 

@@ -91,7 +91,7 @@ def test_what_of_data_trace_was_not_granted_is_said(data: int, asked: dict[str, 
 
 def test_that_n_trace_has_no_data_trace_is_said() -> None:
     got = rig(sink={"asyncs": 7}).start(replace(REQUEST, format=None, data=True))
-    assert "encoder 0 has no data trace, which N-Trace has not" in got.notes
+    assert "encoder 0 has no data trace, which N-Trace does not have" in got.notes
 
 
 # Alignment sequences

@@ -26,7 +26,7 @@ def test_never_active() -> None:
         reset(r.encoder)
     assert (caught.value.base, caught.value.waited_for) == (ENCODER_BASE, "trTeActive=1")
     assert str(caught.value) == (
-        f"encoder 0 at 0x20000000: trTeControl did not come to trTeActive=1 within 0.02 s (it reads "
+        f"encoder 0 at 0x20000000: trTeControl did not reach trTeActive=1 within 0.02 s (it reads "
         f"{caught.value.value:#010x}); check the component's clock and power, and the base address"
     )
 

@@ -107,7 +107,7 @@ class TestEncoder:
     @pytest.mark.parametrize(
         ("offset", "ones", "note"),
         [
-            (0x0C, 0x0005, "encoder 0 always filters (trTeInstFilters reads 0x5): not all that runs may be traced"),
+            (0x0C, 0x0005, "encoder 0 always filters (trTeInstFilters reads 0x5): some code may not be traced"),
             (0x10, 0x0003, "encoder 0 always traces data (trTeDataTracing stays 1)"),
             (0x00, 1 << 11, "encoder 0 always follows triggers with trace actions (trTeInstTrigEnable stays 1)"),
         ],
@@ -290,7 +290,7 @@ def test_one_that_answers_at_two_addresses(kind: Any, second: str, first: str) -
         procedures.start(w.graph, request)
     said = str(caught.value)
     assert said.startswith((f"{second} at {w.bases[second]:#x}: ", f"{first} at {w.bases[first]:#x}: "))
-    assert " reads 0x" in said and "another component as well" in said
+    assert " reads 0x" in said and "also answers at the address of another component" in said
     assert not any(model.control & ENABLE for model in w.models.values())
 
 
@@ -347,5 +347,5 @@ def test_nothing_but_zeros(kind: type[Model]) -> None:
             pass
 
     component = Component(Zeros({}), BASE, BLOCKS[kind], "it", 0.02)
-    with pytest.raises(ComponentTimeout, match=r"^it at 0x20000000: \w+ did not come to \w+Active=1 .*0x00000000\)"):
+    with pytest.raises(ComponentTimeout, match=r"^it at 0x20000000: \w+ did not reach \w+Active=1 .*0x00000000\)"):
         reset(component)

@@ -117,7 +117,7 @@ def test_an_encoder_that_never_empties_is_named_and_the_rest_is_stopped() -> Non
     with pytest.raises(ComponentTimeout) as caught:
         stop(r.sink, [r.encoder])
     assert caught.value.waited_for == "trTeEnable=0 trTeEmpty=1"
-    assert str(caught.value).startswith("encoder 0 at 0x20000000: trTeControl did not come to trTeEnable=0 trTeEmpty=1")
+    assert str(caught.value).startswith("encoder 0 at 0x20000000: trTeControl did not reach trTeEnable=0 trTeEmpty=1")
     assert drain(r.sink).data == STREAM[:40] + b"TAIL"
 
 
@@ -126,7 +126,7 @@ def test_a_sink_that_does_not_end(never: int, waited: str) -> None:
     r = rig(timeout=0.02)
     r.start(SMEM)
     r.sink_model.never = never
-    with pytest.raises(ComponentTimeout, match=f"sink 0 at 0x20001000: trRamControl did not come to {waited}"):
+    with pytest.raises(ComponentTimeout, match=f"sink 0 at 0x20001000: trRamControl did not reach {waited}"):
         stop(r.sink, [r.encoder])
 
 

@@ -157,7 +157,7 @@ def test_what_the_vendor_wants() -> None:
     assert [w.models[name].registers[TRIG_DBG] for name in ("enc0", "enc1")] == [0x1234] * 2
     with pytest.raises(SettingRefused) as caught:
         procedures.start(w.graph, request(Triggers(on=(2,), control=0x1_1234)))
-    assert str(caught.value) == "enc0 at 0x20001000: does not hold 0x11234 in trTeTrigDbgControl (it reads 0x1234)"
+    assert str(caught.value) == "enc0 at 0x20001000: does not keep 0x11234 in trTeTrigDbgControl (it reads 0x1234)"
 
 
 def test_external_triggers() -> None:

@@ -68,7 +68,7 @@ def test_billions_of_predicted_branches_around_a_call() -> None:
 def test_code_that_goes_round_without_a_branch(pc: int) -> None:
     """Outcomes that nothing has, an address that is never reached: said at once, also where calls pile up."""
     parameters = {"return_stack_size": 5, "iret_ext": True}
-    for packet, why in ((branches(*[1] * 31), "30 branch outcomes are left"), (address(0x1000), "never comes to")):
+    for packet, why in ((branches(*[1] * 31), "30 branch outcomes are left"), (address(0x1000), "never reaches")):
         history = decoded(LOOP, [start(pc), packet, start(0x100)], parameters, implicit_return=True)
         (event,) = (event for event in history.events if event.kind is EventKind.MISMATCH)
         assert why in event.text

@@ -391,7 +391,7 @@ def test_words() -> None:
         "te_inst format=1 branches=0 branch_map=0x1 map=NTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT # 31 branches, branch map full",
         "te_inst format=0 subformat=0 branch_count=0 branch_fmt=0 # 31 branches as predicted; the next one not",
         "te_inst format=0 subformat=0 branch_count=5 branch_fmt=3 address=0x4 addr=0x2006"
-        " # 36 branches as predicted; at the address one that was not",
+        " # 36 branches as predicted; the one at the address not",
         "te_inst format=0 subformat=0 branch_count=5 branch_fmt=2 address=0x4 addr=0x200a # 36 branches as predicted",
         "te_inst format=0 subformat=1 index=1 branches=2 branch_map=0x2 addr=0x2002 map=TN"
         " # to entry 1 of the jump target cache; 2 branches",

@@ -66,7 +66,7 @@ def test_start_and_limit(tmp_path: Path) -> None:
     first = expected.index(place)
     items, _ = read(log, T1, starts=lambda pc: pc == place, limit=5000)
     assert executed_pcs(items) == expected[first : first + 5000]
-    with pytest.raises(LogError, match="nothing in it ran where encoding is to start"):
+    with pytest.raises(LogError, match="no instruction in it is where encoding can start"):
         read(log, T1, starts=lambda pc: pc == 2)
     assert told(read(log, T1, limit=0)[0]) == []
 

@@ -70,7 +70,7 @@ def test_addresses_of_a_32_bit_hart_may_be_sign_extended(tmp_path: Path) -> None
         ("20010522 20010524", "found `20010522 20010524`"),
         ("-4", "found `-4`"),
         ("20010523", "no instruction can be at 0x20010523, an odd address"),
-        ("120010522", "0x120010522 is no address of a hart with 32 bits"),
+        ("120010522", "0x120010522 is not an address of a 32-bit hart"),
         ("q" * 300, r"found `q{57}\.\.\.`"),
         ("\x1b[31m", r"found `\?\[31m`"),
     ],

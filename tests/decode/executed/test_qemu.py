@@ -133,7 +133,7 @@ def test_one_hart_of_several(march: str, tmp_path: Path) -> None:
 def test_a_log_that_leaves_blocks_out_is_refused(tmp_path: Path) -> None:
     elf = build(tmp_path, "start.S", "workload.c", march="rv64imac")
     with pytest.raises(
-        LogError, match=r"line 1: the log leaves blocks out \(no nochain\): give QEMU -d exec,nochain,int"
+        LogError, match=r"line 1: the log omits blocks \(nochain is missing\): give QEMU -d exec,nochain,int"
     ):
         read(qemu_log(elf, tmp_path, what="exec,int", lines=20), elf)
 

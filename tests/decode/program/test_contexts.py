@@ -286,7 +286,7 @@ def test_pages_come_before_the_kernel_file(tmp_path: Path) -> None:
 
 
 def test_folders_without_pages(tmp_path: Path) -> None:
-    with pytest.raises(BadMemory, match=r"holds no file kmem\.0xADDRESS"):
+    with pytest.raises(BadMemory, match=r"has no file kmem\.0xADDRESS"):
         add_kernel_pages(Image(), tmp_path)
     with pytest.raises(BadMemory, match="gone: cannot be read: No such file"):
         add_kernel_pages(Image(), tmp_path / "gone")

@@ -101,7 +101,7 @@ def test_the_maps_of_a_risc_v_process() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [
-        ("", 0, "holds no mapping"),
+        ("", 0, "has no mappings"),
         ("1000-2000 r-xp 0 0:0 0\nhello\n", 2, "not a line of /proc/PID/maps: 'hello'"),
         ("\n1000-2000 rwx 0 0:0 0 /bin/sh\n", 2, "not a line"),
         ("2000-2000 r-xp 0 0:0 0\n", 1, "ends at 0x2000, which is not after its start 0x2000"),

@@ -299,6 +299,6 @@ def test_a_wrong_dialect_is_not_blamed_on_the_program(capsys: pytest.CaptureFixt
     assert main(["decode", tvt, "--tandem", "--dialect", "toooba", "--elf", elf]) == 0
     err = capsys.readouterr().err
     assert (
-        "this looks like RV64, FLEN 64, MLEN 64, flute: raw bytes want --dialect flute; a capture is made anew" in err
+        "this looks like RV64, FLEN 64, MLEN 64, flute: for raw bytes give --dialect flute;" in err
     )
     assert "is this the program that ran" not in err

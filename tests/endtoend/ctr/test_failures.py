@@ -12,7 +12,7 @@ from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
 from tests.helpers.cross_compiler import HOME, compile_program, demo
 from tests.helpers.qemu10 import running
 
-NOT_RECORDING = "there are no records, and none are made: no privilege mode is enabled"
+NOT_RECORDING = "there are no records, and none are being made: no privilege mode is enabled"
 
 
 def youngest(said: str) -> str:
@@ -39,7 +39,7 @@ def test_stopped_twice(tmp_path: Path) -> None:
         said = run_gdb(elf, [SOURCE, f"target remote :{machine.port}", *commands])
     assert said["trace ctr stop"].startswith("Tracing stopped.\n")
     assert said["trace ctr stop "].startswith("The trace had ended already.\n")
-    assert "not started here" not in said["trace ctr stop "]
+    assert "not started by rvtrace" not in said["trace ctr stop "]
     assert said["print/x $mctrctl"].split()[-1] == "0x0"
 
 
@@ -50,7 +50,7 @@ def test_what_a_program_records_is_looked_at_again_after_stop(tmp_path: Path) ->
     with running(elf, tmp_path) as machine:
         begin = [SOURCE, f"target remote :{machine.port}"]
         said = run_gdb(elf, [*begin, *to[:2], *shows[:2], *to[2:], shows[2], "trace ctr status"])
-    assert "the program goes on recording" in said["trace ctr stop"]
+    assert "it continues in the program" in said["trace ctr stop"]
     assert "-> 0x0000000080000030 <look_all+0>" in said["trace ctr show"]
     assert "<look_filter_33+0>" in said["trace ctr show 0,0"] and "state:" in said["trace ctr status"]
 

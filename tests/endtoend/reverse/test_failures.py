@@ -151,7 +151,7 @@ def test_openocd_dies_in_the_present(elf: Path, tmp_path: Path) -> None:
 
 
 def test_a_present_that_cannot_be_read_is_not_entered(elf: Path, tmp_path: Path) -> None:
-    unreadable = "the target does not return its registers, so gdb stays in the past"
+    unreadable = "the target does not report its registers, so gdb stays in the past"
     with Rig(elf, tmp_path / "rig") as rig, typed(rig) as gdb:
         gdb.run("reverse-step")
         gdb.run("monitor reset run")
@@ -286,7 +286,7 @@ def test_loaded_again_in_the_past(elf: Path, tmp_path: Path) -> None:
 @every_gdb
 def test_why_memory_is_not_known_is_said_once_in_each_stay(gdb: str, elf: Path, tmp_path: Path) -> None:
     """And not before somebody asks for it."""
-    note, returns = "the trace contains what ran there, not what memory held", "; `trace live` returns to the present"
+    note, returns = "the trace shows what ran there, not what memory held", "; `trace live` returns to the present"
     with Rig(elf, tmp_path / "rig") as rig, typed(rig, gdb=gdb) as session:
         for _ in range(2):
             for command in ("reverse-step", "reverse-next", "backtrace", "trace goto fib", "info locals", "x/2i $pc"):

@@ -19,8 +19,8 @@ from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
 
 ALL = "trace history /a 1,10000000"
-GONE = "the target does not return its registers any more: going back works in what was traced"
-STAYS = "the target does not return its registers, so gdb stays in the past"
+GONE = "the target no longer reports its registers: going back works within the trace"
+STAYS = "the target does not report its registers, so gdb stays in the past"
 GDBS_OWN = "Could not read registers"
 
 

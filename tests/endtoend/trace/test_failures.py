@@ -137,7 +137,7 @@ def test_the_encoder_is_reset(session: Session, connected: bool) -> None:
         again = works_again(gdb)
     retired = session.retired()
     warning = one_line(said[: said.index("\n")])
-    assert re.match(r"warning: the trace is not complete: encoder0 was reset or set up by somebody else", warning)
+    assert re.match(r"warning: the trace is not complete: encoder0 was reset or set up by other software", warning)
     assert "note:     encoder0 was reset while tracing; its trace ends there" in stopped
     kept = pcs(said)
     assert len(kept) > 500 and kept == retired[: len(kept)]
@@ -156,7 +156,7 @@ def test_the_sink_is_reset_after_something_was_read(session: Session) -> None:
         still = pcs(gdb.say(ALL))
         again = works_again(gdb)
     retired = session.retired()
-    why = "ram0 at 0x20001000: is in reset, where its trace ends is not known any more (trRamControl reads 0x00000008)"
+    why = "ram0 at 0x20001000: is in reset, the end of its trace is no longer known (trRamControl reads 0x00000008)"
     assert f"warning: the trace is not complete: {why}; start the trace anew\n" in said
     assert "note:     ram0 was reset while tracing; its trace ends there" in stopped and why in stopped
     assert len(kept) > 500 and still == pcs(said) == kept == retired[: len(kept)]
@@ -170,7 +170,7 @@ def test_the_sink_is_reset_before_anything_was_read(session: Session) -> None:
         gdb.say(f"monitor write_memory {SINK:#x} 32 0")
         said = one_line(gdb.say(ALL))
         again = works_again(gdb)
-    assert said.startswith("ram0 at 0x20001000: is in reset, where its trace ends is not known any more")
+    assert said.startswith("ram0 at 0x20001000: is in reset, the end of its trace is no longer known")
     assert len(again) > 1000 and again == session.retired()[-len(again) :]
 
 
@@ -185,7 +185,7 @@ def test_the_sink_is_reset_and_used_by_somebody_else(session: Session) -> None:
         said = gdb.say(ALL)
         again = works_again(gdb)
     retired = session.retired()
-    assert "warning: the trace is not complete: ram0 was reset or set up by somebody else" in said
+    assert "warning: the trace is not complete: ram0 was reset or set up by other software" in said
     assert kept == pcs(said) == retired[: len(kept)]
     assert again == retired[-len(again) :]
 

@@ -148,7 +148,7 @@ def test_modes(elf: Path, tmp_path: Path) -> None:
     out, retired = traced(elf, tmp_path / "m", "trace start -priv m,u")
     assert listed(out[ALL]) == retired and "traces only mode U, M" in out["trace status"]
     out, retired = traced(elf, tmp_path / "u", "trace start -priv u")
-    assert retired and "nothing was traced yet" in out[ALL]
+    assert retired and "nothing has been traced yet" in out[ALL]
 
 
 def test_what_cannot_be_done(elf: Path, tmp_path: Path) -> None:

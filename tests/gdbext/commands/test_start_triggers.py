@@ -100,7 +100,7 @@ def test_with_breakpoints_and_looks_in_between(program: Program, tmp_path: Path)
         commands += [f"{kind} *{at[-1]:#x}", "continue", f"print/x $pc + {number}", "trace history 1,+1", "stepi"]
         here += 1
     out = session(elf, tmp_path, [*commands, "thbreak finish", "continue", ALL])
-    assert "nothing was traced yet" in out["trace history 1,5"]
+    assert "nothing has been traced yet" in out["trace history 1,5"]
     assert [int(out[f"print/x $pc + {number}"].split()[-1], 16) - number for number in range(len(at))] == at
     assert listed(out[ALL]) == joined(slices(retired, {on}, {off}))
 

@@ -151,7 +151,7 @@ def test_all_harts_at_once(elf: Path, tmp_path: Path) -> None:
     for command in (start, "trace ctr status"):
         assert re.findall(r"^(ctr\d): +CTR 1.0, 16 entries", said[command], re.M) == ["ctr0", "ctr1"]
     assert "<main+" in said["trace ctr show 0,0"]
-    assert said["trace ctr show"].startswith("no control transfer was recorded yet: ")
+    assert said["trace ctr show"].startswith("no control transfer has been recorded yet: ")
 
 
 def commands_said(elf: Path, first: list[str], *names: str) -> dict[str, str]:

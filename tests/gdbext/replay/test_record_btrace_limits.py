@@ -146,7 +146,7 @@ def test_without_the_proxy_or_a_trace(tmp_path: Path) -> None:
         nothing = run_gdb(elf, [*beginning(rig)[:3], "trace native", "info record"])
         empty = run_gdb(elf, [*beginning(rig)[:4], "trace native"])
     assert "there is no trace" in nothing["trace native"] and "No recording" in nothing["info record"]
-    assert "nothing was traced yet" in empty["trace native"]
+    assert "nothing has been traced yet" in empty["trace native"]
 
 
 def test_the_connection_is_lost_while_gdb_records(tmp_path: Path) -> None:

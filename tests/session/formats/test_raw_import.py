@@ -143,7 +143,7 @@ def test_a_listing_is_of_the_hart_that_is_meant_and_pages_of_its_own() -> None:
 
 def test_a_hart_of_which_there_is_nothing_is_said_to_have_nothing() -> None:
     session = opened(harts(1) + message("ProgTraceSync", (3, 6), sync=3, icnt=0, faddr=0x80), Options(src_bits=3))
-    with pytest.raises(NoTrace, match="nothing that can be decoded is in this trace of hart 6, of others there is"):
+    with pytest.raises(NoTrace, match="this trace has nothing of hart 6 that can be decoded, only of other harts"):
         session.history("", 10, Context(hart=6))
 
 

@@ -118,7 +118,7 @@ def test_version_0(tmp_path: Path) -> None:
     assert texts(lines, "e") == [
         "pre-ratified trace encoder at 0x1000, interface 0, hart 0 (cpu0, halted): tracing",
         "can send trace to ATB, Funnel",
-        "N-Trace of before 1.0, HTM, implicit return (depth counter), repeated history, sync every 32 messages",
+        "N-Trace older than 1.0, HTM, implicit return (depth counter), repeated history, sync every 32 messages",
         "to f (input 0), s",
     ]
     assert texts(lines, "f")[:2] == [
@@ -158,7 +158,7 @@ def test_a_component_that_does_not_wake_up(tmp_path: Path) -> None:
     lines = shown(target.connect, described(tmp_path, *components))
     first, why, _ = texts(lines, "e")
     assert first == "trace encoder at 0x1000, hart 0 (cpu0, halted): in reset"
-    assert why.startswith("warning: e at 0x1000: trTeControl did not come to trTeActive=1 within ")
+    assert why.startswith("warning: e at 0x1000: trTeControl did not reach trTeActive=1 within ")
     assert target.words[0x1000] == 8 and not target.words[0x2000] & 4
     assert texts(lines, "r")[0] == "RAM sink at 0x2000, interface 1.0: on"
 

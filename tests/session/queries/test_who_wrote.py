@@ -288,7 +288,7 @@ def test_a_store_of_which_the_instruction_is_not_known(monkeypatch: pytest.Monke
     ("asked", "message"),
     [
         ({"register": "a0"}, r"what was written to registers: a tandem trace does"),
-        ({"where": [0x100, 1]}, r"a tandem trace says it .*, or no data trace: .*-data"),
+        ({"where": [0x100, 1]}, r"a tandem trace has them .*; no data trace: .*-data"),
     ],
 )
 def test_other_traces_say_which_have_it(asked: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:

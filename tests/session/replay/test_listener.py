@@ -125,7 +125,7 @@ def test_a_path_of_the_users(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("file", "there is something else"),
+        ("file", "something that is not a socket exists there"),
         ("no/gdb", "No such file or directory"),
         ("a:b", "gdb takes a path with a colon for a host and a port"),
         ("x" * 120, "AF_UNIX path too long"),

@@ -64,7 +64,7 @@ def test_a_present_that_cannot_be_read_is_not_entered(between: Between) -> None:
     between.proxy.jump(0, None)
     assert client.ask(b"s").startswith(b"T05")
     assert between.past.position(0) == END - 1
-    assert b"the target does not return its registers" in client.output[-1]
+    assert b"the target does not report its registers" in client.output[-1]
     del between.stub.answers[b"g"]
     between.proxy.jump(0, None)
     client.ask(b"s")

@@ -46,7 +46,7 @@ def test_without_a_trace_it_is_said_why(window: Window) -> None:
     }  # fmt: skip
     assert "there is no trace" in window.glance(ALL)["problem"]
     window.session.start(window.context)
-    assert "nothing was traced yet" in window.glance(ALL)["problem"]
+    assert "nothing has been traced yet" in window.glance(ALL)["problem"]
 
 
 def test_what_ran_is_read_out_when_it_is_wanted(window: Window) -> None:

@@ -128,7 +128,7 @@ def test_from_start_to_stop(board: Board) -> None:
     board.harts[0].code = 1
     line, note = board.start(depth=16)
     assert line == "ctr0:     CTR 1.0, 16 entries, records M-mode, S-mode and U-mode, all kinds of transfers"
-    assert note.startswith("note:     mctrctl was 0x801, it recorded already: those records are gone")
+    assert note.startswith("note:     mctrctl was 0x801, recording was on: those records are lost")
     assert (board.harts[0].control, board.harts[0].code) == (ALL, 0)
     board.run()
     assert board.rows() == ROWS
@@ -136,7 +136,7 @@ def test_from_start_to_stop(board: Board) -> None:
     assert ctr_commands.stop(board.session) == [
         "Tracing stopped.",
         "ctr0:     3 of 16 entries have records",
-        "note:     mctrctl is 0x801 again, as it was found: recording goes on with that",
+        "note:     mctrctl is 0x801 again, as before: recording continues with that",
     ]
     assert (board.harts[0].control, board.harts[0].code) == (1 << 11 | 1, 1)
     assert board.harts[0].user_state() == Hart().user_state()
@@ -216,7 +216,7 @@ def test_a_program_that_records_by_itself_is_looked_at(board: Board) -> None:
     assert board.rows() == ROWS
     reads = board.harts[0].batches - before
     assert board.history() == RAN and board.harts[0].batches == before + reads
-    with pytest.raises(NoTrace, match="no control transfer was recorded yet"):
+    with pytest.raises(NoTrace, match="no control transfer has been recorded yet"):
         board.rows(hart=1)
     board.run(hart=1)
     assert board.rows(hart=1) == board.rows() == ROWS
@@ -271,7 +271,7 @@ def test_a_capture_file_shows_the_same(board: Board, tmp_path: Path) -> None:
     assert other.rows(way=None) == ROWS
     assert other.history() == history == RAN
     assert ctr_commands.status(other.session, other.context(), None)[0].startswith("ctr0:     CTR 1.0, 256 entries")
-    with pytest.raises(Busy, match="a capture file is being looked at"):
+    with pytest.raises(Busy, match="a capture file is open"):
         ctr_commands.clear(other.session, other.context(), None)
 
 
@@ -280,7 +280,7 @@ def test_clear(board: Board) -> None:
     board.run()
     board.rows()
     assert ctr_commands.clear(board.session, board.context(), WAY) == ["The records of hart 0 are empty."]
-    with pytest.raises(NoTrace, match="no control transfer was recorded yet"):
+    with pytest.raises(NoTrace, match="no control transfer has been recorded yet"):
         board.rows()
     board.run()
     assert board.rows() == ROWS

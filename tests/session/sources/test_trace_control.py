@@ -401,7 +401,7 @@ def test_what_was_not_sent_is_said_with_the_history_once(demo: Board, session: S
     session.start(context)
     demo.run(1000)
     demo.machine.ram_sink._never |= EMPTY
-    note = "note:     ram0 at 0x20001000: trRamControl did not come to trRamEnable=0 trRamEmpty=1 within 1 s"
+    note = "note:     ram0 at 0x20001000: trRamControl did not reach trRamEnable=0 trRamEmpty=1 within 1 s"
     said = [line for line in session.history("", 10, context).lines if line.startswith(note)]
     assert len(said) == 1
     assert not any(line.startswith(note) for line in session.history("", 10, context).lines)

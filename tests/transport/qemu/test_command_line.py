@@ -177,7 +177,7 @@ def test_an_old_qemu_is_read_by_its_log(elf: Path, tmp_path: Path) -> None:
 
 @contextmanager
 def running(tmp_path: Path, *options: str) -> "Iterator[tuple[subprocess.Popen[str], dict[str, object]]]":
-    """`rvtrace qemu` with a program that does not come to an end, and what it has said of it. Waits for its end."""
+    """`rvtrace qemu` with a program that does not finish, and what it has said of it. Waits for its end."""
     endless = ticks(tmp_path, "rv64imac_zicsr", "-DROUNDS=4000000000u", "-DQUIET")
     command = [sys.executable, "-m", "rvtrace_gdb", "qemu", "--json", *options, "--elf", str(endless)]
     with subprocess.Popen(

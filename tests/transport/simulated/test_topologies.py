@@ -301,7 +301,7 @@ V0_SINK = smem(inside="top")
     ("parts", "said"),
     [
         ([encoder(0, "top", version=0), funnel("top", 0x2002_0000, {"encoder0": 0}, "smem"), V0_SINK],
-         "smem: is inside of top, which is no component of version 0 that feeds it"),
+         "smem: is inside of top, which is not a component of version 0 that feeds it"),
         ([encoder(0, "smem", version=0), smem()], "encoder0: is of version 0 and cannot feed smem, which is not in"),
         ([encoder(0, "smem", "sram", version=0), smem(inside="encoder0"), replace(sram(), inside="encoder0")],
          "encoder0: version 0 feeds one of type ram_sink at most, not smem, sram"),

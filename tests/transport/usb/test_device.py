@@ -65,7 +65,7 @@ def test_no_device() -> None:
 def test_the_one_with_the_serial_number() -> None:
     ports = [Port(Wire(EspDevice(tap(), serial)), address) for address, serial in ((2, "AA"), (3, "BB"))]
     backend = Backend(ports)
-    with pytest.raises(SeveralDevices, match=r"AA, .*BB; say which one with `serial`"):
+    with pytest.raises(SeveralDevices, match=r"AA, .*BB; select one with `serial`"):
         EspJtag(backend=backend)
     with pytest.raises(NoSuchDevice, match="serial number CC, there is 303a:1001 at bus 1 device 2, serial AA, "):
         EspJtag(serial="CC", backend=backend)
@@ -228,7 +228,7 @@ def test_a_chip_that_is_no_risc_v() -> None:
     dtm = SlowDtm(Chip(), 0)
     dtm.dtmcs = 0x0000_0000
     line = wrong(plugged(EspDevice(CountingTap(dtm))), JtagProblem)
-    assert "dtmcs reads 0x00000000, which is no debug transport" in line
+    assert "dtmcs reads 0x00000000, which is not a debug transport" in line
 
 
 def test_a_wrong_chain() -> None:

@@ -167,7 +167,7 @@ def test_a_model_that_dies(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 WRONG = [
     (("--mask", "nothing"), "there is no register 'nothing'"),
-    (("--mask", "mstatus:q"), "'q' are no bits"),
+    (("--mask", "mstatus:q"), "'q' is not a bit mask"),
     (("--mask-file", "/no/such"), "--mask-file /no/such: No such file"),
     (("--device", "5"), "--device 5 is no range of memory"),
     (("--memory", "0:0"), "--memory 0:0 is no range of memory"),
