@@ -288,8 +288,8 @@ def _go_live() -> None:
     stub = connection.last_target()
     if stub is None:
         raise gdb.GdbError(
-            "there is no present to return to: this is a trace alone; `trace connect HOST:PORT` connects gdb to a"
-            " target"
+            "there is no present to return to: the trace is replayed without a target; `trace connect HOST:PORT`"
+            " connects gdb to a target"
         )
     connect_gdb(*stub, None)
     print("gdb is connected to the target at {}:{} again.".format(*stub))

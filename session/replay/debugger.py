@@ -52,7 +52,8 @@ class NoTarget(RvtraceError):
 
     def __init__(self) -> None:
         super().__init__(
-            "there is no present to return to: this is a trace alone; `trace connect` connects gdb to a target"
+            "there is no present to return to: the trace is replayed without a target; `trace connect` connects gdb"
+            " to a target"
         )
 
 

@@ -146,7 +146,7 @@ def _remove_dead(path: str) -> None:
     """Remove a socket that a process left behind, at which nobody listens."""
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise FileExistsError(None, "there is something else")
+            raise FileExistsError(None, "something that is not a socket exists there")
         with socket.socket(socket.AF_UNIX) as probe:
             try:
                 probe.connect(path)
@@ -158,8 +158,8 @@ log = logging.getLogger("rvtrace.session")
 _END_SECONDS = 5.0
 _MOMENT = 1.0  # seconds between two attempts after the system refused one
 _UNKNOWN_MEMORY = (
-    "note: gdb is in the past, and the trace contains what ran there, not what memory held: only code and constants are"
-    " known. A tandem trace contains memory, too"
+    "note: gdb is in the past, and the trace shows what ran there, not what memory held: only code and constants are"
+    " known. A tandem trace has memory, too"
 )
 _THE_PRESENT = "; `trace live` returns to the present"
 

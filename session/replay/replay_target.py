@@ -32,7 +32,7 @@ _FIXED = {
     b"qOffsets": b"",
 }
 _UNREADABLE = (
-    "the target does not return its registers any more: going back works in what was traced, which `trace save FILE`"
+    "the target no longer reports its registers: going back works within the trace, which `trace save FILE`"
     " keeps"
 )
 _PAST = "E.the past cannot be changed"

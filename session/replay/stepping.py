@@ -86,11 +86,11 @@ _INTEGERS = range(1, 32)  # registers by gdb's numbers
 _NON_STOP = "going back is not possible while gdb is in non-stop mode: `set non-stop off` before it connects"
 _END = "This is the end of the trace."
 _NO_PRESENT = (
-    "the target does not return its registers, so gdb stays in the past: does it run (`monitor halt`), or has it lost"
+    "the target does not report its registers, so gdb stays in the past: is it running (`monitor halt`), or has it lost"
     " power?"
 )
 _WATCHPOINTS = (
-    "note: watchpoints cannot trigger in the past: the trace does not contain what was in memory and when it changed"
+    "note: watchpoints cannot trigger in the past: the trace does not show what was in memory and when it changed"
 )
 
 

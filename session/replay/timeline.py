@@ -20,12 +20,12 @@ from rvtrace_gdb.session.replay.record_btrace import can_lead_to
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 _IN_GAP = (
-    "note: what is watched may have changed in the gap without a hit: the old value that gdb prints next is from before"
-    " it was passed"
+    "note: what is watched may have changed in the gap without a hit: the old value that gdb prints next is from"
+    " before the gap"
 )
 _MISPLACED = (
-    "note: between {} and {} are stores to virtual addresses whose page tables the trace does not contain: watchpoints"
-    " do not see whether these were other addresses of what they watch"
+    "note: between {} and {} are stores to virtual addresses whose page tables are not in the trace: watchpoints"
+    " cannot detect whether these were other addresses of the watched memory"
 )
 
 
@@ -155,10 +155,10 @@ def _has(point: Watchpoint, address: int) -> bool:
 
 
 def _unknown_line(numbers: Sequence[int]) -> str:
-    more = "" if len(numbers) == 1 else f", and of {len(numbers) - 1} more,"
+    more = "" if len(numbers) == 1 else f", and at {len(numbers) - 1} more,"
     return (
-        f"note: the trace does not contain what was accessed at {numbers[0]}{more}: watchpoints do not see whether it"
-        " was what they watch"
+        f"note: the trace does not give the address of the access at {numbers[0]}{more}: watchpoints cannot detect"
+        " whether it was to the watched memory"
     )
 
 

@@ -11,7 +11,7 @@ from tests.session.replay.test_replay_target import at, hexed
 
 END = len(PCS) - 1
 SAID = (
-    "the target does not return its registers any more: going back works in what was traced, which `trace save FILE`"
+    "the target no longer reports its registers: going back works within the trace, which `trace save FILE`"
     " keeps"
 )
 NUMBER = b"p4000"

@@ -265,7 +265,7 @@ def test_what_cannot_be_seen_is_told_once() -> None:
     assert watching.missed(0, 1, watched) == [] and watching.missed(0, 0, watched) == ()
     assert watching.missed(0, 5, frozenset()) == ()
     (told,) = watching.missed(5, 0, watched)
-    assert "does not give the address of the access at 2, and of 1 more," in told
+    assert "does not give the address of the access at 2, and at 1 more," in told
     assert watching.missed(0, 5, watched) == []
     (told,) = ReplayWatchpoints(line.decoded().history).missed(2, 3, read)
     assert "accessed at 3:" in told
