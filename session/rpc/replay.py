@@ -202,7 +202,9 @@ def registers_known(session: Session, params: Params, progress: Progress) -> Any
     number, names = params.optional_number("number"), params.texts("registers")
     if tandem is None or not names:
         return {"told": tandem is not None}
-    return {"told": number is not None and shadow_state.stay_known(tandem, number - 1, names)}
+    if number is None or not 1 <= number <= len(tandem.history) + 1:
+        return {"told": False}
+    return {"told": shadow_state.stay_known(tandem, number - 1, names)}
 
 
 def entered_at(session: Session, params: Params, progress: Progress) -> Any:

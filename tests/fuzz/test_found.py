@@ -148,6 +148,18 @@ def test_a_page_beyond_the_end_of_a_list_is_empty(method: str) -> None:
     requests.close()
 
 
+@pytest.mark.parametrize("number", [0, -1, -(1 << 64), 1 << 64])
+def test_registers_are_not_known_at_a_number_that_the_history_does_not_have(number: int) -> None:
+    """Number 0 was an internal error of `told`, with a tandem trace."""
+    requests = Requests()
+    methods = [Methods(requests.session(capture)) for capture in requests.captures if capture.tandem]
+    for each in methods:
+        each.call("goto", {"to": "begin"}, silent)
+        assert each.call("told", {"number": number, "registers": ["pc"]}, silent) == {"told": False}
+    assert methods
+    requests.close()
+
+
 def test_memory_of_a_chip_that_is_not_what_was_asked_for() -> None:
     session = Session()
     methods = Methods(session)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
@@ -88,6 +89,7 @@ class Requests(InFolder):
 
     def isolate(self) -> None:
         os.chdir(self.folder)
+        Component.__init__.__defaults__ = (None, 0.02)  # the registers here never change by themselves
         socket.socket.connect = _nobody  # type: ignore[method-assign,assignment] # nobody else's target is disturbed
 
     def mutated(self, rng: random.Random, data: bytes) -> bytes:
