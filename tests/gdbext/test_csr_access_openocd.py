@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gdbext.csr_questions import MCTRCTL, SCTRDEPTH, SIREG, SIREG2, SISELECT, Request, ask, entries
-from tests.gdbext.gdb_process import GDB, every_gdb
+from tests.gdbext.csr_questions import MCTRCTL, SCTRDEPTH, SIREG, SIREG2, SISELECT, Request, ask, asking_gdb, entries
+from tests.gdbext.gdb_process import GDB, GDBS, KeptGdb, every_gdb
 from tests.helpers.cross_compiler import demo
 from tests.transport.openocd.live_target import LOOP_FOREVER, write_elf
 from tests.transport.simulated.openocd import OpenOcd, TclError
@@ -48,6 +48,13 @@ def target(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conf
         yield target
 
 
+@pytest.fixture(scope="module", params=GDBS)
+def kept(request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptGdb]:
+    """One gdb, which each test connects, and disconnects."""
+    with asking_gdb(request.param, elf, tmp_path_factory.mktemp("gdb")) as kept:
+        yield kept
+
+
 def connection(target: Configured, connect: str = "direct") -> str:
     return CONNECTIONS[connect].format(target.gdb_port)
 
@@ -57,14 +64,13 @@ def steps(target: Configured, request: Request) -> list[Request | str]:
     if request.way != "rpc":
         return [request]
     request.way = "openocd"
-    return [f"set trace openocd-port {target.tcl_port}", request]
+    return [f"set trace openocd-port {target.tcl_port}", request, "set trace openocd-port"]
 
 
-@every_gdb
 @every_connection
 @every_way
 def test_every_way_leads_to_the_same(
-    gdb: str, connect: str, way: str, target: Configured, elf: Path, tmp_path: Path
+    kept: KeptGdb, connect: str, way: str, target: Configured, elf: Path, tmp_path: Path
 ) -> None:
     target.tcl("halt")
     for entry in range(8):
@@ -73,7 +79,7 @@ def test_every_way_leads_to_the_same(
         target.tcl.set_reg("csr_sireg2", 0x8000_1000 + 16 * entry)
     write: list[list[object]] = [[SCTRDEPTH, 1], [SCTRDEPTH, None], ["priv", None]]
     request = Request(entries(range(8)), write, [[SISELECT, 0]], way=way)
-    found = ask(gdb, elf, tmp_path, connection(target, connect), *steps(target, request)).answer()
+    found = ask(kept, elf, tmp_path, connection(target, connect), *steps(target, request)).answer()
     read, written, _ = found["answers"]
     assert [read[5 * n + 2 : 5 * n + 4] for n in range(8)] == [
         [0x8000_0000 + 16 * n + 1, 0x8000_1000 + 16 * n] for n in range(8)
@@ -86,7 +92,7 @@ def test_every_way_leads_to_the_same(
 @every_way
 @every_connection
 def test_a_refused_read_is_no_old_value(
-    connect: str, way: str, target: Configured, elf: Path, tmp_path: Path
+    kept: KeptGdb, connect: str, way: str, target: Configured, elf: Path, tmp_path: Path
 ) -> None:
     """sireg holds something, then siselect leads nowhere; what is behind the refused read is not done."""
     target.tcl("halt")
@@ -94,7 +100,7 @@ def test_a_refused_read_is_no_old_value(
     before = [[SISELECT, 0x200], [SIREG, 0x1001], [SIREG, None]]
     refused = [[SISELECT, 0], [SIREG, None], [MCTRCTL, 7]]
     request = Request(before, refused, way=way)
-    asked = ask(GDB, elf, tmp_path, connection(target, connect), *steps(target, request))
+    asked = ask(kept, elf, tmp_path, connection(target, connect), *steps(target, request))
     first, second = asked.answer()["answers"]
     assert first == [0, 0, 0x1001]
     assert second[0] == 0 and isinstance(second[1], str) and len(second) == 2
@@ -103,33 +109,33 @@ def test_a_refused_read_is_no_old_value(
 
 @every_way
 def test_what_openocd_does_not_expose_is_refused_and_the_connection_stays(
-    way: str, target: Configured, elf: Path, tmp_path: Path
+    kept: KeptGdb, way: str, target: Configured, elf: Path, tmp_path: Path
 ) -> None:
     request = Request([[MCTRCONTROL, None]], [[MCTRCTL, None]], way=way)
-    asked = ask(GDB, elf, tmp_path, connection(target), *steps(target, request), "print $pc")
+    asked = ask(kept, elf, tmp_path, connection(target), *steps(target, request), "output $pc")
     (refusal,), answered = asked.answer()["answers"]
     assert "not expose it" in refusal or refusal == "gdb has no such register"
     assert isinstance(answered[0], int)
-    assert asked.printed("print $pc").startswith("$1 = ")
+    assert asked.printed("output $pc").startswith("(void (*)()) 0x")
 
 
-@every_way
-def test_a_hart_that_runs(way: str, tmp_path: Path) -> None:
+def test_a_hart_that_runs(tmp_path: Path) -> None:
     elf = write_elf(tmp_path / "loop.elf", LOOP_FOREVER)
     with Configured(elf, tmp_path / "target", "--ctr", "1.0") as target:
-        request = Request([["pc", None]], way=way)
-        asked = ask(GDB, elf, tmp_path, connection(target), "continue &", *steps(target, request))
-    assert asked.line().startswith("the hart runs: stop it first")
+        requests = [step for way in WAYS for step in steps(target, Request([["pc", None]], way=way))]
+        asked = ask(GDB, elf, tmp_path, connection(target), "continue &", *requests)
+    for number in range(len(WAYS)):
+        assert asked.line(number).startswith("the hart runs: stop it first"), WAYS[number]
 
 
-@pytest.mark.parametrize("way", ["packets", "named"])
-def test_an_openocd_that_hides_errors_from_gdb_is_not_believed(way: str, elf: Path, tmp_path: Path) -> None:
+def test_an_openocd_that_hides_errors_from_gdb_is_not_believed(elf: Path, tmp_path: Path) -> None:
     """By default it says an old value where a register cannot be read; through its interpreter it says why."""
     with Configured(elf, tmp_path / "target", "--ctr", "1.0", without="report_register_access_error") as target:
-        batch = [[SISELECT, 0], [SIREG, None]]
-        asked = ask(GDB, elf, tmp_path, connection(target), Request(batch, way=way), Request(batch))
+        requests = [Request([[SISELECT, 0], [SIREG, None]], way=way) for way in ("packets", "named", "auto")]
+        asked = ask(GDB, elf, tmp_path, connection(target), *requests)
     assert "`gdb_report_register_access_error enable`" in asked.line(0)
-    assert asked.answer(1)["answers"] == [[0, "failed to read register 'csr_sireg'"]]
+    assert "`gdb_report_register_access_error enable`" in asked.line(1)
+    assert asked.answer(2)["answers"] == [[0, "failed to read register 'csr_sireg'"]]
 
 
 @pytest.mark.parametrize("version", [None, "0.1.4"])
@@ -150,35 +156,40 @@ def test_an_openocd_that_exposes_nothing(version: str | None, elf: Path, tmp_pat
     assert asked.answer()["answers"] == [[0, 0, 0, 9]]
 
 
-@every_connection
-def test_the_draft(connect: str, elf: Path, tmp_path: Path) -> None:
+def test_the_draft(elf: Path, tmp_path: Path) -> None:
+    ways = ("auto", "packets", "named")
+    batch = [[MCTRCONTROL, 1], [MCTRCONTROL, None], [MCTRSTATUS, None], [MISELECT, 0x201], [MIREG, None]]
+    before = [[MCTRCONTROL, 0], [MISELECT, 0x200]]
     with Configured(elf, tmp_path / "target", "--ctr", "0.1.4") as target:
-        batch = [[MCTRCONTROL, 1], [MCTRCONTROL, None], [MCTRSTATUS, None], [MISELECT, 0x201], [MIREG, None]]
-        for way in ("auto", "packets", "named"):
-            asked = ask(GDB, elf, tmp_path, connection(target, connect), Request(batch, way=way))
-            assert asked.answer()["answers"] == [[0, 1, 0, 0, 0]], way
+        for connect in CONNECTIONS:
+            requests = [Request(before, batch, way=way) for way in ways]
+            asked = ask(GDB, elf, tmp_path, connection(target, connect), *requests)
+            for number, way in enumerate(ways):
+                assert asked.answer(number)["answers"][1] == [0, 1, 0, 0, 0], (connect, way)
         with pytest.raises(TclError):
             target.tcl.reg("csr_mctrctl")
 
 
 def test_rv32(tmp_path: Path) -> None:
     elf = demo(tmp_path, march="rv32imac_zicsr")
+    batch, after = [[SISELECT, 0x203], [SIREG2, 0xFFFF_FFFE], [SIREG2, None]], [[SIREG2, 0], [SISELECT, 0]]
     with Configured(elf, tmp_path / "target", "--ctr", "1.0") as target:
-        for way in WAYS:
-            request = Request([[SISELECT, 0x203], [SIREG2, 0xFFFF_FFFE], [SIREG2, None]], way=way)
-            found = ask(GDB, elf, tmp_path, connection(target), *steps(target, request)).answer()
-            assert (found["xlen"], found["answers"]) == (32, [[0, 0, 0xFFFF_FFFE]]), way
+        requests = [step for way in WAYS for step in steps(target, Request(batch, after, way=way))]
+        asked = ask(GDB, elf, tmp_path, connection(target), *requests)
+    for number, way in enumerate(WAYS):
+        found = asked.answer(number)
+        assert (found["xlen"], found["answers"][0]) == (32, [0, 0, 0xFFFF_FFFE]), way
 
 
 @every_gdb
-@pytest.mark.parametrize("way", ["auto", "named"])
-def test_the_selected_frame_stays_and_gdb_shows_what_is_so_now(gdb: str, way: str, elf: Path, tmp_path: Path) -> None:
+def test_the_selected_frame_stays_and_gdb_shows_what_is_so_now(gdb: str, elf: Path, tmp_path: Path) -> None:
+    asked_for: list[Request | str] = ["break classify", "continue", "up", "output/x $csr_mctrctl"]
+    for value, way in enumerate(("auto", "named"), 5):
+        asked_for += [Request([[MCTRCTL, value]], way=way), f"python csrs.flush_registers() # {way}"]
+        asked_for += [f"output/x $csr_mctrctl + 0 * {value}", f"python print(gdb.selected_frame().level()) # {way}"]
     with Configured(elf, tmp_path / "target", "--ctr", "1.0") as target:
-        before = ["break classify", "continue", "up", "print/x $csr_mctrctl"]
-        flush, level = "python csrs.flush_registers()", "python print(gdb.selected_frame().level())"
-        behind = [flush, "print /x $csr_mctrctl", level]
-        steps: list[Request | str] = [*before, Request([[MCTRCTL, 5]], way=way), *behind]
-        asked = ask(gdb, elf, tmp_path, connection(target), *steps)
-    assert asked.printed("print/x $csr_mctrctl") == "$1 = 0x0"
-    assert asked.printed("print /x $csr_mctrctl") == "$2 = 0x5"
-    assert asked.printed("python print(gdb.selected_frame().level())") == "1"
+        asked = ask(gdb, elf, tmp_path, connection(target), *asked_for)
+    assert asked.printed("output/x $csr_mctrctl") == "0x0"
+    for value, way in enumerate(("auto", "named"), 5):
+        assert asked.printed(f"output/x $csr_mctrctl + 0 * {value}") == f"{value:#x}"
+        assert asked.printed(f"python print(gdb.selected_frame().level()) # {way}") == "1"

@@ -30,10 +30,14 @@ def target(stub: str, elf: Path, folder: Path) -> Iterator[tuple[int, int | None
             yield rig.gdb_port, rig.tcl_port
 
 
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("programs"), "jumps")
+
+
 @every_gdb
 @pytest.mark.parametrize(("stub", "way"), WAYS)
-def test_a_step_back_reads_the_records(gdb: str, stub: str, way: str, tmp_path: Path) -> None:
-    elf = build(tmp_path, "jumps")
+def test_a_step_back_reads_the_records(gdb: str, stub: str, way: str, elf: Path, tmp_path: Path) -> None:
     with target(stub, elf, tmp_path) as (port, tcl_port):
         commands = [SOURCE, f"trace connect localhost:{port}", f"set trace ctr-access {way}"]
         commands += [f"set trace openocd-port {tcl_port}"] if way == "openocd" else []
