@@ -148,7 +148,7 @@ def test_a_page_beyond_the_end_of_a_list_is_empty(method: str) -> None:
     requests.close()
 
 
-@pytest.mark.parametrize("number", [0, -1, -(1 << 64), 1 << 64])
+@pytest.mark.parametrize("number", [0, 1 << 64])
 def test_registers_are_not_known_at_a_number_that_the_history_does_not_have(number: int) -> None:
     """Number 0 was an internal error of `told`, with a tandem trace."""
     requests = Requests()
