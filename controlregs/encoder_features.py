@@ -65,20 +65,20 @@ FEATURES = (
     ),
     EncoderFeature(
         "trTeInstNoTrapAddr", 1, "omission of trap addresses", "-implicit-exceptions",
-        ("E-Trace: leave out the addresses of trap handlers",),
+        ("E-Trace: omit the addresses of trap handlers",),
         "trap packets omit the handler's address", etrace="implicit_exception",
     ),
     EncoderFeature(
         "trTeInstEnSequentialJump", 2, "sequential jumps", "-sequential-jumps",
-        ("leave out jumps to an address that the instruction", "before them loads"),
+        ("omit jumps whose target is set by the instruction", "before them"),
         "jumps whose target is set by the instruction before are not reported",
         ntrace="sequential_jump", etrace="sijump", wrong="a mismatch at the first such jump",
     ),
     EncoderFeature(
         "trTeInstEnImplicitReturn", 3, "implicit return", "-implicit-return",
-        ("leave out returns to where the call came from; the", "encoder follows calls in its own way (on: all that",
-         "E-Trace has), or with a counter (any changed return", "address makes the trace wrong), or a stack of",
-         "partial or full addresses"),
+        ("omit returns to where the call came from. The encoder", "tracks calls in its own way (on: E-Trace has only",
+         "this), with a counter (any changed return address", "makes the trace wrong), or with a stack of partial or",
+         "full addresses"),
         "returns whose target the decoder can infer are not reported",
         ntrace="implicit_return", etrace="implicit_return", words=("off", "on", "counter", "partial", "full"),
         wrong="a mismatch at the first return that was not reported",
@@ -86,7 +86,7 @@ FEATURES = (
     ),
     EncoderFeature(
         "trTeInstEnBranchPrediction", 4, "branch prediction", "-branch-prediction",
-        ("E-Trace: count branches that go as predicted",),
+        ("E-Trace: count correctly predicted branches",),
         "branches are predicted", etrace="branch_prediction", needs=({"bpred_size": 7},),
     ),
     EncoderFeature(
@@ -108,8 +108,8 @@ FEATURES = (
     ),
     EncoderFeature(
         "trTeInstExtendAddrMSB", 10, "address compression", "-address-compression",
-        ("leave out high bits of addresses that are all alike",),
-        "high bits of addresses that are all alike are left out",
+        ("omit high bits of addresses that are all equal",),
+        "high bits of addresses that are all equal are omitted",
         ntrace="extend_addr_msb", wrong="addresses with leading ones are cut",
     ),
 )  # fmt: skip

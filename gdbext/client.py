@@ -109,7 +109,7 @@ ProgressCallback = Callable[[str, int, Optional[int]], None]
 Answerer = Callable[[dict[str, Any]], dict[str, Any]]
 """Maps a need of the session to {"result": ...} or {"error": {"message", "kind"}}."""
 
-TRACE_GOES_ON = " (a running trace goes on in the target: `trace start` takes it over)"
+TRACE_GOES_ON = " (a running trace continues in the target: `trace start` takes it over)"
 _NOT_DONE: dict[str, Any] = {"error": {"message": "gdb failed to do what the session needs", "kind": "Failed"}}
 
 

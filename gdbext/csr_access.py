@@ -109,7 +109,7 @@ def answer(need: dict[str, Any]) -> dict[str, Any]:
 def _check_connection(wanted: int | None) -> None:
     if wanted is not None and connection() not in (wanted, None):
         raise Refused(
-            "gdb is connected anew, perhaps to another target: `trace ctr show` looks at the records there,"
+            "gdb was connected again, perhaps to another target: `trace ctr show` looks at the records there,"
             " `trace ctr stop` ends what is being recorded", "NoWay"
         )  # fmt: skip
 

@@ -55,7 +55,7 @@ class Functions(NamedTuple):
         """Return the entry. Raises gdb.error if there are several, with an unambiguous name for each, or none."""
         entries = self.entries
         if not entries:
-            raise gdb.error("it has no code of its own, it is part of other functions")
+            raise gdb.error("it has no code of its own: it is part of other functions")
         if len(entries) > 1:
             names = ", ".join(self.unambiguous_names())
             raise gdb.error(f"there are {len(entries)} functions of that name, give one of {names}")
@@ -234,7 +234,7 @@ def _number_of(command: str, found: Storage) -> int | None:
         return position.number()
     number = position.selected_number()
     if number is None:
-        why = "when it made its call is not known" if position.number() else "go into the past first, `trace goto end`"
+        why = "the place of its call is not known" if position.number() else "go into the past first, `trace goto end`"
         raise gdb.GdbError(f"{command}: {found.text} is in a register of a caller: {why}.")
     return number
 
@@ -287,7 +287,7 @@ def _sized(text: str, size: str) -> Storage:
 
 def _check_size(count: int) -> None:
     if not 1 <= count <= SIZE_MOST:
-        raise gdb.error(f"{count} bytes cannot be looked at at once, give 1 to {SIZE_MOST}")
+        raise gdb.error(f"{count} bytes cannot be shown at once: give 1 to {SIZE_MOST}")
 
 
 def _storage_of(text: str, value: gdb.Value) -> Storage:
@@ -312,7 +312,7 @@ def _storage_of(text: str, value: gdb.Value) -> Storage:
         _check_size(size)
         return Storage(member[1] if member else f"*({text})", where=[_address(value), size], kind=target)
     if kind.code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR):
-        raise gdb.error(f"it is a value of type {value.type}, and nothing that can be written to")
+        raise gdb.error(f"it is a value of type {value.type}, not something that can be written")
     return Storage(f"the byte at {_address(value):#x}", where=[_address(value), 1])
 
 

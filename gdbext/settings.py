@@ -42,7 +42,7 @@ SETTINGS = (
         "hart",
         "number",
         "hart",
-        "the hart whose history is shown, of several.\n"
+        "the hart whose history is shown, if there are several.\n"
         "`trace goto` goes in its past, and selects its thread.\n"
         "Without it: the hart of the selected thread, else the first in the trace.",
     ),

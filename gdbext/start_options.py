@@ -26,36 +26,35 @@ class Group(NamedTuple):
 
 
 GROUPS = (
-    Group("Where the trace comes from and goes to", (
-        Option("-format", ("the protocol, where the encoder has more than one",), words=("ntrace", "etrace")),
-        Option("-hart", ("trace these harts alone, with commas in between;",
-                         "without it, all that have an encoder"),
+    Group("Source and destination", (
+        Option("-format", ("the protocol, if the encoder has more than one",), words=("ntrace", "etrace")),
+        Option("-hart", ("trace only these harts, separated by commas;",
+                         "default: all that have an encoder"),
                number="hart", several="numbers of harts", shown="N,...", sent="harts"),
         Option("-to", ("trace into these sinks of the target description,",
-                       "with commas in between; without it, of each encoder",
-                       "into the nearest RAM sink"),
+                       "separated by commas; default: the nearest RAM sink",
+                       "of each encoder"),
                several="names of sinks", shown="SINK,..."),
         Option("-stop-on-wrap", ("stop when the buffer is full, and keep the beginning",)),
-        Option("-ring", ("go on when the buffer is full, and keep the newest",
-                         "part; so it is without either of these"), value=False, sent="stop_on_wrap"),
+        Option("-ring", ("continue when the buffer is full, and keep the newest",
+                         "part (default)"), value=False, sent="stop_on_wrap"),
         Option("-stall", ("stall the hart rather than lose trace",)),
-        Option("-drop", ("lose trace rather than stall the hart; so it is",
-                         "without either of these"), value=False, sent="stall"),
+        Option("-drop", ("lose trace rather than stall the hart (default)",), value=False, sent="stall"),
     )),
-    Group("How the trace is made", (
+    Group("Encoding", (
         Option("-sync-period", ("full address about every N halfwords of code",
                                 "(rounded up to a power of two)"), number="halfwords"),
         Option("-btm", ("report each taken branch in a message of its own,",
                         "instead of all outcomes as a history of bits (HTM)")),
-        Option("-context", ("tell privilege mode and context (scontext, hcontext)",)),
+        Option("-context", ("report privilege mode and context (scontext, hcontext)",)),
         *(Option(it.option, it.help, words=it.words)
           for it in sorted(FEATURES, key=lambda it: not it.ntrace)),  # what E-Trace alone has comes last
     )),
     Group("Time", (
-        Option("-timestamps", ("tell the time with each message",)),
+        Option("-timestamps", ("send the time with each message",)),
         Option("-timestamp-source", ("the same, with time from: a counter of the system",
-                                     "(so it is without this) or of the core, from outside",
-                                     "of the trace components, or from the funnel above"),
+                                     "(default) or of the core, from outside of the trace",
+                                     "components, or from the funnel above"),
                words=("system", "core", "external", "shared")),
         Option("-timestamp-prescale", ("the same, with the counter's clock divided by this",),
                words=("1", "4", "16", "64"), number="clocks"),
@@ -69,21 +68,21 @@ GROUPS = (
     )),
     Group("A part of the program", (
         Option("-range", ("trace only instructions from FROM to before TO; or",
-                          "FROM,+SIZE in bytes. More than once: any of them.",
+                          "FROM,+SIZE in bytes. May be given more than once.",
                           "FROM and TO: functions, FILE:LINE, or expressions"),
                text="FROM,TO or FROM,+SIZE", shown="FROM,TO", symbols=True),
-        Option("-function", ("trace only these functions, with commas in between;",
-                             "what they call is not part of them. All that have the",
-                             "name; FILE:FUNCTION is one of them"),
+        Option("-function", ("trace only these functions, separated by commas, not",
+                             "what they call. NAME: all functions of that name;",
+                             "FILE:FUNCTION: one of them"),
                text="names of functions", shown="NAME,...", symbols=True),
-        Option("-priv", ("trace only these privilege modes, with commas in",
-                         "between: u, s, m, and vu, vs of a guest"),
+        Option("-priv", ("trace only these privilege modes, separated by commas:",
+                         "u, s, m, and vu, vs of a guest"),
                words=("u", "s", "m", "vu", "vs"), several="privilege modes", shown="MODE,..."),
     )),
     Group("Triggers", (
         Option("-trigger-on", ("begin to trace when one of these places is reached,",
-                               "with commas in between: functions, FILE:LINE, or",
-                               "expressions. Each takes a debug trigger of each hart"),
+                               "separated by commas: functions, FILE:LINE, or",
+                               "expressions. Each uses a debug trigger of each hart"),
                text="places in the program", shown="PLACE,...", symbols=True),
         Option("-trigger-off", ("end before the instruction at one of these places,",
                                 "and begin again with the next -trigger-on"),
@@ -91,11 +90,11 @@ GROUPS = (
         Option("-trigger-notify", ("mark in the trace when one of these places is",
                                    "reached: `trace events` shows the marks"),
                text="places in the program", shown="PLACE,...", symbols=True),
-        Option("-trigger-control", ("what the vendor of the encoder wants in its register",
-                                    "trTeTrigDbgControl, for debug triggers to be heard"),
+        Option("-trigger-control", ("value of the encoder's register trTeTrigDbgControl, as",
+                                    "its vendor specifies it for debug triggers"),
                number="the register's value", least=0),
         Option("-trigger-input", ("what external trigger inputs of the encoder do: N=on,",
-                                  "N=off, N=notify, with commas in between"),
+                                  "N=off, N=notify, separated by commas"),
                text="inputs and what they do: 0=on,1=off", shown="N=WHAT,..."),
         Option("-trigger-output", ("when external trigger outputs of the encoder fire:",
                                    "when tracing begins (N=start), ends (N=stop)"),
@@ -139,27 +138,27 @@ CTR_VERSIONS = ("1.0", "0.1.4")
 _TYPE_WORDS = (*TRANSFER_GROUPS, *TRANSFER_TYPES)
 
 CTR_OPTIONS = (
-    Option("-modes", ("record in these privilege modes; without it, in all",),
+    Option("-modes", ("record in these privilege modes; default: in all",),
            words=("m", "s", "u", "vs", "vu"), several="privilege modes (m, s, u, vs, vu)", shown="MODE,..."),
-    Option("-depth", ("how many transfers are kept: 16, 32, 64, 128 or 256;",
-                      "without it, the most the hart can"), words=CTR_DEPTHS, shown="N"),
-    Option("-only", ("record transfers of these types and no others",),
+    Option("-depth", ("number of transfers kept: 16, 32, 64, 128 or 256;",
+                      "default: the most the hart can"), words=CTR_DEPTHS, shown="N"),
+    Option("-only", ("record only transfers of these types",),
            words=_TYPE_WORDS, several="types of transfers", shown="TYPE,..."),
     Option("-without", ("record all but transfers of these types",),
            words=_TYPE_WORDS, several="types of transfers", shown="TYPE,..."),
     Option("-not-taken", ("record branches that are not taken, too",)),
-    Option("-ras", ("keep the calls under way, and nothing else: a return",
-                    "takes its call away (`trace ctr stack`)")),
-    Option("-freeze", ("keep what there is when the program runs into a",
+    Option("-ras", ("keep only the calls under way: a return removes its",
+                    "call (`trace ctr stack`)")),
+    Option("-freeze", ("stop recording when the program runs into a",
                        "breakpoint exception (ebreak), or when a counter",
                        "overflows (lcofi)"),
            words=("breakpoint", "lcofi"), several="breakpoint, lcofi, or both", shown="AT,..."),
-    Option("-external", ("record traps that lead to these modes from recorded",
-                         "ones, although they are not recorded themselves"),
+    Option("-external", ("record traps from recorded modes to these modes, too,",
+                         "which are not recorded themselves"),
            words=("m", "s", "vs"), several="privilege modes (m, s, vs)", shown="MODE,..."),
-    Option("-ctr-version", ("the document the hart is made by, if it is not to",
-                            "be found out: 1.0, or the draft 0.1.4"), words=CTR_VERSIONS, shown="VERSION"),
-    Option("-all", ("on all harts, not on that of the selected thread alone",)),
+    Option("-ctr-version", ("the version of the specification that the hart has:",
+                            "1.0, or the draft 0.1.4; default: what is found"), words=CTR_VERSIONS, shown="VERSION"),
+    Option("-all", ("on all harts, not only that of the selected thread",)),
 )  # fmt: skip
 CTR_TABLE = Table("trace ctr start", CTR_OPTIONS)
 
@@ -169,7 +168,7 @@ TRANSFER_TYPES_HELP = """TYPE, with the names `trace ctr show` prints:
   jumps     indirect-jump, direct-jump, other-indirect-jump,
             other-direct-jump (other: they keep a return address, but
             not in ra or t0)
-  branches  taken-branch; not-taken-branch has to be asked for by name
+  branches  taken-branch; not-taken-branch has to be given by name
   traps     exception, interrupt, trap-return"""
 
 

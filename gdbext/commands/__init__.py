@@ -147,7 +147,7 @@ class Trace(gdb.Command):
         trace live       return to the present
         trace replay     go back in a capture file, without a target
         trace native     let gdb's own `record btrace` show the trace
-        trace print      print a value of which not all is known
+        trace print      print a value that is only partly known
 
     Looking at what ran:
         trace history    the instructions, newest last

@@ -46,7 +46,7 @@ class Functions(gdb.Command):
     The cause of a trap follows the name of its handler. A gap in the trace
     has a number of its own; after a gap the calls under way are not known,
     and levels start again.
-    How many is set by `set record function-call-history-size`."""
+    `set record function-call-history-size` sets how many."""
 
     def __init__(self) -> None:
         super().__init__("trace functions", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)

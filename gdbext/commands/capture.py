@@ -18,7 +18,7 @@ from rvtrace_gdb.gdbext.tracer import arguments, print_lines, program, tracer
 
 Request = Callable[..., Any]
 
-HELP = """Look at the trace that an Espressif chip's firmware made by itself.
+HELP = """Show the trace that an Espressif chip's firmware recorded by itself.
 Usage: trace snapshot [ADDRESS]
 
 ESP-IDF (CONFIG_ESP_RISCV_TRACE_ENABLE) describes its trace in memory, in

@@ -62,7 +62,7 @@ class Connect(gdb.Command):
 
 
 class Replay(gdb.Command):
-    """Go backward and forward in a trace alone, without a target.
+    """Go backward and forward in a trace, without a target.
     Usage: trace replay
 
     gdb is connected to the trace that `trace open FILE` shows, and is at its
@@ -84,7 +84,7 @@ class Replay(gdb.Command):
             )
             back = "`trace live`" if connection.is_ours() else f"`trace connect {target}`"
             raise gdb.GdbError(
-                f"trace replay: gdb is connected to a target ({target}), and cannot replay a trace alone at the same"
+                f"trace replay: gdb is connected to a target ({target}), and cannot replay a trace at the same"
                 f" time: `disconnect` first; {back} connects it again later."
             )
         _name_program(connect_gdb(None, None, None)["elf"])
@@ -117,13 +117,13 @@ def _connected_to() -> connection.Stub | None:
     """Return the target that gdb is connected to, or was last; None if it has no host and port."""
     if connection.is_ours():
         if position.is_available() and not connection.is_without_target():
-            raise gdb.GdbError("rvtrace is between gdb and the target already.")
+            raise gdb.GdbError("rvtrace is already between gdb and the target.")
         return connection.target() or connection.last_target()
     details = connection.connected_to()
     if details is None:
         return connection.last_target()
     if position.is_available():
-        raise gdb.GdbError("rvtrace is between gdb and the target already.")
+        raise gdb.GdbError("rvtrace is already between gdb and the target.")
     try:
         return _stub(details)
     except gdb.GdbError:
@@ -133,8 +133,8 @@ def _connected_to() -> connection.Stub | None:
 def _name_program(elf: str | None) -> None:
     """Print how to give gdb the program, if it has none. *elf*: the program that the trace is decoded with."""
     if elf and program() is None:
-        gives = "gives it the one that the trace is read with"
-        print_line(f"gdb has no program, and knows no names: `file {elf}` {gives}.")
+        gives = "loads the one that the trace is decoded with"
+        print_line(f"gdb has no program, so it knows no names: `file {elf}` {gives}.")
 
 
 def connect_gdb(host: str | None, port: int | None, listen: int | str | None) -> dict[str, Any]:

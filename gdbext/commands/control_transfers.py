@@ -181,7 +181,7 @@ def stack_lines(recorded: Recorded, unwound: Unwound) -> Iterator[str]:
         yield f"#{i:<3}{_line(frame, frames[i - 1] if i else None)}"
     more = unwound.frames[agreed:] if agreed == len(frames) else []
     if more:
-        yield f"({recorded.end}; gdb's own backtrace goes on)"
+        yield f"({recorded.end}; gdb's own backtrace continues)"
     elif unwound.stopped is not None or agreed < len(unwound.frames):
         yield f"({recorded.end})"
     for i, other in enumerate(more, len(frames)):

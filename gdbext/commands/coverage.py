@@ -61,15 +61,15 @@ def show_table(result: dict[str, Any], *, everything: bool) -> None:
             for line in _file_lines(name, shown, counts):
                 print_line(line)
     if hidden:
-        what = "1 function" if hidden == 1 else f"{hidden} functions"
-        print(f"\n{what} of which nothing ran, elsewhere: see `trace coverage -all`.")
+        what = "1 more function" if hidden == 1 else f"{hidden} more functions"
+        print(f"\n{what} did not run: see `trace coverage -all`.")
     print_missing(result)
 
 
 def print_missing(result: dict[str, Any]) -> None:
     """Print what is missing in the counts: overwritten trace, gaps, and other programs."""
     if result.get("overwritten"):
-        print("Older trace was overwritten: code may have run before that, which is not counted.")
+        print("Older trace was overwritten: code that ran earlier is not counted.")
     gaps, elsewhere = result["gaps"], result["elsewhere"]
     if gaps:
         print(f"{gaps} gap{'s' * (gaps > 1)} in the trace: code may have run that is not counted.")
@@ -146,8 +146,8 @@ class Coverage(gdb.Command):
            trace coverage FUNCTION | FILE | FILE:LINE | FILE:FIRST,LAST [RANGE]
 
     Without a place, a table: for each function how often it was entered,
-    and how many of its lines and instructions ran. Files of which nothing
-    ran are not in it; with -all they are.
+    and how many of its lines and instructions ran. Files in which
+    nothing ran are left out; -all shows them, too.
 
     With a place, its source, before each line how often it ran: a number,
     "#####" if it never did, "-" if it has no code. A line ran as often as
@@ -203,7 +203,7 @@ def _source(place: str) -> list[Shown]:
     except gdb.error as error:
         whole = _file(place)
         if whole is None:
-            raise gdb.GdbError(f"trace coverage: {place} is no function and no source file: {error}") from None
+            raise gdb.GdbError(f"trace coverage: {place} is neither a function nor a source file: {error}") from None
         return [whole]
     return _functions(place, sals or ())
 
@@ -319,7 +319,7 @@ def _show_symbols(place: str, numbers: str) -> None:
     functions = _request_coverage(numbers, ranges=[0, 0], functions=True)["functions"]
     found = [row[:2] for row in functions if any(row[0] <= pc < row[1] for pc in pcs)]
     if not found:
-        raise gdb.GdbError(f"trace coverage: {place} is no function of the program that was traced.")
+        raise gdb.GdbError(f"trace coverage: {place} is not a function of the traced program.")
     for i, (begin, end) in enumerate(found):
         source = _lines_between(begin, end)
         if source:

@@ -80,8 +80,8 @@ class Stop(gdb.Command):
     """Stop recording control transfers, and read out the records.
 Usage: trace ctr stop
 
-What was recorded can still be looked at. The hart's registers are put back as
-`trace ctr start` found them. The program has to be stopped."""
+The records can still be shown. The hart's registers are restored to what they
+were before `trace ctr start`. The program has to be stopped."""
 
     def __init__(self) -> None:
         super().__init__("trace ctr stop", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
@@ -92,7 +92,7 @@ What was recorded can still be looked at. The hart's registers are put back as
 
 
 class Clear(gdb.Command):
-    """Throw away what was recorded so far; recording goes on.
+    """Clear the records; recording continues.
 Usage: trace ctr clear"""
 
     def __init__(self) -> None:
@@ -116,10 +116,10 @@ Usage: trace ctr status"""
 
 
 class Show(gdb.Command):
-    """Print the control transfers that were recorded, youngest first.
+    """Print the recorded control transfers, newest first.
 Usage: trace ctr show [/MODIFIERS] [RANGE]
 
-A line for each: its number, which the hart gives it (the youngest is 0),
+A line for each: its number, which the hart gives it (the newest is 0),
 its source and target address, its type, whether it was mispredicted, and the
 cycles since the one before, if the hart records them. The line below, in
 brackets, has how many instructions ran from the target of the next older one
@@ -130,17 +130,17 @@ Modifiers: /i with the instructions, in the order they ran; /m or /s source
 lines, /r raw instruction bytes, /f no function names, /p no mark at the
 current instruction: as in `trace history`; these show instructions, too.
 
-RANGE: nothing, the youngest ten, and then the next older ten each time;
+RANGE: nothing, the newest ten, and then the next older ten each time;
   -      the ten before those shown last
   N      ten starting with number N
   A,B    numbers A to B inclusive
   A,+N   N records starting with A
   A,-N   N records ending with A
-How many is set by `set record instruction-history-size`.
+`set record instruction-history-size` sets how many.
 
 A trap into a mode that is not recorded, or out of one, has one address only.
-The hart's registers are left as they are, and it goes on recording
-into them when the program runs."""
+The hart's registers are left as they are, and recording continues when the
+program runs."""
 
     def __init__(self) -> None:
         super().__init__("trace ctr show", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
@@ -165,8 +165,9 @@ class Stack(gdb.Command):
     """Print the calls under way as the hart recorded them, as `backtrace` does.
 Usage: trace ctr stack
 
-After `trace ctr start -ras` the hart keeps calls alone, as many as it has
-entries; else those are shown that did not return since the oldest record.
+After `trace ctr start -ras` the hart keeps only calls, as many as it has
+entries; otherwise the calls that have not returned since the oldest record
+are shown.
 No memory of the program is read: the stack may be damaged, and the program
 needs no unwind information.
 
@@ -189,7 +190,7 @@ the program has switched stacks, calls may be shown that have ended."""
         frames = [control_transfers.Frame(it["pc"] or 0, it["call"], it["to"]) for it in found["frames"]]
         recorded = control_transfers.Recorded(frames, found["full"], found["ras"])
         if position.number() is not None:
-            print("In the present; `backtrace` shows the calls in the past where you are.")
+            print("These are the calls in the present; `backtrace` shows those where you are in the past.")
         for line in control_transfers.stack_lines(recorded, control_transfers.unwind(len(frames))):
             print_line(line)
 

@@ -68,7 +68,7 @@ def _checked(expression: str, address: int, size: int) -> list[int]:
     """Return [address, size], the address without a sign: gdb may return a negative one. Raises gdb.GdbError."""
     digits = 8 * gdb.lookup_type("void").pointer().sizeof
     if size < 1:
-        raise gdb.GdbError(f"trace data: {expression}: {size} bytes cannot be looked at, give 1 or more")
+        raise gdb.GdbError(f"trace data: {expression}: {size} bytes cannot be shown: give 1 or more")
     return [address & (1 << digits) - 1, size]
 
 

@@ -33,18 +33,18 @@ Place = Union[list[Any], str, None]
 """[address], [address, function, offset], or a word in place of an address ("start", "gap")."""
 
 _RANGE_HELP = """RANGE: as for `trace history`, but it counts the rows of this list: `1,5`
-is the first five of them. Without, the newest ten. "@" stands before the
-number that `trace history` gives the place.
-How many is set by `set record instruction-history-size`."""
+is the first five of them. Default: the newest ten. "@" stands before the
+number that the place has in `trace history`.
+`set record instruction-history-size` sets how many."""
 
 
 class Events(gdb.Command):
     __doc__ = f"""Print what happened between the instructions, oldest first.
 Usage: trace events [KIND ...] [RANGE]
 
-KIND: only these; without, all:
+KIND: only these; default: all:
   trap       exceptions and interrupts, with the cause where the trace
-             has it; also `exception` and `interrupt`, one of both
+             has it; `exception` and `interrupt` are one of both
   context    another privilege mode or another program runs from here on
   trace-on   tracing begins; `trace-off` ends
   loss       bytes of the trace that could not be used
@@ -95,17 +95,17 @@ Usage: trace find FUNCTION | FILE:LINE | *EXPRESSION | ADDRESS[,ADDRESS]
                   [RANGE]
 
 FUNCTION  each time it was entered, and where from; rounds of a loop that
-          goes back to its beginning are not entries. If several have
+          jumps back to its beginning are not entries. If several have
           that name, all of them; FILE:FUNCTION is one of these
 FILE:LINE, or a function that is part of others (inlined)
-          each time its code was come to, where a breakpoint would be
+          each time its code was reached, where a breakpoint would be
 ADDRESS   each time the instruction there ran, and what ran before it;
           any expression that gives one (`&label`, `$pc`, a pointer). A
           number is written in hexadecimal. `*EXPRESSION` is the same,
           and takes a function for its first instruction
 ADDRESS,ADDRESS
-          each time the program came to something from the first address
-          to the second, these included, from anywhere else
+          each time the program entered the range from the first address
+          to the second, inclusive, from elsewhere
 nothing   the same as last time
 
 {_RANGE_HELP}"""
@@ -174,7 +174,7 @@ def parse_location(expression: str, command: str = "trace find") -> dict[str, An
 def _locations(expression: str, addresses: list[int], others: str = "others") -> dict[str, Any]:
     """Return the parameters for these addresses. Raises gdb.error if there are none."""
     if not addresses:
-        raise gdb.error("it has no code of its own, it is part of other functions")
+        raise gdb.error("it has no code of its own: it is part of other functions")
     return {"name": expression, "first": addresses[0], others: addresses[1:]}
 
 

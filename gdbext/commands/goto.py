@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,4000}")  # `int` refuses more digits
 def goto(where: str) -> dict[str, Any]:
     """Go to a place, as `trace goto` takes it. Returns {number: None for the present, lines}. Raises gdb.GdbError."""
     if record_btrace.is_active():
-        raise gdb.GdbError("gdb goes back by itself now (`trace native`): use `record goto`, or `trace native off`.")
+        raise gdb.GdbError("gdb uses its own recording now (`trace native`): use `record goto`, or `trace native off`.")
     _check_stopped()
     where = where.strip()
     with _thread_of_hart(None if where == "live" else settings.hart()) as switched:
@@ -230,8 +230,8 @@ class Live(gdb.Command):
     """Return to the present.
     Usage: trace live
 
-    From a trace alone (`trace replay`): to the target that gdb was connected
-    to before, with `trace connect`."""
+    After `trace replay`: to the target that gdb was connected to before, with
+    `trace connect`."""
 
     def __init__(self) -> None:
         super().__init__("trace live", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
@@ -247,7 +247,7 @@ class Enter(gdb.Command):
     """Go into the past, at its end, without moving.
     Usage: trace enter [COMMAND]
 
-    gdb's commands that go backward need that first. rvtrace's hooks of them
+    gdb's commands that go backward need this first. rvtrace's hooks for them
     do it; a hook of your own should, too: `trace enter reverse-next`."""
 
     def __init__(self) -> None:

@@ -22,12 +22,12 @@ from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
 
 _LEAST = 20  # columns: narrower text is not folded
 _REGISTER = 2  # columns before the name of a register
-_LIVE = Option("-live", ("those of the target, although a capture file is open",))
+_LIVE = Option("-live", ("those of the target, even if a capture file is open",))
 REGS = Table(
     "trace regs",
-    (Option("-all", ("registers that are 0 and not in every component, too",)), _LIVE),
+    (Option("-all", ("also optional registers that are 0",)), _LIVE),
 )
-INFO = Table("trace info", (Option("-live", ("the target's, although a capture file is open",)),))
+INFO = Table("trace info", (Option("-live", ("that of the target, even if a capture file is open",)),))
 
 
 class Regs(gdb.Command):
@@ -141,8 +141,8 @@ class Usb(gdb.Command):
     """Print the harts that the USB adapter reaches, and their state.
 Usage: trace usb [COMMAND]
 
-The adapter is that of the table [usb] in the target description: no OpenOCD
-is needed, and no connection of gdb's.
+The table [usb] of the target description names the adapter. Neither OpenOCD
+nor a connection of gdb is needed.
 
     (gdb) trace usb halt
     (gdb) trace start
@@ -164,7 +164,7 @@ class Halt(gdb.Command):
     """Halt the harts that the USB adapter reaches.
 Usage: trace usb halt [HART]
 
-HART: the number of one, as the debug module counts; without it, all."""
+HART: its number in the debug module; default: all."""
 
     def __init__(self) -> None:
         super().__init__("trace usb halt", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
@@ -177,7 +177,7 @@ class Resume(gdb.Command):
     """Resume the harts that the USB adapter reaches.
 Usage: trace usb resume [HART]
 
-HART: the number of one, as the debug module counts; without it, all."""
+HART: its number in the debug module; default: all."""
 
     def __init__(self) -> None:
         super().__init__("trace usb resume", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
@@ -192,8 +192,8 @@ class Step(gdb.Command):
     """Let one hart that the USB adapter reaches execute one instruction.
 Usage: trace usb step [HART]
 
-HART: its number, as the debug module counts; without it, that of
-`set trace hart`, else 0."""
+HART: its number in the debug module; default: that of `set trace hart`,
+else 0."""
 
     def __init__(self) -> None:
         super().__init__("trace usb step", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)

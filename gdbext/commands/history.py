@@ -42,7 +42,7 @@ class History(gdb.Command):
     `set trace hart` names; with -all those of all harts, in the order of
     their times: each line has its number in this list, then HART:NUMBER.
     RANGE is by the numbers of the list, and HART:NUMBER may stand for one.
-    How many is set by `set record instruction-history-size`."""
+    `set record instruction-history-size` sets how many."""
 
     def __init__(self) -> None:
         super().__init__("trace history", gdb.COMMAND_DATA)

@@ -181,7 +181,7 @@ rvtrace.toml beside the program."""
 
 
 class Stop(gdb.Command):
-    """Stop tracing and read out what the trace buffer holds.
+    """Stop tracing and read out the trace buffer.
 Usage: trace stop"""
 
     def __init__(self) -> None:

@@ -145,7 +145,7 @@ def _row(writer: dict[str, Any], hart: int) -> Iterator[str]:
 COMMAND = "trace who-wrote"
 OPTIONS = Table(
     COMMAND,
-    (Option("-before", ("who wrote it before the one that was shown last; so does Enter",)),),
+    (Option("-before", ("who wrote it before the one shown last; Enter does the same",)),),
 )
 
 
@@ -159,14 +159,14 @@ Usage: {COMMAND} $REGISTER | EXPRESSION | ADDRESS[,SIZE]
 $REGISTER   an integer or floating-point register, a CSR, priv, or pc; of a
             caller (`up`): as it was when it made its call
 EXPRESSION  a variable, an element, a member, `*p`: what wrote any of its
-            bytes, or the register it is in. Of a pointer that is no
+            bytes, or the register it is in. Of a pointer that is not a
             variable (`&x`, `p + 1`): what it points at
 ADDRESS     a number, or an expression that gives one: the byte there, or
             SIZE bytes; also with a blank between both numbers
 
 Now is where gdb is in the past, in the present the end of the trace.
 `trace goto -wrote EXPRESSION` goes there: that instruction runs next then.
-Registers are in tandem traces; a data trace has stores alone."""
+Registers are in tandem traces; a data trace has only stores."""
 
     def __init__(self) -> None:
         super().__init__(COMMAND, gdb.COMMAND_DATA)
@@ -181,7 +181,7 @@ Registers are in tandem traces; a data trace has stores alone."""
             self._typed = "", None
         if text in ("-before", "--before") or again:
             if self._last is None:
-                raise gdb.GdbError(f"{COMMAND}: -before: nothing was shown yet.")
+                raise gdb.GdbError(f"{COMMAND}: -before: nothing has been shown yet.")
             asked = self._last[0].before(self._last[1])
         else:
             asked = Query(expressions.storage(COMMAND, _check_text(text)))

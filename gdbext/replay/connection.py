@@ -120,7 +120,7 @@ def report_end() -> None:
     global _is_reported
     if not _is_reported:
         _is_reported = True
-        connected = "gdb is not connected any more, `trace connect` connects it again"
+        connected = "gdb is no longer connected, `trace connect` connects it again"
         print(f"{tracer().end_of_session()}: {connected}{TRACE_GOES_ON}")
 
 

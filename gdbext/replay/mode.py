@@ -367,4 +367,4 @@ def disconnect() -> None:
         if is_connected():
             gdb.execute("disconnect", to_string=True)
             restore_osabi()
-            print("rvtrace is loaded again: gdb is not connected any more (`trace connect`), and the trace is closed.")
+            print("rvtrace is loaded again: gdb is no longer connected (`trace connect`), and the trace is closed.")

@@ -18,8 +18,9 @@ LONG = 1.0  # seconds from which on the user is warned
 LIMIT = 100_000
 USAGE = "Usage: trace native [N | off]"
 LIMITS = (
-    "gdb knows no calls on RISC-V: while it records, `backtrace` has one frame, `finish`, `next` and `reverse-next`\n"
-    "do not step over calls, recursion is one line of `record function-call-history`. `trace native off` ends it."
+    "gdb does not recognize calls on RISC-V: while it records, `backtrace` has one frame, `finish`, `next` and\n"
+    "`reverse-next` do not step over calls, recursion is one line of `record function-call-history`."
+    " `trace native off` ends it."
 )
 
 
@@ -53,7 +54,7 @@ gdb gets the newest `set trace native-limit` instructions; it needs
 up to {MICROSECONDS} us for each and cannot be interrupted. Give the
 command again to begin anew with what ran since. `off` ends it.
 
-gdb knows no calls on RISC-V. While it records, `backtrace` has one
+gdb does not recognize calls on RISC-V. While it records, `backtrace` has one
 frame; `finish`, `next` and `reverse-next` do not step over calls;
 recursion is one line of `record function-call-history`. In the past
 only the register $pc is known. Without `trace native` all these
@@ -89,7 +90,7 @@ work: `reverse-next`, `backtrace`, `trace functions`."""
         if not is_active():
             raise gdb.GdbError("gdb does not record: there is nothing to end.")
         gdb.execute("record stop", to_string=True)
-        print("gdb does not record any more; `reverse-stepi` and the like use the trace again.")
+        print("gdb has stopped recording; `reverse-stepi` and the like use the trace again.")
 
 
 def _limit(words: list[str]) -> int:

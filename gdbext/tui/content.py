@@ -65,8 +65,8 @@ class State(NamedTuple):
         if self.current or (self.length and self.number is not None):
             return None
         if self.unread:
-            return f"About {self.unread} bytes of newer trace are not read out yet: `trace history` does it."
-        return "What ran since is not read out yet: `trace history` does it."
+            return f"About {self.unread} bytes of newer trace are not read out yet: `trace history` reads them."
+        return "What ran since is not read out yet: `trace history` reads it."
 
 
 def look(most: int | None, *, anew: bool = False) -> State:

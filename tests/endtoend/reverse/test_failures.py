@@ -278,7 +278,7 @@ def test_loaded_again_in_the_past(elf: Path, tmp_path: Path) -> None:
     with Rig(elf, tmp_path / "rig") as rig:
         said = run_gdb(elf, [*beginning(rig), "reverse-step", f"{SOURCE} ", "show osabi", "show print finish", "bt",
                              f"trace connect localhost:{rig.gdb_port} ", "info registers pc"])  # fmt: skip
-    assert "gdb is not connected any more" in said[f"{SOURCE} "]
+    assert "gdb is no longer connected" in said[f"{SOURCE} "]
     assert '"auto"' in said["show osabi"] and "is on" in said["show print finish"] and "No stack" in said["bt"]
     assert "<finish>" in said["info registers pc"]
 
@@ -335,4 +335,4 @@ def test_a_trace_alone_does_not_take_the_place_of_a_target(gdb: str, elf: Path, 
         assert f"`trace connect :{rig.gdb_port}` connects it again" in session.run("trace replay")
         session.run("trace connect")
         assert session.place() == -1
-        assert "rvtrace is between gdb and the target already" in session.run("trace connect")
+        assert "rvtrace is already between gdb and the target" in session.run("trace connect")

@@ -21,7 +21,7 @@ from tests.helpers.cross_compiler import compile_program
 PROGRAM = Path(__file__).resolve().parents[2] / "programs" / "deep.c"
 TIMES = 2
 KILLED = "the rvtrace session has ended unexpectedly, killed by signal 9"
-CONNECTED = "is not connected any more, `trace connect` connects it again"
+CONNECTED = "is no longer connected, `trace connect` connects it again"
 SESSION = "python import rvtrace_gdb.gdbext.tracer as it; print('session', it.tracer()._client._process.pid)"
 NEVER = "break deep if $_streq(\"a\", \"b\")"
 

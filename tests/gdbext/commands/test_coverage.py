@@ -180,7 +180,7 @@ def test_assembler_code_has_lines(session: Session) -> None:
     ("place", "says"),
     [
         ("parts.c", r"trace coverage: parts\.c is ambiguous: \S*/other/parts\.c, \S*/coverage/parts\.c"),
-        ("nothing", r"trace coverage: nothing is no function and no source file: .*not defined\.?"),
+        ("nothing", r"trace coverage: nothing is neither a function nor a source file: .*not defined\.?"),
         ("nothing.c:7", r"No source file named nothing\.c\."),
         ("main.c:9,8", r"trace coverage: line 8 is before line 9\."),
         ("main.c 99999999", r"Range out of bounds: numbers go from 1 to \d+\."),
@@ -275,7 +275,7 @@ def test_without_debug_information(tmp_path: Path) -> None:
     assert (
         "Functions without line numbers:" in said["trace coverage"] and "of which nothing ran" in said["trace coverage"]
     )
-    assert said["trace coverage main.c"].startswith("trace coverage: main.c is no function and no source file: ")
+    assert said["trace coverage main.c"].startswith("trace coverage: main.c is neither a function nor a source file: ")
 
 
 def test_a_source_that_is_not_there(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_pages(capture: Path) -> None:
     ("command", "says"),
     [
         ("trace data nothing_like_it", "No symbol"),
-        ("trace data 0x80000000,0", "0 bytes cannot be looked at"),
+        ("trace data 0x80000000,0", "0 bytes cannot be shown"),
         ("trace data 0x10", "No access to 1 byte at 0x10 is in the trace."),
         ("trace data 99999999", "Range out of bounds: rows of this list go from 1 to "),
     ],

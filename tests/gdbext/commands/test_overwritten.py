@@ -15,7 +15,7 @@ NOWHERE = "0x80000ffe did not run in this history"
 NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those after it"
 NONE_AFTER = "there is none after this place; without -next it goes to those before it"
 EARLIER = "Older trace was overwritten: it may have happened earlier"
-NOT_COUNTED = "Older trace was overwritten: code may have run before that, which is not counted."
+NOT_COUNTED = "Older trace was overwritten: code that ran earlier is not counted."
 RING = STREAM[-3:] + STREAM  # it begins in a message
 SAYS = {
     "trace find 0x80000ffe": (f"{NOWHERE}.", f"{NOWHERE}. {EARLIER}."),

@@ -98,4 +98,4 @@ def test_a_core_dump(command: str, tmp_path: Path) -> None:
 def test_help() -> None:
     out = run_gdb(None, [SOURCE, "help trace snapshot", "help trace"])
     assert "Usage: trace snapshot [ADDRESS]" in out["help trace snapshot"]
-    assert "trace snapshot -- Look at the trace that an Espressif chip's firmware made" in out["help trace"]
+    assert "trace snapshot -- Show the trace that an Espressif chip's firmware recorded" in out["help trace"]

@@ -50,4 +50,4 @@ def test_the_last_store_is_spikes(capture: Path, table: tuple[int, int]) -> None
     for command in commands[4:6]:
         assert [int(it) for it in ROW.findall(out[command])] == [fifth[0]]
     assert f": 0x{fifth[1]:08x}, written {20000 - fifth[0]} instructions ago" in out[commands[5]]
-    assert out["trace who-wrote $a0"].strip().startswith("this trace does not say what was written to registers")
+    assert out["trace who-wrote $a0"].strip().startswith("this trace does not have what was written to registers")

@@ -112,7 +112,7 @@ def test_pages_begin_at_the_youngest(said: dict[str, str]) -> None:
 
 def test_in_the_past_the_stack_is_the_present_one(said: dict[str, str]) -> None:
     first, *lines = said["trace ctr stack "].splitlines()
-    assert first == "In the present; `backtrace` shows the calls in the past where you are."
+    assert first == "These are the calls in the present; `backtrace` shows those where you are in the past."
     assert lines[0].startswith("#0  finish (value=...) at ") and " in main () at " in lines[1]
 
 

@@ -85,7 +85,7 @@ def test_gdb_goes_on_where_the_records_end(more: dict[str, bool], why: str, stop
     """At three calls. gdb's own frames have the addresses behind their calls."""
     lines = stack(stopped, answer(stopped.frames()[:3], **more))
     assert lines[:3] == stopped.expected()[:3]
-    assert lines[3] == f"({why}; gdb's own backtrace goes on)"
+    assert lines[3] == f"({why}; gdb's own backtrace continues)"
     assert lines[4:] == stopped.backtrace[3:]
 
 

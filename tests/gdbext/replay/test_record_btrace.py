@@ -108,7 +108,7 @@ def test_gdb_says_what_it_recorded(session: Session) -> None:
     said = session.said["trace native"]
     assert recorded(said) == recorded(session.said["info record"])
     assert recorded(said)[0] == len(session.pcs) and recorded(said)[2] == 0
-    assert "gdb knows no calls on RISC-V" in said and "warning" not in said
+    assert "gdb does not recognize calls on RISC-V" in said and "warning" not in said
 
 
 def test_going_back_and_forth(session: Session) -> None:
@@ -138,13 +138,13 @@ def test_only_the_newest(session: Session) -> None:
     said = session.said["trace native 10"]
     assert f"gdb gets the newest 10 of {len(session.pcs)} instructions" in said
     assert f"its number 1 is number {len(session.pcs) - 9} of `trace history`" in said
-    assert recorded(said)[0] == 10 and "gdb knows no calls" not in said
+    assert recorded(said)[0] == 10 and "gdb does not recognize calls" not in said
     assert listed(session.said["record instruction-history 1,100"]) == session.pcs[-10:]
 
 
 def test_off(session: Session) -> None:
     """Then our own way back is there again."""
-    assert "gdb does not record any more" in session.said["trace native off"]
+    assert "gdb has stopped recording" in session.said["trace native off"]
     assert "No record" in session.said["info record "] or "No recording" in session.said["info record "]
     assert session.said["trace native off "].strip() == "gdb does not record: there is nothing to end."
     assert pc_of(session.said["p/x $pc+0"]) == session.pcs[-1]
@@ -254,7 +254,7 @@ def test_a_hart_that_was_not_traced_has_no_recording(tmp_path: Path) -> None:
     ]
     assert said[listing].strip() == "No trace."
     assert len(ROW.findall(said[f"{listing} 1,100"])) == 5
-    assert "gdb does not record any more" in said["trace native off"]
+    assert "gdb has stopped recording" in said["trace native off"]
 
 
 def walk(rng: random.Random, length: int, steps: int) -> Iterator[tuple[str, int]]:
