@@ -227,11 +227,11 @@ def _document(path: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise DescriptionError(f"cannot be read: {error.strerror}", str(path)) from None
     except UnicodeDecodeError:
-        raise DescriptionError("is no TOML file: it is not UTF-8 text", str(path)) from None
+        raise DescriptionError("is not a TOML file: it is not UTF-8 text", str(path)) from None
     except tomllib.TOMLDecodeError as error:
-        raise DescriptionError(f"is no TOML file: {error}", str(path)) from None
+        raise DescriptionError(f"is not a TOML file: {error}", str(path)) from None
     except ValueError:
-        raise DescriptionError("is no TOML file that can be read: a number has too many digits", str(path)) from None
+        raise DescriptionError("is not a TOML file that can be read: a number has too many digits", str(path)) from None
     except RecursionError:
         raise DescriptionError("is nested too deeply", str(path)) from None
 

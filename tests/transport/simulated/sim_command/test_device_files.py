@@ -114,7 +114,7 @@ def test_streams(tmp_path: Path) -> None:
     [
         ("[ram1]", "[ram1]: there is no component of this name; there is encoder0, top, ram0, pib0, atb0"),
         ("ram0 = 1", "ram0: must be a table of a component"),
-        ("[ram0", "is no TOML file: "),
+        ("[ram0", "is not a TOML file: "),
         ("[ram0]\nacces_width = 8", "[ram0]: acces_width: unknown; known here: modes, sram_size, access_width, "),
         ("[ram0]\nfilters = 8", "[ram0]: filters: unknown; known here: modes, "),
         ("[top]\nstream = 'x'", "[top]: stream: unknown; known here: inputs, depth, clocks, version, "),
@@ -184,7 +184,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(DescriptionError, match=r"missing.toml: cannot be read: No such file"):
         devices.built(board(), tmp_path / "missing.toml", lambda name, where, folder: Kept())
     (tmp_path / "latin.toml").write_bytes(b"\xff")
-    with pytest.raises(DescriptionError, match=r"is no TOML file: it is not UTF-8 text"):
+    with pytest.raises(DescriptionError, match=r"is not a TOML file: it is not UTF-8 text"):
         devices.built(board(), tmp_path / "latin.toml", lambda name, where, folder: Kept())
 
 
