@@ -17,16 +17,16 @@ from rvtrace_gdb.support.text import printable
 
 COMMANDS = (
     Command("console", "gdb with rvtrace loaded: completion, history, status line; or commands from a pipe", "console"),
-    Command("run", "run a scripted capture: connect, load, trace, expect something, save", "run"),
+    Command("run", "run a scripted capture: connect, load, trace, check assertions, save", "run"),
     Command("sim", "run a program on the simulated target, for OpenOCD to connect to", "sim"),
     Command("qemu", "run a program on QEMU and record what it runs", "qemu"),
     Command("usb", "adapters, harts, registers and memory over USB, without OpenOCD", "usb"),
     Command("decode", "list the instructions in a capture file or in raw trace bytes", "decode"),
     Command("dump", "list the messages in a capture file or in raw trace bytes", "dump"),
     Command("data", "list the accesses to memory in a capture file or in raw trace bytes", "data"),
-    Command("import", "make a capture file of raw trace bytes", "import_trace"),
-    Command("import-dt", "make a target description of a device tree", "import_dt"),
-    Command("encode", "make the trace of what Spike, QEMU or another simulator executed", "encode"),
+    Command("import", "make a capture file from raw trace bytes", "import_trace"),
+    Command("import-dt", "make a target description from a device tree", "import_dt"),
+    Command("encode", "encode a trace from a log of Spike, QEMU or another simulator", "encode"),
     Command("tandem", "show, convert and verify tandem-verification traces", "tandem"),
     Command("gdb-script", "print the path of the file to `source` in gdb", "gdb_script"),
 )

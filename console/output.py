@@ -18,8 +18,8 @@ _EVERY = 1024  # lines written at once, and between two updates of the progress
 
 def add_arguments(parser: argparse.ArgumentParser, of_json: str) -> None:
     """Add `--quiet` and `--json`. *of_json*: what an object stands for, as in "each message"."""
-    parser.add_argument("--quiet", action="store_true", help="no progress, and beside the output only problems")
-    parser.add_argument("--json", action="store_true", help=f"on standard output a JSON object for {of_json}")
+    parser.add_argument("--quiet", action="store_true", help="print no progress, and only problems besides the output")
+    parser.add_argument("--json", action="store_true", help=f"print a JSON object on standard output for {of_json}")
 
 
 class Output:

@@ -121,7 +121,7 @@ class Gdb:
             found = self.engine.query("-data-list-register-names").get("register-names", [])
             self._registers = _ALIASES | frozenset(found)
         if name in self._registers:
-            raise RvtraceError(f"${name} is a register of the target, not a variable: take another name")
+            raise RvtraceError(f"${name} is a register of the target, not a variable: use another name")
         self.engine.query(f"-data-evaluate-expression {quoted(f'${name} = ({value})')}")
 
     def interrupt(self) -> None:

@@ -32,7 +32,7 @@ class RigError(RvtraceError):
     """A part of the rig did not start, or ended; *log*: its output."""
 
     def __init__(self, what: str, log: str) -> None:
-        last = log.strip().splitlines()[-1] if log.strip() else "it said nothing"
+        last = log.strip().splitlines()[-1] if log.strip() else "it printed nothing"
         super().__init__(f"{what}: {last}")
         self.log = log
 
@@ -197,10 +197,10 @@ def wait_until(child: subprocess.Popen[bytes], what: str, log: Path, ready: Call
 _CHOSEN = {
     "-gdb": "rvtrace chooses the port",
     "-s": "rvtrace chooses the port",
-    "-S": "it waits for gdb as it is",
-    "-d": "the log is the recorder's",
-    "-D": "the log is the recorder's",
-    "-daemonize": "it ends with what it was started for",
+    "-S": "QEMU waits for gdb anyway",
+    "-d": "the recorder uses the log",
+    "-D": "the recorder uses the log",
+    "-daemonize": "QEMU ends with the command that started it",
 }
 """Options of QEMU that the user must not give, with the reasons."""
 _USUAL = (
@@ -312,16 +312,16 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--elf", type=Path, metavar="FILE", help="the program")
     parser.add_argument("--target", type=Path, metavar="FILE", help="the target description (TOML)")
     parser.add_argument("--connect", default="", metavar="HOST:PORT", help="where OpenOCD or QEMU waits for gdb")
-    parser.add_argument("--sim", action="store_true", help="on a simulated target, started for this (needs openocd)")
+    parser.add_argument("--sim", action="store_true", help="start a simulated target and use it (needs openocd)")
     parser.add_argument(
         "--tandem", action="store_true",
-        help="of --sim: `trace start` reads a tandem trace, which has registers and memory of the past, too",
+        help="with --sim: `trace start` reads a tandem trace, which has registers and memory of the past, too",
     )  # fmt: skip
     parser.add_argument(
         _QEMU, nargs="?", const="", metavar="ARGUMENTS",
-        help="on QEMU, started for this: on its `virt` machine, or as its arguments say, which are one word",
+        help="start QEMU and use it: its `virt` machine, or as ARGUMENTS (one word) of QEMU say",
     )  # fmt: skip
-    parser.add_argument("--gdb", metavar="GDB", help="the gdb to use ($RVTRACE_GDB, else one that is installed)")
+    parser.add_argument("--gdb", metavar="GDB", help="the gdb to use (default: $RVTRACE_GDB, or one that is installed)")
     parser.prepare = _qemu_with_arguments  # type: ignore[attr-defined]
 
 
@@ -360,9 +360,9 @@ def target_of(
         return
     option = "--sim" if arguments.sim else _QEMU
     if arguments.sim and arguments.qemu is not None:
-        raise RvtraceError(f"--sim, {_QEMU}: one of them")
+        raise RvtraceError(f"--sim, {_QEMU}: give only one of them")
     if arguments.elf is None or arguments.target is not None or arguments.connect:
-        raise RvtraceError(f"{option}: needs --elf, and has a target description and a port of its own")
+        raise RvtraceError(f"{option}: needs --elf, and takes neither --target nor --connect")
     if not arguments.elf.is_file():
         raise RvtraceError(f"{arguments.elf}: {'is a folder' if arguments.elf.is_dir() else 'there is no such file'}")
     with tempfile.TemporaryDirectory(prefix="rvtrace-") as name:

@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the command line of `rvtrace data`."""
     parser.usage = "%(prog)s FILE [ADDRESS[,SIZE] | SYMBOL] [--hart N] [options]"
     parser.description = (
-        "Prints the loads, stores and other accesses that an encoder with data trace has sent: number,"
-        " instruction, what was done. Only E-Trace and tandem traces have them."
+        "Prints the loads, stores and other accesses that an encoder with data trace has sent: number, instruction,"
+        " access. Only E-Trace and tandem traces have them."
     )
     what = 'a capture, or raw bytes with --etrace or --tandem; "-": standard input'
     parser.add_argument("capture", metavar="FILE", help=what)
@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "where", nargs="?", metavar="PLACE",
         help="only accesses to this memory: ADDRESS (one byte), ADDRESS,SIZE or a symbol of the program",
     )  # fmt: skip
-    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: all)")
+    parser.add_argument(
+        "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart to list (default: all harts)",
+    )  # fmt: skip
     output.add_arguments(parser, "each access")
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)

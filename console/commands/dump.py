@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "                    [--raw] [--src N] [options]"
     )
     parser.description = (
-        "Prints every message, one a line: number, byte offset, name, the fields as sent (I-CNT=3), what"
-        " they stand for (addr=0x80000000 hist=TTN time=90), and after # the meaning. Padding and bytes that are not"
-        " a message have lines too. Of a tandem trace, the groups. No program is needed."
+        "Prints every message, one per line: number, byte offset, name, the fields as sent (I-CNT=3), what they stand"
+        " for (addr=0x80000000 hist=TTN time=90), and after # the meaning. Padding and bytes that are not a message"
+        " have lines, too. For a tandem trace, it prints the groups. No program is needed."
     )
     parser.add_argument(
         "file", metavar="FILE", help='a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
@@ -57,12 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--offset", type=options_raw.number_from(0, (1 << 62) - 1), metavar="BYTE",
-        help="begin with the message this byte is part of",
+        help="start with the message that contains this byte",
     )  # fmt: skip
     parser.add_argument("--raw", action="store_true", help="the bytes of each message, too (RAW=...)")
     parser.add_argument(
         "--elf", action="append", default=[], metavar="FILE",
-        help="the program: core dumps of ESP-IDF need it, and raw tandem traces have XLEN and FLEN of it",
+        help="the program: core dumps of ESP-IDF need it, and raw tandem traces take XLEN and FLEN from it",
     )  # fmt: skip
     output.add_arguments(parser, "each message")
     options_raw.add_arguments(parser, program=False)

@@ -74,10 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       rvtrace import TVT --tandem [--elf FILE] [--hart N] -o FILE.rvt [options]"
     )
     parser.description = (
-        "Makes a capture file of raw N-Trace, E-Trace or tandem trace bytes, of an RTL simulation or"
-        " another tool, with all that is needed to read them. `rvtrace decode`, `rvtrace dump`, in gdb `trace open`"
-        " take it from there. Prints what was found in it, to see whether the options are right. A core dump of ESP-IDF"
-        " (docs/esp32.md) knows how its trace was made."
+        "Makes a capture file from raw N-Trace, E-Trace or tandem trace bytes of an RTL simulation or another tool,"
+        " with everything needed to decode them. `rvtrace decode`, `rvtrace dump`, and `trace open` in gdb read it."
+        " Prints what the trace contains, to show whether the options are right. A core dump of ESP-IDF"
+        " (docs/esp32.md) includes the settings of its trace."
     )
     parser.add_argument("file", metavar="RAW", help='the bytes as they were sent, "-" for standard input')
     parser.add_argument(
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--hart", dest="of_hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N",
-        help="with --tandem: whose trace it is (default 0)",
+        help="with --tandem: the hart that sent the trace (default 0)",
     )  # fmt: skip
     output.add_arguments(parser, "what was written")
     inputs.add_program_arguments(parser, capture=False)
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.output == "-":
         raise RvtraceError("--json and -o - would both write to standard output")
     if args.of_hart is not None and not args.tandem:
-        raise raw.RawError("--hart: only a tandem trace does not say whose it is: add --tandem")
+        raise raw.RawError("--hart is only for a tandem trace, which does not name its hart: add --tandem")
     protect_inputs(args.output, [args.file, args.settings, *args.elf])
     with Output(args, "reading the trace") as shown:
         capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)

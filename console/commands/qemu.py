@@ -27,27 +27,34 @@ def add_arguments(parser: CommandParser) -> None:
         " trace encoder. Ends with QEMU, and with its exit status."
     )
     parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
-    parser.add_argument("--program", metavar="QEMU", help="default: what -kernel or -bios is for, from $PATH")
+    parser.add_argument(
+        "--program", metavar="QEMU",
+        help="the QEMU program (default: the one for the ELF of -kernel or -bios, from $PATH)",
+    )  # fmt: skip
     parser.add_argument(
         "--source", choices=("auto", "plugin", "log"), default="auto",
-        help="what records: our plugin (needs gcc once, and QEMU 9.1) or QEMU's log, which is far slower"
-        " (default: the plugin if it can be)",
+        help="the recorder's source: a plugin (needs gcc once, and QEMU 9.1) or QEMU's log, which is far slower"
+        " (default: the plugin if it can be used)",
     )  # fmt: skip
     parser.add_argument(
         "--ring", type=_size, default=DEFAULT_BYTES, metavar="BYTES",
-        help="for what was recorded and not read yet, for each hart: a power of two; four bytes a block (default 4M)",
+        help="size of the ring for recorded blocks that are not read yet, for each hart: a power of two; four bytes"
+        " per block (default 4M)",
     )  # fmt: skip
     parser.add_argument(
         "-o", "--output", metavar="FILE",
-        help="record all from the start to the end into a capture (.rvt); QEMU waits for the encoder",
+        help="record the whole run into a capture (.rvt); QEMU waits for the encoder",
     )  # fmt: skip
-    parser.add_argument("--elf", metavar="FILE", help="the program that runs, of -o (default: that of QEMU's -kernel)")
-    parser.add_argument("--etrace", action="store_true", help="-o: encode E-Trace, not N-Trace")
-    parser.add_argument("--context", action="store_true", help="-o: tell privilege modes, too (N-Trace)")
+    parser.add_argument(
+        "--elf", metavar="FILE", help="with -o: the program that runs (default: that of QEMU's -kernel)",
+    )  # fmt: skip
+    parser.add_argument("--etrace", action="store_true", help="with -o: encode E-Trace, not N-Trace")
+    parser.add_argument("--context", action="store_true", help="with -o: report privilege modes, too (N-Trace)")
     parser.add_argument("--quiet", action="store_true", help="print only problems")
     parser.add_argument(
         "--json", action="store_true",
-        help="a JSON object on standard output when QEMU is up, and another of what -o has; nothing else but errors",
+        help="a JSON object on standard output when QEMU has started, and another for the file of -o; nothing else but"
+        " errors",
     )  # fmt: skip
     parser.set_defaults(run=run, arguments=[])
     parser.prepare = _keep_arguments
@@ -65,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     """Run QEMU to its end; returns its status. Raises QemuError, QemuUsage, BadElf, CaptureError, DescriptionError."""
     elf = args.elf or _kernel(args.arguments or ())
     if args.output is not None and elf is None:
-        raise QemuUsage("-o needs --elf: the program whose instructions are encoded, and no -kernel names it")
+        raise QemuUsage("-o needs --elf (the program whose instructions are encoded), because no -kernel names it")
     if not args.arguments:
         raise QemuUsage("give QEMU's arguments after --, as in `rvtrace qemu -- -M virt -kernel app.elf -S -s`")
 

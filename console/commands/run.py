@@ -26,12 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the sub-command."""
     parser.description = "Run a scripted capture. Exit status: 0 all is as expected, 1 something is not, 2 an error."
     parser.add_argument("script", nargs="?", type=Path, metavar="SCRIPT.rvts", help="the script; - for standard input")
-    parser.add_argument("--verbs", action="store_true", help="list what may stand in a script, and end")
+    parser.add_argument("--verbs", action="store_true", help="list the verbs of scripts, and end")
     add_target_options(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.rvt", help="where `save` writes, and the end")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.rvt",
+        help="the file that `save` writes by default; without a `save`, it is written at the end",
+    )  # fmt: skip
     parser.add_argument("--timeout", default="30s", metavar="TIME", help="how long `run` waits: 500ms, 30s, 2min")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=EXPRESSION", help="a variable of the script; repeatable"
+        "--set", action="append", default=[], metavar="NAME=EXPRESSION",
+        help="a variable of the script; may be repeated",
     )
     parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report there")
     parser.add_argument("--json", action="store_true", help="print the report, and nothing else")

@@ -143,7 +143,7 @@ def pages(ranges: Iterable[tuple[int, int]], xlen: int) -> tuple[tuple[int, int]
     for base, size in sorted(ranges):
         if size <= 0 or base < 0 or base + size > memory_end(xlen):
             raise BadModel(
-                f"{base:#x}+{size:#x} is no memory of an RV{xlen} model: 0 to {memory_end(xlen) - 1:#x} can be"
+                f"{base:#x}+{size:#x} is not memory of an RV{xlen} model, which has 0 to {memory_end(xlen) - 1:#x}"
             )
         start, end = base & -PAGE, base + size + PAGE - 1 & -PAGE
         if merged and start <= merged[-1][1]:
@@ -167,6 +167,6 @@ def memory_line(memory: Iterable[tuple[int, int]]) -> str:
 def _parsed(isa: str) -> tuple[int, set[str], list[str]]:
     found = _ISA.fullmatch(isa)
     if found is None or found[2][0] not in "ieg" or set(found[2]) - set(_LETTERS + "g"):
-        raise BadModel(f"{isa!r} is no ISA: one is rv64imafdc_zba")
+        raise BadModel(f"{isa!r} is not an ISA such as rv64imafdc_zba")
     letters = set(found[2]) | (set("imafd") if "g" in found[2] else set())
     return int(found[1]), letters - {"g"}, found[3].split("_")[1:]

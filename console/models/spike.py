@@ -181,7 +181,7 @@ class Spike:
                 command, stdin=end, stdout=end, stderr=self._said, start_new_session=True, pass_fds=[shared]
             )
         except OSError as error:
-            raise ModelFailed(f"{self._python} cannot be started: {error.strerror}; it is to be a Python") from None
+            raise ModelFailed(f"{self._python} cannot be started: {error.strerror}; it must be a Python") from None
 
     def _open(self) -> dict[str, Any]:
         machine = self._machine
@@ -321,7 +321,7 @@ class Spike:
         try:
             status = self._process.wait(_LAST_MOMENT)
         except subprocess.TimeoutExpired:
-            return "talks no more"
+            return "does not answer any more"
         return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
     def _fail(self, how: str) -> NoReturn:
@@ -331,7 +331,7 @@ class Spike:
         lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
         words = f": {lines[-1]}" if lines else " without a word"
         hart = f"{self._machine.isa}, modes {self._machine.modes}"
-        self._failure = ModelFailed(f"Spike{by} {how}{words}; it was to be {hart}")
+        self._failure = ModelFailed(f"Spike{by} {how}{words}; it was started as {hart}")
         self.close()
         raise self._failure from None
 

@@ -42,11 +42,11 @@ def add_form_arguments(
     """Add the options that `chosen_forms` reads, with *prefix*; *forms*: those that can be chosen."""
     parser.add_argument(
         f"{prefix}dialect", dest="tandem_dialect", choices=sorted(DIALECTS), metavar="NAME",
-        help=f"whose encoder to be like: {', '.join(DIALECTS)} (default {SPECIFICATION.name})",
+        help=f"the core whose encoder is imitated: {', '.join(DIALECTS)} (default {SPECIFICATION.name})",
     )  # fmt: skip
     parser.add_argument(
         f"{prefix}forms", dest="tandem_forms", metavar="NAME,NAME",
-        help=f"what the protocol leaves open: {'; '.join(f'{name} {FORMS[name]}' for name in forms)}",
+        help=f"choices that the protocol leaves open: {'; '.join(f'{name} {FORMS[name]}' for name in forms)}",
     )  # fmt: skip
 
 

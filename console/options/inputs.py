@@ -102,16 +102,18 @@ def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = Tr
     default = " (default: the capture's)" if capture else ""
     parser.add_argument(
         "--elf", action="append", default=[], metavar="FILE",
-        help=f"the program that ran{default}; more than one: others that are there too, such as a boot loader, or files"
-        " the --maps name",
+        help=f"the program that ran{default}; may be repeated for other code that ran, such as a boot loader, or for"
+        " files that --maps names",
     )  # fmt: skip
     group = parser.add_argument_group("Linux, for raw trace" if capture else "Linux")
     group.add_argument(
         "--maps", action="append", default=[], metavar="[SCONTEXT=]FILE",
         help="a copy of /proc/PID/maps, of the process that runs in this context (may be repeated)",
     )  # fmt: skip
-    group.add_argument("--vdso", metavar="FILE", help="what [vdso] in the maps is")
-    group.add_argument("--sysroot", metavar="DIR", help="the target's root file system, for the other files")
+    group.add_argument("--vdso", metavar="FILE", help="the file for [vdso] in the maps")
+    group.add_argument(
+        "--sysroot", metavar="DIR", help="the target's root file system, for the other files in the maps",
+    )  # fmt: skip
     group.add_argument("--kernel-pages", metavar="DIR", help="pages of the kernel, in files kmem.0xADDRESS")
 
 
@@ -124,7 +126,7 @@ def programs_of(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, .
     """
     for option in ("vdso", "sysroot"):
         if getattr(args, option) is not None and not args.maps:
-            raise ProgramError(f"--{option} {getattr(args, option)}: there is nothing to look for without --maps")
+            raise ProgramError(f"--{option} {getattr(args, option)}: has no effect without --maps")
     maps = [_maps(text) for text in args.maps]
     named = {PurePath(mapping.name).name for _, _, mappings in maps for mapping in mappings}
     elves = [os.path.abspath(elf) for elf in args.elf]

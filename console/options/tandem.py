@@ -28,16 +28,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add all options of a command that reads only tandem traces: a capture with one, or raw bytes."""
     parser.add_argument(
         "--elf", action="append", default=[], metavar="FILE",
-        help="the program that ran (default: the capture's; raw bytes need none); more than one: others that are there"
-        " too, such as a boot loader",
+        help="the program that ran (default: the capture's; raw bytes need none); may be repeated for other code that"
+        " ran, such as a boot loader",
     )  # fmt: skip
-    group = parser.add_argument_group("raw bytes", "What a trace does not tell of itself. A capture knows it.")
-    group.add_argument("--xlen", type=int, choices=(32, 64), help="of the hart (default: of the ELF, else 64)")
+    group = parser.add_argument_group("raw bytes", "Parameters that a trace does not contain. A capture includes them.")
+    group.add_argument("--xlen", type=int, choices=(32, 64), help="XLEN of the hart (default: the ELF's, otherwise 64)")
     group.add_argument(
         "--dialect", choices=sorted(DIALECTS), metavar="NAME",
-        help=f"whose encoder made it: {', '.join(DIALECTS)} (default {SPECIFICATION.name})",
+        help=f"the core whose encoder sent it: {', '.join(DIALECTS)} (default {SPECIFICATION.name})",
     )  # fmt: skip
-    group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
+    group.add_argument(
+        "--wrapped", action="store_true", help="the trace is from a ring buffer that wrapped, and may start anywhere",
+    )  # fmt: skip
     add_own_arguments(group)
 
 
@@ -45,7 +47,7 @@ def add_own_arguments(group: "argparse._ArgumentGroup") -> None:
     """Add the options that raw bytes of other formats do not have."""
     group.add_argument(
         "--flen", type=int, choices=(0, 32, 64), metavar="N",
-        help="width of floating-point registers: 32, 64, 0 without any (default: of the ELF, else 64)",
+        help="width of floating-point registers: 32, 64, 0 without any (default: the ELF's, otherwise 64)",
     )  # fmt: skip
     group.add_argument(
         "--mlen", type=int, choices=(32, 34, 64), metavar="N",
@@ -68,7 +70,7 @@ def capture(args: argparse.Namespace, file: str) -> Capture:
     name, content = inputs.title(file), _content(file)
     if content.startswith(_CAPTURE):
         for option in _given(args, (*OWN, *SHARED)):
-            raise inputs.RawError(f"{option} is for raw bytes: {name} is a capture, which knows how it was made")
+            raise inputs.RawError(f"{option} is for raw bytes: {name} is a capture, which includes its settings")
         found = capture_file.parse(content, name)
         if not found.tandem:
             raise inputs.RawError(f"{name}: has no tandem trace")
@@ -91,7 +93,7 @@ def of_hart(found: Capture, hart: int | None) -> CapturedTandem:
         if hart in (None, captured.hart):
             return captured
     there = ", ".join(str(captured.hart) for captured in found.tandem)
-    raise inputs.RawError(f"--hart {hart}: there is no tandem trace of it, only of {there}")
+    raise inputs.RawError(f"--hart {hart}: it has no tandem trace, only {there}")
 
 
 def parameters(args: argparse.Namespace) -> Parameters:

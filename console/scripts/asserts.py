@@ -76,7 +76,7 @@ def _after(word: str, text: str) -> str | None:
 def _compared(text: str, usage: str) -> Comparison:
     found = comparison(text)
     if found is None:
-        raise Expected(f"expected: assert {usage}, with spaces around the sign")
+        raise Expected(f"expected: assert {usage}, with spaces around the operator")
     return found
 
 
@@ -114,7 +114,7 @@ def _not_ran(text: str) -> Check | None:
 
 
 def _stands(location: str) -> str:
-    return f"the program stands at {location}: it has come there, which counts, and runs it next"
+    return f"the program is stopped at {location}, about to run it, which counts"
 
 
 def _and(*notes: str) -> str:
@@ -250,6 +250,6 @@ FORMS = (
     Form(CALLS, "how often (also > < <= == !=)", _calls),
     Form(LATENCY, "from interrupts to their handler (also <=)", _interrupt_latency),
     Form(INSTRUCTIONS, "how many are in the trace (also > < <= == !=)", _instructions),
-    Form(ORDER, "the first time of each came after that of the one before", _order),
+    Form(ORDER, "the first time of each comes after that of the preceding one", _order),
     Form("value EXPRESSION", "an expression of the program's language is not zero", _value),
 )

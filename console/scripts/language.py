@@ -222,7 +222,7 @@ def within(text: str) -> Within:
 
 
 def comparison(text: str) -> Comparison | None:
-    """Parse `WHAT < EXPRESSION`, with spaces around the sign; None if there is no such sign."""
+    """Parse `WHAT < EXPRESSION`, with spaces around the operator; None if there is no such sign."""
     found = _COMPARED.fullmatch(text)
     return None if found is None else Comparison(found["what"].strip(), found["sign"], found["value"].strip())
 

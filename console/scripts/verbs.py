@@ -62,8 +62,8 @@ def read(word: str, arguments: str) -> Action:
 def listing() -> str:
     """Return the description of all verbs, in lines."""
     lines = [f"  {verb.usage}\n      {verb.explained}" for verb in VERBS.values()]
-    lines += [f"  {BLOCKS['repeat']} ... end\n      a block, so many times; NAME counts from 1"]
-    lines += [f"  {BLOCKS['if']} ... [else ...] end\n      a block, if an expression is not zero"]
+    lines += [f"  {BLOCKS['repeat']} ... end\n      run a block so many times; NAME counts from 1"]
+    lines += [f"  {BLOCKS['if']} ... [else ...] end\n      run a block if the expression is not zero"]
     forms = [f"  assert {form.usage}\n      {form.explained}" for form in asserts.FORMS]
     return "\n".join(["Verbs:", *lines, "", "Assertions:", *forms])
 
@@ -269,8 +269,8 @@ def _table(*verbs: Verb) -> dict[str, Verb]:
 
 
 VERBS: Mapping[str, Verb] = _table(
-    Verb("connect [HOST:PORT]", "connect to OpenOCD or QEMU; --connect names it, else localhost:3333", _connect),
-    Verb("load [FILE]", "write the program into the target's memory; FILE: this program from now on", _load),
+    Verb("connect [HOST:PORT]", "connect to OpenOCD or QEMU; default: --connect's, or localhost:3333", _connect),
+    Verb("load [FILE]", "write the program into the target's memory; FILE replaces the program from now on", _load),
     Verb("reset", "reset the target and halt it (OpenOCD's `reset halt`, QEMU's `system_reset`)", _alone(_reset)),
     Verb("break LOCATION", "set a breakpoint, for `run`", _break),
     Verb("delete [NUMBER]", "delete a breakpoint, or all", _delete),
@@ -280,17 +280,17 @@ VERBS: Mapping[str, Verb] = _table(
         "let the program run to a place, to a breakpoint, or for some time; it fails if it stops elsewhere", _run,
     ),
     Verb("stop", "end the trace, and read out the rest", _alone(_stop)),
-    Verb("pull", "read out what was traced so far; tracing goes on", _alone(_pull)),
-    Verb("decode", "decode what was traced, and say how much it is", _alone(_decode)),
-    Verb("save [FILE]", "write a capture file; without FILE, where -o says", _save),
+    Verb("pull", "read out the trace so far; tracing goes on", _alone(_pull)),
+    Verb("decode", "decode the trace, and print the number of instructions", _alone(_decode)),
+    Verb("save [FILE]", "write a capture file; the default is that of -o", _save),
     Verb("open FILE", "look at a capture file; no target is needed", _open),
-    Verb("assert ...", "expect something: see below. What fails is reported, and the script goes on", _assert),
+    Verb("assert ...", "check an assertion: see below. A failure is reported, and the script goes on", _assert),
     Verb(
         "set NAME = EXPRESSION | calls LOCATION | instructions | losses | interrupt latency ...",
         "a variable, which is $NAME in expressions, file names, `echo`, and in gdb", _set,
     ),
     Verb("echo [TEXT]", "print a line", _echo),
-    Verb("timeout TIME", "how long `run` waits from here on, if it does not say `within`", _timeout),
+    Verb("timeout TIME", "how long each following `run` waits, unless it says `within`", _timeout),
     Verb("gdb COMMAND", "any command of gdb", _gdb("")),
     Verb("trace COMMAND", "any `trace` command, as in gdb", _gdb("trace ")),
 )  # fmt: skip

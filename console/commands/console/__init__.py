@@ -24,14 +24,16 @@ from rvtrace_gdb.support.text import printable
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the sub-command."""
     parser.description = (
-        "The commands of gdb and rvtrace, typed or piped. Exit status of a pipe: 1 if a command failed."
+        "Runs commands of gdb and rvtrace, typed or from a pipe. With a pipe, the exit status is 1 if a command failed."
     )
     add_target_options(parser)
-    parser.add_argument("-ex", action="append", default=[], metavar="COMMAND", help="do this first; repeatable")
+    parser.add_argument(
+        "-ex", action="append", default=[], metavar="COMMAND", help="run this command first; may be repeated",
+    )  # fmt: skip
     parser.add_argument("--nx", action="store_true", help="do not read .gdbinit")
-    parser.add_argument("--stop-on-error", action="store_true", help="of a pipe: end with the first command that fails")
+    parser.add_argument("--stop-on-error", action="store_true", help="with a pipe: end at the first command that fails")
     parser.add_argument("--quiet", action="store_true", help="no greeting, no progress")
-    parser.add_argument("--json", action="store_true", help="of a pipe: print a JSON object for each command")
+    parser.add_argument("--json", action="store_true", help="with a pipe: print a JSON object for each command")
     parser.set_defaults(run=run)
 
 

@@ -158,20 +158,20 @@ class Status:
 
 
 KEYS = """The console takes the commands of gdb: `help`, `help trace`, `help trace start` explain them.
-Besides:
-    script FILE.rvts   run a script of `rvtrace run` here, with the connection there is
+Commands of its own:
+    script FILE.rvts   run a script of `rvtrace run` here, on the present connection
     shell COMMAND      or !COMMAND: a command of the system's shell
     quit [STATUS]      or Ctrl-D: end
     help console       this
-    help script        what may stand in a script
-Commands that go on to an `end` (define, while, if, commands, python, document) are typed, or pasted, line by line.
+    help script        the verbs of scripts
+Commands that end with `end` (define, while, if, commands, python, document) are typed, or pasted, line by line.
 
 Keys: Tab completes commands, options, symbols and files; Ctrl-R searches the lines typed before, in earlier sessions,
-too; Ctrl-C ends the command that runs, or the line that is typed; an empty line repeats steps, and turns pages.
+too; Ctrl-C ends the running command, or drops the typed line; an empty line repeats a step, or shows the next page.
 """
-SCRIPT = """Run a script of `rvtrace run` here, with the connection there is: script FILE.rvts
-`connect` without an argument is content with that. What fails is an error; its variables stay, as gdb's.
-docs/scripts.md explains what may stand in one, and so does `!rvtrace run --verbs`. In short:
+SCRIPT = """Run a script of `rvtrace run` here, on the present connection: script FILE.rvts
+`connect` without an argument keeps that connection. A failed assertion is an error; variables stay, as gdb's.
+docs/scripts.md explains the verbs, and so does `!rvtrace run --verbs`. In short:
 
 """
 _OWN = ("script", "quit", "exit", "help console", "help script")
@@ -275,7 +275,7 @@ class Shell:
         if word == "cd":  # the shell and scripts use the same current directory
             os.chdir(str(self.engine.query("-environment-pwd").get("cwd", ".")))
         if line == "help":
-            self.engine.said("console", "\nType `help console` for what the console itself has, and its keys.\n")
+            self.engine.said("console", "\nType `help console` for the console's own commands and its keys.\n")
         return text
 
     def _number(self, expression: str) -> int:

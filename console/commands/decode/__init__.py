@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "                      [/rf] [--elf FILE] [--events] [-o FILE.rvt] [options]"
     )
     parser.description = (
-        "Prints what ran, oldest first, as `trace history` does in gdb. Instruction text comes from gdb if"
-        " there is one, else from objdump, else the bare encodings are shown."
+        "Prints the instructions that ran, oldest first, as `trace history` does in gdb. Their text comes from gdb if"
+        " it is installed, otherwise from objdump; without either, the encodings are shown."
     )
     parser.add_argument(
         "capture",
@@ -55,10 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--hart", default=None, metavar="N|all",
-        help='whose history; default: all of them, by time if the trace has any, each line after "hart N" and a tab',
+        help='the hart to list; default: all harts, by time if the trace has timestamps, each line after "hart N" and'
+        ' a tab',
     )  # fmt: skip
-    parser.add_argument("--events", action="store_true", help="what happened between the instructions, a line each")
-    parser.add_argument("--stop-at-error", action="store_true", help="decode up to the first loss only")
+    parser.add_argument("--events", action="store_true", help="list the events between the instructions, one per line")
+    parser.add_argument("--stop-at-error", action="store_true", help="stop decoding at the first loss")
     output.add_arguments(parser, "each instruction and gap; with --events, for each event")
     follow.add_arguments(parser)
     inputs.add_program_arguments(parser)

@@ -55,7 +55,7 @@ def made_of(args: argparse.Namespace) -> Made:
     """Return how the bytes were encoded. Raises as `raw.how` and `inputs.programs_of`, and `RawError` if unknown."""
     if not raw.is_raw(args):
         raise raw.RawError(
-            "--follow: how were the bytes made? Give --ntrace, --etrace or --tandem, or --settings FILE.rvt"
+            "--follow: how were the bytes encoded? Give --ntrace, --etrace or --tandem, or --settings FILE.rvt"
         )
     if args.tandem:
         return _of_tandem(args)
@@ -119,11 +119,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("following")
     group.add_argument(
         "--follow", action="store_true",
-        help="FILE is raw bytes that arrive: a file that grows, a named pipe, a serial device, tcp:HOST:PORT,"
-        ' unix:PATH, "-"; decode as they do, up to the end or Ctrl-C',
+        help="FILE delivers raw bytes: a growing file, a named pipe, a serial device, tcp:HOST:PORT, unix:PATH,"
+        ' "-"; decode them as they arrive, up to the end or Ctrl-C',
     )  # fmt: skip
     group.add_argument("--baud", type=raw.number_from(1, 1 << 31), metavar="N", help="speed of a serial device")
-    group.add_argument("-o", "--output", metavar="FILE.rvt", help="keep the bytes as a capture, too")
+    group.add_argument("-o", "--output", metavar="FILE.rvt", help="save the bytes as a capture, too")
 
 
 def check_unused(args: argparse.Namespace) -> None:
@@ -137,7 +137,7 @@ def run(args: argparse.Namespace, hart: int | None) -> int:
     """Decode up to the end and return the exit status. *hart*: the only one that is shown. Raises RvtraceError."""
     modifiers, numbers = Modifiers.split(" ".join(args.range))
     if numbers:
-        raise FollowError(f"{numbers}: --follow lists all that arrives")
+        raise FollowError(f"{numbers}: --follow lists everything, without a range")
     protect_inputs(args.output, [args.capture, args.settings, *args.elf])
     made = made_of(args)
     program, said = _program(args, made.capture)
@@ -227,7 +227,7 @@ class _Followed:
         count, came, quiet = self._spool.kept, self._spool.written, self._args.quiet
         if not count:
             kept.remove()
-            why = "nothing came" if not came else f"of the {came} bytes that came none could be kept"
+            why = "nothing arrived" if not came else f"none of the {came} bytes that arrived could be kept"
             self.status.say([warning(f"{why}: {kept.path} is not written")])
             return
         with ProgressLine(not quiet) as progress:
@@ -255,7 +255,7 @@ class _Followed:
         self._warn(stream.strangers(counts))
         self._advise(_ADVISED)
         if self._args.stop_at_error and counts.losses and self._stopped is None:
-            self._stop("the first loss, as asked")
+            self._stop("the first loss (--stop-at-error)")
 
     def _advise(self, least: int) -> None:
         """Check the parameters of a tandem trace, once, when *least* bytes have arrived."""
@@ -300,7 +300,7 @@ class _Followed:
         """Return a line if much remains to be decoded after Ctrl-C."""
         if self._stopped is None or self._spool.waiting < _BEGINNING or self._args.quiet:
             return None
-        return f"{self._stopped}: what came before is still decoded; once more ends that, too"
+        return f"{self._stopped}: what arrived before is still decoded; a second Ctrl-C ends that, too"
 
     def _unkept(self) -> str | None:
         """Return a line if the file of -o cannot be written any more. Decoding continues, so that less is lost."""
@@ -317,7 +317,7 @@ class _Followed:
             return None
         less = "" if self._args.events else ", and --events takes far less time than every instruction"
         return warning(
-            f"{size(WAITING)} wait to be decoded, and the sender has to wait, too; what a probe cannot keep is"
+            f"{size(WAITING)} wait to be decoded, and the sender has to wait, too; data that a probe cannot buffer is"
             f" lost{'' if self.failure else f': -o FILE.rvt keeps it on disk{less}'}"
         )
 
@@ -379,8 +379,8 @@ def _unread(followed: _Followed, args: argparse.Namespace) -> str | None:
         return None
     hint, unread = followed.judged()
     if not counts.instructions and counts.problem is None and unread is None:
-        what = "without a synchronizing message that anything can be decoded after"
+        what = "without a synchronizing message at which decoding can start"
         if args.tandem:
-            what = "and no instruction in them that retired"
+            what = "without an instruction that retired"
         followed.status.say([warning(f"{counted(counts.bytes, 'byte')} {what}"), *hint])
     return unread

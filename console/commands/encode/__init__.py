@@ -41,7 +41,7 @@ class EncodeTandemError(RvtraceError):
 
 def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the encoder."""
-    group = parser.add_argument_group("tandem", "What the encoder is like (docs/tandem.md).")
+    group = parser.add_argument_group("tandem", "Settings of the encoder (docs/tandem.md).")
     forms.add_form_arguments(group, forms=forms.OF_ENCODER)
     tandem.add_own_arguments(group)
 
@@ -124,7 +124,7 @@ def encode_tandem(
 ) -> None:  # fmt: skip
     """Encode, and print a summary. Raises as `TandemEncoding`, and OutputError, CaptureError."""
     if args.format not in (None, "spike"):
-        raise EncodeTandemError(f"--format {args.format}: a tandem trace is made of Spike's commit log")
+        raise EncodeTandemError(f"--format {args.format}: a tandem trace is encoded from Spike's commit log")
     parameters = _tandem_parameters(args, image)
     commits = CommitLog(log, image.xlen, image, args.hart)
     encoding = TandemEncoding(args, commits, parameters, starts, shown.progress)
@@ -181,11 +181,13 @@ def add_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "--elf", required=True, action="append", metavar="FILE",
-        help="the program that ran; more than one: others that are there too, such as a boot loader",
+        help="the program that ran; may be repeated for other code that ran, such as a boot loader",
     )  # fmt: skip
     parser.add_argument("--pcs", required=True, metavar="LOG", help='the log; gzip is fine; "-": standard input')
-    parser.add_argument("--format", choices=list(READERS), help="of the log (default: as its first lines have it)")
-    parser.add_argument("--hart", type=_count, metavar="N", help="which one, in a log of several")
+    parser.add_argument(
+        "--format", choices=list(READERS), help="the log's format (default: detected from its first lines)",
+    )  # fmt: skip
+    parser.add_argument("--hart", type=_count, metavar="N", help="the hart to encode, in a log of several")
     parser.add_argument(
         "--start", metavar="PLACE", help="address or symbol to start at (default: the first instruction in the ELF)"
     )
@@ -195,13 +197,13 @@ def add_arguments(parser: CommandParser) -> None:
     chosen.add_argument("--etrace", action="store_true", help="encode E-Trace; its options: --etrace --help")
     chosen.add_argument(
         "--tandem", action="store_true",
-        help="make a tandem trace of a log of Spike (-l --log-commits); its options: --tandem --help",
+        help="encode a tandem trace from a log of Spike (-l --log-commits); its options: --tandem --help",
     )  # fmt: skip
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help='.rvt: a capture, which knows its options; else raw bytes; "-": standard output',
+        help='file to write; .rvt: a capture, which includes the options; otherwise raw bytes; "-": standard output',
     )
     parser.add_argument("--dump", action="store_true", help="print the messages, as `rvtrace dump` does")
     output.add_arguments(parser, "what was written; with --dump, for each message")

@@ -22,12 +22,13 @@ HELP: Mapping[str, str] = {
     "sync_mode": "what the period of synchronization is counted in (trTeInstSyncMode)",
     "sync_max": "the period is 2**(N + 4) of these (trTeInstSyncMax)",
     "compress": "all fields of packets are sent, no sign based compression",
-    "itype_width": "of the hart's interface: 3 tells no calls and returns, 4 does",
-    "context": 'what a change of context makes the encoder do: ctype of "Context type"; discontinuity is as a trap',
+    "itype_width": "width of itype at the hart's interface: only 4 distinguishes calls and returns",
+    "context": 'how the encoder reports a change of context: ctype of "Context type"; discontinuity: like a trap',
     "hcontext_at": "bit of the field context where hcontext begins, above scontext; default: it is not sent",
-    "stop": "how the end is told: late, by ended_ntr after an uninferable discontinuity, or early, in the last packet",
-    "epc_after_inferred": "a trap at the target of an inferred jump is told by its EPC (thaddr 0), as the pseudo-code"
-    " of 2.0.5 has it, not by its handler",
+    "stop": "how the end is reported: late, by ended_ntr after an uninferable discontinuity, or early, in the last"
+    " packet",
+    "epc_after_inferred": "a trap at the target of an inferred jump is reported with its EPC (thaddr 0), as in the"
+    " pseudo-code of 2.0.5, not with its handler",
     "shortest": 'a cached target is always sent as an index ("Format selection" allows a shorter difference)',
 }
 """The fields of EncoderOptions that a decoder does not need."""
@@ -42,7 +43,7 @@ _FIELDS = {field.name: field for field in fields(EncoderOptions)}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add an option for each setting that a decoder needs, and for each choice of the encoder."""
-    group = parser.add_argument_group("the encoder", "What a decoder need not know.")
+    group = parser.add_argument_group("the encoder", "Settings that a decoder does not need.")
     for name, text in HELP.items():
         _add(group, name, text)
     group.add_argument(
@@ -50,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--alignment", type=etrace.whole_number(20), default=0, metavar="N",
-        help='a sequence by which readers find a packet ("Synchronization" of the encapsulation) after N packets each',
+        help='a synchronization sequence ("Synchronization" of the encapsulation) after every N packets',
     )  # fmt: skip
-    etrace.add_shared(parser.add_argument_group("modes of other formats, too"))
+    etrace.add_shared(parser.add_argument_group("modes that other formats have, too"))
     etrace.add_arguments(parser, raw=False)
 
 

@@ -78,7 +78,7 @@ class ReportLines(Report):
         tandem: Sequence[str],
     ) -> None:
         for name, place in streams.items():
-            self._say(f"what {name} sends goes to {place}")
+            self._say(f"the trace of {name} goes to {place}")
         for file in tandem:
             self._say(f"tandem trace: {file}")
         hart = machine.hart
@@ -88,7 +88,7 @@ class ReportLines(Report):
         self._say("OpenOCD configuration" + (f", also in {args.write_openocd}" if args.write_openocd else "") + ":\n")
         self._say("".join(f"    {line}\n" for line in config.splitlines()))
         if args.side_door:
-            self._say(f"the side door is {args.side_door} (transport/simulated/server.py tells how)")
+            self._say(f"the side door is {args.side_door} (transport/simulated/server.py describes it)")
         self._say(f"listening on {where}; end with Ctrl-C")
         sys.stdout.flush()
 
@@ -167,13 +167,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=int, default=DEFAULT_PORT, help=f"TCP port on 127.0.0.1, 0: a free one (default {DEFAULT_PORT})"
     )
     where.add_argument("--unix", metavar="PATH", help="listen on a unix socket instead")
-    parser.add_argument("--xlen", choices=("auto", "32", "64"), default="auto", help="default: the program's")
+    parser.add_argument("--xlen", choices=("auto", "32", "64"), default="auto", help="XLEN (default: the program's)")
     parser.add_argument("--isa", default="IMAFDC", metavar="LETTERS", help="extensions (default %(default)s)")
     parser.add_argument("--debug-spec", choices=[spec.value for spec in DebugSpec], default=DebugSpec.V1_0.value)
     parser.add_argument("--trace-size", type=_size, metavar="BYTES", help="trace RAM: a power of two (default 65536)")
     parser.add_argument(
         "--target", metavar="FILE",
-        help="the trace components that this target description has (docs/simulated-target.md), instead of an encoder"
+        help="build the trace components of this target description (docs/simulated-target.md), instead of an encoder"
         " for each hart and a RAM sink",
     )  # fmt: skip
     parser.add_argument(
@@ -185,7 +185,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--stream", action="append", default=[], metavar="NAME=WHERE",
-        help="where what a pin interface or a bridge sends goes, may be repeated: a file, tcp:PORT or unix:PATH",
+        help="where the trace of a pin interface or a bridge goes: a file, tcp:PORT or unix:PATH; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--harts", type=int, metavar="N",
@@ -213,7 +213,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--log-retired", metavar="FILE",
-        help="write the address of each instruction retired while traced, to compare; of several harts to FILE.0, ...",
+        help="write the address of each instruction retired while traced, for comparison; for several harts to FILE.0,"
+        " ...",
     )  # fmt: skip
     output.add_arguments(parser, "what it serves, and for what happens")
     parser.set_defaults(run=run)
@@ -310,7 +311,7 @@ def _lines(pcs: Sequence[int]) -> str:
 def _machine(args: argparse.Namespace, described: Description | None, streams: Streams) -> Machine:
     extensions = args.isa.upper()
     if extensions.strip("IMAFDC") or "I" not in extensions or ("D" in extensions and "F" not in extensions):
-        raise SimError(f"--isa {args.isa}: give some of IMAFDC, with I, and F where D is")
+        raise SimError(f"--isa {args.isa}: give letters of IMAFDC: always I, and F if D is given")
     size = 0x1_0000 if args.trace_size is None else args.trace_size
     if size & size - 1 or not 8 <= size <= 1 << 28:
         raise SimError(f"--trace-size {size}: give a power of two from 8 bytes to 256 MiB")

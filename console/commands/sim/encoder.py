@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that `built_with`, `filters` and `formats` read."""
     parser.add_argument(
         "--encoder-option", action="append", default=[], metavar="NAME=VALUE",
-        help="how the trace encoder is built, may be repeated: icnt-limit=1000, hist-limit=16, full-at-once=off, ..."
-        " (`rvtrace encode --help` explains them)",
+        help="how the trace encoder is built: icnt-limit=1000, hist-limit=16, full-at-once=off, ... (`rvtrace encode"
+        " --help` explains them); may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--formats", default="ntrace,etrace", metavar="FORMAT,FORMAT",
@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--without", action="append", default=[], choices=sorted(OPTIONAL), metavar="FIELD",
-        help="a register field the trace encoder does not implement, may be repeated: trTeContext, trTsEnable, ...",
+        help="a register field that the trace encoder does not implement: trTeContext, trTsEnable, ...; may be"
+        " repeated",
     )  # fmt: skip
     parser.add_argument(
         "--filters", type=int, default=0, metavar="N",
@@ -71,7 +72,7 @@ def built_with(args: argparse.Namespace) -> EncoderOptions:
         name = written.replace("-", "_")
         if name not in _NAMES or not value:
             names = ", ".join(map(dashed, _NAMES))
-            raise BadEncoderOption(f"--encoder-option {text}: give NAME=VALUE; what registers do not say is {names}")
+            raise BadEncoderOption(f"--encoder-option {text}: give NAME=VALUE; the names are {names}")
         try:
             values[name] = _value(name, value)
         except (ValueError, KeyError):
@@ -131,7 +132,7 @@ def add_ctr_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--ctr-misp", action="store_true",
-        help="they tell mispredicted transfers (MISP) of a simple predictor: backward branches are taken, ...",
+        help="they mark transfers that a simple predictor mispredicts (MISP): backward branches are taken, ...",
     )  # fmt: skip
 
 

@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that `built` reads."""
     parser.add_argument(
         "--etrace-option", action="append", default=[], metavar="NAME=VALUE",
-        help="how the E-Trace side of the trace encoder is built, may be repeated: data-trace=off, inst-mode=6,"
-        " timestamp-sparse=4, bpred-size=8, context-width=16, support=reference, ... (`rvtrace encode --etrace --help`"
-        " explains the others)",
+        help="how the E-Trace side of the trace encoder is built: data-trace=off, inst-mode=6, timestamp-sparse=4,"
+        " bpred-size=8, context-width=16, support=reference, ... (`rvtrace encode --etrace --help` explains the"
+        " others); may be repeated",
     )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def built(args: argparse.Namespace) -> ETraceBuild:
         name = written.replace("-", "_")
         if name not in _NAMES or not value:
             names = ", ".join(map(dashed, _NAMES))
-            raise BadEncoderOption(f"--etrace-option {text}: give NAME=VALUE; what registers do not say is {names}")
+            raise BadEncoderOption(f"--etrace-option {text}: give NAME=VALUE; the names are {names}")
         try:
             values[name] = _value(_default(name), value)
         except (ValueError, KeyError):

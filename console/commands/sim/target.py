@@ -123,8 +123,8 @@ def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that `tandem_files` and `with_tandem_ports` read."""
     parser.add_argument(
         "--tandem", metavar="FILE",
-        help="write a tandem trace of all that the hart does, from its reset on; of several harts to FILE.0, ... ;"
-        " `trace start` reads it there (docs/simulated-target.md)",
+        help="write a tandem trace of everything that the hart does, from its reset on; for several harts to FILE.0,"
+        " ...; `trace start` reads it there (docs/simulated-target.md)",
     )  # fmt: skip
     forms.add_form_arguments(parser, "--tandem-")
 

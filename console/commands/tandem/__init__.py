@@ -5,7 +5,7 @@ from rvtrace_gdb.console.commands import Command, CommandParser, add_commands
 COMMANDS = (
     Command("show", "list the groups of a tandem trace: what ran, and what it changed", "tandem.show"),
     Command("convert", "write a tandem trace as a log of Spike or as the CSV of riscv-dv", "tandem.convert"),
-    Command("verify", "run a golden model in step with a tandem trace, and report where they part", "tandem.verify"),
+    Command("verify", "run a golden model in step with a tandem trace, and report where they diverge", "tandem.verify"),
 )
 """The sub-commands, in the order of the help."""
 
@@ -13,8 +13,8 @@ COMMANDS = (
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace tandem`, with its sub-commands."""
     parser.description = (
-        "A tandem trace tells every state change of every instruction. `show` lists them, `convert` writes"
-        " them in other forms, `verify` compares them with a golden model. Each has its own --help."
+        "A tandem trace records every state change of every instruction. `show` lists them, `convert` writes them in"
+        " other forms, `verify` compares them with a golden model. Each has its own --help."
     )
     parser.intermixed = False
     add_commands(parser, COMMANDS)

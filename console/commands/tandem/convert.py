@@ -27,17 +27,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "                              --to spike|riscv-dv -o OUT [options]"
     )
     parser.description = (
-        "spike: the log that `spike -l --log-commits` writes. riscv-dv: its trace CSV, a row for each"
-        " instruction. What the trace does not tell is left out, and said."
+        "spike: the log that `spike -l --log-commits` writes. riscv-dv: its trace CSV, a row for each instruction."
+        " Values that are not in the trace are left out, and a message says so."
     )
     parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
     parser.add_argument("range", nargs="*", default=[], metavar="RANGE", help="numbers of groups; default: all")
     parser.add_argument("--to", required=True, choices=("spike", "riscv-dv"), help="the form")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
     parser.add_argument(
-        "--mode", choices=sorted(_MODES), help="the privilege mode where the trace does not tell it (default: left out)"
+        "--mode", choices=sorted(_MODES),
+        help="the privilege mode where the trace does not have it (default: such lines are left out)",
     )
-    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: first)")
+    parser.add_argument(
+        "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: the first one)",
+    )  # fmt: skip
     output.add_arguments(parser, "what was written")
     tandem.add_arguments(parser)
     parser.set_defaults(run=run)
@@ -63,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
                 form = TraceCsv(groups, spelling, mode)
             count = _write(args.output, _lines(groups, spelling, form, selected, shown.progress), shown)
         notes = [f"{number} {what} are left out" for what, number in sorted(form.left_out.items()) if number]
-        notes += ["--mode says which it is where the trace does not"] if form.left_out[NO_MODE] else []
+        notes += ["--mode specifies it where the trace does not"] if form.left_out[NO_MODE] else []
         if shown.json:
             facts = {"file": args.output, "format": args.to, "groups": len(selected), "lines": count}
             shown.facts({**facts, "messages": notes})

@@ -242,7 +242,7 @@ class Sentences:
         others = [
             (counts.masked, "differences in masked bits"),
             (counts.unreported, "changes of what the trace never reports"),
-            (counts.uncomparable, "groups that depend on what is not known"),
+            (counts.uncomparable, "groups that depend on unknown values"),
         ]
         lines += [f"not compared: {', '.join(f'{text} {count}' for count, text in others if count)}"] * any(
             count for count, _ in others
@@ -278,7 +278,7 @@ def _number(count: int, what: str, several: str | None = None) -> str:
 
 
 def _trap(trap: Trap | None) -> str:
-    return "none" if trap is None else "cause not told" if trap.cause < 0 else trap_text(trap.cause, trap.interrupt)
+    return "none" if trap is None else "cause not known" if trap.cause < 0 else trap_text(trap.cause, trap.interrupt)
 
 
 def _aligned(lines: list[str]) -> list[str]:

@@ -45,7 +45,7 @@ def add_wanted(parser: argparse.ArgumentParser) -> None:
         help="only groups that load or store there: ADDRESS (one byte), ADDRESS,SIZE or a symbol of the program",
     )  # fmt: skip
     parser.add_argument("--function", metavar="NAME", help="only groups whose instruction is in this function")
-    parser.add_argument("--traps", action="store_true", help="only traps, resets and what is missing")
+    parser.add_argument("--traps", action="store_true", help="only traps, resets and missing parts")
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _symbols(image: Image) -> Iterator[str]:
     return (symbol.name for elf, _ in image.elves for section in elf.sections for symbol in section.symbols)
 
 
-_NO_GROUP = "no group of a tandem trace is in it: is it one, and of these parameters?"
+_NO_GROUP = "it has no group of a tandem trace: is it one, and are the parameters right?"
 
 
 class TandemError(RvtraceError):
@@ -164,8 +164,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "                           [--state N] [options]"
     )
     parser.description = (
-        "Prints every group: number, byte offset, number in the history, privilege mode, instruction; below"
-        " it registers and CSRs with what they held before, loads and stores, traps, and what is wrong with it."
+        "Prints every group: number, byte offset, number in the history, privilege mode, instruction; below it"
+        " registers and CSRs with their previous values, loads and stores, traps, and warnings."
     )
     parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
     parser.add_argument(
@@ -176,10 +176,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_wanted(parser)
     parser.add_argument(
         "--state", type=raw.number_from(0, (1 << 62) - 1), metavar="N",
-        help="instead: everything that is known after group N (0: before the first one): registers, CSRs, memory",
+        help="show the state instead: everything that is known after group N (0: before the first one): registers,"
+        " CSRs, memory",
     )  # fmt: skip
-    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: first)")
-    output.add_arguments(parser, "each group, and what is missing; with --state one for all of it")
+    parser.add_argument(
+        "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: the first one)",
+    )  # fmt: skip
+    output.add_arguments(parser, "each group and each missing part; with --state, for the state")
     options_tandem.add_arguments(parser)
     parser.set_defaults(run=run)
 

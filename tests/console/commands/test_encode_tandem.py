@@ -70,7 +70,7 @@ def test_dump_is_that_of_rvtrace_dump(tmp_path: Path, capsys: pytest.CaptureFixt
     [
         (["--forms", "small"], "--forms small: there is no form 'small' here, there are implied-end, "),
         (["--forms", "physical"], "--forms physical: there is no form 'physical' here"),
-        (["--format", "qemu"], "--format qemu: a tandem trace is made of Spike's commit log"),
+        (["--format", "qemu"], "--format qemu: a tandem trace is encoded from Spike's commit log"),
         (["--start", "0x1234"], "spike.gz: nothing was executed at --start"),
         (["--hart", "3"], "has no commit lines of hart 3: a tandem trace needs what `spike -l --log-commits` writes"),
         (["-o", "/dev/full/x"], "/dev/full/x"),

@@ -110,7 +110,7 @@ def test_a_pipe_gives_what_decode_gives_of_the_whole(
     assert out == expected
     assert err.splitlines()[0] == f"following {fifo} (named pipe); up to its end or Ctrl-C"
     if "--stop-at-error" in words:
-        assert err.splitlines()[-1].startswith("the first loss, as asked: ")
+        assert err.splitlines()[-1].startswith("the first loss (--stop-at-error): ")
     else:
         assert err.splitlines()[-1].startswith(f"the end of the stream: {len(raw.read_bytes())} bytes: ")
 
@@ -261,7 +261,7 @@ def test_options_that_fit_better_are_named(raw: Path) -> None:
         with meanwhile(interrupts):
             assert main(["decode", "--follow", str(raw), *MADE, "--src-bits", "2"]) == 0
     err = said.getvalue()
-    assert "without a synchronizing message that anything can be decoded after" in err
+    assert "without a synchronizing message at which decoding can start" in err
     assert "hint:     the trace fits far better without --src-bits" in err
 
 
@@ -348,8 +348,8 @@ def test_encoders_that_feed_a_buffer_did_not_send_what_left_the_chip(settings: P
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ("{raw}", "--follow: how were the bytes made? Give --ntrace, --etrace or --tandem, or --settings FILE.rvt"),
-        ("{raw} {made} 1,5", "1,5: --follow lists all that arrives"),
+        ("{raw}", "--follow: how were the bytes encoded? Give --ntrace, --etrace or --tandem, or --settings FILE.rvt"),
+        ("{raw} {made} 1,5", "1,5: --follow lists everything, without a range"),
         ("/dev/ttyNONE0 {made}", "/dev/ttyNONE0: no such device: is it plugged in?"),
         ("{folder}/no/x.bin {made}", "{folder}/no/x.bin: no such file, and no folder where it could appear"),
         ("{folder} {made}", "{folder}: is a folder"),

@@ -36,7 +36,7 @@ def test_a_disk_that_is_full_does_not_end_decoding(room: int, tmp_path: Path) ->
     said = done.stderr.splitlines()
     assert said[1] == f"warning: {kept}.part: {full}: {has if room else 'nothing is kept'}; decoding continues"
     if not room:
-        none = f"warning: of the {len(STREAM)} bytes that came none could be kept: {kept} is not written"
+        none = f"warning: none of the {len(STREAM)} bytes that arrived could be kept: {kept} is not written"
         assert said[2:] == [none, f"the end of the stream: {len(STREAM)} bytes: {count} instructions, nothing lost"]
         assert list(tmp_path.iterdir()) == []
     else:

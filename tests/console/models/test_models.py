@@ -387,12 +387,12 @@ def test_memory_is_pages_that_do_not_touch() -> None:
     ("name", "options", "said"),
     [
         ("spike", ModelOptions(isa="rv32imac"), "a model of rv32imac cannot follow a trace of RV64"),
-        ("spike", ModelOptions(isa="rv64foo"), "'rv64foo' is no ISA"),
+        ("spike", ModelOptions(isa="rv64foo"), "'rv64foo' is not an ISA"),
         ("spike", ModelOptions(priv="s"), "privilege modes m, mu or msu, not 's'"),
         ("spike", ModelOptions(pmp=65), "0 to 64 PMP regions, not 65"),
         ("spike", ModelOptions(mmu="sv32"), "has sv39, sv48, sv57, not 'sv32'"),
         ("spike", ModelOptions(memory=((0, 0),)), "0x0+0x0 is no memory"),
-        ("spike", ModelOptions(memory=(((1 << 56) - DEVICES, 1),)), "is no memory of an RV64 model"),
+        ("spike", ModelOptions(memory=(((1 << 56) - DEVICES, 1),)), "is not memory of an RV64 model"),
         ("spike", ModelOptions(start=1 << 64), "cannot start at 0x10000000000000000"),
         ("simulated", ModelOptions(isa="rv64gcv"), "has IMAFDC, not V: the model spike"),
         ("simulated", ModelOptions(isa="rv64i_zba"), "has IMAFDC, not Zba"),
@@ -463,7 +463,7 @@ def test_spikes_last_words() -> None:
 
 @pytest.mark.parametrize("python", ["/nonexistent/python", "/"])
 def test_there_is_no_such_python(python: str) -> None:
-    with pytest.raises(ModelFailed, match=f"^{python} cannot be started: .*; it is to be a Python$"):
+    with pytest.raises(ModelFailed, match=f"^{python} cannot be started: .*; it must be a Python$"):
         spike(python)
 
 
@@ -477,7 +477,7 @@ def test_a_spike_that_dies_or_hangs() -> None:
         for _ in range(2):
             with pytest.raises(ModelFailed) as raised:
                 model.step()
-            assert str(raised.value).startswith(f"Spike {how} without a word; it was to be rv64imafdc")
+            assert str(raised.value).startswith(f"Spike {how} without a word; it was started as rv64imafdc")
         model.write_register(X + 1, 1)
         assert not Path(f"/proc/{model.pid}").exists()
         model.close()

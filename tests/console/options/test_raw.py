@@ -112,7 +112,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path) -> None:
         ),
         (
             "decode {raw} --ntrace --elf {elf} --vdso x",
-            "rvtrace: --vdso x: there is nothing to look for without --maps",
+            "rvtrace: --vdso x: has no effect without --maps",
         ),
         ("decode {raw} --ntrace --elf {elf} --hart x", "rvtrace: --hart x: give the number of a hart, or all"),
         ("decode {raw} --ntrace --elf {elf} --hart 3", "rvtrace: hart 3 is not in this trace, which has hart 0"),

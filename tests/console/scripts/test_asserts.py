@@ -189,8 +189,8 @@ def test_the_report(folder: Path) -> None:
     [
         (["assert ran nonsense"], 'No symbol "nonsense" in current context.'),
         (["assert value nonsense"], 'No symbol "nonsense" in current context.'),
-        (["set a0 = 3"], "$a0 is a register of the target, not a variable: take another name"),
-        (["repeat 3 as pc", "end"], "$pc is a register of the target, not a variable: take another name"),
+        (["set a0 = 3"], "$a0 is a register of the target, not a variable: use another name"),
+        (["repeat 3 as pc", "end"], "$pc is a register of the target, not a variable: use another name"),
         (["repeat 0-1", "end"], "expected a number from 0 to 1000000, 0-1 is -1"),
         (["echo $nothing"], "$nothing has no value: `set nothing = ...` gives it one"),
         (["save"], "save: no file; name one here, or with -o on the command line"),

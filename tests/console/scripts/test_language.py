@@ -111,8 +111,10 @@ stop
         ("timeout", "x.rvts:1: expected a time as 500ms, 2s or 3min, got: nothing"),
         ("set 3 = 4", "x.rvts:1: expected: set NAME = EXPRESSION | calls LOCATION | instructions | losses"
          " | interrupt latency ..."),
-        ("assert calls fib", "x.rvts:1: expected: assert calls LOCATION >= EXPRESSION, with spaces around the sign"),
-        ("assert calls fib>=3", "x.rvts:1: expected: assert calls LOCATION >= EXPRESSION, with spaces around the sign"),
+        ("assert calls fib",
+         "x.rvts:1: expected: assert calls LOCATION >= EXPRESSION, with spaces around the operator"),
+        ("assert calls fib>=3",
+         "x.rvts:1: expected: assert calls LOCATION >= EXPRESSION, with spaces around the operator"),
         ("assert calls >= 3", "x.rvts:1: expected: assert calls LOCATION >= EXPRESSION"),
         ("assert interrupt latency > 3", "x.rvts:1: expected: assert interrupt latency [of HANDLER] < EXPRESSION"
          " [instructions|ticks], or with <="),

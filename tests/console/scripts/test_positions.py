@@ -23,7 +23,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
         yield Board(rig, folder)
 
 
-STANDS = "the program stands at finish: it has come there, which counts, and runs it next"
+STANDS = "the program is stopped at finish, about to run it, which counts"
 
 
 def test_a_function_that_is_about_to_run(board: Board, tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_nobody_there(tmp_path: Path) -> None:
         (["--target", "/nonsense.toml"], "/nonsense.toml: there is no such file"),
         (["--gdb", "/nonsense/gdb"], "/nonsense/gdb: there is no such program; --gdb names the gdb to use"),
         (["--gdb", "true"], "gdb has ended"),
-        (["--sim"], "--sim: needs --elf, and has a target description and a port of its own"),
+        (["--sim"], "--sim: needs --elf, and takes neither --target nor --connect"),
         (["--timeout", "3"], "--timeout: expected a time as 500ms, 2s or 3min, got: 3"),
         (["--set", "3=4"], "--set 3=4: expected NAME=EXPRESSION"),
         (["--set", "x=nonsense"], 'No symbol table is loaded.  Use the "file" command.'),

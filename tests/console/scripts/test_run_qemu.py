@@ -112,7 +112,7 @@ def test_what_is_not_said_is_as_usual() -> None:
     ("options", "problem"),
     [
         ("-smp 2 -s", "--qemu: -s cannot be given here: rvtrace chooses the port"),
-        ("--S", "--qemu: -S cannot be given here: it waits for gdb as it is"),
+        ("--S", "--qemu: -S cannot be given here: QEMU waits for gdb anyway"),
         ("-M 'virt", "--qemu -M 'virt: no closing quotation"),
         ("virt", "--qemu virt: expected arguments of QEMU, as in --qemu '-M virt -smp 2'"),
     ],
@@ -136,7 +136,7 @@ def test_the_option_takes_only_what_is_qemus(tmp_path: Path) -> None:
     both = run_script(tmp_path, "echo hello", "--sim", "--qemu", "--elf", demo(tmp_path))
     assert (both.status, both.err) == (2, "x.rvts: --sim, --qemu: one of them\n")
     alone = run_script(tmp_path, "echo hello", "--qemu", "--quiet")
-    assert alone.err == "x.rvts: --qemu: needs --elf, and has a target description and a port of its own\n"
+    assert alone.err == "x.rvts: --qemu: needs --elf, and takes neither --target nor --connect\n"
 
 
 def test_what_the_hart_recorded_itself(tmp_path: Path) -> None:

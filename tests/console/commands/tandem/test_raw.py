@@ -166,7 +166,7 @@ def test_facts_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("data {elf} --tandem", "{elf}: is an ELF file, not a trace"),
         (
             "import {tvt} --elf {elf} --hart 3 -o x.rvt",
-            "--hart: only a tandem trace does not say whose it is: add --tandem",
+            "--hart is only for a tandem trace, which does not name its hart: add --tandem",
         ),
         ("decode --tandem nothing.tvt", "nothing.tvt: cannot be read: No such file or directory"),
         ("dump --tandem /dev/null", "/dev/null: is empty"),

@@ -14,7 +14,7 @@ from rvtrace_gdb.console.main import main
 from tests.decode.tandem.corpus import DATA
 
 NO_ELF = "is not a readable ELF file"
-NO_GROUP = "no group of a tandem trace is in it: is it one, and of these parameters?"
+NO_GROUP = "it has no group of a tandem trace: is it one, and are the parameters right?"
 READ = "cannot be written: it is one of the files that are read"
 COMMANDS = ("show", "convert", "verify")
 
@@ -63,7 +63,7 @@ def refused(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> st
         ("text --elf elf", f"text: {NO_GROUP}"),
         ("text", f"text: {NO_GROUP}"),
         ("half-capture", "half-capture: is truncated or damaged: the list of its members is not readable"),
-        ("capture --dialect flute", "--dialect is for raw bytes: capture is a capture, which knows how it was made"),
+        ("capture --dialect flute", "--dialect is for raw bytes: capture is a capture, which includes its settings"),
         ("trace --elf text", f"text: {NO_ELF} (Magic number does not match)"),
         ("trace --elf empty", f"empty: {NO_ELF} (Magic number does not match)"),
         ("trace --elf folder", "folder: cannot be read: Is a directory"),

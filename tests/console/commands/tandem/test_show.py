@@ -214,7 +214,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("--address", "nowhere"), 1, "--address nowhere: neither ADDRESS, nor ADDRESS,SIZE, nor a symbol of "),
         (("--address", "0x10,0"), 1, "--address 0x10,0: neither"),
         (("--function", "nowhere"), 1, "--function nowhere: "),
-        (("--hart", "1"), 1, "--hart 1: there is no tandem trace of it, only of 0"),
+        (("--hart", "1"), 1, "--hart 1: it has no tandem trace, only 0"),
         (("--flen", "7"), 2, "invalid choice: 7"),
     ],
 )
@@ -301,7 +301,7 @@ def test_a_trap_whose_cause_is_not_told_is_not_called_an_interrupt(
     words = ["tandem", "show", str(file), "--xlen", "64", "--quiet"]
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert out.count(" exception or interrupt") == 2 and "cause not told" not in out
+    assert out.count(" exception or interrupt") == 2 and "cause not known" not in out
     assert main([*words, "--json"]) == 0
     traps = [row["trap"] for row in map(json.loads, capsys.readouterr().out.splitlines()) if "trap" in row]
     assert traps and all(trap.keys() <= {"text", "from", "to"} for trap in traps)
