@@ -29,25 +29,25 @@ FIELDS = {field.name: field for field in dataclasses.fields(EncoderOptions)}
 HELP: Mapping[str, Mapping[str, str]] = {
     "mode and source": {
         "btm": "Branch Trace Messaging (trTeInstMode 3), not HTM (6)",
-        "dialect": "generation of the encoder: the ratified 1.0, the draft rc7, sifive for what came before",
-        "xlen": "of the hart; default: of the ELF",
+        "dialect": "generation of the encoder: the ratified 1.0, the draft rc7, sifive for SiFive's earlier encoders",
+        "xlen": "XLEN of the hart; default: the ELF's",
         "src_bits": "width of SRC (trTeSrcBits), 0: no SRC",
         "src_id": "value of SRC (trTeSrcID)",
     },
     "synchronizing messages": {
-        "sync_mode": "what the period is counted in (trTeInstSyncMode)",
-        "sync_max": "the period is 2**(N + 4) of these (trTeInstSyncMax)",
+        "sync_mode": "the unit of the period (trTeInstSyncMode)",
+        "sync_max": "the period is 2**(N + 4) units (trTeInstSyncMax)",
         "sync_placement": "where one goes that is due: the next block boundary, merged with the message that goes out"
         ' there or separate, or merged with the next branch message ("Examples of Synchronizing Messages")',
-        "linear_sync": "the form where no branch message is due; default: prog-trace-sync in BTM,"
+        "linear_sync": "the synchronizing message where no branch message is due; default: prog-trace-sync in BTM,"
         " indirect-branch-hist-sync in HTM",
         "trap_return_sync": 'a trap right after a trap return: both places in messages with SYNC=2 ("Corner Cases")',
-        "marks_keep_hist": "rc7: a message with SYNC 0, 4 or 6 that has no HIST leaves it in its register",
+        "marks_keep_hist": "rc7: a message with SYNC 0, 4 or 6 and without HIST keeps the HIST register",
     },
     "sizes": {
         "icnt_limit": "I-CNT at which the counter is full, in halfwords",
         "hist_limit": 'bits of HIST with its stop bit ("Maximum Field Sizes": at most 32)',
-        "return_depth": "entries of the return stack; of the counter, its highest value",
+        "return_depth": "entries of the return stack, or the highest value of the counter",
         "partial_bits": "low bits of a return address that the partial stack keeps",
         "hrepeat_limit": 'highest HREPEAT ("Maximum Field Sizes": 18 bits)',
         "bcnt_limit": 'highest B-CNT ("Maximum Field Sizes": 18 bits)',
@@ -60,8 +60,8 @@ HELP: Mapping[str, Mapping[str, str]] = {
         "timestamps": "messages end with TSTAMP (trTsEnable); the clock is the number of instructions",
         "timestamp_bits": "width of the clock (trTsWidth), 0: it does not wrap",
         "timestamp_sparse": "every N-th message has TSTAMP, synchronizing ones always",
-        "context": "Ownership messages (trTeContext), where the log tells privilege modes or context CSRs",
-        "ownership_full": "a mere change of privilege comes with scontext and hcontext too (FORMAT 2, 3)",
+        "context": "Ownership messages (trTeContext), where the log has privilege modes or context CSRs",
+        "ownership_full": "a change of privilege alone is sent with scontext and hcontext, too (FORMAT 2, 3)",
         "exact_context": "I-CNT and HIST are reported before an Ownership that no address precedes",
     },
     "what the rules leave open": {
@@ -69,17 +69,20 @@ HELP: Mapping[str, Mapping[str, str]] = {
         ' full ("HIST Field Full")',
         "icnt_full_sync": 'a full I-CNT is reported with SYNC=4 ("I-CNT Details"; in HTM: rc7, 8.4.4)',
         "icnt_by_block": 'a full I-CNT is noticed at the end of a block, and may be bigger ("I-CNT Details")',
-        "hist_full_first": "an I-CNT that gets full with a branch or jump waits for the message of that one",
-        "hist_chunks": 'HIST is reported after so many branches, in turn ("ResourceFull Message": any number of bits)',
-        "repeat_trims": "a HIST that differs from the one before may still repeat it with so many bits fewer, tried in"
-        " this order",
+        "hist_full_first": "an I-CNT that becomes full at a branch or jump waits for the message of that branch or"
+        " jump",
+        "hist_chunks": 'HIST is reported after these numbers of branches, in turn ("ResourceFull Message": any number'
+        ' of bits)',
+        "repeat_trims": "a HIST that differs from the one before may still repeat it with this many bits fewer, tried"
+        " in this order",
         "repeat_shortest": 'the shortest pattern in HIST is counted ("Repeated History Optimization", last example)',
         "repeat_broken_by_icnt": "a full I-CNT ends the count of a repeated HIST",
-        "run_minimum": "sifive: branches in a row with one outcome that are counted in place of their HIST",
+        "run_minimum": "sifive: so many branches in a row with one outcome are counted instead of sent in HIST",
         "b_type_extended": "exceptions and interrupts are both B-TYPE=1, not 2 and 3",
         "indirect_without_hist": "IndirectBranch while HIST is empty, in place of IndirectBranchHist"
         ' ("Rules of Generating Messages", rule 4)',
-        "correlation_without_hist": "ProgTraceCorrelation with CDF=0 while HIST is empty, as of the reference encoder",
+        "correlation_without_hist": "ProgTraceCorrelation with CDF=0 while HIST is empty, as the reference encoder"
+        " sends it",
         "empty_fields": 'a field that is 0 may have 0 bits ("Fields in Messages")',
         "field_padding": "N bytes more than needed for each variable-length field",
         "idle_bytes": "N idle bytes after each message",

@@ -197,9 +197,9 @@ _GROUPS = {
     Owner.ENCAPSULATION: ("raw E-Trace: transport", "With --etrace: how packets are put into the trace."),
     Owner.PARAMETERS: (
         "raw E-Trace: parameters",
-        "With --etrace: how the encoder was built. In parentheses: what tells it (docs/etrace.md).",
+        "With --etrace: how the encoder was built. In parentheses: where that is specified (docs/etrace.md).",
     ),
-    Owner.MODES: ("raw E-Trace: modes", "With --etrace: what is on, until a support packet says otherwise."),
+    Owner.MODES: ("raw E-Trace: modes", "With --etrace: the modes that are on, until a support packet says otherwise."),
     Owner.OPTIONS: ("raw E-Trace: more", "With --etrace."),
 }
 
@@ -246,7 +246,10 @@ def add_shared(group: Any) -> None:
     for key in (feature.etrace for feature in ETRACE if feature.ntrace):
         names = dict.fromkeys((option(key), f"--{key.replace('_', '-')}"))
         group.add_argument(*names, action="store_const", const=True, help=_text(SETTINGS[key]))
-    group.add_argument("--dialect", choices=list(SETTINGS["dialect"].allowed), help="whose packets (default standard)")
+    group.add_argument(
+        "--dialect", choices=list(SETTINGS["dialect"].allowed),
+        help="the encoder that sent the packets (default standard)",
+    )  # fmt: skip
 
 
 def whole_number(bits: int) -> Any:

@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
     """Add the options. *capture*: whether the file may be a capture. *program*: whether the command has the program."""
     when = "With --ntrace, --etrace or --tandem: how" if capture else "How"
     group = parser.add_argument_group(
-        "raw trace", f"{when} the bytes were made. In parentheses: the registers of the trace encoder that tell."
+        "raw trace", f"{when} the bytes were encoded. In parentheses: the encoder's registers with these settings."
     )
     formats = group.add_mutually_exclusive_group()
     rest = ", not a capture" if capture else " (the default)"
@@ -91,11 +91,12 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
     formats.add_argument("--tandem", action="store_true", help=f"the file is a raw tandem trace (.tvt){rest}")
     formats.add_argument(
         "--settings", metavar="FILE.rvt",
-        help=f"the file is raw bytes{rest}, made as the trace whose settings `trace save` has kept in FILE.rvt",
+        help=f"the file is raw bytes{rest}, encoded with the settings that `trace save` has kept in FILE.rvt",
     )  # fmt: skip
     group.add_argument(
-        "--xlen", type=int, choices=(32, 64), help=f"of the hart (default: {'of the ELF' if program else '64'})"
-    )
+        "--xlen", type=int, choices=(32, 64),
+        help=f"XLEN of the hart (default: {'that of the ELF' if program else '64'})",
+    )  # fmt: skip
     group.add_argument(
         "--src-bits",
         type=number_from(0, _MAX_SRC_BITS),
@@ -148,7 +149,7 @@ def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> b
     if args.settings is not None:
         known = (*_ONLY_NTRACE, *options_etrace.own_options(), *options_tandem.OWN, *options_tandem.SHARED, *_EITHER)
         for name in _given(args, [name for name in known if name not in (*also_for_captures, "wrapped")]):
-            raise RawError(f"{name}: the settings of {args.settings} say how the bytes were made, leave it out")
+            raise RawError(f"{name}: the settings of {args.settings} include this, leave it out")
     if args.ntrace or args.etrace or args.tandem or args.settings is not None:
         return True
     found = (
@@ -161,7 +162,7 @@ def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> b
     for names, formats in found:
         given = _given(args, [name for name in names if name not in also_for_captures])
         if given:
-            raise RawError(f"{given[0]} is for raw bytes: add {formats} (a capture knows how it was made)")
+            raise RawError(f"{given[0]} is for raw bytes: add {formats} (a capture includes its settings)")
     return False
 
 

@@ -364,8 +364,7 @@ def test_encoders_that_feed_a_buffer_did_not_send_what_left_the_chip(settings: P
         ("{raw} {made} -o -", "-: give the name of a file for the capture"),
         ("{raw} --settings {raw}", "{raw}: is not a capture file (.rvt, written by `trace save`; `rvtrace import` makes"
          " one of raw trace bytes)"),
-        ("{raw} --settings {capture} --src-bits 2", "--src-bits: the settings of {capture} say how the bytes were made,"
-         " leave it out"),
+        ("{raw} --settings {capture} --src-bits 2", "--src-bits: the settings of {capture} include this, leave it out"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(

@@ -191,7 +191,7 @@ def test_another_program_makes_no_hint(rom: str, tmp_path: Path, capsys: pytest.
         ("decode {raw} --ntrace --elf {elf} --cache-size 3", "--cache-size is an option of E-Trace, not of N-Trace"),
         (
             "decode {raw} --cache-size 3",
-            "--cache-size is for raw bytes: add --etrace (a capture knows how it was made)",
+            "--cache-size is for raw bytes: add --etrace (a capture includes its settings)",
         ),
         (
             "import {raw} --etrace --elf {elf} --dialect rc7 -o x.rvt",

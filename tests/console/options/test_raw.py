@@ -87,10 +87,10 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path) -> None:
             "rvtrace: --maps here=x: here is not a number, the value of scontext is needed",
         ),
         ("decode {raw} --ntrace", "rvtrace: which program ran? Give its ELF (--elf FILE)"),
-        ("decode {raw} --btm", "rvtrace: --btm is for raw bytes: add --ntrace (a capture knows how it was made)"),
+        ("decode {raw} --btm", "rvtrace: --btm is for raw bytes: add --ntrace (a capture includes its settings)"),
         (
             "dump {raw} --src-bits 2",
-            "rvtrace: --src-bits is for raw bytes: add --ntrace or --etrace (a capture knows how it was made)",
+            "rvtrace: --src-bits is for raw bytes: add --ntrace or --etrace (a capture includes its settings)",
         ),
         (
             "dump {raw}",

@@ -153,10 +153,10 @@ def test_facts_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("decode {tvt} --ntrace --elf {elf} --mlen 34", "--mlen is an option of tandem traces, not of N-Trace"),
         ("decode {tvt} --etrace --elf {elf} --flen 32", "--flen is an option of tandem traces, not of E-Trace"),
         ("decode {tvt} --tandem --elf {elf} --xlen 32", "--xlen 32: {elf} is an RV64 program"),
-        ("decode {rvt} --mlen 34", "--mlen is for raw bytes: add --tandem (a capture knows how it was made)"),
+        ("decode {rvt} --mlen 34", "--mlen is for raw bytes: add --tandem (a capture includes its settings)"),
         (
             "decode {rvt} --dialect flute",
-            "--dialect is for raw bytes: add --ntrace, --etrace or --tandem (a capture knows how it was made)",
+            "--dialect is for raw bytes: add --ntrace, --etrace or --tandem (a capture includes its settings)",
         ),
         (
             "dump {rvt} --tandem",
