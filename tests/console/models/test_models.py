@@ -391,7 +391,7 @@ def test_memory_is_pages_that_do_not_touch() -> None:
         ("spike", ModelOptions(priv="s"), "privilege modes m, mu or msu, not 's'"),
         ("spike", ModelOptions(pmp=65), "0 to 64 PMP regions, not 65"),
         ("spike", ModelOptions(mmu="sv32"), "has sv39, sv48, sv57, not 'sv32'"),
-        ("spike", ModelOptions(memory=((0, 0),)), "0x0+0x0 is no memory"),
+        ("spike", ModelOptions(memory=((0, 0),)), "0x0+0x0 is not memory"),
         ("spike", ModelOptions(memory=(((1 << 56) - DEVICES, 1),)), "is not memory of an RV64 model"),
         ("spike", ModelOptions(start=1 << 64), "cannot start at 0x10000000000000000"),
         ("simulated", ModelOptions(isa="rv64gcv"), "has IMAFDC, not V: the model spike"),

@@ -198,7 +198,7 @@ def test_an_empty_line_repeats_steps_and_turns_pages(typed: Typed) -> None:
 
 def test_help_and_history(typed: Typed) -> None:
     typed.clear()
-    assert "Ctrl-R searches" in typed.enter("help console", "turns pages.")
+    assert "Ctrl-R searches" in typed.enter("help console", "shows the next page.")
     assert "-timestamp-source HOW" in typed.enter("help trace start", "beside the program.")
     typed.clear()
     typed.terminal.press("C-r")

@@ -157,7 +157,7 @@ def test_bad_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str], elf: P
     ("option", "value", "said"),
     [
         ("--isa", "IXQ", "--isa IXQ"),
-        ("--isa", "IMD", "F where D is"),
+        ("--isa", "IMD", "F if D is given"),
         ("--trace-size", "1000", "power of two"),
         ("--encoder-option", "hist-limit", "give NAME=VALUE; the names are icnt-limit, "),
         ("--encoder-option", "speed=1", "give NAME=VALUE; the names are icnt-limit, "),
