@@ -149,7 +149,7 @@ def _signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> bits - 1 else value
 
 
-MEMORY = "loads of memory that was never stored to"
+MEMORY = "loads of memory nobody stored to"
 CODE, DEVICE, FAILED = "instructions the model has no memory for", "accesses to devices", "sc that failed"
 _PAGE, _MACHINE_MODE = 12, 3
 _FETCH, _DATA = (1, 12, 20), (5, 7)
