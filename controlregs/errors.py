@@ -79,7 +79,7 @@ class WasReset(ComponentError):
             component,
             base,
             f"{at(component, base)}: was reset, its settings are lost ({register.name} reads {value:#010x}); "
-            "start the trace anew",
+            "start the trace again",
         )
 
 
@@ -165,7 +165,7 @@ class SettingsChanged(SettingRefused):
             component,
             base,
             f"{register} reads {now:#010x}, it was set to {before:#010x}: it was reset, or set by other software, or"
-            " also answers at the address of another component; start the trace anew",
+            " also answers at the address of another component; start the trace again",
         )
 
 
@@ -333,5 +333,5 @@ class NotRestored(CtrError):
 
     def __init__(self, register: Csr | str, found: int, cause: RvtraceError, first: BaseException | None) -> None:
         self.register, self.found, self.cause, self.first = register, found, cause, first
-        before = f"{first}; besides, " if first is not None else ""
+        before = f"{first}; in addition, " if first is not None else ""
         super().__init__(f"{before}{register_name(register)} could not be restored to {found:#x}: {cause}")

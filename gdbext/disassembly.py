@@ -76,7 +76,7 @@ def _given_line(code: bytes, instruction: str | None, raw: bool) -> str:
 
 
 def _units(code: bytes) -> list[str]:
-    """Return the code in words of 4 bytes, or of 2 if its length is no multiple of 4, in hex, as gdb shows it."""
+    """Return the code in words of 4 bytes, or of 2 if its length is not a multiple of 4, in hex, as gdb shows it."""
     size = 4 if len(code) % 4 == 0 else 2
     return [code[at : at + size][::-1].hex() for at in range(0, len(code), size)]
 

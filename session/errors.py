@@ -57,7 +57,7 @@ class SetUpLost(RvtraceError):
     def __init__(self, name: str, register: str) -> None:
         super().__init__(
             f"{name} was reset or set up by other software while tracing ({register} has changed): what ran then is"
-            " not in the trace, `trace start` begins anew"
+            " not in the trace, `trace start` starts again"
         )
         self.name, self.register = name, register
 

@@ -52,7 +52,7 @@ ENTRY_SELECT = 0x200  # entry 0, the youngest; entry n is selected by 0x200 + n
 ENTRIES_MAX = 256
 DEPTHS = (16, 32, 64, 128, 256)
 
-FILTER_DOC = {t: f"leave out {t.plural}" for t in RECORDABLE}
+FILTER_DOC = {t: f"omit {t.plural}" for t in RECORDABLE}
 FILTER_DOC[TransferType.NOT_TAKEN_BRANCH] = "record not taken branches"
 
 
@@ -102,7 +102,7 @@ TARGET = IndirectRegister("ctrtarget", "where a transfer went", (
     Field("MISP", 1, doc="target or direction was mispredicted"),
     Field("PC", 63, doc="address of the next instruction, bits 63:1; 0: in a mode that is not recorded"),
 ))
-DATA = IndirectRegister("ctrdata", "what is known besides", (
+DATA = IndirectRegister("ctrdata", "further facts about the transfer", (
     Field("TYPE", 4, doc="kind of transfer", values=TransferType),
     reserved(11),
     Field("CCV", 1, doc="the cycle count is valid"),

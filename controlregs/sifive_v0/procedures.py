@@ -94,7 +94,7 @@ def _check_stopped(sink: Component) -> int:
     block = sink.block
     control = sink.read_control()
     if not block.control.get(control, block.prefix + "Active"):
-        text = f"is in reset, its trace is lost ({block.control.name} reads {control:#010x}); start the trace anew"
+        text = f"is in reset, its trace is lost ({block.control.name} reads {control:#010x}); start the trace again"
         raise SinkNotReadable(sink.name, sink.base, text)
     if block.control.get(control, block.prefix + "Enable"):
         raise SinkNotReadable(sink.name, sink.base, "is still storing trace; stop the trace first")

@@ -270,7 +270,7 @@ class StartSequence:
         for encoder in encoders:
             if encoder.inst_mode not in (InstMode.BTM, InstMode.HTM):  # it was refused before if it has none
                 text = f"does not keep its settings (teControl reads {encoder.control:#010x}): was it reset?"
-                raise SettingRefused(encoder.name, encoder.base, f"{text} start the trace anew")
+                raise SettingRefused(encoder.name, encoder.base, f"{text} start the trace again")
         check_streams(self._graph, encoders)
         for component in self._graph.encoders:
             self._enable(component)

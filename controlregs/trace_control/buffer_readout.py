@@ -48,10 +48,10 @@ def check_buffer(sink: Component, in_force: SinkInForce | None, mode: RamMode, f
     if in_force and (in_force.mode, in_force.start, in_force.end) != (mode, start, end):
         its = f"its buffer is {start:#x} to {end:#x} of {mode.name}"
         text = f"{its}, it was set to {in_force.start:#x} to {in_force.end:#x} of {in_force.mode.name}: it was reset"
-        raise SinkNotReadable(sink.name, sink.base, f"{text}, or set by other software; start the trace anew")
+        raise SinkNotReadable(sink.name, sink.base, f"{text}, or set by other software; start the trace again")
     if not start <= pointer <= end:
         text = f"its write pointer {pointer:#x} is outside the buffer {start:#x} to {end:#x}"
-        raise SinkNotReadable(sink.name, sink.base, f"{text}: was it reset while tracing? start the trace anew")
+        raise SinkNotReadable(sink.name, sink.base, f"{text}: was it reset while tracing? start the trace again")
 
 
 def pieces_oldest_first(
@@ -142,7 +142,7 @@ def _check_stopped(sink: Component, in_force: SinkInForce | None) -> int:
     if not component_registers.RAM_CONTROL.get(control, "trRamActive"):
         in_memory = in_force is not None and in_force.mode is RamMode.SMEM
         lost = "the end of its trace is no longer known" if in_memory else "its trace is lost"
-        text = f"is in reset, {lost} (trRamControl reads {control:#010x}); start the trace anew"
+        text = f"is in reset, {lost} (trRamControl reads {control:#010x}); start the trace again"
         raise SinkNotReadable(sink.name, sink.base, text)
     if component_registers.RAM_CONTROL.get(control, "trRamEnable"):
         raise SinkNotReadable(sink.name, sink.base, "is still storing trace; stop the trace first")
@@ -159,7 +159,7 @@ def _read_sram(sink: Component, buffer: tuple[int, int], start: int, nbytes: int
     pointer = sink.read(component_registers.RAM_RP_LOW) & WORD_MASK
     if pointer != end and (end, pointer) != (buffer[1], buffer[0]):
         text = f"trRamRP reads {pointer:#x} after {nbytes} bytes from {start:#x} on were read, not {end:#x}"
-        raise SramUnreadable(f"{text}: it was reset, or does not go on to the next word", _without_repeats(data))
+        raise SramUnreadable(f"{text}: it was reset, or does not advance to the next word", _without_repeats(data))
     return data
 
 

@@ -156,7 +156,7 @@ def _data_notes(name: str, got: dict[str, int], request: TraceRequest) -> Iterab
         ("trTeDataNoAddr", request.data_no_address, "addresses"),
     ):
         if bool(got[field]) != asked:
-            yield f"{name} cannot leave out data {what}" if asked else f"{name} never reports data {what}"
+            yield f"{name} cannot omit data {what}" if asked else f"{name} never reports data {what}"
     compression = got["trTeDataAddrCompress"]
     if compression != request.data_addr_compress and not got["trTeDataNoAddr"]:
         yield f"{name} {_COMPRESSIONS[compression]} (trTeDataAddrCompress stays {compression})"

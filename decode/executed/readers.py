@@ -177,7 +177,7 @@ class Reader(ABC):
     def _bad_line(self, index: int, line: bytes) -> None:
         """Raise the error for a malformed line, unless it is the last one and cut off."""
         if not line.endswith(b"\n"):
-            self.notes.append("the last line is cut off and was left out")
+            self.notes.append("the last line is cut off and was ignored")
             return
         text = line.decode("ascii", "replace").strip()
         text = "".join(character if character.isprintable() else "?" for character in text)
@@ -294,7 +294,7 @@ class SpikeReader(Reader):
     """A reader of Spike's logs. The instruction words in them are compared with the image."""
 
     expected = "a line of a Spike log (core   0: 0x... (0x...) ..., or core   0: 3 0x... (0x...) ...)"
-    advice = "give Spike -l, alone or besides --log-commits"
+    advice = "give Spike -l, with or without --log-commits"
 
     def __init__(self, log: Log, image: Image, hart: int | None = None) -> None:
         super().__init__(log, image, hart)

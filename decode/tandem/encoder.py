@@ -73,7 +73,7 @@ def encode(groups: Iterable[Group], parameters: Parameters) -> bytes:
     for group, following in pairwise([*listed, None]):
         assert group is not None
         if group.ending is Ending.IMPLIED and (following is None or following.ending is Ending.LOOSE):
-            raise BadElement(None, "an end group can only be left out before a begin group")
+            raise BadElement(None, "an end group can only be omitted before a begin group")
     return b"".join(encode_group(group, parameters.widths) for group in listed)
 
 

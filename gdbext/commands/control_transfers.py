@@ -160,8 +160,8 @@ class Recorded(NamedTuple):
         if not self.full:
             return "the records begin here"
         if self.ras:
-            return "all entries hold calls: older ones may have been lost"
-        return "older records were overwritten; `trace ctr start -ras` keeps calls alone"
+            return "all entries are in use: older calls may have been lost"
+        return "older records were overwritten; `trace ctr start -ras` keeps only calls"
 
 
 class Unwound(NamedTuple):

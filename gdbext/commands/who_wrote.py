@@ -256,7 +256,7 @@ def _check_text(text: str, command: str = COMMAND) -> str:
     if not text:
         raise gdb.GdbError(f"{command}: what? $REGISTER, EXPRESSION or ADDRESS. See `help {COMMAND}`.")
     if re.match(r"--?[A-Za-z]", text) and OPTIONS.option(text.split()[0]) is not None:
-        raise gdb.GdbError(f"{command}: {text.split()[0]} stands alone. See `help {COMMAND}`.")
+        raise gdb.GdbError(f"{command}: {text.split()[0]} takes no other argument. See `help {COMMAND}`.")
     return text
 
 

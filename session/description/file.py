@@ -290,7 +290,7 @@ def _description(read: Tables, document: dict[str, Any]) -> Description:
 def _qemu(read: Tables, document: dict[str, Any], target: Table, openocd: Table) -> Description:
     """Return the description of a QEMU, which needs no components."""
     if "component" in document:
-        raise read.error("there are none in QEMU: leave out either [qemu] or [[component]]", "[[component]]", "")
+        raise read.error("there are none in QEMU: remove either [qemu] or [[component]]", "[[component]]", "")
     qemu = read.table(document, "qemu", ("folder",))
     name = read.string(target, "[target]", "name", "QEMU")
     folder = read.string(qemu, "[qemu]", "folder")

@@ -173,7 +173,7 @@ def read_usb(tables: Tables, document: dict[str, Any]) -> Usb | None:
     table = tables.table(document, "usb", _USB_KEYS)
     for other in ("openocd", "qemu"):
         if other in document:
-            raise tables.error(f"there is [{other}], too: leave one out, there is one connection to the target", _WHERE)
+            raise tables.error(f"there is [{other}], too: remove one, there can be only one connection", _WHERE)
     adapter = tables.choice(table, _WHERE, "adapter", tuple(ADAPTERS))
     for key, driver in _DRIVER_KEYS.items():
         if key in table and ADAPTERS[adapter].driver is not driver:
@@ -224,7 +224,7 @@ def read_tandem(tables: Tables, document: dict[str, Any], components: list[AnyCo
     """Return the ports, in the order of the file. Raises DescriptionError."""
     ports = tuple(_port(tables, table, number) for number, table in enumerate(tables.tables(document, "tandem"), 1))
     if ports and "qemu" in document:
-        raise tables.error("there are none in QEMU: leave out either [qemu] or [[tandem]]", _TABLE)
+        raise tables.error("there are none in QEMU: remove either [qemu] or [[tandem]]", _TABLE)
     names = Counter([component.name for component in components] + [port.name for port in ports])
     harts = Counter(port.hart for port in ports)
     for port in ports:
@@ -259,7 +259,7 @@ def _place(tables: Tables, table: Table, where: str) -> tuple[str, str]:
         return _beside(tables, tables.string(table, where, "file")), ""
     socket = tables.string(table, where, "socket")
     if "file" in table:
-        raise tables.error("there is a file, too: leave out one", where, "socket")
+        raise tables.error("there is a file, too: remove one of them", where, "socket")
     if not socket.startswith(("tcp:", "unix:")):
         raise tables.error(f'is "{socket}", must be tcp:HOST:PORT or unix:PATH', where, "socket")
     if socket.startswith("unix:"):

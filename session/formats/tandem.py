@@ -288,7 +288,7 @@ def advice(data: bytes, told: Parameters, *, wrapped: bool = False, by_elf: bool
     if other is None:
         return text
     options = " ".join(_options(told, other, by_elf))
-    return f"{text}: for raw bytes give {options}; make a capture anew with `rvtrace import --tandem ... {options}`"
+    return f"{text}: for raw bytes give {options}; make a new capture with `rvtrace import --tandem ... {options}`"
 
 
 def _options(told: Parameters, other: Parameters, by_elf: bool) -> Iterator[str]:

@@ -90,7 +90,7 @@ class Seen:
 def linked(description: Description, connect: Connect) -> Iterator[Link]:
     """Provide a link to the target, whatever its harts do. Raises Unsupported for QEMU, and the transport's errors."""
     if description.qemu:
-        raise Unsupported(f"{description.way} is no trace component and has no registers; `trace status` shows it")
+        raise Unsupported(f"{description.way} is not a trace component and has no registers; `trace status` shows it")
     link = link_to(description, connect)
     try:
         link.state()  # which connects

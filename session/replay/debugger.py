@@ -36,7 +36,7 @@ class NoThread(RvtraceError):
     def __init__(self, hart: int, thread_hart: int) -> None:
         super().__init__(
             f"`set trace hart` names hart {hart}, for which gdb has no thread that could go there: `set trace hart`"
-            f" alone goes in the past of hart {thread_hart}, the selected thread's"
+            f" without a number selects the past of hart {thread_hart}, that of the selected thread"
         )
 
 

@@ -346,7 +346,7 @@ class Btrace:
             return self._traced(plan, hart)
         except RvtraceError as error:
             self._failed = True
-            connection.say(f"record btrace: what runs from here on is missing ({error}); `trace native` begins anew")
+            connection.say(f"record btrace: what runs from here on is missing ({error}); `trace native` starts again")
             return None
 
     def _traced(self, plan: BtraceRequest, hart: int | None) -> TracedHistory | None:

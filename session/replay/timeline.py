@@ -373,7 +373,7 @@ class Timeline:
         selected = self._select(hart, progress)
         history = selected.history
         if not len(history):
-            raise NoTrace("nothing ran that is in the trace: there is no past to go to")
+            raise NoTrace("the trace has no instructions: there is no past to go to")
         known = self._nearest.get(hart)
         if known is None or known[0] is not history:
             known = self._nearest[hart] = history, AddressSearch(history), ReplayWatchpoints(history)

@@ -151,7 +151,7 @@ def _encoder_state(status: EncoderStatus | None, tracing: bool, *, armed: bool) 
 def _passing_state(status: PassingStatus) -> str:
     if not status.active:
         return "in reset"
-    return "on" if status.enabled else "off" if status.empty else "off, still holds trace"
+    return "on" if status.enabled else "off" if status.empty else "off, still has trace"
 
 
 class LiveTrace:

@@ -201,7 +201,7 @@ def open_access(way: Way | None, session: Session, hart: int | None) -> CsrAcces
 def _openocd(way: Way, session: Session, hart: int | None) -> CsrAccess:
     host, port = way.get("host") or target.DEFAULT_HOST, way.get("port") or target.DEFAULT_PORT
     if not isinstance(host, str) or not isinstance(port, int):
-        raise BadRequest(f"access: {host!r}, {port!r} is no host and port")
+        raise BadRequest(f"access: {host!r}, {port!r} is not a host and port")
     link = target.OpenOcd(host, port)
     access = OpenOcdAccess(link.command, f"OpenOCD {host}:{port}", hart, _version(way))
     finalize(access, link.close)

@@ -250,7 +250,7 @@ class UsbBench:
     def write(self, address: int, words: Sequence[int]) -> None:
         """Write consecutive 32-bit words."""
         if address % 4:
-            raise BadOption(f"the address {address:#x} is no multiple of 4")
+            raise BadOption(f"the address {address:#x} is not a multiple of 4")
         for n, word in enumerate(words):
             self.link.write32(address + 4 * n, word)
 

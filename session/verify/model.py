@@ -154,7 +154,7 @@ class Kind(Enum):
     PRIVILEGE = "privilege mode"
     STORE = "store"
     ADDRESS = "address"
-    LATER = "found when the complete state was compared"
+    LATER = "found when everything was compared"
 
 
 class Difference(NamedTuple):

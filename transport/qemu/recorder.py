@@ -30,7 +30,7 @@ class QemuGone(QemuError):
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        super().__init__(f"{folder}: QEMU is not running there any more: start it anew with `rvtrace qemu`")
+        super().__init__(f"{folder}: QEMU is not running there any more: start it again with `rvtrace qemu`")
 
 
 MAGIC = b"RVTRACE1"

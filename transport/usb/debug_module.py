@@ -185,7 +185,7 @@ class DebugModule:
                 f"dmstatus reads {status:#010x}: no debug module of version 0.13 or 1.0 (is the chip held in reset?)",
             )
         if not status & AUTHENTICATED:
-            raise DebugModuleProblem(self.name, "the debug module wants authentication, which rvtrace lacks: unlock it")
+            raise DebugModuleProblem(self.name, "it requires authentication, which rvtrace does not support")
         self.impebreak = bool(status & IMPEBREAK)
         abstractcs = dtm.read(ABSTRACTCS)
         self.progbufsize, self.datacount = abstractcs >> 24 & 0x1F, abstractcs & 0xF

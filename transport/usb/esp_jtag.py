@@ -116,7 +116,7 @@ class EspJtag:
         try:
             base, slowest, fastest = self._capabilities()
         except UsbError as error:
-            raise NotAnAdapter(self._usb.name, f"it does not report its speeds ({error}): leave out `khz`") from error
+            raise NotAnAdapter(self._usb.name, f"it does not report its speeds ({error}): remove `khz`") from error
         divider = max(fastest, min(-(-base // max(khz, 1)), slowest))
         self._usb.control(_VENDOR_OUT, SETDIV, divider, self._usb.number)
 

@@ -88,7 +88,7 @@ def read_core_dump(content: bytes) -> Dump:
     description = next((desc for name, kind, desc in _notes(elf, segments) if (name, kind) == (_NAME, _TYPE)), None)
     if description is None:
         raise BadSnapshot(
-            "this core dump holds no trace: the firmware was built without CONFIG_ESP_RISCV_TRACE_ENABLE, did not trace"
+            "this core dump has no trace: the firmware was built without CONFIG_ESP_RISCV_TRACE_ENABLE, did not trace"
             " when it crashed, or ESP-IDF is older than its trace in core dumps"
         )
     note = parse_note(description)

@@ -51,4 +51,4 @@ def test_a_core_dump_needs_its_elf(dump: Path, tmp_path: Path, capsys: pytest.Ca
 def test_a_core_dump_without_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "core.elf").write_bytes(CORE.replace(b"ESP_RISCV_TRACE", b"ESP_RISCV_OTHER"))
     assert main(["decode", str(tmp_path / "core.elf"), "--elf", str(made.ELF)]) == 1
-    assert "this core dump holds no trace" in capsys.readouterr().err
+    assert "this core dump has no trace" in capsys.readouterr().err

@@ -59,7 +59,7 @@ def test_what_could_not_be_put_back_is_said(version: str) -> None:
     with pytest.raises(NotRestored) as error:
         read(hart, VERSIONS[version], "ctr0")
     found, select = 0x55 if version == "1.0" else 0x77, SELECT[version]
-    assert f"besides, {NAMES[select]} ({select:#x}) could not be restored to {found:#x}" in str(error.value)
+    assert f"in addition, {NAMES[select]} ({select:#x}) could not be restored to {found:#x}" in str(error.value)
     assert "cannot be" in str(error.value.first) and "\n" not in str(error.value)
 
 

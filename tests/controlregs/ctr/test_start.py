@@ -137,7 +137,7 @@ def test_wishes_that_are_not_granted(version: str) -> None:
         f"this hart has no {name}.BPFRZ: it cannot set FROZEN on a breakpoint exception",
         f"this hart has no {name}.LCOFIFRZ: it cannot set FROZEN on a local counter overflow interrupt",
         f"this hart has no {name}.EXCINH, NTBREN, RETINH: "
-        "it cannot leave out exceptions, record not taken branches, leave out function returns",
+        "it cannot omit exceptions, record not taken branches, omit function returns",
     ))  # fmt: skip
     assert started.in_force.control & 0xFFFF == MODES[version]["m"] | MODES[version]["s"]
 
@@ -160,7 +160,7 @@ def test_modes_that_are_not_there() -> None:
 def test_filters_of_1_0_cannot_be_reached_on_rv32() -> None:
     hart = CtrHart(xlen=32)
     started = begin(hart, inhibit=frozenset({TransferType.DIRECT_JUMP}), freeze_breakpoint=True)
-    assert started.notes == ("version 1.0 has on RV32 no mctrctl.DIRJMPINH: it cannot leave out direct jumps",)
+    assert started.notes == ("version 1.0 has on RV32 no mctrctl.DIRJMPINH: it cannot omit direct jumps",)
     assert hart.control == 7 | 1 << 11 and started.in_force.xlen == 32
 
 

@@ -152,7 +152,7 @@ def test_reset_while_tracing(name: str) -> None:
     assert [str(failure) for failure in failed.values()] == (
         [
             "ram0 at 0x20000000: is in reset, the end of its trace is no longer known (trRamControl reads "
-            "0x00000008); start the trace anew"
+            "0x00000008); start the trace again"
         ]
         * (name == "ram0")
     )

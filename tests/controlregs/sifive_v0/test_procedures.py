@@ -282,7 +282,7 @@ def test_who_was_reset_meanwhile(elf: Path) -> None:
     chip.target.write32(ENCODERS, 0)
     stopped = procedures(graph).stop(graph)
     assert "enc0 was reset while tracing; its trace ends there" in stopped.notes
-    with pytest.raises(WasReset, match=r"^enc0 at 0x100000: was reset.*start the trace anew"):
+    with pytest.raises(WasReset, match=r"^enc0 at 0x100000: was reset.*start the trace again"):
         procedures(graph).resume(graph, got)
     assert not any(status.enabled for status in procedures(graph).read_status(graph).encoders)
 

@@ -162,4 +162,4 @@ def test_a_bad_line_is_one_clear_error(tmp_path: Path) -> None:
         read(log, elf)
     log.write_text("".join([*whole, "Trace 0: 0x7f24 [8000"]))
     _, notes = read(log, elf)
-    assert "the last line is cut off and was left out" in notes
+    assert "the last line is cut off and was ignored" in notes

@@ -73,7 +73,7 @@ def test_what_a_commit_log_cannot_tell_of_traps_is_guessed(tmp_path: Path) -> No
 def test_a_log_without_traps_says_how_they_would_be_in_it(tmp_path: Path) -> None:
     elf = build(tmp_path, "start.S", "workload.c", march="rv64imac")
     _, notes = read(spike_log(elf, tmp_path, "--log-commits"), elf)
-    assert notes == ["no trap is in the log; if there were any, give Spike -l, alone or besides --log-commits"]
+    assert notes == ["no trap is in the log; if there were any, give Spike -l, with or without --log-commits"]
 
 
 def test_privilege_modes_are_contexts(march: str, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_last_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
         log.write_text(log.read_text()[: -len(last)] + last[:kept])
         items, notes = read(log, elf)
         assert executed_pcs(items) == whole[:-1]
-        assert notes == ["the last line is cut off and was left out"]
+        assert notes == ["the last line is cut off and was ignored"]
         log.write_text(log.read_text()[:-kept] + last)
 
 

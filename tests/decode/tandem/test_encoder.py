@@ -170,7 +170,7 @@ def test_what_no_trace_can_have(element: Element, why: str) -> None:
 def test_an_end_is_implied_by_a_begin_alone() -> None:
     implied = group(NOP, ending=Ending.IMPLIED)
     for sent in ([implied], [implied, loose(x(1, 1))]):
-        with pytest.raises(BadElement, match="only be left out before a begin group"):
+        with pytest.raises(BadElement, match="only be omitted before a begin group"):
             encode(sent, RV64)
 
 

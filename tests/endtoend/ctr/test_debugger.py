@@ -52,7 +52,7 @@ def test_rv32(tmp_path: Path) -> None:
     run = Run(elf, tmp_path, [start], "finish", M | S | U, cpu=RV32_CPU)
     assert run.check() > 200
     assert "taken branch" in {row.kind for row in run.shown.rows}
-    assert "it cannot leave out taken branches" in run.said[start]
+    assert "it cannot omit taken branches" in run.said[start]
 
 
 @pytest.mark.parametrize("gdb", GDBS)

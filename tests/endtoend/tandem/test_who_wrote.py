@@ -192,7 +192,7 @@ def test_what_is_no_place_is_one_line(outcome: Outcome) -> None:
     assert "give 1 to 1048576" in said(outcome, "trace who-wrote counter,0")
     assert "give 1 to 1048576" in said(outcome, "trace who-wrote counter,1048577")
     assert "what? $REGISTER" in said(outcome, "trace who-wrote")
-    assert "stands alone" in said(outcome, "trace who-wrote -before 3")
+    assert "takes no other argument" in said(outcome, "trace who-wrote -before 3")
     assert "always 0" in said(outcome, "trace who-wrote $zero")
     nobody = "Nothing wrote 4 bytes at 0x70000000 in this trace before now."
     assert said(outcome, "trace who-wrote 0x70000000 4") == nobody

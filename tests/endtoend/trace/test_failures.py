@@ -157,7 +157,7 @@ def test_the_sink_is_reset_after_something_was_read(session: Session) -> None:
         again = works_again(gdb)
     retired = session.retired()
     why = "ram0 at 0x20001000: is in reset, the end of its trace is no longer known (trRamControl reads 0x00000008)"
-    assert f"warning: the trace is not complete: {why}; start the trace anew\n" in said
+    assert f"warning: the trace is not complete: {why}; start the trace again\n" in said
     assert "note:     ram0 was reset while tracing; its trace ends there" in stopped and why in stopped
     assert len(kept) > 500 and still == pcs(said) == kept == retired[: len(kept)]
     assert len(again) > 1000 and again == retired[-len(again) :]

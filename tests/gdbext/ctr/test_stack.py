@@ -76,8 +76,8 @@ def test_the_sessions_lines_come_first(stopped: Stopped) -> None:
     ("more", "why"),
     [
         ({}, "the records begin here"),
-        ({"full": True}, "all entries hold calls: older ones may have been lost"),
-        ({"full": True, "ras": False}, "older records were overwritten; `trace ctr start -ras` keeps calls alone"),
+        ({"full": True}, "all entries are in use: older calls may have been lost"),
+        ({"full": True, "ras": False}, "older records were overwritten; `trace ctr start -ras` keeps only calls"),
     ],
     ids=["begun", "full", "overwritten"],
 )
@@ -140,7 +140,7 @@ def test_gdb_sees_no_caller(stopped: Stopped) -> None:
 
 @pytest.mark.parametrize(
     ("full", "why"),
-    [(False, "(the records begin here)"), (True, "(all entries hold calls: older ones may have been lost)")],
+    [(False, "(the records begin here)"), (True, "(all entries are in use: older calls may have been lost)")],
     ids=["begun", "full"],
 )
 def test_without_a_target(full: bool, why: str, tmp_path: Path, stopped: Stopped) -> None:

@@ -112,7 +112,7 @@ def test_not_read_out_is_a_gap_that_is_told() -> None:
     [said] = target.said
     assert said == (
         "record btrace: what runs from here on is missing (reading out takes longer than gdb waits);"
-        " `trace native` begins anew"
+        " `trace native` starts again"
     )
     target.broken, target.resumes, target.pcs, target.pc = False, 2, code.at[:7], code.at[7]
     gdb.fetch()

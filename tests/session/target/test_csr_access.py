@@ -199,7 +199,7 @@ def test_no_way_and_wrong_ones(session: Session) -> None:
         open_access(None, session, 0)
     with pytest.raises(BadRequest, match="no way 'smoke', there are openocd, monitor, packets, named"):
         open_access({"way": "smoke"}, session, 0)
-    with pytest.raises(BadRequest, match="is no host and port"):
+    with pytest.raises(BadRequest, match="is not a host and port"):
         open_access({"way": "openocd", "port": "6666"}, session, 0)
 
 

@@ -145,7 +145,7 @@ def test_a_description_of_qemu() -> None:
     found = parse('[target]\nxlen = 64\n[qemu]\nfolder = "/dev/shm/x"\n', "t.toml")
     assert (found.qemu, found.xlen, found.components) == ("/dev/shm/x", 64, ())
     for text, said in (
-        ('[qemu]\nfolder = "/x"\n[[component]]\nname = "a"\n', "leave out either"),
+        ('[qemu]\nfolder = "/x"\n[[component]]\nname = "a"\n', "remove either"),
         ("[qemu]\n", "folder"),
         ('[qemu]\nfolder = "/x"\nport = 3\n', "port"),
     ):
@@ -157,7 +157,7 @@ def test_a_qemu_that_is_gone(elf: Path, tmp_path: Path) -> None:
     target = tmp_path / "t.toml"
     target.write_text(f'[qemu]\nfolder = "{tmp_path}/gone"\n')
     session = Session()
-    with pytest.raises(QemuGone, match="start it anew with `rvtrace qemu`"):
+    with pytest.raises(QemuGone, match="start it again with `rvtrace qemu`"):
         session.start(Context(elf=str(elf), target_file=str(target)))
     assert session.live is None and not isinstance(session.live, Busy)
 

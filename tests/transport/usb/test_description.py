@@ -49,7 +49,7 @@ def test_what_is_written_is_read_again(table: str) -> None:
         ('adapter = "esp"\nir_lengths = []', r"\[usb\]: ir_lengths: is empty: a length in bits"),
         ('adapter = "esp"\nir_lengths = 5', r"\[usb\]: ir_lengths: is 5, must be a length in bits"),
         ('adapter = "esp"\ntap = -1', r"\[usb\]: tap: is -1, must be"),
-        ('adapter = "esp"\n[openocd]', r"\[usb\]: there is \[openocd\], too: leave out one"),
+        ('adapter = "esp"\n[openocd]', r"\[usb\]: there is \[openocd\], too: remove one"),
     ],
 )
 def test_each_mistake_is_one_line(table: str, said: str) -> None:

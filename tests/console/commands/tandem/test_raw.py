@@ -183,7 +183,7 @@ def test_wrong_parameters_are_named_with_the_option_to_give(tmp_path: Path, caps
     """Piccolo's RV32 trace, read as the RV64 that is the default."""
     tvt, file = DATA / "tandem/piccolo_rv32-hello.tvt", tmp_path / "x.rvt"
     advice = (
-        "this looks like RV32, FLEN 64, MLEN 32, specification: for raw bytes give --xlen 32; make a capture anew"
+        "this looks like RV32, FLEN 64, MLEN 32, specification: for raw bytes give --xlen 32; make a new capture"
         " with `rvtrace import --tandem ... --xlen 32`"
     )
     lines, _ = said(capsys, "import", tvt, "--tandem", "-o", file)

@@ -128,8 +128,8 @@ def test_a_program_of_another_width_is_named_as_what_is_wrong(folder: Path, caps
     assert main(["tandem", "show", "trace", "--dialect", "flute", "--elf", "elf32"]) == 0
     [line] = [line for line in capsys.readouterr().err.splitlines() if "looks like" in line]
     assert line.endswith(
-        "this looks like RV64, FLEN 64, MLEN 64, flute: for raw bytes give --elf of an RV64 program; make a capture"
-        " anew with `rvtrace import --tandem ... --elf of an RV64 program`"
+        "this looks like RV64, FLEN 64, MLEN 64, flute: for raw bytes give --elf of an RV64 program; make a new"
+        " capture with `rvtrace import --tandem ... --elf of an RV64 program`"
     )
 
 

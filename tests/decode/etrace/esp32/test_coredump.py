@@ -117,7 +117,7 @@ def test_what_is_no_core_dump(content: bytes) -> None:
 
 
 def test_a_core_dump_without_a_trace() -> None:
-    with pytest.raises(BadSnapshot, match=r"holds no trace: .*CONFIG_ESP_RISCV_TRACE_ENABLE"):
+    with pytest.raises(BadSnapshot, match=r"has no trace: .*CONFIG_ESP_RISCV_TRACE_ENABLE"):
         read_core_dump(made.elf_core([ONE]).replace(b"ESP_RISCV_TRACE", b"ESP_RISCV_OTHER"))
 
 
