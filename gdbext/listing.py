@@ -12,7 +12,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, Callable, NamedTuple
+from typing import Callable, NamedTuple
 
 import gdb
 
@@ -20,15 +20,10 @@ from rvtrace_gdb.gdbext import source_lines
 from rvtrace_gdb.gdbext import tracer as gdbext_tracer
 from rvtrace_gdb.gdbext.disassembly import Texts, symbol_of
 from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.rows import Annotation, Happened, HistoryRow, Place
 from rvtrace_gdb.gdbext.text import printable
 
-ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once and can be interrupted
 MODIFIERS = "mrsfpat"
-
-
-def page_size() -> int:
-    """Return the number of lines in a page of a listing, 0 for no limit: `record instruction-history-size`."""
-    return int(gdb.parameter("record instruction-history-size") or 0)
 
 
 def clear_cache() -> None:
@@ -46,15 +41,11 @@ class Format(NamedTuple):
     omit_events: bool = False
     omit_times: bool = False
 
-
-def parse_modifiers(letters: str) -> Format:
-    """Return the format for the letters after a slash. Raises gdb.GdbError, in gdb's words, for an unknown letter."""
-    if not letters:
-        raise gdb.GdbError("Missing modifier.")
-    for letter in letters:
-        if letter not in MODIFIERS:
-            raise gdb.GdbError(f"Invalid modifier: {letter}.")
-    return Format("m" in letters or "s" in letters, *(letter in letters for letter in "rfpat"))
+    @classmethod
+    def of(cls, letters: str | None) -> Format:
+        """Return the format for letters of `MODIFIERS`, None for none."""
+        given = letters or ""
+        return cls("m" in given or "s" in given, *(letter in given for letter in "rfpat"))
 
 
 class Mark(NamedTuple):
@@ -78,18 +69,20 @@ def current_mark(hart: int | None = None) -> Mark:
     return Mark(pc=_selected_pc()) if number is None else Mark(number)
 
 
-def event_line(said: list[list[Any]], time: int | None, ticks: int | None) -> str:
-    """Return the line for the events between two instructions, and their time: a row of `session.queries.rows`."""
-    facts = [_fact(*event) for event in said]
-    if time is not None:
-        facts.append(f"time {time}" if ticks is None else f"time {time}, {ticks:+}")
-    return f"     [{'; '.join(facts)}]"
+def event_line(events: Iterable[Happened], time: str = "") -> str:
+    """Return the line for the events between two instructions, and their time."""
+    return f"     [{'; '.join([*(_fact(*event) for event in events), *([time] if time else [])])}]"
 
 
-def _fact(kind: str, text: str, hit: list[Any] | None, told: bool) -> str:
-    """Return the text of one event. *told*: the text names the kind itself."""
-    fact = text if told else f"{kind.replace('-', ' ')}: {text}"
-    return fact if hit is None else f"{fact}, at {address_text(*hit)}"
+def _annotation_line(it: Annotation) -> str:
+    time = "" if it.time is None else f"time {it.time}" + ("" if it.ticks is None else f", {it.ticks:+}")
+    return event_line(it.events, time)
+
+
+def _fact(kind: str, text: str, place: Place | None, names_kind: bool) -> str:
+    """Return the text of one event."""
+    fact = text if names_kind else f"{kind.replace('-', ' ')}: {text}"
+    return fact if place is None else f"{fact}, at {address_text(*place)}"
 
 
 @contextlib.contextmanager
@@ -137,31 +130,30 @@ class Lister:
 
     def lines(
         self,
-        rows: Iterable[list[Any]],
-        between: Iterable[list[Any]] = (),
+        rows: Iterable[HistoryRow],
+        between: Iterable[Annotation] = (),
         numbering: Callable[[int | None], str] = lambda number: "" if number is None else str(number),
     ) -> Iterator[str]:
-        """Return the lines for *rows*: [number, pc]; [number, None, text] for a gap; or [number, pc, bytes, function,
-        offset] for an instruction outside the program that gdb has.
+        """Return the lines for *rows*.
 
         *between*: the events before the row with the same number. *numbering*: returns the beginning of the line with
         a number, None: of a line without one.
         """
         rows = list(rows)
-        self._texts.add_codes({pc: bytes.fromhex(more[0]) for _, pc, *more in rows if pc is not None and more})
-        events = {number: facts for number, *facts in between}
-        for number, pc, *more in rows:
+        self._texts.add_codes({row.pc: bytes.fromhex(row.text) for row in rows if row.pc is not None and row.text})
+        events = {it.number: it for it in between}
+        for number, pc, text, *symbol in rows:
             if number in events:
-                yield f"{numbering(None)}\t{event_line(*events.pop(number))}"
+                yield f"{numbering(None)}\t{_annotation_line(events.pop(number))}"
             if pc is None:
-                yield f"{numbering(number)}\t[{more[0]}]"
+                yield f"{numbering(number)}\t[{text}]"
                 continue
             if self._style.source:
                 yield from self._sources.before(pc)
             marker = "=> " if self._mark.is_at(number, pc) else "   "
-            yield f"{numbering(number)}\t{marker}{self.body(pc, *more)}"
-        for facts in events.values():
-            yield f"{numbering(None)}\t{event_line(*facts)}"
+            yield f"{numbering(number)}\t{marker}{self.body(pc, text, *symbol)}"
+        for annotation in events.values():
+            yield f"{numbering(None)}\t{_annotation_line(annotation)}"
 
     def _body(self, pc: int, code: str = "", name: str | None = None, offset: int = 0) -> str:
         address = _styled(f"0x{pc:0{self._digits}x}", "address")

@@ -146,9 +146,9 @@ class BarLine:
         """Whether there is a terminal to draw on."""
         return self._able
 
-    def begin(self, label: str = "") -> None:
-        """Start new work; *label* is shown until progress is reported."""
-        self._since, self._next, self._cleared = self._clock(), 0.0, False
+    def begin(self, label: str = "", since: float | None = None) -> None:
+        """Start new work; *label* is shown until progress is reported. *since*: when the work began, by the clock."""
+        self._since, self._next, self._cleared = self._clock() if since is None else since, 0.0, False
         self._bar = Bar(self._clock)
         if label:
             self._bar.report(label, 0)

@@ -102,7 +102,8 @@ class Tracer:
 
     def __init__(self, home: str) -> None:
         self._progress = ProgressLine()
-        self._client = Client(home, self._progress, csr_access.answer, self._progress.tick)
+        self._client = Client(home, self._report, csr_access.answer, self._tick)
+        self._work: tuple[str, float] | None = None  # the label and the beginning of a request, until it takes long
         self._runs = 0  # how often the program was resumed: shows the session whether there can be new trace
         self._tvec: int | None = None
         self.connection: int | None = None
@@ -114,7 +115,7 @@ class Tracer:
 
     def request(self, method: str, **params: Any) -> Any:
         """Send a request to the session and return its result. Raises gdb.GdbError, one line, for its errors."""
-        self._progress.begin(_DOING.get(method, "working"))
+        self._work = _DOING.get(method, "working"), time.monotonic()
         try:
             if self.connection is not None and csr_access.connection() not in (None, self.connection):
                 self.connection = csr_access.connection()
@@ -126,7 +127,27 @@ class Tracer:
         except SessionError as error:
             raise gdb.GdbError(str(error)) from None
         finally:
+            self._end_progress()
+
+    def _report(self, label: str, done: int, total: int | None = None) -> None:
+        """Show progress that the session reports."""
+        self._begin_progress()
+        self._progress(label, done, total)
+
+    def _tick(self) -> None:
+        """Show that time passes while the session sends nothing."""
+        self._begin_progress()
+        self._progress.tick()
+
+    def _begin_progress(self) -> None:
+        if self._work is not None:
+            self._progress.begin(*self._work)
+            self._work = None
+
+    def _end_progress(self) -> None:
+        if self._work is None:
             self._progress.end()
+        self._work = None
 
     def _answer(self, method: str, params: dict[str, Any]) -> Any:
         """Return the result. Raises SessionError.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.gdbext.rows import ShortHistoryRow
 from rvtrace_gdb.session import program
 from rvtrace_gdb.session.capture.model import (
     Capture,
@@ -24,7 +25,7 @@ from rvtrace_gdb.session.formats import sinks as formats_sinks
 from rvtrace_gdb.session.formats.format import NumberedItems
 from rvtrace_gdb.session.formats.sinks import Begun, Harts
 from rvtrace_gdb.session.program import CodeOnTarget, Program
-from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Row, rows
+from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection, rows
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 
@@ -153,6 +154,8 @@ class DecodedCapture:
         self._program, self._target = program, target
         self._stop_at_error = stop_at_error
         self._cursors: dict[int, Cursor] = {}
+        self.lengths: dict[int, int] = {}
+        """How many rows the history of each hart has."""
         self._messages: dict[str, NumberedItems] = {}
         self._messages_of: int | None = None  # the hart whose messages are listed
         self._message_cursors: dict[str, Cursor] = {}
@@ -180,6 +183,7 @@ class DecodedCapture:
         self._begun, self._begun_with = {}, None
         program = self._program.in_contexts(image)
         self.decoded = Decoded(sinks, image, program, found, self._warnings(image, found))
+        self.lengths = {hart: len(history) for hart, history in found.histories.items()}
         for hart, history in found.histories.items():
             known = before.harts.histories.get(hart) if before is not None else None
             if known is None or not same_rows(known, history):
@@ -256,16 +260,19 @@ class DecodedCapture:
         found = self._last().harts
         return found.histories[found.number(hart)]
 
-    def select(self, args: str, size: int | None, hart: int, home: int | None = None) -> Listing:
-        """Return the rows that `trace history ARGS` shows of what was decoded last, with warnings not reported before.
+    def is_current(self, elf: str | None) -> bool:
+        """Return whether `decode` would return what was decoded last, unless the capture is replaced. Raises BadElf."""
+        same = elf is None or elf == self._program.path or not self.capture.takes_elf
+        return same and self.decoded is not None and self.decoded.image is self._program.image()
+
+    def select(self, args: str, size: int | None, hart: int, home: int | None = None) -> Selection:
+        """Return which rows `trace history ARGS` shows of what was decoded last.
 
         *home*: the number where the hart is in the past. Raises RangeError.
         """
-        decoded = self._last()
-        selection = self._cursors[hart].select(args, size, len(decoded.harts.histories[hart]), home)
-        return Listing(*selection, self.unreported(decoded.warnings), hart)
+        return self._cursors[hart].select(args, size, self.lengths[hart], home)
 
-    def rows(self, begin: int, end: int, hart: int | None) -> Iterator[Row]:
+    def rows(self, begin: int, end: int, hart: int | None) -> Iterator[ShortHistoryRow]:
         """Return the rows numbered *begin* to *end* - 1 of what was decoded last."""
         return rows(self.history(hart), self._last().program, begin, end)
 

@@ -1,7 +1,7 @@
-"""The lists that a session shows in pages: the selected history, and the last results of each query.
+"""What a session's lists are made of: the selected history, and the last results of each query.
 
-`SelectedHistory` is the history that a request is about. `Lists` keeps the accesses, search results, functions and
-calls that were requested last, and which of their rows are shown.
+`SelectedHistory` is the history that a request is about. `Lists` keeps the accesses and search results that were
+requested last, and which of their rows are shown. `session.rpc.lists` has the lists themselves.
 
 `Interleaved` lists the histories of all harts by the timestamps in the trace. The order is that of
 `decode.history.interleave`: each hart keeps its own order; rows between two timestamps of a hart have the earlier one;
@@ -25,12 +25,9 @@ from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.decoded_capture import Listing
-from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.functions import CallRow, FunctionRow, Functions
+from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
-from rvtrace_gdb.session.queries.search import Accesses, AccessRow, Found, Question, Where
-from rvtrace_gdb.session.queries.search import Row as FoundRow
+from rvtrace_gdb.session.queries.search import Accesses, Found, Question, Where
 from rvtrace_gdb.support.errors import Progress, silent
 
 _T = TypeVar("_T")
@@ -272,44 +269,18 @@ def call_frames(session: HistorySource, it: "SelectedHistory", progress: Progres
 
 
 class Lists:
-    """The lists of a *session*'s trace. Each method first reads a running trace out, and raises as
-    `Session.history`.
-    """
+    """The searches in a *session*'s trace that were made last."""
 
     def __init__(self, session: HistorySource) -> None:
         self._session = session
         self._accesses: Accesses | None = None
-        self._functions: Functions | None = None
-        self._found: Found | None = None
         self._earlier: dict[type[Question], Found] = {}  # by type of question: each has its own pages
 
-    def accesses(
-        self, args: str, size: int | None, where: Where | None, context: Context, progress: Progress = silent
-    ) -> Listing:
-        """Return which accesses of the context's hart `trace data ARGS` shows: all, or those to the memory *where*."""
-        it = self._session.selected_or_empty(context, progress)
+    def accesses(self, it: SelectedHistory, where: Where | None) -> Accesses:
+        """Return the accesses in a history: all, or those to the memory *where*."""
         if self._accesses is None or not self._accesses.is_of(it.history, where):
             self._accesses = Accesses(it.history, it.program, where)
-        return Listing(*self._accesses.select(args, size), it.lines, it.hart)
-
-    def access_rows(self, begin: int, end: int) -> list[AccessRow]:
-        """Return the accesses numbered *begin* to *end* - 1 of the list requested last. Raises `NoTrace`."""
-        if self._accesses is None:
-            raise NoTrace("no accesses have been requested yet")
-        return self._accesses.rows(begin, end)
-
-    def find(
-        self, question: Question, args: str, size: int | None, context: Context, progress: Progress = silent
-    ) -> Listing:
-        """Return which results of *question* in the history of the context's hart are shown; see
-        `session.queries.search`.
-
-        Raises BadQuestion, too.
-        """
-        it = self._session.selected_or_empty(context, progress)
-        self._found = self.answer(question, it, progress)
-        listing = Listing(*self._found.select(args, size), it.lines, it.hart)
-        return listing if len(self._found) else listing._replace(notice=it.unless_earlier(self._found.none))
+        return self._accesses
 
     def answer(self, question: Question, it: SelectedHistory, progress: Progress = silent) -> Found:
         """Return everything that *question* finds in a history. Raises BadQuestion."""
@@ -319,37 +290,3 @@ class Lists:
             calls = partial(call_history, self._session, it, progress)
             found = self._earlier[type(question)] = Found(it.history, it.program, question, progress, calls)
         return found
-
-    def found(self, begin: int, end: int) -> list[FoundRow]:
-        """Return the results numbered *begin* to *end* - 1 of the last search. Raises `NoTrace`."""
-        if self._found is None:
-            raise NoTrace("no search has been made yet")
-        return self._found.rows(begin, end)
-
-    def functions(self, args: str, size: int | None, context: Context, progress: Progress = silent) -> Listing:
-        """Return which functions of the context's hart `trace functions ARGS` shows."""
-        functions, it = self._functions_of(context, progress)
-        return Listing(*functions.select(args, size), it.lines, it.hart)
-
-    def function_rows(self, begin: int, end: int, *, lines: bool = False) -> list[FunctionRow]:
-        """Return the functions numbered *begin* to *end* - 1 of the list requested last. Raises `NoTrace`."""
-        return self._the_functions().rows(begin, end, lines=lines)
-
-    def calls(self, depth: int, context: Context, progress: Progress = silent) -> Listing:
-        """Return how many lines the call tree has, down to *depth* levels."""
-        functions, it = self._functions_of(context, progress)
-        return Listing(1, functions.tree(depth, progress) + 1, None, it.lines, it.hart)
-
-    def call_rows(self, begin: int, end: int) -> list[CallRow]:
-        """Return the lines numbered *begin* to *end* - 1 of the call tree requested last. Raises `NoTrace`."""
-        return self._the_functions().tree_rows(begin, end)
-
-    def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, SelectedHistory]:
-        it = self._session.selected(context, progress)
-        self._functions = functions_of(self._session, it, progress)
-        return self._functions, it
-
-    def _the_functions(self) -> Functions:
-        if self._functions is None:
-            raise NoTrace("no functions have been requested yet")
-        return self._functions

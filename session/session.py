@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.gdbext.rows import MessageRow, ShortHistoryRow
 from rvtrace_gdb.session import decoded_capture, report
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session.capture.model import Capture, is_overwritten
@@ -21,7 +22,7 @@ from rvtrace_gdb.session.errors import Busy, InThePast, NoTrace, Unsupported, Wr
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.lists import Debugger, Lists, SelectedHistory, functions_of
 from rvtrace_gdb.session.program import Program
-from rvtrace_gdb.session.queries.rows import Row
+from rvtrace_gdb.session.queries.rows import Selection
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import Line
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.sources.esp32_memory import Chip
     from rvtrace_gdb.session.target.link import Connect
 
-MessageRow = tuple[int, int, str]
-"""A message: its number, the offset of its first byte in the trace, and its text."""
 _T = TypeVar("_T")
 _RETURN = "you are in the past, return to the present first (`trace live`)"
 _DISCONNECT = (
@@ -59,9 +58,11 @@ class Session:
         self._decoded_capture: DecodedCapture | None = None
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
+        self._selected: tuple[Context, Decoded, SelectedHistory] | None = None  # what the last request got
+        self._prepared: Decoded | None = None  # what `prepare` has done its work for
         self.lists = Lists(self)
-        self.last: dict[type, Any] = {}
-        """The lists that other modules showed last, by type."""
+        self.last: dict[str, Any] = {}
+        """The lists that were requested last, by name; see `session.rpc.lists`."""
         self.chip: Chip | None = None
         """The reader of the trace in an ESP32's memory, while it waits for more of that memory."""
         self._cache: dict[type, dict[int, tuple[History, object]]] = {}
@@ -181,19 +182,23 @@ class Session:
 
         Raises RangeError, NoTrace, BadElf, Unsupported; if nothing could be read out, the error that was the reason.
         """
-        reading = self.require_capture()
-        self._read_out(context, progress)
-        decoded = self._decode(context, progress)
-        hart = decoded.harts.number(context.hart, context.thread_hart)
-        history = decoded.harts.histories[hart]
-        if not len(history):
-            failure = self._live.failure if self._live else None
-            raise failure or _nothing(decoded, hart, live=self._live is not None)
-        listing = reading.select(args, size, hart, at)
-        new = reading.unreported(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
-        return listing._replace(lines=report.failure(self._live) + self._new_notes() + new + listing.lines)
+        it, selection = self.history_page(args, size, context, progress, at)
+        return Listing(*selection, it.lines, it.hart)
 
-    def rows(self, begin: int, end: int, hart: int | None = None) -> list[Row]:
+    def history_page(
+        self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
+    ) -> tuple[SelectedHistory, Selection]:
+        """Return the history of the context's hart, and which rows of it `trace history ARGS` shows; as `history`."""
+        it = self._selected_again(context)
+        if it is not None:
+            return it, self.require_capture().select(args, size, it.hart, at)
+        decoded = self.harts(context, progress)
+        hart = decoded.harts.number(context.hart, context.thread_hart)
+        self._check_not_empty(decoded, hart)
+        selection = self.require_capture().select(args, size, hart, at)  # no line is reported with an invalid range
+        return self._chosen(decoded, hart, context), selection
+
+    def rows(self, begin: int, end: int, hart: int | None = None) -> list[ShortHistoryRow]:
         """Return the rows numbered *begin* to *end* - 1 of the history that was requested last. Raises `NoTrace`."""
         return list(self.require_capture().rows(begin, end, hart))
 
@@ -221,7 +226,8 @@ class Session:
         """
         messages = self.require_capture().messages()
         wording = registry.wording(messages.how)
-        return [(number, item.offset, wording.text(item, raw=raw)) for number, item in messages.items(begin, end)]
+        found = messages.items(begin, end)
+        return [MessageRow(number, item.offset, wording.text(item, raw=raw)) for number, item in found]
 
     def decoded(self, context: Context | None = None, progress: Progress = silent) -> tuple[History, Image]:
         """Return the whole history of the context's hart, and the program, for views. Raises as `history`."""
@@ -240,18 +246,35 @@ class Session:
 
         Raises as `history`.
         """
+        it = self._selected_again(context)
+        if it is not None:
+            return it
         decoded = self.harts(context, progress)
-        return self._not_empty(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
+        hart = decoded.harts.number(context.hart, context.thread_hart)
+        self._check_not_empty(decoded, hart)
+        return self._chosen(decoded, hart, context)
 
     def selected_of_thread(self, context: Context, progress: Progress = silent) -> SelectedHistory:
         """Return, as `selected` does, the history in which the debugger's thread goes back; see `Harts.of_thread`."""
         decoded = self.harts(context, progress)
-        return self._not_empty(decoded, decoded.harts.of_thread(context.thread_hart, context.hart), context)
+        hart = decoded.harts.of_thread(context.thread_hart, context.hart)
+        self._check_not_empty(decoded, hart)
+        return self._chosen(decoded, hart, context)
 
-    def _not_empty(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
+    def _check_not_empty(self, decoded: Decoded, hart: int) -> None:
+        """Raise the reason why a hart's history is empty, if it is."""
         if not len(decoded.harts.histories[hart]):
             raise (self._live.failure if self._live else None) or _nothing(decoded, hart, live=self._live is not None)
-        return self._chosen(decoded, hart, context)
+
+    def _selected_again(self, context: Context) -> SelectedHistory | None:
+        """Return what the last request got of a capture, if this one is the same and the program's file, too.
+
+        There is nothing to read out and to decode then, and nothing to report.
+        """
+        before, capture = self._selected, self._decoded_capture
+        if before is None or self._live is not None or capture is None or before[0] != context:
+            return None
+        return before[2] if before[1] is capture.decoded and capture.is_current(context.elf) else None
 
     def selected_or_empty(self, context: Context, progress: Progress = silent) -> SelectedHistory:
         """Return the same as `selected`; the history may be empty."""
@@ -301,11 +324,12 @@ class Session:
     def prepare(self, progress: Progress) -> None:
         """Compute what takes long for the history that was decoded last. Raises what *progress* raises."""
         decoded = self._last
-        if decoded is None:
+        if decoded is None or decoded is self._prepared:
             return
         for hart, history in decoded.harts.histories.items():
             if len(history):
                 functions_of(self, SelectedHistory(history, decoded.program, hart, []), progress).root(progress)
+        self._prepared = decoded
 
     def warnings(self) -> list[str]:
         """Return the warnings about the history that was decoded last which the user has not seen yet."""
@@ -384,10 +408,11 @@ class Session:
 
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
         sink = decoded.sink_of(hart)
-        stopped = report.stopped(sink)
-        new = self.require_capture().unreported(decoded.warnings + stopped + report.other_hart(hart, context))
-        lines = report.failure(self._live) + new
-        return SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, lines, is_overwritten(sink))
+        news = report.stopped(sink) + report.other_hart(hart, context) + decoded.warnings
+        it = SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, [], is_overwritten(sink))
+        self._selected = context, decoded, it
+        lines = report.failure(self._live) + self._new_notes() + self.require_capture().unreported(news)
+        return it._replace(lines=lines)
 
     def check_present(self, what: str) -> None:
         """Raise `InThePast` if the debugger is in the past; *what* is the command that was given."""

@@ -10,10 +10,10 @@ import gdb
 
 from rvtrace_gdb.gdbext import listing
 from rvtrace_gdb.gdbext.listing import function_symbol
-from rvtrace_gdb.gdbext.text import print_line, printable
-from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers
+from rvtrace_gdb.gdbext.rows import CallRow, FunctionRow
+from rvtrace_gdb.gdbext.text import printable
 
-ROWS_AT_ONCE = 1000  # rows fetched per request: long lists appear at once and can be interrupted
 DEPTH = 10  # levels of the tree that are shown without /n
 MODIFIERS = "lic"
 
@@ -52,21 +52,11 @@ class Functions(gdb.Command):
         super().__init__("trace functions", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        style, numbers = _split(argument)
-        if numbers not in ("", "-", "+"):
-            self.dont_repeat()
-        size = int(gdb.parameter("record function-call-history-size") or 0)
-        found = tracer().request("functions", context=tracer().context(), args=numbers, size=size)
-        print_lines(found)
-        begin, end = found["begin"], found["end"]
-        while begin < end:
-            upto = min(begin + ROWS_AT_ONCE, end)
-            rows = tracer().request("function_rows", begin=begin, end=upto, lines=style.lines or None)
-            for row in rows:
-                print_line(_line(style, *row))
-            begin = upto
-        if found.get("notice"):
-            print_line(found["notice"])
+        letters, numbers = split_modifiers(argument, MODIFIERS)
+        style = Format(*(letter in (letters or "") for letter in MODIFIERS))
+        found = PagedList("functions", lines=style.lines or None)
+        size = page_size("function-call-history")
+        found.show(self, numbers, lambda page: (_line(style, row) for row in page.rows), size)
 
 
 class Calls(gdb.Command):
@@ -84,33 +74,8 @@ class Calls(gdb.Command):
         super().__init__("trace calls", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        found = tracer().request("calls", context=tracer().context(), depth=_depth(argument))
-        print_lines(found)
-        begin, end = found["begin"], found["end"]
-        if begin < end:
-            print(f"{'calls':>12}{'instructions':>16}{'in it alone':>16}  function")
-        while begin < end:
-            upto = min(begin + ROWS_AT_ONCE, end)
-            for row in tracer().request("call_rows", begin=begin, end=upto):
-                print_line(_call(*row))
-            begin = upto
-
-
-def _split(argument: str) -> tuple[Format, str]:
-    """Return (format, range text): modifiers may be before the range, as in gdb, or after it. Raises gdb.GdbError."""
-    match = re.fullmatch(r"\s*(?:/(\S*))?\s*([^/]*?)\s*(?:/(\S*))?\s*", argument)
-    if match is None:
-        raise gdb.GdbError(f"trace functions: {argument.strip()} is not a range. See `help trace functions`.")
-    before, numbers, after = match.groups()
-    if before is None and after is None:
-        return Format(), numbers
-    letters = (before or "") + (after or "")
-    if not letters:
-        raise gdb.GdbError("Missing modifier.")
-    for letter in letters:
-        if letter not in MODIFIERS:
-            raise gdb.GdbError(f"Invalid modifier: {letter}.")
-    return Format("l" in letters, "i" in letters, "c" in letters), numbers
+        heading = f"{'calls':>12}{'instructions':>16}{'in it alone':>16}  function"
+        PagedList("calls", depth=_depth(argument)).show(self, "", lambda page: map(_call, page.rows), heading=heading)
 
 
 def _depth(argument: str) -> int:
@@ -121,30 +86,27 @@ def _depth(argument: str) -> int:
     return DEPTH if match[1] is None else int(match[1])
 
 
-def _line(
-    style: Format, number: int, first: int, last: int, pc: int | None, level: int, what: str, name: str | None,
-    addresses: list[int],
-) -> str:  # fmt: skip
-    """Return the line for a row of `session.queries.functions`, as gdb prints it."""
-    if pc is None:
-        return f"{number}\t[{what}]"
-    symbol = function_symbol(pc) if name is None else None
-    text = f"{number}\t{'  ' * level if style.calls else ''}{listing.function_text(pc, name, symbol)}"
-    if what:
-        text += f" [{what}]"
+def _line(style: Format, row: FunctionRow) -> str:
+    """Return the line for a function, as gdb prints it."""
+    if row.pc is None:
+        return f"{row.number}\t[{row.what}]"
+    symbol = function_symbol(row.pc) if row.name is None else None
+    text = f"{row.number}\t{'  ' * row.level if style.calls else ''}{listing.function_text(row.pc, row.name, symbol)}"
+    if row.what:
+        text += f" [{row.what}]"
     if style.instructions:
-        text += f"\tinst {first},{last}"
+        text += f"\tinst {row.begin},{row.end}"
     if style.lines:
-        text += f"\tat {_lines_of(symbol, addresses)}"
+        text += f"\tat {_lines_of(symbol, row.addresses)}"
     return text
 
 
-def _call(
-    level: int, pc: int | None, name: str | None, trap: bool, calls: int, own: int, total: int, hidden: int
-) -> str:
-    function = "??" if pc is None else listing.function_text(pc, name, function_symbol(pc))
-    text = f"{calls or '-':>12}{total:>16}{own:>16}  {'  ' * level}{function}{' [trap]' if trap and calls else ''}"
-    return f"{text}  (calls {hidden} more)" if hidden else text
+def _call(row: CallRow) -> str:
+    """Return the line for a function in the tree of calls."""
+    name = "??" if row.pc is None else listing.function_text(row.pc, row.name, function_symbol(row.pc))
+    function = f"{'  ' * row.level}{name}{' [trap]' if row.trap and row.calls else ''}"
+    more = f"  (calls {row.hidden} more)" if row.hidden else ""
+    return f"{row.calls or '-':>12}{row.instructions:>16}{row.own_instructions:>16}  {function}{more}"
 
 
 def _lines_of(symbol: gdb.Symbol | None, addresses: list[int]) -> str:

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gdb
 
 from rvtrace_gdb.gdbext import disassembly, listing
+from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers
+from rvtrace_gdb.gdbext.rows import ROWS_AT_ONCE, Page
 from rvtrace_gdb.gdbext.text import printable
-from rvtrace_gdb.gdbext.tracer import tracer
 
 INSTRUCTIONS = "i"
 ANOTHER_MODE = "[a mode that is not recorded]"
@@ -36,16 +37,8 @@ class Selection(NamedTuple):
 
 def parse(argument: str) -> Selection:
     """Parse the argument: modifiers may be before the range, as in gdb, or after it. Raises gdb.GdbError."""
-    words = re.sub(r"(?<=[^\s/])/", " /", argument).split()
-    modifiers = [word for word in words if word.startswith("/")]
-    numbers = " ".join(word for word in words if not word.startswith("/"))
-    return Selection(_style("".join(modifiers).replace("/", "")) if modifiers else None, as_rows(numbers))
-
-
-def _style(letters: str) -> listing.Format:
-    """Return the format of the instructions: each modifier of `trace history` implies /i."""
-    others = letters.replace(INSTRUCTIONS, "")
-    return listing.parse_modifiers(others) if others or not letters else listing.Format()
+    letters, numbers = split_modifiers(argument, INSTRUCTIONS + listing.MODIFIERS)
+    return Selection(None if letters is None else listing.Format.of(letters), as_rows(numbers))
 
 
 def as_rows(numbers: str) -> str:
@@ -54,34 +47,33 @@ def as_rows(numbers: str) -> str:
 
 
 class Records:
-    """Formats the rows of one listing. *hart*: the one whose history has the instructions."""
+    """Formats the pages of one listing; before the youngest record, what ran after it."""
 
-    def __init__(self, style: listing.Format | None, hart: int | None) -> None:
-        self._hart = hart
-        self._lister = None if style is None else listing.Lister(style, listing.current_mark(hart))
+    def __init__(self, style: listing.Format | None) -> None:
+        self._style = style
+        self._hart: int | None = None  # the one whose history has the instructions
+        self._lister: listing.Lister | None = None
 
-    def lines(self, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-        """Return the lines for rows of `ctr_rows`."""
-        for row in rows:
+    def lines(self, page: Page) -> Iterator[str]:
+        """Return the lines for records."""
+        if self._style is not None and self._lister is None:
+            self._hart, self._lister = page.hart, listing.Lister(self._style, listing.current_mark(page.hart))
+        if page.begin == 1 and page.now is not None:
+            yield f"\t     [{_between_text(page.now, ' since')}]"
+            yield from self._instructions(page.now)
+        for row in page.rows:
             yield f"{row['number']}\t{_transfer(row) if row['valid'] else '[no record]'}"
             if row["between"] is not None:
                 yield f"\t     [{_between_text(row['between'])}]"
                 yield from self._instructions(row["between"])
 
-    def lines_since(self, now: dict[str, Any] | None) -> Iterator[str]:
-        """Return the lines for what ran after the youngest record."""
-        if now is not None:
-            yield f"\t     [{_between_text(now, ' since')}]"
-            yield from self._instructions(now)
-
-    def _instructions(self, between: dict[str, Any]) -> Iterator[str]:
+    def _instructions(self, between: Mapping[str, Any]) -> Iterator[str]:
         if self._lister is None:
             return
         last = between["last"]
-        for begin in range(between["first"], last + 1, listing.ROWS_AT_ONCE):
-            end = min(begin + listing.ROWS_AT_ONCE, last + 1)
-            rows = tracer().request("rows", begin=begin, end=end, hart=self._hart)
-            yield from (f"\t{line}" for line in self._lister.lines(rows))
+        for begin in range(between["first"], last + 1, ROWS_AT_ONCE):
+            page = PagedList("history").rows(begin, min(begin + ROWS_AT_ONCE, last + 1), self._hart)
+            yield from (f"\t{line}" for line in self._lister.lines(page.rows))
 
 
 def transfer_place(pc: int | None) -> str:
@@ -118,7 +110,7 @@ def _facts(row: dict[str, Any]) -> Iterator[str]:
         yield f"{'at least ' if row['saturated'] else ''}{_count(row['cycles'], 'cycle')}"
 
 
-def _between_text(between: dict[str, Any], since: str = "") -> str:
+def _between_text(between: Mapping[str, Any], since: str = "") -> str:
     """Return what ran between two records, with its numbers in the history; there are none if first > last."""
     first, last, why = between["first"], between["last"], between["why"]
     numbers = f": {first},{last}" if first <= last else ""

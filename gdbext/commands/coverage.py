@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Optional
 import gdb
 
 from rvtrace_gdb.gdbext import completion, disassembly, listing
-from rvtrace_gdb.gdbext.commands import data
+from rvtrace_gdb.gdbext.paged_list import split_range
+from rvtrace_gdb.gdbext.rows import BranchRow, CoveredFunction
 from rvtrace_gdb.gdbext.source_lines import NEVER, Lines, Scope, line_tables, scopes, table_of
 from rvtrace_gdb.gdbext.text import columns, print_line, printable
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
@@ -51,7 +52,7 @@ def show_table(result: dict[str, Any], *, everything: bool) -> None:
     print_lines(result)
     counts = dict(result["counts"])
     with tracer().at_work("looking up lines"):
-        files = _files(result["functions"])
+        files = _files([CoveredFunction(*it) for it in result["functions"]])
     print(f"{'entered':>10}{'lines run':>20}{'instructions run':>20}  function")
     hidden = 0
     for name in sorted(files, key=lambda name: (name is None, name)):
@@ -85,8 +86,8 @@ def _shown_row(name: str | None, file: File, everything: bool) -> File:
     return file._replace(rows=rows if file.ran else [])
 
 
-def _files(functions: Iterable[list[Any]]) -> Files:
-    places = [(function, gdb.find_pc_line(function[0])) for function in functions]
+def _files(functions: Iterable[CoveredFunction]) -> Files:
+    places = [(function, gdb.find_pc_line(function.start)) for function in functions]
     known = {name: Lines(name, entries) for name, entries in line_tables().items()}  # all are read now
     found: Files = {}
     for (start, end, name, instructions, ran, entered), place in places:
@@ -169,7 +170,7 @@ class Coverage(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
-        place, numbers = data.split_range(argument)
+        place, numbers = split_range(argument)
         if place in ("", "-all"):
             show_table(_request_coverage(numbers, functions=True), everything=bool(place))
             return
@@ -274,7 +275,7 @@ def _show_source(shown: Shown, numbers: str, *, named: bool, noted: bool) -> Non
         print_line(f"{printable(shown.file)}:")
     with tracer().at_work("counting lines"):
         counts = shown.lines.counts(dict(result["counts"]))
-    hints = _hints(shown, result["branches"])
+    hints = _hints(shown, [BranchRow(*it) for it in result["branches"]])
     text = _text(shown.file)
     missing = f"in {printable(os.path.basename(shown.file))}"
     for line in range(shown.first, min(shown.last, max(len(text), *counts)) + 1):
@@ -287,7 +288,7 @@ def _show_source(shown: Shown, numbers: str, *, named: bool, noted: bool) -> Non
         print_missing(result)
 
 
-def _hints(shown: Shown, branches: Iterable[list[int]]) -> dict[int, list[str]]:
+def _hints(shown: Shown, branches: Iterable[BranchRow]) -> dict[int, list[str]]:
     """Return, by line, the hints about branches that went only one way."""
     found: dict[int, list[str]] = {}
     own = {entry.pc for entry in shown.lines.entries}
@@ -317,7 +318,8 @@ def _show_symbols(place: str, numbers: str) -> None:
     _, sals = gdb.decode_line(place)
     pcs = [int(sal.pc) & _MASK for sal in sals or ()]
     functions = _request_coverage(numbers, ranges=[0, 0], functions=True)["functions"]
-    found = [row[:2] for row in functions if any(row[0] <= pc < row[1] for pc in pcs)]
+    covered = [CoveredFunction(*it) for it in functions]
+    found = [(it.start, it.end) for it in covered if any(it.start <= pc < it.end for pc in pcs)]
     if not found:
         raise gdb.GdbError(f"trace coverage: {place} is not a function of the traced program.")
     for i, (begin, end) in enumerate(found):

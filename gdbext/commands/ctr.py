@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, csr_access, listing, settings, start_options
+from rvtrace_gdb.gdbext import completion, csr_access, settings, start_options
 from rvtrace_gdb.gdbext.commands import control_transfers
 from rvtrace_gdb.gdbext.options import BadOption
+from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import mode, position
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, hart_of, print_lines, tracer
-
-ROWS_AT_ONCE = 64  # rows fetched per request: with instructions, a listing appears at once and can be interrupted
 
 
 class Ctr(gdb.Command):
@@ -147,18 +147,9 @@ program runs."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         asked = control_transfers.parse(argument)
-        if asked.numbers not in ("", "-", "+"):
-            self.dont_repeat()
-        found = _request("ctr_show", args=asked.numbers, size=listing.page_size())
-        print_lines(found)
-        records = control_transfers.Records(asked.style, found.get("hart"))
-        if found["begin"] == 1:
-            _print(records.lines_since(found.get("now")))
-        for begin in range(found["begin"], found["end"], ROWS_AT_ONCE):
-            end = min(begin + ROWS_AT_ONCE, found["end"])
-            _print(records.lines(tracer().request("ctr_rows", begin=begin, end=end)))
-        if found.get("notice"):
-            print_line(found["notice"])
+        records = control_transfers.Records(asked.style)
+        with _csr_access() as access:
+            PagedList("records", access=access).show(self, asked.numbers, records.lines)
 
 
 class Stack(gdb.Command):
@@ -197,9 +188,16 @@ the program has switched stacks, calls may be shown that have ended."""
 
 def _request(method: str, **params: Any) -> Any:
     """Return the session's result. Raises gdb.GdbError."""
+    with _csr_access() as access:
+        return tracer().request(method, context=tracer().context(), access=access, **params)
+
+
+@contextlib.contextmanager
+def _csr_access() -> Iterator[dict[str, Any] | None]:
+    """Yield how the session reaches CSRs; afterwards gdb reads its registers anew."""
     access = csr_access.access_params()
     try:
-        return tracer().request(method, context=tracer().context(), access=access, **params)
+        yield access
     finally:
         if access is not None:
             tracer().connection = access["connection"]
@@ -212,13 +210,6 @@ def _harts() -> list[int]:
         return sorted({hart_of(thread) or 0 for thread in gdb.selected_inferior().threads()})
     except gdb.error:
         return []
-
-
-def _print(lines: Iterable[str]) -> None:
-    """Print lines with instructions in them, each as soon as it is known."""
-    with listing.readable_code():
-        for line in lines:
-            print_line(line)
 
 
 def _refuse_argument(argument: str, command: str) -> None:

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import Any
 
 import gdb
 
 from rvtrace_gdb.gdbext import completion, listing
-from rvtrace_gdb.gdbext.listing import ROWS_AT_ONCE
-from rvtrace_gdb.gdbext.text import print_line
-from rvtrace_gdb.gdbext.tracer import print_lines, tracer
-
-ACCESSES_AT_ONCE = 4096
-
-_RANGE = re.compile(r"(?:^|\s)([-+]|[0-9]+(?:\s*,\s*[-+]?[0-9]+)?)\s*$")
-"""A range as in `trace history`; an address is written in hexadecimal, or as an expression."""
-
-
-def split_range(argument: str) -> tuple[str, str]:
-    """Split an argument of `trace data` into (expression, range)."""
-    match = _RANGE.search(argument)
-    if match is None:
-        return argument.strip(), ""
-    return argument[: match.start()].strip(), match[1]
+from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers, split_range
+from rvtrace_gdb.gdbext.rows import AccessRow, MessageRow
 
 
 def named_memory(expression: str) -> list[int] | None:
@@ -72,15 +57,10 @@ def _checked(expression: str, address: int, size: int) -> list[int]:
     return [address & (1 << digits) - 1, size]
 
 
-def access_lines(rows: list[list[Any]]) -> list[str]:
-    """Return the lines for rows of `session.queries.search`: [number, instruction, pc, offset, text]."""
-    return [f"{number}\t{_place(*place)}:\t{text}" for number, *place, text in rows]
-
-
-def _place(instruction: int | None, pc: int | None, offset: int) -> str:
-    if pc is None:
-        return f"@? trace byte {offset:#x}"
-    return f"@{instruction} {listing.address_text(pc)}"
+def _line(row: AccessRow) -> str:
+    if row.pc is None:
+        return f"{row.number}\t@? trace byte {row.offset:#x}:\t{row.text}"
+    return f"{row.number}\t@{row.instruction} {listing.address_text(row.pc)}:\t{row.text}"
 
 
 class Dump(gdb.Command):
@@ -99,31 +79,15 @@ the history name such bytes. No program is needed."""
         super().__init__("trace dump", gdb.COMMAND_DATA)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        raw, numbers, offset = self._split(argument)
-        if numbers not in ("", "-", "+") or offset is not None:
+        letters, numbers = split_modifiers(argument, "r")
+        asked = re.fullmatch(r"-offset\b\s*(.*)", numbers)
+        if asked:
             self.dont_repeat()
-        context, size = tracer().context(), listing.page_size()
-        found = tracer().request("dump", context=context, args=numbers, offset=offset, size=size)
-        print_lines(found)
-        begin, end = found["begin"], found["end"]
-        while begin < end:
-            upto = min(begin + ROWS_AT_ONCE, end)
-            for number, place, text in tracer().request("messages", begin=begin, end=upto, raw=raw or None):
-                print_line(f"{number}\t0x{place:08x} {text}")
-            begin = upto
-        if found.get("notice"):
-            print_line(found["notice"])
+        found = PagedList("messages", raw=letters and True, offset=self._offset(asked[1]) if asked else None)
+        found.show(self, "" if asked else numbers, lambda page: map(_message, page.rows))
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, ["-offset"] if text.rpartition(" ")[2] else [])
-
-    def _split(self, argument: str) -> tuple[bool, str, int | None]:
-        """Return (whether with bytes, range text, byte offset). Raises gdb.GdbError."""
-        match = re.fullmatch(r"\s*(/r\b)?\s*(?:-offset\b\s*([^/]*?)|([^/]*?))\s*(/r)?\s*", argument)
-        if match is None:
-            raise gdb.GdbError(f"trace dump: {argument.strip()} is not a range. See `help trace dump`.")
-        before, place, numbers, after = match.groups()
-        return bool(before or after), numbers or "", None if place is None else self._offset(place)
 
     def _offset(self, text: str) -> int:
         try:
@@ -133,6 +97,10 @@ the history name such bytes. No program is needed."""
         if value < 0:
             raise gdb.GdbError(f"trace dump: -offset takes the number of a byte, got: {text or 'none'}.")
         return value
+
+
+def _message(row: MessageRow) -> str:
+    return f"{row.number}\t0x{row.offset:08x} {row.text}"
 
 
 class Data(gdb.Command):
@@ -151,19 +119,7 @@ Accesses are traced after `trace start -format etrace -data`."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         what, numbers = split_range(argument)
-        if numbers not in ("", "-", "+"):
-            self.dont_repeat()
-        where, size = named_memory(what), listing.page_size()
-        found = tracer().request("accesses", context=tracer().context(), args=numbers, where=where, size=size)
-        print_lines(found)
-        begin, end = found["begin"], found["end"]
-        while begin < end:
-            upto = min(begin + ACCESSES_AT_ONCE, end)
-            for line in access_lines(tracer().request("access_rows", begin=begin, end=upto)):
-                print_line(line)
-            begin = upto
-        if found.get("notice"):
-            print_line(found["notice"])
+        PagedList("accesses", where=named_memory(what)).show(self, numbers, lambda page: map(_line, page.rows))
 
 
 COMMANDS = (Dump, Data)

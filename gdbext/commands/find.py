@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Union
+from typing import Any
 
 import gdb
 
 from rvtrace_gdb.gdbext import completion, expressions, listing
-from rvtrace_gdb.gdbext.commands import data
-from rvtrace_gdb.gdbext.text import print_line
-from rvtrace_gdb.gdbext.tracer import print_lines, tracer
-
-ROWS_AT_ONCE = 1000  # rows fetched per request: long lists appear at once and can be interrupted
+from rvtrace_gdb.gdbext.paged_list import PagedList, split_range
+from rvtrace_gdb.gdbext.rows import FoundRow, Page, Place
 
 KINDS = (
     "context",
@@ -28,9 +25,6 @@ KINDS = (
     "trap",
 )
 """The kinds of events that `trace events` can filter by; session/queries/search.py defines them."""
-
-Place = Union[list[Any], str, None]
-"""[address], [address, function, offset], or a word in place of an address ("start", "gap")."""
 
 _RANGE_HELP = """RANGE: as for `trace history`, but it counts the rows of this list: `1,5`
 is the first five of them. Default: the newest ten. "@" stands before the
@@ -60,9 +54,8 @@ The instruction shown is the first one after the event.
         super().__init__("trace events", gdb.COMMAND_DATA)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        kinds, numbers = data.split_range(argument)
-        _repeat_only_pages(self, numbers)
-        _print_page(numbers, what="events", kinds=kinds.split())
+        kinds, numbers = split_range(argument)
+        PagedList("events", kinds=kinds.split()).show(self, numbers, row_lines)
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, KINDS)
@@ -82,11 +75,10 @@ before it and the first one after it, where they are known.
         super().__init__("trace gaps", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        rest, numbers = data.split_range(argument)
+        rest, numbers = split_range(argument)
         if rest:
             raise gdb.GdbError(f"trace gaps: {rest} is not a range. See `help trace gaps`.")
-        _repeat_only_pages(self, numbers)
-        _print_page(numbers, what="gaps")
+        PagedList("gaps").show(self, numbers, row_lines)
 
 
 class Find(gdb.Command):
@@ -115,35 +107,13 @@ nothing   the same as last time
         self._last: dict[str, Any] | None = None
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        expression, numbers = data.split_range(argument)
-        _repeat_only_pages(self, numbers)
+        expression, numbers = split_range(argument)
         if expression or self._last is None:
             self._last = parse_location(expression)
-        _print_page(numbers, what="executions", **self._last)
+        PagedList("executions", **self._last).show(self, numbers, row_lines)
 
 
 COMMANDS = (Events, Gaps, Find)
-
-
-def _repeat_only_pages(command: gdb.Command, numbers: str) -> None:
-    """Let an empty line repeat only commands that show the next page, not those with numbers."""
-    if numbers not in ("", "-", "+"):
-        command.dont_repeat()
-
-
-def _print_page(numbers: str, **question: Any) -> None:
-    """Print a page of a list. *question*: the parameters of the request."""
-    size = int(gdb.parameter("record instruction-history-size") or 0)
-    found = tracer().request("find", context=tracer().context(), args=numbers, size=size, **question)
-    print_lines(found)
-    begin, end = found["begin"], found["end"]
-    while begin < end:
-        upto = min(begin + ROWS_AT_ONCE, end)
-        for line in row_lines(tracer().request("found", begin=begin, end=upto)):
-            print_line(line)
-        begin = upto
-    if found.get("notice"):
-        print_line(found["notice"])
 
 
 def parse_location(expression: str, command: str = "trace find") -> dict[str, Any]:
@@ -218,31 +188,31 @@ def _address_of_value(expression: str, value: gdb.Value) -> int:
     return int(value) & expressions.address_mask()
 
 
-def row_lines(rows: list[list[Any]]) -> Iterator[str]:
-    """Return the lines for rows of `session.queries.search`."""
-    for number, position, here, kind, text, source, target, time, offset, _ in rows:
-        facts = _execution_facts(text, source) if kind == "execution" else _event_facts(kind, text, source, target)
-        when = [] if time is None else [f"time {time}"]
-        said = "" if offset is None else f"; trace byte {offset:#x}"
-        yield f"{number}\t@{position} {_place_text(here)}:\t{', '.join([*facts, *when])}{said}"
+def row_lines(page: Page) -> Iterator[str]:
+    """Return the lines for events, gaps or executions."""
+    for row in page.rows:
+        facts = _execution_facts(row) if row.kind == "execution" else _event_facts(row)
+        when = [] if row.time is None else [f"time {row.time}"]
+        byte = "" if row.offset is None else f"; trace byte {row.offset:#x}"
+        yield f"{row.number}\t@{row.position} {_place_text(row.here)}:\t{', '.join([*facts, *when])}{byte}"
 
 
-def _execution_facts(text: str, source: Place) -> list[str]:
+def _execution_facts(row: FoundRow) -> list[str]:
     by = {"start": "where the history starts", "gap": "after a gap"}
-    came = by[source] if isinstance(source, str) else f"from {_place_text(source)}"
-    return [came, text] if text else [came]
+    came = by[row.source] if isinstance(row.source, str) else f"from {_place_text(row.source)}"
+    return [came, row.text] if row.text else [came]
 
 
-def _event_facts(kind: str, text: str, source: Place, target: Place) -> list[str]:
-    facts = [f"{kind.replace('-', ' ')}: {text}"]
-    if source is not None:
-        facts.append(f"{'at' if kind == 'trap' else 'after'} {_place_text(source)}")
-    if target is not None:
-        facts.append(f"goes on at {_place_text(target)}")
+def _event_facts(row: FoundRow) -> list[str]:
+    facts = [f"{row.kind.replace('-', ' ')}: {row.text}"]
+    if row.source is not None:
+        facts.append(f"{'at' if row.kind == 'trap' else 'after'} {_place_text(row.source)}")
+    if row.target is not None:
+        facts.append(f"goes on at {_place_text(row.target)}")
     return facts
 
 
-def _place_text(place: Place) -> str:
+def _place_text(place: Place | str | None) -> str:
     if isinstance(place, str):
         return f"[{place}]"
     assert place is not None

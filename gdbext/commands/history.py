@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Any, Callable, NamedTuple
+from typing import Callable
 
 import gdb
 
 from rvtrace_gdb.gdbext import completion, listing, settings
-from rvtrace_gdb.gdbext.listing import ROWS_AT_ONCE
+from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.text import print_line
-from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+from rvtrace_gdb.gdbext.rows import HartRows, Page
+from rvtrace_gdb.gdbext.tracer import selected_hart
 
 ALL = "-all"
 
@@ -48,79 +47,46 @@ class History(gdb.Command):
         super().__init__("trace history", gdb.COMMAND_DATA)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        asked = _parse(argument)
-        if asked.numbers not in ("", "-", "+"):
-            self.dont_repeat()
-        method, pages = ("interleaved", _interleaved) if asked.every_hart else ("history", _of_one)
-        found = _request(method, asked.numbers)
-        print_lines(found)
-        if found.get("begin") is not None:
-            for lines in pages(asked.style, found["begin"], found["end"], found["hart"]):
-                with listing.readable_code():
-                    for line in lines:
-                        print_line(line)
-        if found.get("notice"):
-            print_line(found["notice"])
+        words = [word for word in argument.split() if word != ALL]
+        letters, numbers = split_modifiers(" ".join(words), listing.MODIFIERS)
+        style = listing.Format() if letters is None else listing.Format.of(letters)
+        every_hart = words != argument.split()
+        events, times = None if style.omit_events else True, None if style.omit_times else True
+        found = PagedList("interleaved" if every_hart else "history", events=events, times=times, at=_home())
+        found.show(self, numbers, Printer(style).lines)
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, [ALL] if text.rpartition(" ")[2] else [])
 
 
-COMMANDS = (History,)
-
-
-class _Asked(NamedTuple):
-    """The parsed argument: the format, the range, and whether all harts are shown."""
-
-    style: listing.Format
-    numbers: str
-    every_hart: bool
-
-
-def _parse(argument: str) -> _Asked:
-    """Parse the argument: options may be before the range, as in gdb, or after it. Raises gdb.GdbError, as gdb does."""
-    words = re.sub(r"(?<=[^\s/])/", " /", argument).split()
-    modifiers = [word for word in words if word.startswith("/")]
-    rest = [word for word in words if not word.startswith("/") and word != ALL]
-    letters = "".join(modifiers).replace("/", "")
-    style = listing.parse_modifiers(letters) if modifiers else listing.Format()
-    return _Asked(style, " ".join(rest), ALL in words)
-
-
-def _request(method: str, numbers: str) -> dict[str, Any]:
-    context = tracer().context()
-    found: dict[str, Any] = tracer().request(
-        method, context=context, args=numbers, size=listing.page_size(), at=_home(context["thread_hart"])
-    )
-    return found
-
-
-def _home(thread_hart: int | None) -> int | None:
+def _home() -> int | None:
     """Return the number at which gdb is in the past, if it is in the history that is shown."""
-    elsewhere = settings.hart() is not None and thread_hart not in (None, settings.hart())
+    if gdb.selected_thread() is None:
+        return None
+    elsewhere = settings.hart() is not None and selected_hart() not in (None, settings.hart())
     return None if elsewhere else position.number()
 
 
-def _of_one(style: listing.Format, begin: int, end: int, hart: int) -> Iterator[Iterator[str]]:
-    """Return the lines numbered *begin* (inclusive) to *end* (exclusive) of a hart's history, in pieces."""
-    lister = listing.Lister(style, listing.current_mark(hart))
-    for first, upto in _pieces(begin, end):
-        rows = tracer().request("rows", begin=first, end=upto, hart=hart)
-        between = []
-        if not style.omit_events:
-            between = tracer().request("between", begin=first, end=upto, hart=hart, times=_unless(style.omit_times))
-        yield lister.lines(rows, between)
+class Printer:
+    """Formats the pages of one listing; each hart has its own mark."""
 
+    def __init__(self, style: listing.Format) -> None:
+        self._style = style
+        self._listers: dict[int | None, listing.Lister] = {}
 
-def _interleaved(style: listing.Format, begin: int, end: int, hart: int) -> Iterator[Iterator[str]]:
-    """Return the same of one list with the histories of all harts. *hart*: the session's number for that list."""
-    listers: dict[int, listing.Lister] = {}
-    for first, upto in _pieces(begin, end):
-        what = {"events": _unless(style.omit_events), "times": _unless(style.omit_times)}
-        for number, of, rows, between in tracer().request("interleaved_rows", begin=first, end=upto, hart=hart, **what):
-            if of not in listers:
-                listers[of] = listing.Lister(style, listing.current_mark(of))
-            yield listers[of].lines(rows, between, _numbering(of, number - rows[0][0]))
+    def lines(self, page: Page) -> Iterator[str]:
+        """Return the lines for the rows of one history, or of the list of all harts."""
+        if not isinstance(page.rows[0], HartRows):
+            yield from self._lister(page.hart).lines(page.rows, page.events)
+            return
+        for run in page.rows:
+            numbering = _numbering(run.hart, run.number - run.rows[0].number)
+            yield from self._lister(run.hart).lines(run.rows, run.events, numbering)
+
+    def _lister(self, hart: int | None) -> listing.Lister:
+        if hart not in self._listers:
+            self._listers[hart] = listing.Lister(self._style, listing.current_mark(hart))
+        return self._listers[hart]
 
 
 def _numbering(hart: int, before: int) -> Callable[[int | None], str]:
@@ -128,11 +94,4 @@ def _numbering(hart: int, before: int) -> Callable[[int | None], str]:
     return lambda number: f"\t{hart}:" if number is None else f"{before + number}\t{hart}:{number}"
 
 
-def _pieces(begin: int, end: int) -> Iterator[tuple[int, int]]:
-    for first in range(begin, end, ROWS_AT_ONCE):
-        yield first, min(first + ROWS_AT_ONCE, end)
-
-
-def _unless(omitted: bool) -> bool | None:
-    """Return the value of a request's flag: true, or left out."""
-    return None if omitted else True
+COMMANDS = (History,)

@@ -14,6 +14,7 @@ import gdb
 from rvtrace_gdb.gdbext import completion, expressions, listing, source_lines
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.rows import Happened, HistoryRow
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
@@ -132,11 +133,11 @@ def _ago(ago: int, at: int | None, previous_ago: int | None) -> str:
 def _row(writer: dict[str, Any], hart: int) -> Iterator[str]:
     """Return the lines of the instruction, with its source line, as `trace history /s` shows it."""
     if writer["happened"]:
-        yield f"\t{listing.event_line(writer['happened'], None, None)}"
-    row = writer["row"]
-    if row is None:
+        yield f"\t{listing.event_line(Happened(*it) for it in writer['happened'])}"
+    if writer["row"] is None:
         return
-    line = source_lines.line_of(row[1]) if len(row) == 2 and row[1] is not None else None
+    row = HistoryRow(*writer["row"])
+    line = source_lines.line_of(row.pc) if not row.text and row.pc is not None else None
     if line is not None and writer["kind"] == "instruction":
         yield line
     yield from listing.Lister(listing.Format(), listing.current_mark(hart)).lines([row])

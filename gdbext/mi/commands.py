@@ -8,6 +8,7 @@ tuples instead of lines. The lines of the session's result are in the field `mes
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
 import gdb
@@ -17,7 +18,9 @@ from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.mi.fields import Fields, Rows
+from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import mode, position
+from rvtrace_gdb.gdbext.rows import Page
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import program, selected_hart, tracer
 
@@ -163,36 +166,35 @@ def reported_state(given: Arguments) -> Fields:
 
 def history(given: Arguments) -> Fields:
     """Return the instructions that ran."""
-    found = _request_page(given, what="history")
-    return _list_fields(found, "history", Rows(given.options["opcodes"]).history)
+    return _list_fields(_page(given, "history"), "history", Rows(given.options["opcodes"]).history)
 
 
 def events(given: Arguments) -> Fields:
     """Return the events between the instructions."""
-    return _list_fields(_request_page(given, what="events", kinds=given.options["kind"]), "events", Rows().found)
+    return _list_fields(_page(given, "events", kinds=given.options["kind"]), "events", Rows().found)
 
 
 def gaps(given: Arguments) -> Fields:
     """Return the places where the history is not complete."""
-    return _list_fields(_request_page(given, what="gaps"), "gaps", Rows().found)
+    return _list_fields(_page(given, "gaps"), "gaps", Rows().found)
 
 
 def find(given: Arguments) -> Fields:
     """Return the places where a function was entered or an instruction ran."""
     wanted = commands_find.parse_location(" ".join(given.words), "-rvtrace-find")
-    found = _request_page(given, what="executions", **position.present_pc(settings.hart()), **wanted)
-    comes = {"comes": 1} if found["comes"] else {}
+    found = _page(given, "executions", **position.present_pc(settings.hart()), **wanted)
+    comes = {"comes": 1} if found.comes else {}
     return {**_list_fields(found, "executions", Rows().found), **comes}
 
 
 def functions(given: Arguments) -> Fields:
     """Return the functions that ran."""
-    return _list_fields(_request_page(given, what="functions"), "functions", Rows().functions)
+    return _list_fields(_page(given, "functions"), "functions", Rows().functions)
 
 
 def calls(given: Arguments) -> Fields:
     """Return the tree of calls, one row for each line."""
-    return _list_fields(_request_page(given, what="calls", depth=given.options["depth"]), "calls", Rows().calls)
+    return _list_fields(_page(given, "calls", depth=given.options["depth"]), "calls", Rows().calls)
 
 
 def who_wrote_last(given: Arguments) -> Fields:
@@ -239,7 +241,7 @@ def gdb_position(given: Arguments) -> Fields:
     number = position.number()
     if number is None:
         return {"state": "live", **of}
-    length = _request_page(Arguments({"begin": None, "count": 0}, []), what="history")["length"]
+    length = PagedList("history").page(count=0).length
     return {"state": "past", "number": number, "length": length, **of}
 
 
@@ -283,22 +285,20 @@ def define_commands() -> None:
         Defined(command)
 
 
-def _request_page(given: Arguments, **asked: Any) -> dict[str, Any]:
+def _page(given: Arguments, what: str, **question: Any) -> Page:
     """Return a part of a list of the session."""
-    begin, count = given.options["begin"], given.options["count"]
-    found: dict[str, Any] = tracer().request("page", context=tracer().context(), begin=begin, count=count, **asked)
-    return found
+    return PagedList(what, **question).page(begin=given.options["begin"], count=given.options["count"])
 
 
-def _list_fields(found: dict[str, Any], name: str, tuples: Callable[[list[list[Any]]], list[Fields]]) -> Fields:
+def _list_fields(page: Page, name: str, tuples: Callable[[Sequence[Any]], list[Fields]]) -> Fields:
     """Return the length of a list, the requested part of it, and whether older trace was overwritten."""
-    fields = {"length": found["length"], "begin": found["begin"], "hart": found["hart"], name: tuples(found["rows"])}
-    if found["overwritten"]:
+    fields = {"length": page.length, "begin": page.begin, "hart": page.hart, name: tuples(page.rows)}
+    if page.overwritten:
         fields["overwritten"] = 1
-    return _with_messages(fields, found["lines"])
+    return _with_messages(fields, page.lines)
 
 
-def _with_messages(fields: Fields, lines: list[str]) -> Fields:
+def _with_messages(fields: Fields, lines: Sequence[str]) -> Fields:
     return {**fields, "messages": lines} if lines else fields
 
 

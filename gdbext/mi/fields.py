@@ -9,13 +9,14 @@ All values are strings, as in MI; the field of an unknown value is left out.
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import gdb
 
 from rvtrace_gdb.gdbext import disassembly, expressions, listing
 from rvtrace_gdb.gdbext.commands import who_wrote
-from rvtrace_gdb.gdbext.commands.find import Place
+from rvtrace_gdb.gdbext.rows import CallRow, FoundRow, FunctionRow, HistoryRow, Place
 
 Fields = dict[str, Any]
 
@@ -29,46 +30,47 @@ class Rows:
         self._texts = disassembly.Texts(opcodes)
         self._known = functools.lru_cache(maxsize=None)(self._place)
 
-    def history(self, rows: list[list[Any]]) -> list[Fields]:
-        """Instructions and gaps: rows of `session.queries.rows`."""
+    def history(self, rows: Sequence[HistoryRow]) -> list[Fields]:
+        """Instructions and gaps."""
         with listing.readable_code():
-            self._texts.add_codes({pc: bytes.fromhex(more[0]) for _, pc, *more in rows if pc is not None and more})
-            return [{"number": row[0], "gap": row[2]} if row[1] is None else self._instruction(*row) for row in rows]
+            self._texts.add_codes({row.pc: bytes.fromhex(row.text) for row in rows if row.pc is not None and row.text})
+            return [
+                {"number": row.number, "gap": row.text} if row.pc is None else self._instruction(row.pc, row)
+                for row in rows
+            ]
 
-    def found(self, rows: list[list[Any]]) -> list[Fields]:
-        """Events, gaps and executions: rows of `session.queries.search`."""
-        return [self._found(*row) for row in rows]
+    def found(self, rows: Iterable[FoundRow]) -> list[Fields]:
+        """Events, gaps and executions."""
+        return list(map(self._found, rows))
 
-    def functions(self, rows: list[list[Any]]) -> list[Fields]:
-        """Functions that ran: rows of `session.queries.functions`."""
-        return [self._function(*row) for row in rows]
+    def functions(self, rows: Iterable[FunctionRow]) -> list[Fields]:
+        """Functions that ran."""
+        return list(map(self._function, rows))
 
-    def calls(self, rows: list[list[Any]]) -> list[Fields]:
-        """The lines of the tree of calls: rows of `session.queries.functions`."""
-        return [self._call(*row) for row in rows]
+    def calls(self, rows: Iterable[CallRow]) -> list[Fields]:
+        """The lines of the tree of calls."""
+        return list(map(self._call, rows))
 
     def writer(self, storage: expressions.Storage, found: dict[str, Any]) -> Fields:
         """Return the writer of *storage*: the answer to `who_wrote`."""
         writer, changed = found["writer"], who_wrote.change_of(storage, found["writer"])
         change = {"what": changed.name, "old": changed.old, "new": changed.new, "group": writer["group"]}
         fields: Fields = {"kind": writer["kind"], **change, "ago": writer["ago"], "below": found["below"]}
-        row = writer["row"]
-        instruction = self.history([row])[0] if row is not None else {}
+        instruction = self.history([HistoryRow(*writer["row"])])[0] if writer["row"] is not None else {}
         return {key: value for key, value in {**fields, "instruction": instruction}.items() if value not in (None, {})}
 
-    def place(self, place: Place) -> Fields:
+    def place(self, place: Place | str | None) -> Fields:
         """Return an address in the program; the field `what` for a word in place of an address."""
         if place is None:
             return {}
         if isinstance(place, str):
             return {"what": place}
-        pc, *name = place
-        return {**self._known(pc, *name)}
+        return {**self._known(*place)}
 
-    def _instruction(self, number: int, pc: int, code: str = "", name: str | None = None, offset: int = 0) -> Fields:
-        fields = {"number": number, **(self._known(pc, name, offset) if code else self._known(pc))}
+    def _instruction(self, pc: int, row: HistoryRow) -> Fields:
+        fields = {"number": row.number, **(self._known(pc, row.function, row.offset) if row.text else self._known(pc))}
         try:
-            text = self._texts.of_code(pc, bytes.fromhex(code)) if code else self._texts.at(pc)
+            text = self._texts.of_code(pc, bytes.fromhex(row.text)) if row.text else self._texts.at(pc)
         except gdb.error as error:  # gdb.MemoryError included
             return {**fields, "error": str(error).partition("\n")[0]}
         if self._opcodes:
@@ -83,30 +85,23 @@ class Rows:
             fields.update(func=known[0], offset=known[1])
         return fields if name is not None else {**fields, **_line(pc)}
 
-    def _found(
-        self, number: int, position: int, here: Place, kind: str, text: str, source: Place, target: Place,
-        time: int | None, offset: int | None, facts: Fields | None,
-    ) -> Fields:  # fmt: skip
-        fields: Fields = {"number": number, "position": position, "kind": kind, **self.place(here)}
-        more = {"text": text, "from": self.place(source), "to": self.place(target), "time": time, "trace-byte": offset}
-        return {**fields, **(facts or {}), **{key: value for key, value in more.items() if value not in (None, "", {})}}
+    def _found(self, row: FoundRow) -> Fields:
+        fields: Fields = {"number": row.number, "position": row.position, "kind": row.kind, **self.place(row.here)}
+        places = {"from": self.place(row.source), "to": self.place(row.target)}
+        more = {"text": row.text, **places, "time": row.time, "trace-byte": row.offset}
+        known = {key: value for key, value in more.items() if value not in (None, "", {})}
+        return {**fields, **(row.facts or {}), **known}
 
-    def _function(
-        self, number: int, first: int, last: int, pc: int | None, level: int, what: str, name: str | None,
-        addresses: list[int],
-    ) -> Fields:  # fmt: skip
-        fields: Fields = {"number": number, "begin": first, "end": last}
-        if pc is None:
-            return {**fields, "gap": what}
-        trap = {"trap": what} if what else {}
-        return {**fields, "level": level, **self._named(pc, name), **trap}
+    def _function(self, row: FunctionRow) -> Fields:
+        """Return a function: its columns, except those that `trace functions` shows with a modifier."""
+        if row.pc is None:
+            return {"number": row.number, "begin": row.begin, "end": row.end, "gap": row.what}
+        columns = _columns(row, ("pc", "name", "what", "addresses"))
+        return {**columns, **self._named(row.pc, row.name), **({"trap": row.what} if row.what else {})}
 
-    def _call(
-        self, level: int, pc: int | None, name: str | None, trap: bool, times: int, own: int, total: int, hidden: int
-    ) -> Fields:
-        place = {} if pc is None else self._named(pc, name)
-        more = {**({"trap": 1} if trap else {}), **({"hidden": hidden} if hidden else {})}
-        return {"level": level, **place, "calls": times, "instructions": total, "own-instructions": own, **more}
+    def _call(self, row: CallRow) -> Fields:
+        place = {} if row.pc is None else self._named(row.pc, row.name)
+        return {"level": row.level, **place, **_columns(row, ("level", "pc", "name"))}
 
     def _named(self, pc: int, name: str | None) -> Fields:
         """Return a function with this name; None: with the name that gdb knows, by its debug information first."""
@@ -116,6 +111,16 @@ class Rows:
             fields["func"] = symbol.print_name
         fields.pop("offset", None)
         return fields
+
+
+def _columns(row: FunctionRow | CallRow, others: Collection[str]) -> Fields:
+    """Return the columns of a row but *others*, by their names; those without a value, or not true, are left out."""
+    named = ((name.replace("_", "-"), value) for name, value in row._asdict().items() if name not in others)
+    return {
+        name: int(value) if value is True else value
+        for name, value in named
+        if value is not None and value is not False
+    }
 
 
 def _line(pc: int) -> Fields:

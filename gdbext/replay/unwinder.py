@@ -12,12 +12,13 @@ the frames are distinguished by pc and sp.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import gdb
 import gdb.unwinder
 
 from rvtrace_gdb.gdbext.replay import connection, partial_values, position
+from rvtrace_gdb.gdbext.rows import FrameRow
 from rvtrace_gdb.gdbext.tracer import selected_hart, tracer
 
 NAME = "rvtrace"
@@ -29,32 +30,15 @@ _CACHE_SIZE = 64
 _SP = 2
 
 
-class Frame(NamedTuple):
-    """A row of `rpc.replay`. *number*: that of the call made in the frame; None if unknown, like *function*.
-
-    With a tandem trace: *native*, the frame is left to gdb's unwinder; *sp*, the caller's stack pointer; *saved*, the
-    caller's registers as (register, value).
-    """
-
-    pc: int
-    function: int | None
-    level: int
-    number: int | None
-    kind: str
-    native: bool = False
-    sp: int | None = None
-    saved: tuple[tuple[int, int], ...] = ()
-
-
 class _Stack:
     """The frames at an instruction number, fetched from the session when needed."""
 
     def __init__(self, hart: int | None, number: int, pc: int) -> None:
         self._hart, self._number, self._pc = hart, number, pc
-        self.frames: list[Frame] = []
+        self.frames: list[FrameRow] = []
         self._more = True
 
-    def frame(self, i: int) -> Frame | None:
+    def frame(self, i: int) -> FrameRow | None:
         """Return the *i*-th frame, 0 the innermost; None if there is none."""
         while self._more and len(self.frames) <= i:
             self._fetch(FIRST if not self.frames else MORE)
@@ -64,7 +48,7 @@ class _Stack:
         first = len(self.frames)
         place = {"thread_hart": self._hart, "number": self._number, "pc": self._pc}
         found = tracer().request("frames", first=first, count=count, **place)
-        self.frames += (Frame(*row) for row in found["frames"])
+        self.frames += (FrameRow(*row) for row in found["frames"])
         self._more = found["more"] and len(self.frames) > first
 
 
@@ -128,7 +112,7 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
             found = self._frames[key] = _Stack(key[0], number, key[2]), 0
         return found
 
-    def _unwind(self, pending: Any, stack: _Stack, i: int, frame: Frame, caller: Frame | None) -> Any:
+    def _unwind(self, pending: Any, stack: _Stack, i: int, frame: FrameRow, caller: FrameRow | None) -> Any:
         address = _address_type()
         function = frame.pc if frame.function is None else frame.function
         top = _TOP << (32 if address.sizeof == 8 else 0)

@@ -6,12 +6,15 @@ The rows read as `trace history` prints them, but in columns.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import gdb
 
 from rvtrace_gdb.gdbext import listing
+from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.rows import HistoryRow
 from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.gdbext.tui.viewport import NORMAL, Line, cut, highlighted, plain, printable
 
@@ -106,14 +109,13 @@ class Lines:
         begin, end = max(1, first), min(last, state.length) + 1
         if begin >= end:
             return []
-        rows = tracer().request("rows", begin=begin, end=end, hart=state.hart)
-        between = tracer().request("between", begin=begin, end=end, hart=state.hart, times=True)
+        page = PagedList("history", events=True, times=True).rows(begin, end, state.hart)
         coloured = gdb.parameter("style enabled")
         if self._lister is None or self._coloured != coloured:
             self._lister, self._coloured = listing.Lister(listing.Format(omit_pc=True)), coloured
         with listing.readable_code():
-            texts = list(self._lister.lines(rows, between))
-        return _aligned(_lines(rows, texts, state))
+            texts = list(self._lister.lines(page.rows, page.events))
+        return _aligned(_lines(page.rows, texts, state))
 
     @staticmethod
     def draw(line: Line, digits: int, begin: int, width: int, *, here: bool) -> str:
@@ -134,9 +136,9 @@ def coloured(text: str, colour: str) -> str:
     return f"\x1b[{colour}m{text}{NORMAL}" if gdb.parameter("style enabled") else text
 
 
-def _lines(rows: list[list[Any]], texts: list[str], state: State) -> list[tuple[Line, str]]:
+def _lines(rows: Sequence[HistoryRow], texts: list[str], state: State) -> list[tuple[Line, str]]:
     """Return (line without the instruction, instruction) for each text."""
-    pcs = {number: pc for number, pc, *_ in rows}
+    pcs = {row.number: row.pc for row in rows}
     lines = []
     for text in texts:
         match = _ROW.match(printable_row(text))

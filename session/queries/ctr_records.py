@@ -21,7 +21,7 @@ from rvtrace_gdb.session.capture.model import CapturedRecords
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats.ctr import decode, items, options_of
-from rvtrace_gdb.session.queries.rows import Cursor
+from rvtrace_gdb.session.queries.rows import Cursor, Selection
 from rvtrace_gdb.session.report import other_hart
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands
@@ -117,13 +117,11 @@ class Line(NamedTuple):
 
 
 class Shown:
-    """The records of one hart. *lines*: the youngest first; *now*: what ran after the newest
-    record, if that is known.
-    """
+    """The records of one hart, the youngest first."""
 
     def __init__(self, records: CapturedRecords, decoded: Decoded, history: History) -> None:
         self.records, self.history = records, history
-        self.cursor = Cursor()
+        self._cursor = Cursor()
         found = list(items(records.data))
         stretches = iter(decoded.stretches)
         next(stretches, None)  # what leads to the oldest record is unknown
@@ -134,7 +132,24 @@ class Shown:
             older = older or item.record is not None
             self.lines.append(Line(number, item.entry, item.record, between))
         self.lines.reverse()
-        self.now = next(stretches, None)
+        self._now = next(stretches, None)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def select(self, args: str, size: int | None) -> Selection:
+        """Return which rows `trace ctr show ARGS` shows; row 1 is entry 0. Raises NoTrace, RangeError."""
+        if not self.lines:
+            raise NoTrace(_NOTHING_YET if settings(self.records.in_force).modes else _NOT_RECORDING)
+        return self._cursor.select(args, size, len(self.lines), 1)
+
+    def rows(self, begin: int, end: int) -> list[Mapping[str, Any]]:
+        """Return the rows numbered *begin* to *end* - 1."""
+        return [_row(line) for line in self.lines[begin - 1 : end - 1]]
+
+    def since(self) -> Mapping[str, Any] | None:
+        """Return what ran after the newest record, None if that is not known."""
+        return _between(self._now)
 
 
 def shown(session: Session, context: Context, way: Way | None, progress: Progress) -> tuple[Shown, list[str]]:
@@ -152,32 +167,6 @@ def shown(session: Session, context: Context, way: Way | None, progress: Progres
         return Shown(source, decode(source.data, decoded.program, source.in_force), history)
 
     return session.cached(Shown, history, make), session.warnings() + other_hart(hart, context)
-
-
-def show(
-    session: Session,
-    context: Context,
-    way: Way | None,
-    args: str,
-    size: int | None,
-    progress: Progress = silent,
-) -> Mapping[str, Any]:
-    """Return which rows `trace ctr show ARGS` shows. Raises as `ctr_commands.look`, and RangeError."""
-    found, lines = shown(session, context, way, progress)
-    if not found.lines:
-        raise NoTrace(_NOTHING_YET if settings(found.records.in_force).modes else _NOT_RECORDING)
-    begin, end, notice = found.cursor.select(args, size, len(found.lines), 1)
-    session.last[Shown] = found
-    return {"begin": begin, "end": end, "notice": notice, "lines": lines, "hart": found.records.hart,
-            "now": _between(found.now)}  # fmt: skip
-
-
-def rows(session: Session, begin: int, end: int) -> list[Mapping[str, Any]]:
-    """Return rows of the records that were shown last; row 1 is entry 0. Raises `NoTrace`."""
-    found = session.last.get(Shown)
-    if not isinstance(found, Shown):
-        raise NoTrace("no records have been requested yet")
-    return [_row(line) for line in found.lines[begin - 1 : end - 1]]
 
 
 def stack(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> Mapping[str, Any]:

@@ -16,47 +16,12 @@ from rvtrace_gdb.decode.coverage import Function as FunctionSymbol
 from rvtrace_gdb.decode.coverage import functions as functions_of
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.gdbext.rows import BranchRow, CallRow, CoveredFunction, FunctionRow
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
 from rvtrace_gdb.support.errors import Progress, silent
 
 _TRAP = "trap"
 _ALL = 1 << 62
-
-
-class FunctionRow(NamedTuple):
-    """A line: its number, the numbers of its first and last instruction, its first address, None for a gap.
-
-    level      the level of indentation
-    what       the reason of a gap, or the trap that led here, "" for none
-    name       the function's name if its code is not in the ELF that was traced; None: gdb has it
-    addresses  the addresses of all its instructions, if they were requested
-    """
-
-    number: int
-    first: int
-    last: int
-    pc: int | None
-    level: int
-    what: str
-    name: str | None
-    addresses: list[int]
-
-
-class CallRow(NamedTuple):
-    """A line of the call tree. *calls*: how often it was called. *own*: instructions that ran in it, *total*: also in
-    its callees.
-
-    *pc* is the address of the function, None without a symbol; *hidden*: the number of callees that are not shown.
-    """
-
-    level: int
-    pc: int | None
-    name: str | None
-    trap: bool
-    calls: int
-    own: int
-    total: int
-    hidden: int
 
 
 class Functions:
@@ -123,9 +88,9 @@ class Functions:
         known = node.function != UNKNOWN
         place = next((image for image in self._images if known and image.symbol(node.function)), self._program.base)
         name = self._name(place, node.function) if known else None
-        hidden = len(node.children) if level + 1 == depth else 0
+        hidden = (len(node.children) or None) if level + 1 == depth else None
         pc = node.function if known else None
-        return CallRow(level, pc, name, node.trap, node.calls, node.own, node.total, hidden)
+        return CallRow(level, pc, name, node.calls, node.total, node.own, node.trap, hidden)
 
     def _name(self, image: Image, pc: int) -> str | None:
         """Return the name of a function if gdb does not know it, or has another one at its address."""
@@ -133,27 +98,6 @@ class Functions:
         if found is None or (image is self._program.base and image.path and not image.is_added(pc)):
             return None
         return found[0]
-
-
-class CoveredFunction(NamedTuple):
-    """A function from *start* to *end* - 1: how many of its *instructions* ran, and how often it was *entered*."""
-
-    start: int
-    end: int
-    name: str
-    instructions: int
-    ran: int
-    entered: int
-
-
-class BranchRow(NamedTuple):
-    """A conditional branch: how often it was taken to its *target*, and how often it was not, to what *follows* it."""
-
-    pc: int
-    taken: int
-    not_taken: int
-    target: int
-    follows: int
 
 
 class Part(NamedTuple):

@@ -25,6 +25,7 @@ from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
+from rvtrace_gdb.gdbext.rows import Annotation, Happened, Place, ShortHistoryRow
 from rvtrace_gdb.support.errors import RvtraceError
 
 _RECORD, _LISTING = "branch trace record", "instruction-history"
@@ -153,13 +154,7 @@ def _nothing_follows(text: str) -> None:
         raise RangeError(f"Junk after argument: {text}.")
 
 
-Row = tuple[int, int] | tuple[int, None, str] | tuple[int, int, str, str | None, int]
-"""(number, pc); (number, None, text) for a gap; (number, pc, bytes in hex, function, offset in it) for an instruction
-that is not in the ELF that was traced, but in the target's memory or in a process, with its function if it has one.
-"""
-
-
-def rows(history: History, program: ContextImages, begin: int, end: int) -> Iterator[Row]:
+def rows(history: History, program: ContextImages, begin: int, end: int) -> Iterator[ShortHistoryRow]:
     """Yield the rows numbered *begin* to *end* - 1, which count from 1."""
     end = min(end, len(history) + 1)
     while begin < end:
@@ -171,7 +166,7 @@ def rows(history: History, program: ContextImages, begin: int, end: int) -> Iter
         begin = until
 
 
-def _stretch(history: History, image: Image, of_process: bool, begin: int, end: int) -> Iterator[Row]:
+def _stretch(history: History, image: Image, of_process: bool, begin: int, end: int) -> Iterator[ShortHistoryRow]:
     """Yield rows of one context."""
     known: dict[int, tuple[str, str | None, int] | None] = {}
     for number, pc in enumerate(history.pcs(begin - 1, end - 1), begin):
@@ -195,25 +190,6 @@ def _code(image: Image, pc: int) -> tuple[str, str | None, int] | None:
 
 
 AT_MOST = 8  # events listed at one place
-
-Place = tuple[int] | tuple[int, str, int]
-"""An address, and for code that is not in the ELF that was traced, its function and the offset in it."""
-Said = tuple[str, str, Place | None, bool]
-"""Kind, text, for a trap where it hit, and whether the text itself names the kind."""
-
-
-class Annotation(NamedTuple):
-    """What happened before the row with this *number*, which is that of a row, or the one after the last.
-
-    time   the timestamp of this position, None: unknown, or not requested
-    ticks  since the previous timestamp; negative if the trace's clock was set back
-    """
-
-    number: int
-    said: list[Said]
-    time: int | None
-    ticks: int | None
-
 
 def annotations(
     history: History, program: ContextImages, begin: int, end: int, *, times: bool = True
@@ -243,16 +219,16 @@ def _stamps(history: History, first: int, stop: int) -> dict[int, tuple[int, int
     }
 
 
-def _said(history: History, program: ContextImages, first: int, stop: int) -> dict[int, list[Said]]:
-    found: dict[int, list[Said]] = {}
+def _said(history: History, program: ContextImages, first: int, stop: int) -> dict[int, list[Happened]]:
+    found: dict[int, list[Happened]] = {}
     for position, group in groupby(history.events_between(first, stop), attrgetter("position")):
         events = _worth_saying(history, position, list(group))
         said = [_of_event(history, program, event) for event in events[:AT_MOST]]
         if len(events) > AT_MOST:
-            said.append(("note", f"and {len(events) - AT_MOST} more: `trace events` has them", None, False))
+            said.append(Happened("note", f"and {len(events) - AT_MOST} more: `trace events` has them", None, False))
         found[position] = said
     for position, text in _changes(history, first, stop):
-        found.setdefault(position, []).append(("context", text, None, True))
+        found.setdefault(position, []).append(Happened("context", text, None, True))
     return {position: said for position, said in found.items() if said}
 
 
@@ -290,19 +266,19 @@ def _only_halted(events: Sequence[Event]) -> bool:
 _HALTS = frozenset({StopReason.DEBUG_MODE, StopReason.UNTOLD})
 
 
-def describe_event(history: History, program: ContextImages, event: Event) -> Said | None:
+def describe_event(history: History, program: ContextImages, event: Event) -> Happened | None:
     """Return what is reported about one event; None: nothing."""
     events = history.events_between(event.position, event.position + 1)
     worth = event in _worth_saying(history, event.position, events)
     return _of_event(history, program, event) if worth else None
 
 
-def _of_event(history: History, program: ContextImages, event: Event) -> Said:
+def _of_event(history: History, program: ContextImages, event: Event) -> Happened:
     hit = None
     if event.kind is EventKind.TRAP and event.last_pc is not None:
         hit = _place(history, program, event.last_pc, max(event.position - 1, 0))
     text = event.as_gap if event.kind in GAP_KINDS else event.text
-    return event.kind.value.replace(" ", "-"), text, hit, says_its_kind(event.fact)
+    return Happened(event.kind.value.replace(" ", "-"), text, hit, says_its_kind(event.fact))
 
 
 def _place(history: History, program: ContextImages, pc: int, position: int) -> Place:

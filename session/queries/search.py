@@ -1,8 +1,4 @@
-"""Places in a history, shown in pages: `trace events`, `trace gaps`, `trace find`, and the accesses of `trace data`.
-
-A result row is (number, position, place, kind, text, from, to, time, trace byte). The position is numbered as in `trace
-history`; a place is [address], or [address, function, offset] for code that is not in the ELF that was traced, or None.
-"""
+"""Places in a history, shown in pages: `trace events`, `trace gaps`, `trace find`, and the accesses of `trace data`."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,10 +9,11 @@ from typing import NamedTuple, Protocol
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind, Trap
-from rvtrace_gdb.decode.history.history import GAP, Event, Fields, History, event_fields
+from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.decode.program.instructions import Access
 from rvtrace_gdb.decode.search import CombinedSearch, Query, Search, arrivals, entries_of, executions
+from rvtrace_gdb.gdbext.rows import AccessRow, FoundRow, Place
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.rows import ROWS, Cursor, Selection
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -35,18 +32,6 @@ def absent(history: History) -> NoTrace:
     from rvtrace_gdb.decode.tandem.decoder import tandem_of  # only where there is nothing to show
 
     return NoTrace(NO_ACCESSES if tandem_of(history) is None else NO_TANDEM_ACCESSES)
-
-
-class AccessRow(NamedTuple):
-    """One line: its number, the instruction's number and address (None if unknown), the byte of the trace, and the
-    access.
-    """
-
-    number: int
-    instruction: int | None
-    pc: int | None
-    offset: int
-    text: str
 
 
 class Accesses:
@@ -114,8 +99,6 @@ def size_at(address: int, image: Image) -> int:
     return max(symbols, default=1) or 1
 
 
-Place = tuple[int] | tuple[int, str, int]
-
 AT_GAP, AT_END, STARTS = "gap", "end", "start"
 EXECUTION = "execution"
 
@@ -129,25 +112,6 @@ KINDS: Mapping[str, Callable[[Event], bool]] = {
 
 class BadQuestion(RvtraceError):
     """The question cannot have an answer."""
-
-
-class Row(NamedTuple):
-    """A result, see the module. *kind*: of `KINDS`, or "execution". *source*: for a trap where it hit, else what ran
-    before.
-
-    *target*: where execution continued after a gap. None: unknown, or not applicable. *facts*: of an event, by name.
-    """
-
-    number: int
-    position: int
-    here: Place | str
-    kind: str
-    text: str
-    source: Place | str | None
-    target: Place | None
-    time: int | None
-    offset: int | None
-    facts: Fields | None = None
 
 
 Searching = Callable[[Query], Search]
@@ -167,7 +131,7 @@ class Answer(Protocol):
 
     def __len__(self) -> int: ...
 
-    def row(self, number: int) -> Row: ...
+    def row(self, number: int) -> FoundRow: ...
 
     def position(self, number: int) -> int:
         """Return the position of a result in the history; positions increase with the numbers."""
@@ -284,7 +248,7 @@ class Found:
         i = self._answer.before(position) - 1 if direction < 0 else self._answer.before(position + 1)
         return self._answer.position(i) if 0 <= i < len(self) else None
 
-    def rows(self, begin: int, end: int) -> list[Row]:
+    def rows(self, begin: int, end: int) -> list[FoundRow]:
         """Return the results numbered *begin* to *end* - 1."""
         return [self._answer.row(number - 1) for number in range(max(begin, 1), min(end, len(self) + 1))]
 
@@ -332,7 +296,7 @@ class _Events:
     def before(self, position: int) -> int:
         return bisect_left(self._events, position, key=lambda found: found[0].position)
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> FoundRow:
         (event, more), places = self._events[number], self._places
         position, text = event.position, event.text + more
         source = None if event.last_pc is None else places.of(event.last_pc, max(position - 1, 0))
@@ -341,7 +305,8 @@ class _Events:
             target = places.of(event.next_pc, position + 1)
         kind, time = event.kind.value.replace(" ", "-"), places.history.time_at(position)
         here = places.at(position)
-        return Row(number + 1, position + 1, here, kind, text, source, target, time, event.offset, event_fields(event))
+        facts = event_fields(event)
+        return FoundRow(number + 1, position + 1, here, kind, text, source, target, time, event.offset, facts)
 
 
 class _Executions:
@@ -362,13 +327,13 @@ class _Executions:
     def before(self, position: int) -> int:
         return self._search.before(position)
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> FoundRow:
         places, position = self._places, self._search.position(number)
         history = places.history
         said = history.events_between(position, position + 1)
         text = "; ".join(event.text for event in said if event.kind is EventKind.TRAP)
         here, source, time = places.at(position), places.before(position), history.time_at(position)
-        return Row(number + 1, position + 1, here, EXECUTION, text, source, None, time, None)
+        return FoundRow(number + 1, position + 1, here, EXECUTION, text, source, None, time, None)
 
 
 def _known(kind: str) -> str:

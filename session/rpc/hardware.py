@@ -11,8 +11,6 @@
 | ctr_connected | access                                | {}; gdb has connected anew                                  |
 | ctr_clear  | context, access                          | {lines}                                                     |
 | ctr_status | context, access                          | {lines}                                                     |
-| ctr_show   | context, access, args, size              | as history, and {now}: what ran after the newest record     |
-| ctr_rows   | begin, end                               | rows of `session.queries.ctr_records`; row 1 is entry 0     |
 | ctr_stack  | context, access                          | {lines, ras, full, frames}: [{pc, call, to}, ...]           |
 | usb        | context                                  | {usb}: the adapter's description; null: no table [usb]      |
 | usb_harts  | context                                  | {lines}: the debug module, and the state of each hart       |
@@ -113,16 +111,6 @@ def ctr_status(session: Session, params: Params, progress: Progress) -> Any:
     return answer(ctr_commands.status(session, params.context(), _access(params), progress))
 
 
-def ctr_show(session: Session, params: Params, progress: Progress) -> Any:
-    args, size = params.text("args", ""), params.size()
-    return ctr_records.show(session, params.context(), _access(params), args, size, progress)
-
-
-def ctr_rows(session: Session, params: Params, progress: Progress) -> Any:
-    begin, end = params.page("ctr_rows")
-    return ctr_records.rows(session, begin, end)
-
-
 def ctr_stack(session: Session, params: Params, progress: Progress) -> Any:
     return ctr_records.stack(session, params.context(), _access(params), progress)
 
@@ -150,8 +138,6 @@ _CTR_METHODS: Mapping[str, Method] = {
     "ctr_connected": ctr_connected,
     "ctr_clear": ctr_clear,
     "ctr_status": ctr_status,
-    "ctr_show": ctr_show,
-    "ctr_rows": ctr_rows,
     "ctr_stack": ctr_stack,
 }
 _LETTING_GO: Mapping[str, Method] = {name: _letting_go(method) for name, method in _CTR_METHODS.items()}

@@ -20,8 +20,9 @@ registers, and sends packets.
 A client that cancels a request, or makes another, before it has answered, withdraws that question.
 """
 
+import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from rvtrace_gdb.session.context import Context
@@ -83,6 +84,13 @@ class Params:
 
     def optional_number(self, name: str) -> int | None:
         return self.number(name) if self.given(name) else None
+
+    def choice(self, name: str, words: Container[str]) -> str:
+        """Return one of *words*."""
+        word = self.text(name)
+        if word not in words:
+            raise self._bad(name)
+        return word
 
     def size(self) -> int:
         """Return how many rows are shown at once, 0 for all."""
@@ -173,6 +181,7 @@ class Params:
         )
 
 
+@functools.lru_cache(maxsize=64)
 def _possible(name: str) -> str:
     if name and not is_file_name(name):
         raise BadName(name)

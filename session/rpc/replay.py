@@ -18,12 +18,10 @@ goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, 
 with its parameters, and *nth*, the number in that list, or *direction*, "back" or "forth". *pc*: where the program is
 now, if gdb is in the present: a line says if the trace does not lead there.
 
-frames: the call stack at a number of a history, for gdb's unwinder. A row is [pc, start of the function or None, level,
-number, kind]. The first row is the function that runs: its number is that of its next instruction, its kind "". The
-others are the callers: their number is that of the call, or of the last instruction before a trap, their kind "call" or
-"trap". Levels differ between a function and what it called, and stay the same within an invocation. For a tandem trace
-a row also has, see `session.replay.shadow_state`: native, the caller's stack pointer or None, and [[n, the caller's
-value of xn], ...].
+frames: the call stack at a number of a history, for gdb's unwinder, as rows `gdbext.rows.FrameRow`. The first row is
+the function that runs: its number is that of its next instruction. The others are the callers: their number is that of
+the call, or of the last instruction before a trap. Registers are known of a tandem trace, see
+`session.replay.shadow_state`.
 
 native: reads the trace out and decodes it for gdb's `record btrace`. *limit*: the highest number of positions;
 *seconds*: how long gdb waits for answers. gdb gets *instructions* of *length*, the first of which has the number
@@ -33,7 +31,7 @@ native: reads the trace out and decodes it for gdb's `record btrace`. *limit*: t
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rvtrace_gdb.decode.calls.frames import CallFrame
 from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
@@ -41,7 +39,8 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
-from rvtrace_gdb.session.lists import call_frames
+from rvtrace_gdb.gdbext.rows import FrameRow
+from rvtrace_gdb.session.lists import SelectedHistory, call_frames
 from rvtrace_gdb.session.replay import shadow_state
 from rvtrace_gdb.session.replay.backend import RegisterBatches
 from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, debugger_of
@@ -51,17 +50,13 @@ from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
-if TYPE_CHECKING:
-    from rvtrace_gdb.session.lists import SelectedHistory
-
-Row = list[int | str | list[list[int]] | None]
 _MOST = 1 << 32  # no call stack is deeper
 _KINDS = {Kind.CALL: "call", Kind.TRAP: "trap", Kind.BEGIN: ""}
 
 
 def frame_rows(
-    session: "Session",
-    it: "SelectedHistory",
+    session: Session,
+    it: SelectedHistory,
     number: int,
     first: int,
     count: int,
@@ -89,7 +84,7 @@ def frame_rows(
     return {"frames": rows, "more": more}
 
 
-def _unwinder(session: "Session", it: "SelectedHistory", position: int, pc: int | None) -> Unwinder | None:
+def _unwinder(session: Session, it: SelectedHistory, position: int, pc: int | None) -> Unwinder | None:
     """Return an unwinder; None if the trace has no registers, or not those of where the program is."""
     tandem = tandem_of(it.history)
     if tandem is None or (position == len(it.history) and pc != tandem.before(position).pc):
@@ -111,16 +106,16 @@ class _Unwinders:
         return self._last[1]
 
 
-def _full_row(unwound: Unwound, number: int) -> Row:
-    saved = [[register, value] for register, value in unwound.saved.items()]
-    return [*_row(unwound.frame, number), unwound.native, unwound.sp, saved]
+def _full_row(unwound: Unwound, number: int) -> FrameRow:
+    saved = tuple(unwound.saved.items())
+    return _row(unwound.frame, number)._replace(native=unwound.native, sp=unwound.sp, saved=saved)
 
 
-def _row(frame: CallFrame, number: int) -> Row:
+def _row(frame: CallFrame, number: int) -> FrameRow:
     if frame.kind is not Kind.BEGIN:
         number = 0 if frame.call is None else frame.call + 1
     function = None if frame.function == UNKNOWN else frame.function
-    return [None if frame.pc == UNKNOWN else frame.pc, function, frame.level, number or None, _KINDS[frame.kind]]
+    return FrameRow(frame.pc, function, frame.level, number or None, _KINDS[frame.kind])
 
 
 def connect(session: Session, params: Params, progress: Progress) -> Any:

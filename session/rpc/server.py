@@ -1,8 +1,8 @@
 """The session as a process of its own: JSON lines over standard input and output. gdb's side is gdbext/client.py.
 
-    {"id": 7, "method": "history", "params": {"args": "-", "size": 10, "context": {...}}}
+    {"id": 7, "method": "page", "params": {"what": "history", "args": "-", "size": 10, "context": {...}}}
     {"id": 7, "progress": {"label": "decoding", "done": 4096, "total": 65536}}
-    {"id": 7, "result": {"begin": 1, "end": 11, "notice": null, "lines": []}}
+    {"id": 7, "result": {"begin": 1, "end": 11, "notice": null, "rows": [[1, 2147483648], ...], ...}}
     {"id": 7, "error": {"message": "one line", "kind": "NoTrace"}}
     {"cancel": 7}
 
@@ -12,20 +12,14 @@
 | start   | context, options    | {lines}; options: see `session.sources.options`                                    |
 | stop    |                     | {lines}                                                                            |
 | status  | context             | {lines}                                                                            |
-| history | context, args, size | {begin, end, notice, lines, hart}: numbers from 1, end exclusive; size 0: no limit |
-| rows    | begin, end, hart    | [[number, pc] or [number, null, text of the gap], ...], at most 4096 at once       |
-| dump    | as history, offset  | as history, of messages; offset: begin with the message that contains this byte    |
-| messages | begin, end, raw    | [[number, byte offset, text], ...], at most 4096 at once; raw: with the bytes      |
-| find    | as history, what    | as history; what: events, gaps or executions, see `session.queries.search`         |
-| found   | begin, end          | rows of `session.queries.search`, at most 4096 at once                             |
 | save    | context, path       | {lines}                                                                            |
 | open    | path, elf           | {lines}                                                                            |
 
 In the middle of a request the session may ask the client for something, see `session.rpc.protocol`.
 
-More methods are in the other modules of this package: `history` (events between rows, all harts by time, pages
-of lists, a window), `replay` (going back in time, frames, gdb's own recording), `analysis` (coverage, who wrote
-what), `hardware` (trace components, Control Transfer Records, USB).
+More methods are in the other modules of this package: `lists` (pages of lists, and a window), `replay` (going back in
+time, frames, gdb's own recording), `analysis` (coverage, who wrote what), `hardware` (trace components, Control
+Transfer Records, USB).
 
 context: {elf, target_file, overrides, runs, hart, thread_hart}, see `session.context`. Requests are answered in
 order, one at a time. The process ends when its standard input does; work that is under way is then cancelled.
@@ -57,9 +51,9 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("coverage", "who_wrote"), "analysis"),
     **dict.fromkeys(("regs", "info", "components", "choices", "snapshot"), "hardware"),
     **dict.fromkeys(("ctr_start", "ctr_stop", "ctr_connected", "ctr_clear", "ctr_status"), "hardware"),
-    **dict.fromkeys(("ctr_show", "ctr_rows", "ctr_stack"), "hardware"),
+    **dict.fromkeys(("ctr_stack",), "hardware"),
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
-    **dict.fromkeys(("between", "interleaved", "interleaved_rows", "page", "glance"), "history"),
+    **dict.fromkeys(("page", "rows", "glance"), "lists"),
     **dict.fromkeys(("connect", "past", "notes", "enter", "goto", "frames", "entered_at", "told", "native"), "replay"),
 }
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""
@@ -75,18 +69,6 @@ class Methods:
             "start": self._start,
             "stop": self._stop,
             "status": self._status,
-            "history": self._history,
-            "rows": self._rows,
-            "dump": self._dump,
-            "messages": self._messages,
-            "accesses": self._accesses,
-            "access_rows": self._access_rows,
-            "find": self._find,
-            "found": self._found,
-            "functions": self._functions,
-            "function_rows": self._function_rows,
-            "calls": self._calls,
-            "call_rows": self._call_rows,
             "save": self._save,
             "open": self._open,
         }
@@ -116,56 +98,6 @@ class Methods:
 
     def _status(self, params: "Params", progress: Progress) -> Any:
         return answer(self._session.status(params.context(), progress))
-
-    def _history(self, params: "Params", progress: Progress) -> Any:
-        context, at = params.context(), params.optional_number("at")
-        at = self._session.number_of_selected_hart(context) if at is None else at
-        listing = self._session.history(params.text("args", ""), params.size(), context, progress, at)
-        return listing._asdict()
-
-    def _rows(self, params: "Params", progress: Progress) -> Any:
-        begin, end = params.page("rows")
-        return self._session.rows(begin, end, params.optional_number("hart"))
-
-    def _dump(self, params: "Params", progress: Progress) -> Any:
-        offset = params.optional_number("offset")
-        listing = self._session.dump(params.text("args", ""), params.size(), params.context(), offset, progress)
-        return listing._asdict()
-
-    def _messages(self, params: "Params", progress: Progress) -> Any:
-        begin, end = params.page("messages")
-        return self._session.messages(begin, end, raw=params.given("raw"))
-
-    def _accesses(self, params: "Params", progress: Progress) -> Any:
-        where, args = params.place("where"), params.text("args", "")
-        return self._session.lists.accesses(args, params.size(), where, params.context(), progress)._asdict()
-
-    def _access_rows(self, params: "Params", progress: Progress) -> Any:
-        begin, end = params.page("access_rows")
-        return self._session.lists.access_rows(begin, end)
-
-    def _find(self, params: "Params", progress: Progress) -> Any:
-        args, question = params.text("args", ""), params.question()
-        return self._session.lists.find(question, args, params.size(), params.context(), progress)._asdict()
-
-    def _found(self, params: "Params", progress: Progress) -> Any:
-        begin, end = params.page("found")
-        return self._session.lists.found(begin, end)
-
-    def _functions(self, params: "Params", progress: Progress) -> Any:
-        listing = self._session.lists.functions(params.text("args", ""), params.size(), params.context(), progress)
-        return listing._asdict()
-
-    def _function_rows(self, params: "Params", progress: Progress) -> Any:
-        begin, end = params.page("function_rows")
-        return self._session.lists.function_rows(begin, end, lines=params.given("lines"))
-
-    def _calls(self, params: "Params", progress: Progress) -> Any:
-        return self._session.lists.calls(params.number("depth"), params.context(), progress)._asdict()
-
-    def _call_rows(self, params: "Params", progress: Progress) -> Any:
-        begin, end = params.page("call_rows")
-        return self._session.lists.call_rows(begin, end)
 
     def _save(self, params: "Params", progress: Progress) -> Any:
         return answer(self._session.save(params.path("path"), params.context(), progress))

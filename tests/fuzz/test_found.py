@@ -2,6 +2,7 @@
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,22 +130,18 @@ def test_more_frames_than_python_counts(count: int) -> None:
     requests.close()
 
 
-PAGES = {
-    "functions": ("function_rows", {}), "calls": ("call_rows", {"depth": 0}), "find": ("found", {"what": "events"}),
-    "dump": ("messages", {}), "history": ("rows", {}),
-}  # fmt: skip
+PAGES: dict[str, dict[str, Any]] = {"functions": {}, "calls": {"depth": 0}, "events": {}, "messages": {}, "history": {}}
 
 
-@pytest.mark.parametrize("method", PAGES)
-def test_a_page_beyond_the_end_of_a_list_is_empty(method: str) -> None:
-    """It was an internal error of `function_rows` and of `messages`."""
+@pytest.mark.parametrize("what", PAGES)
+def test_a_page_beyond_the_end_of_a_list_is_empty(what: str) -> None:
+    """It was an internal error of functions and of messages."""
     requests = Requests()
     session = requests.session(requests.captures[0])
     methods = Methods(session)
-    rows, params = PAGES[method]
-    methods.call(method, params, silent)
+    methods.call("page", {"what": what, **PAGES[what]}, silent)
     for begin, end in ((1000, 1000), (1000, 1001), (1 << 64, (1 << 64) + 9)):
-        assert methods.call(rows, {"begin": begin, "end": end}, silent) == []
+        assert methods.call("rows", {"what": what, "begin": begin, "end": end}, silent)["rows"] == []
     requests.close()
 
 

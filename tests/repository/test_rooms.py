@@ -15,9 +15,9 @@ NAME = PACKAGE.name
 TESTS = Path(__file__).resolve().parent.parent
 
 # room -> rooms it may import besides itself; `transport.simulated` is a room of its own inside `transport`, and the
-# tables of options one inside `gdbext`: they run without gdb.
+# tables of options and the rows that the session sends are one inside `gdbext`: they run without gdb.
 TABLES = "gdbext tables"
-TABLE_MODULES = ("gdbext.progress_bar", "gdbext.options", "gdbext.start_options")
+TABLE_MODULES = ("gdbext.progress_bar", "gdbext.options", "gdbext.rows", "gdbext.start_options")
 # The table of encoder features is one inside `controlregs`: gdb's Python reads it, too.
 FEATURES = "encoder features"
 ARROWS: dict[str, set[str]] = {
@@ -26,7 +26,7 @@ ARROWS: dict[str, set[str]] = {
     "transport": {"support"},
     "decode": {"support"},
     "transport.simulated": {"support", "decode", "controlregs", "transport", FEATURES},
-    "session": {"support", "controlregs", "transport", "decode", FEATURES},
+    "session": {"support", "controlregs", "transport", "decode", TABLES, FEATURES},
     "views": {"support", "decode"},
     "console": {"support", "session", "views", "decode", "transport.simulated", TABLES, FEATURES},
     "gdbext": {TABLES},

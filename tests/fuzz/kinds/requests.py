@@ -31,22 +31,26 @@ from tests.session.queries.register_target import Registers
 
 Request = tuple[str, dict[str, Any]]
 
-_PAGE: dict[str, Any] = {"begin": 1, "end": 9}
-_HISTORY: Request = ("history", {"args": "1,9", "size": 10})
+
+def _rows(what: str, **more: Any) -> Request:
+    return "rows", {"what": what, "begin": 1, "end": 9, **more}
+
+
+_HISTORY: Request = ("page", {"what": "history", "args": "1,9", "size": 10, "events": 1})
 _FOUND: dict[str, Any] = {"what": "executions", "name": "main", "first": 0x8000_0000, "function": None, "others": []}
 _BOARD_TOO = {"context": {"elf": "x.elf", "target_file": "board.toml"}}
 ASKED: tuple[tuple[Request, ...], ...] = (
     (("hello", {}),),
-    (("status", {"context": {}}), ("history", {"args": "", "size": 10, "context": {}}), ("rows", _PAGE)),
-    (_HISTORY, ("between", {**_PAGE, "times": 1}), ("history", {"args": "-", "size": 3})),
-    (("dump", {"args": "", "size": 10, "offset": 5}), ("messages", {**_PAGE, "raw": 1})),
-    (("find", {"what": "events", "kinds": ["trap"], "args": ""}), ("found", _PAGE)),
-    (("find", {"what": "gaps"}), ("found", _PAGE), ("find", {**_FOUND, "last": 0x8000_0040}), ("found", _PAGE)),
-    (("find", {**_FOUND, "others": [0x8000_0004]}), ("found", _PAGE), ("goto", {"pc": 4, **_FOUND, "nth": 1})),
-    (("functions", {"args": "", "size": 10}), ("function_rows", {**_PAGE, "lines": 1})),
-    (("calls", {"depth": 3}), ("call_rows", _PAGE)),
-    (("accesses", {"where": [0x8000_1000, 8], "args": "", "size": 9}), ("access_rows", _PAGE)),
-    (("interleaved", {"args": "", "size": 9, "at": 3}), ("interleaved_rows", {**_PAGE, "hart": 0, "events": 1})),
+    (("status", {"context": {}}), ("page", {"what": "history", "size": 10, "context": {}}), _rows("history")),
+    (_HISTORY, _rows("history", events=1, times=1), ("page", {"what": "history", "args": "-", "size": 3})),
+    (("page", {"what": "messages", "args": "", "size": 10, "offset": 5, "raw": 1}), _rows("messages")),
+    (("page", {"what": "events", "kinds": ["trap"], "args": ""}), _rows("events")),
+    (("page", {"what": "gaps"}), _rows("gaps"), ("page", {**_FOUND, "last": 0x8000_0040}), _rows("executions")),
+    (("page", {**_FOUND, "others": [0x8000_0004]}), _rows("executions"), ("goto", {"pc": 4, **_FOUND, "nth": 1})),
+    (("page", {"what": "functions", "args": "", "size": 10, "lines": 1}), _rows("functions")),
+    (("page", {"what": "calls", "depth": 3}), _rows("calls")),
+    (("page", {"what": "accesses", "where": [0x8000_1000, 8], "args": "", "size": 9}), _rows("accesses")),
+    (("page", {"what": "interleaved", "args": "", "size": 9, "at": 3}), _rows("interleaved", hart=0, events=1)),
     (("coverage", {"args": "", "functions": 1, "branches": 1, "ranges": [0x8000_0000, 0x8000_0100]}),),
     (("page", {"what": "events", "begin": 1, "count": 5, "kinds": []}), ("page", {"what": "functions", "count": 3}),
      ("page", {"what": "calls", "depth": 2, "count": 3}),),
@@ -61,10 +65,10 @@ ASKED: tuple[tuple[Request, ...], ...] = (
      ("stop", {})),
     (("info", _BOARD_TOO), ("regs", _BOARD_TOO)),
     (("ctr_start", {**_BOARD_TOO, "access": {"way": "named"}, "options": {"depth": 16}}), ("ctr_status", {})),
-    (("ctr_show", {**_BOARD_TOO, "access": {"way": "packets", "openocd": False}, "args": ""}), ("ctr_rows", _PAGE)),
+    (("page", {**_BOARD_TOO, "what": "records", "access": {"way": "packets", "openocd": False}}), _rows("records")),
     (("ctr_stack", {**_BOARD_TOO, "access": {"way": "monitor", "version": "1.0"}}), ("ctr_clear", {}),
      ("ctr_stop", {})),
-    (("save", {"path": "y.rvt"}), ("open", {"path": "y.rvt", "elf": None}), _HISTORY, ("rows", _PAGE)),
+    (("save", {"path": "y.rvt"}), ("open", {"path": "y.rvt", "elf": None}), _HISTORY, _rows("history")),
     (("snapshot", {"context": {"elf": "x.elf"}, "elves": [], "address": 4}), ("snapshot", {"answer": ["00", None]})),
 )  # fmt: skip
 _ANSWERS: tuple[Any, ...] = ("0000000000000000", ["0d00000000000000"], {"a0": 1}, None, "E01", [None], "", 7, [[]])

@@ -90,7 +90,7 @@ def test_no_program_is_needed_but_a_trace_is(capture: Path) -> None:
         ("trace dump 1000", "Range out of bounds: numbers go from 1 to {messages}."),
         ("trace dump 5,3", "Bad range."),
         ("trace dump here", "Expected positive number, got: here."),
-        ("trace dump /x", "trace dump: /x is not a range. See `help trace dump`."),
+        ("trace dump /x", "Invalid modifier: x."),
         ("trace dump -offset", "trace dump: -offset takes the number of a byte, got: none."),
         ("trace dump -offset nowhere", "trace dump: -offset takes the number of a byte, got: nowhere."),
         ("trace dump -offset 999999", "Range out of bounds: bytes go from 0x0 to {last:#x}."),

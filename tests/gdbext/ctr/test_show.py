@@ -53,8 +53,8 @@ def ran(first: int, last: int, why: str | None = None) -> dict[str, Any]:
     return {"instructions": None if why else last + 1 - first, "first": first, "last": last, "why": why}
 
 
-def listing(begin: int, end: int, **more: Any) -> dict[str, Any]:
-    return {"begin": begin, "end": end, "notice": None, "lines": [], "hart": 0, "now": None, **more}
+def listing(begin: int, end: int, rows: list[dict[str, Any]] | None = None, **more: Any) -> dict[str, Any]:
+    return {"begin": begin, "end": end, "rows": rows or [], "events": [], "hart": 0, **more}
 
 
 def show(
@@ -82,7 +82,7 @@ def test_a_line_for_each_record_and_for_what_ran_before_it(code: Code, tmp_path:
         record(6, None, None, "invalid", valid=False),
     ]
     now = ran(23, 23)
-    answers = {"ctr_show": listing(1, 8, lines=["hart 0 recorded"], now=now, notice="the end"), "ctr_rows": rows}
+    answers = {"page": listing(1, 8, rows, lines=["hart 0 recorded"], now=now, notice="the end")}
     said, asked = show(code, tmp_path, answers, "trace ctr show", gdb=gdb)
     place, other = code.place, "[a mode that is not recorded]"
     assert said["trace ctr show"].splitlines() == [
@@ -103,7 +103,7 @@ def test_a_line_for_each_record_and_for_what_ran_before_it(code: Code, tmp_path:
         "the end",
     ]
     method, params = asked[0]
-    assert (method, params["args"], params["access"], params["size"]) == ("ctr_show", "", None, 10)
+    assert (method, params["args"], params["access"], params["size"]) == ("page", "", None, 10)
     assert params["context"]["elf"] == str(code.elf)
 
 
@@ -113,7 +113,7 @@ def test_with_the_instructions(code: Code, tmp_path: Path, gdb: str) -> None:
     fib = code.functions["fib"]
     history: list[list[Any]] = [[1, fib], [2, fib + 2], [3, None, "not known"], [4, fib + 30], [5, fib]]
     rows = [record(0, fib + 30, fib, "direct call", ran(1, 4, "why")), record(1, fib, fib, "direct jump")]
-    answers = {"ctr_show": listing(1, 3, now=ran(5, 5), hart=7), "ctr_rows": rows, "rows": history}
+    answers = {"page": listing(1, 3, rows, now=ran(5, 5), hart=7), "rows": history}
     commands = ["trace ctr show /i", "trace ctr show/fr 0", "disassemble fib", "disassemble /r fib"]
     said, asked = show(code, tmp_path, answers, *commands, gdb=gdb)
     plain, raw = (
@@ -142,29 +142,28 @@ def test_with_the_instructions(code: Code, tmp_path: Path, gdb: str) -> None:
 )  # fmt: skip
 def test_ranges_are_by_the_numbers_of_the_records(typed: str, asked: str, code: Code, tmp_path: Path) -> None:
     """Which begin at 0; a session counts its rows from 1 on. What is not understood goes on to the session."""
-    _, requests = show(code, tmp_path, {"ctr_show": listing(1, 1)}, f"trace ctr show {typed}")
+    _, requests = show(code, tmp_path, {"page": listing(1, 1)}, f"trace ctr show {typed}")
     assert [params["args"] for _, params in requests] == [asked]
 
 
-def test_many_rows_are_fetched_in_pieces(code: Code, tmp_path: Path) -> None:
+def test_all_records_come_with_one_request(code: Code, tmp_path: Path) -> None:
     rows = [record(number, 0x80000000 + 4 * number, 0x80000000, "direct jump") for number in range(256)]
     commands = ["set record instruction-history-size unlimited", "trace ctr show"]
-    said, asked = show(code, tmp_path, {"ctr_show": listing(1, 257), "ctr_rows": rows}, *commands)
+    said, asked = show(code, tmp_path, {"page": listing(1, 257, rows)}, *commands)
     numbers = [int(line.partition("\t")[0]) for line in said[commands[1]].splitlines()]
     assert numbers == list(range(256))
-    pieces = [(params["begin"], params["end"]) for method, params in asked if method == "ctr_rows"]
-    assert pieces == [(1, 65), (65, 129), (129, 193), (193, 257)] and asked[0][1]["size"] == 0
+    assert [(method, params["size"]) for method, params in asked] == [("page", 0)]
 
 
 def test_the_page_behind_the_first_does_not_say_what_ran_since(code: Code, tmp_path: Path) -> None:
     rows = [record(number, 0x80000000, 0x80000000, "direct jump") for number in range(4)]
-    said, _ = show(code, tmp_path, {"ctr_show": listing(3, 5, now=ran(1, 1)), "ctr_rows": rows}, "trace ctr show")
+    said, _ = show(code, tmp_path, {"page": listing(3, 5, rows, now=ran(1, 1))}, "trace ctr show")
     assert [line[0] for line in said["trace ctr show"].splitlines()] == ["2", "3"]
 
 
 def test_file_names_are_displayed_as_gdb_is_set(code: Code, tmp_path: Path) -> None:
     main = code.functions["main"]
-    answers = {"ctr_show": listing(1, 2), "ctr_rows": [record(0, main, main, "direct jump")]}
+    answers = {"page": listing(1, 2, [record(0, main, main, "direct jump")])}
     settings = {"basename": "demo.c", "absolute": str(EXAMPLES / "demo.c")}
     commands = [it for name in settings for it in (f"set filename-display {name}", f"trace ctr show {name}")]
     said, _ = show(code, tmp_path, answers, *commands)

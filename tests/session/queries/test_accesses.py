@@ -3,9 +3,10 @@
 import pytest
 
 from rvtrace_gdb.decode.program.instructions import CSR, LOAD, STORE, Access
+from rvtrace_gdb.gdbext.rows import AccessRow
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.rows import RangeError, Selection
-from rvtrace_gdb.session.queries.search import Accesses, AccessRow
+from rvtrace_gdb.session.queries.search import Accesses
 from tests.views.test_access_lines import ACCESSES, history, program
 
 TWENTY = tuple(Access(STORE, 4, "", 0x100 + 4 * number, number, position=number % 3) for number in range(20))

@@ -27,8 +27,9 @@ from rvtrace_gdb.decode.history.events import (
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.gdbext.rows import Annotation, Happened, Place
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.rows import AT_MOST, Annotation, Place, annotations
+from rvtrace_gdb.session.queries.rows import AT_MOST, annotations
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent
@@ -44,7 +45,7 @@ Told = tuple[str, str, Place | None]
 
 def told(history: History, begin: int = 1, end: int | None = None, *, times: bool = True) -> dict[int, list[Told]]:
     rows = annotations(history, program(), begin, len(history) + 1 if end is None else end, times=times)
-    return {row.number: [said[:3] for said in row.said] for row in rows if row.said}
+    return {row.number: [it[:3] for it in row.events] for row in rows if row.events}
 
 
 def finished(builder: HistoryBuilder) -> History:
@@ -171,7 +172,7 @@ def test_times_with_the_ticks_since_the_one_before() -> None:
     rows = list(annotations(history, program(), 1, 8))
     assert {row.number: (row.time, row.ticks) for row in rows} == expected
     assert list(annotations(history, program(), 4, 5)) == [Annotation(4, [], 140, 8)]
-    last = Annotation(8, [("trap", "interrupt", None, True)], None, None)
+    last = Annotation(8, [Happened("trap", "interrupt", None, True)], None, None)
     assert list(annotations(history, program(), 1, 8, times=False)) == [last]
 
 
@@ -243,33 +244,38 @@ def call(methods: Methods, method: str, **params: Any) -> Any:
 
 
 def test_nothing_is_told_of_what_was_not_asked_for() -> None:
-    for method in ("between", "interleaved_rows"):
+    for what in ("history", "interleaved"):
         with pytest.raises(NoTrace):
-            call(Methods(Session(environ={})), method, begin=1, end=2, hart=0)
+            call(Methods(Session(environ={})), "rows", what=what, begin=1, end=2, hart=0)
+
+
+def page_of(methods: Methods, what: str, args: str = "", **more: Any) -> Any:
+    return call(methods, "page", what=what, args=args, **{"size": 10, "context": {}, **more})
 
 
 def test_all_harts_by_requests(methods: Methods) -> None:
     """The rows are those of each hart; without times one hart comes after the other, which is said once."""
-    found = call(methods, "interleaved", args="1,1000000", size=10, context={})
-    lengths = [call(methods, "history", args="", size=1, context={"hart": hart})["end"] - 1 for hart in (0, 1)]
-    assert (found["begin"], found["end"], found["hart"]) == (1, sum(lengths) + 1, 0)
+    found = page_of(methods, "interleaved", "1,1000000")
+    lengths = [page_of(methods, "history", size=1, context={"hart": hart})["end"] - 1 for hart in (0, 1)]
+    assert (found["begin"], found["end"], found["length"], found["hart"]) == (1, sum(lengths) + 1, sum(lengths), 0)
     assert [line for line in found["lines"] if "no timestamps" in line]
-    assert not call(methods, "interleaved", args="-", size=10, context={})["lines"]
+    assert not page_of(methods, "interleaved", "-")["lines"]
     first = lengths[0]
-    pieces = call(methods, "interleaved_rows", begin=first - 2, end=first + 3, hart=0)
-    assert [(number, hart, len(rows), said) for number, hart, rows, said in pieces] == [
+    pieces = call(methods, "rows", what="interleaved", begin=first - 2, end=first + 3, hart=0)["rows"]
+    assert [(number, hart, len(rows), events) for number, hart, rows, events in pieces] == [
         (first - 2, 0, 3, []),
         (first + 1, 1, 2, []),
     ]
     for _, hart, rows, _ in pieces:
-        assert rows == call(methods, "rows", begin=rows[0][0], end=rows[-1][0] + 1, hart=hart)
+        asked = {"what": "history", "begin": rows[0][0], "end": rows[-1][0] + 1, "hart": hart}
+        assert rows == call(methods, "rows", **asked)["rows"]
 
 
 def test_a_page_in_the_past_is_around_the_place(methods: Methods) -> None:
-    page = call(methods, "history", args="", size=10, at=50, context={"thread_hart": 1})
+    page = page_of(methods, "history", at=50, context={"thread_hart": 1})
     assert (page["begin"], page["end"], page["hart"]) == (50, 60, 1)
-    last = call(methods, "history", args="", size=10, context={})["end"] - 1
-    page = call(methods, "interleaved", args="", size=10, at=50, context={"thread_hart": 1})
+    last = page_of(methods, "history")["length"]
+    page = page_of(methods, "interleaved", at=50, context={"thread_hart": 1})
     assert (page["begin"], page["end"]) == (last + 50, last + 60)
-    page = call(methods, "interleaved", args="", size=10, at=51, context={"thread_hart": 0})
+    page = page_of(methods, "interleaved", at=51, context={"thread_hart": 0})
     assert (page["begin"], page["end"]) == (51, 61)

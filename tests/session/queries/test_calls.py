@@ -8,8 +8,9 @@ from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.gdbext.rows import CallRow, FunctionRow
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.functions import CallRow, FunctionRow, Functions
+from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.rows import RangeError, Selection
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
@@ -92,10 +93,10 @@ def test_the_tree() -> None:
     found = functions()
     main, f, g = (PLAIN.starts[name] for name in ("main", "f", "g"))
     whole = [
-        CallRow(0, main, "main", False, 0, 2, 8, 0),
-        CallRow(1, f, "f", False, 1, 3, 5, 0),
-        CallRow(2, g, "g", False, 1, 2, 2, 0),
-        CallRow(1, g, "g", False, 1, 1, 1, 0),
+        CallRow(0, main, "main", 0, 8, 2, False, None),
+        CallRow(1, f, "f", 1, 5, 3, False, None),
+        CallRow(2, g, "g", 1, 2, 2, False, None),
+        CallRow(1, g, "g", 1, 1, 1, False, None),
     ]
     assert found.tree(0) == 4 and found.tree_rows(1, 99) == whole
     assert found.tree_rows(2, 3) == whole[1:2]
@@ -134,15 +135,15 @@ def test_the_tree_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made == [1]
 
 
-@pytest.mark.parametrize("method", ["function_rows", "call_rows"])
-def test_rows_of_nothing(method: str) -> None:
+@pytest.mark.parametrize("what", ["functions", "calls"])
+def test_rows_of_nothing(what: str) -> None:
     with pytest.raises(NoTrace):
-        Methods(Session()).call(method, {"begin": 1, "end": 2}, silent)
+        Methods(Session()).call("rows", {"what": what, "begin": 1, "end": 2}, silent)
     with pytest.raises(BadRequest):
-        Methods(Session()).call(method, {"begin": 1, "end": 100_000}, silent)
+        Methods(Session()).call("rows", {"what": what, "begin": 1, "end": 100_000}, silent)
 
 
-@pytest.mark.parametrize(("method", "params"), [("functions", {"args": ""}), ("calls", {"depth": 3})])
-def test_without_a_trace(method: str, params: dict[str, object]) -> None:
+@pytest.mark.parametrize("params", [{"what": "functions", "args": ""}, {"what": "calls", "depth": 3}])
+def test_without_a_trace(params: dict[str, object]) -> None:
     with pytest.raises(NoTrace, match="there is no trace"):
-        Methods(Session()).call(method, params, silent)
+        Methods(Session()).call("page", params, silent)

@@ -146,8 +146,8 @@ def call(methods: Methods, **params: Any) -> Any:
 
 
 def pcs_of(methods: Methods, hart: int) -> list[int]:
-    found = methods.call("history", {"context": {"thread_hart": hart}, "args": "1,4000"}, silent)
-    rows = methods.call("rows", {"begin": 1, "end": found["end"], "hart": hart}, silent)
+    methods.call("page", {"what": "history", "context": {"thread_hart": hart}}, silent)
+    rows = methods.call("rows", {"what": "history", "begin": 1, "end": 4001, "hart": hart}, silent)["rows"]
     return [row[1] for row in rows if row[1] is not None]
 
 

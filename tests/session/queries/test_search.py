@@ -11,9 +11,10 @@ from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.gdbext.rows import FoundRow
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.rows import RangeError, Selection
-from rvtrace_gdb.session.queries.search import BadQuestion, Events, Executions, Found, Gaps, Question, Row
+from rvtrace_gdb.session.queries.search import BadQuestion, Events, Executions, Found, Gaps, Question
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
@@ -60,24 +61,24 @@ def history() -> History:
     return builder.finish(Accounting(32, 32, 0, 0))
 
 
-def rows(question: Question, of: History | None = None) -> list[Row]:
+def rows(question: Question, of: History | None = None) -> list[FoundRow]:
     found = Found(history() if of is None else of, program(), question)
     return [row._replace(facts=None) for row in found.rows(1, 1000)]
 
 
-TRAP = Row(
+TRAP = FoundRow(
     2, 4, (HANDLER,), "trap", "interrupt 7 (machine timer interrupt)", (LEAF + 4,), None, 100, 8
 )  # fmt: skip
 
 
 def test_all_events() -> None:
     assert rows(Events()) == [
-        Row(1, 1, (MAIN,), "trace-on", "tracing starts", None, None, None, 0),
+        FoundRow(1, 1, (MAIN,), "trace-on", "tracing starts", None, None, None, 0),
         TRAP,
-        Row(3, 6, "gap", "overflow", "the encoder lost packets", (HANDLER + 4,), (LEAF,), 100, 16),
-        Row(4, 6, "gap", "loss", "nonsense", None, (LEAF,), 100, 20),
-        Row(5, 9, (PROCESS, "work", 0), "context", "U-mode, scontext 7", None, None, 100, 24),
-        Row(6, 10, "end", "trace-off", "tracing stops", (PROCESS, "work", 0), None, 100, 30),
+        FoundRow(3, 6, "gap", "overflow", "the encoder lost packets", (HANDLER + 4,), (LEAF,), 100, 16),
+        FoundRow(4, 6, "gap", "loss", "nonsense", None, (LEAF,), 100, 20),
+        FoundRow(5, 9, (PROCESS, "work", 0), "context", "U-mode, scontext 7", None, None, 100, 24),
+        FoundRow(6, 10, "end", "trace-off", "tracing stops", (PROCESS, "work", 0), None, 100, 30),
     ]
 
 
@@ -130,7 +131,7 @@ def test_an_unknown_kind() -> None:
 def test_gaps() -> None:
     """One line for one, though it has two causes; that tracing stops where the trace ends is none."""
     text = "the encoder lost packets (and 1 more: `trace events` has them)"
-    assert rows(Gaps()) == [Row(1, 6, "gap", "overflow", text, (HANDLER + 4,), (LEAF,), 100, 16)]
+    assert rows(Gaps()) == [FoundRow(1, 6, "gap", "overflow", text, (HANDLER + 4,), (LEAF,), 100, 16)]
 
 
 def test_a_loss_before_anything_ran_is_a_gap_without_a_place() -> None:
@@ -142,7 +143,7 @@ def test_a_loss_before_anything_ran_is_a_gap_without_a_place() -> None:
     builder.resume(MAIN, 4)
     builder.append(Path([(MAIN,)]))
     of = builder.finish(Accounting(0, 0, 0, 0))
-    assert rows(Gaps(), of) == [Row(1, 1, (MAIN,), "loss", "no synchronization yet", None, (MAIN,), None, 0)]
+    assert rows(Gaps(), of) == [FoundRow(1, 1, (MAIN,), "loss", "no synchronization yet", None, (MAIN,), None, 0)]
 
 
 def test_tracing_that_was_off_is_a_gap() -> None:
@@ -154,17 +155,17 @@ def test_tracing_that_was_off_is_a_gap() -> None:
     builder.append(Path([(LEAF,)]))
     of = builder.finish(Accounting(0, 0, 0, 0))
     text = "tracing stops, then tracing starts at another place"
-    assert rows(Gaps(), of) == [Row(1, 2, "gap", "trace-off", text, (MAIN,), (LEAF,), None, 4)]
+    assert rows(Gaps(), of) == [FoundRow(1, 2, "gap", "trace-off", text, (MAIN,), (LEAF,), None, 4)]
 
 
 def test_executions() -> None:
     """With what came before: an instruction, a trap, a gap, nothing."""
     assert rows(Executions("leaf", LEAF)) == [
-        Row(1, 3, (LEAF,), "execution", "", (MAIN + 4,), None, None, None),
-        Row(2, 7, (LEAF,), "execution", "", "gap", None, 100, None),
+        FoundRow(1, 3, (LEAF,), "execution", "", (MAIN + 4,), None, None, None),
+        FoundRow(2, 7, (LEAF,), "execution", "", "gap", None, 100, None),
     ]
     assert rows(Executions("on_trap", HANDLER, function=True)) == [
-        Row(1, 4, (HANDLER,), "execution", TRAP.text, (LEAF,), None, 100, None)
+        FoundRow(1, 4, (HANDLER,), "execution", TRAP.text, (LEAF,), None, 100, None)
     ]
     assert rows(Executions("main", MAIN))[0].source == "start"
     assert rows(Executions("work", PROCESS))[0].here == (PROCESS, "work", 0)
@@ -230,8 +231,8 @@ def test_what_is_said_of_a_history_that_is_complete() -> None:
     ],
 )
 def test_requests_that_make_no_sense(params: dict[str, object]) -> None:
-    with pytest.raises(BadRequest, match=r"^find: \w+ is .*, which is not what protocol 1 says$"):
-        Methods(Session()).call("find", params, silent)
+    with pytest.raises(BadRequest, match=r"^page: \w+ is .*, which is not what protocol 1 says$"):
+        Methods(Session()).call("page", params, silent)
 
 
 @pytest.mark.parametrize(
@@ -239,9 +240,9 @@ def test_requests_that_make_no_sense(params: dict[str, object]) -> None:
 )
 def test_without_a_trace(what: dict[str, object]) -> None:
     with pytest.raises(NoTrace, match="there is no trace"):
-        Methods(Session()).call("find", what, silent)
-    with pytest.raises(NoTrace, match="no search has been made yet"):
-        Methods(Session()).call("found", {"begin": 1, "end": 2}, silent)
+        Methods(Session()).call("page", what, silent)
+    with pytest.raises(NoTrace, match="no list has been requested yet"):
+        Methods(Session()).call("rows", {**what, "begin": 1, "end": 2}, silent)
 
 
 def test_whether_it_is_what_is_asked_for() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rvtrace_gdb.session.rpc.lists import LISTS
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
@@ -40,8 +41,10 @@ def requests(bad: str, elf: str) -> Iterator[tuple[str, dict[str, Any]]]:
     contexts += [{"elf": elf, "overrides": {key: bad}} for key in ("openocd_host", "openocd_port", "encoder_base", bad)]
     contexts += [{"elf": elf, "overrides": {"openocd_host": bad, "encoder_base": 0, "ram_sink_base": 4096}}]
     for context in contexts:
-        for method in ("start", "status", "history", "info", "regs", "ctr_start", "ctr_show", "ctr_csrs", "snapshot"):
+        for method in ("start", "status", "info", "regs", "ctr_start", "ctr_csrs", "snapshot"):
             yield method, {"context": context, "args": bad, "names": [bad], "options": {bad: bad}, "elves": [bad]}
+        for what in LISTS:
+            yield "page", {"context": context, "args": bad, "what": what, "name": bad, "first": 0, "depth": 1}
         for listen in ({"socket": bad}, {"host": bad, "port": 1}):
             yield "connect", {"context": context, **listen}
     good = {"context": {"elf": elf}}
@@ -49,11 +52,11 @@ def requests(bad: str, elf: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "connect", {**good, "host": bad, "port": 1}
     for way in ACCESSES:
         access = {"way": way, "host": bad, "port": 1, "registers": {bad: bad}, "name": bad}
-        for method in ("ctr_start", "ctr_show", "ctr_stop", "ctr_connected", "regs"):
-            yield method, {**good, "access": access, "options": {"only": bad}, "names": [bad]}
+        for method in ("ctr_start", "page", "ctr_stop", "ctr_connected", "regs"):
+            yield method, {**good, "access": access, "options": {"only": bad}, "names": [bad], "what": "records"}
     yield "snapshot", {"context": {"elf": elf}, "elves": [bad]}
     for kind in ("events", "gaps", "executions", bad):
-        yield "find", {**good, "what": kind, "kinds": [bad], "name": bad, "first": 0, "args": bad}
+        yield "page", {**good, "what": kind, "kinds": [bad], "name": bad, "first": 0, "args": bad}
         yield "goto", {**good, "what": kind, "kinds": [bad], "name": bad, "first": 0, "to": bad}
 
 

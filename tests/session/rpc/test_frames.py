@@ -2,6 +2,7 @@
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.gdbext.rows import FrameRow
 from rvtrace_gdb.session.lists import SelectedHistory, call_history
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.rpc.replay import frame_rows
@@ -19,9 +20,9 @@ def test_rows() -> None:
     main, f, g = (PLAIN.starts[name] for name in ("main", "f", "g"))
     it, session = selected(history_of(PLAIN.pcs("main.1 f.0 f.1 g.0"))), Session(environ={})
     innermost, middle, outermost = (
-        [g, g, 2, 4, ""],
-        [f + 8, f, 1, 3, "call"],
-        [main + 8, main, 0, 1, "call"],
+        FrameRow(g, g, 2, 4, ""),
+        FrameRow(f + 8, f, 1, 3, "call"),
+        FrameRow(main + 8, main, 0, 1, "call"),
     )
     assert frame_rows(session, it, 4, 0, 10) == {"frames": [innermost, middle, outermost], "more": False}
     assert frame_rows(session, it, 4, 0, 3) == {"frames": [innermost, middle, outermost], "more": False}
@@ -36,16 +37,17 @@ def test_a_trap() -> None:
     trap = HANDLED.trap(2, "main.2", "handler.0")
     it = selected(history_of(HANDLED.pcs("main.0 main.1 handler.0"), [trap]), HANDLED)
     assert frame_rows(Session(environ={}), it, 3, 0, 9)["frames"] == [
-        [handler, handler, 1, 3, ""],
-        [main + 8, main, 0, 2, "trap"],
+        FrameRow(handler, handler, 1, 3, ""),
+        FrameRow(main + 8, main, 0, 2, "trap"),
     ]
 
 
 def test_behind_the_end_and_where_nothing_is() -> None:
     f, g = PLAIN.starts["f"], PLAIN.starts["g"]
     it, session = selected(history_of(PLAIN.pcs("main.0 - f.0 f.1"))), Session(environ={})
-    assert frame_rows(session, it, 5, 0, 9)["frames"] == [[None, None, 0, 5, ""]]
-    assert frame_rows(session, it, 5, 0, 9, pc=g)["frames"] == [[g, g, 1, 5, ""], [f + 8, f, 0, 4, "call"]]
+    assert frame_rows(session, it, 5, 0, 9)["frames"] == [FrameRow(-1, None, 0, 5, "")]
+    known = frame_rows(session, it, 5, 0, 9, pc=g)["frames"]
+    assert known == [FrameRow(g, g, 1, 5, ""), FrameRow(f + 8, f, 0, 4, "call")]
     for number in (0, 2, 6):
         assert frame_rows(session, it, number, 0, 9) == {"frames": [], "more": False}
 
@@ -53,7 +55,7 @@ def test_behind_the_end_and_where_nothing_is() -> None:
 def test_no_symbols() -> None:
     image = PLAIN.image
     it = SelectedHistory(history_of([0x90000, 0x90002]), ContextImages(image), 0, [])
-    assert frame_rows(Session(environ={}), it, 2, 0, 9)["frames"] == [[0x90002, None, 0, 2, ""]]
+    assert frame_rows(Session(environ={}), it, 2, 0, 9)["frames"] == [FrameRow(0x90002, None, 0, 2, "")]
 
 
 def test_one_history_of_calls_for_frames_and_functions() -> None:

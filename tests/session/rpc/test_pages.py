@@ -41,15 +41,13 @@ def page(methods: Methods, what: str, begin: int | None, count: int) -> dict[str
 
 
 def whole(methods: Methods, what: str) -> list[Any]:
-    """All rows, by the methods that `trace` commands use."""
-    context = {"context": {"elf": str(ELF)}}
-    how = {"history": ("history", "rows"), "functions": ("functions", "function_rows"), "calls": ("calls", "call_rows")}
-    list_name, rows_name = how.get(what, ("find", "found"))
-    asked = LISTS[what] | ({} if what in how else {"what": what})
-    listing = methods.call(list_name, {**context, "args": "", "size": 0, **asked}, silent)
-    rows: list[Any] = []
-    for begin in range(1, listing["end"], 4000):
-        rows += methods.call(rows_name, {"begin": begin, "end": min(begin + 4000, listing["end"])}, silent)
+    """All rows, as `trace` commands request them."""
+    asked = {"context": {"elf": str(ELF)}, "what": what, **LISTS[what]}
+    found = methods.call("page", {"args": "1,999999", "size": 0, **asked}, silent)
+    rows = list(found["rows"])
+    for begin in range(1 + len(rows), found["end"], 4000):
+        more = {**asked, "begin": begin, "end": min(begin + 4000, found["end"])}
+        rows += methods.call("rows", more, silent)["rows"]
     return rows
 
 

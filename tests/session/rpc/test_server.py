@@ -48,6 +48,9 @@ def capture(tmp_path: Path) -> Path:
     return file
 
 
+_ROWS = {"what": "history"}
+
+
 def test_a_conversation(client: Client, capture: Path) -> None:
     hello = client.call("hello")["result"]
     assert hello["protocol"] == 1
@@ -55,21 +58,29 @@ def test_a_conversation(client: Client, capture: Path) -> None:
     lines = client.call("open", path=str(capture), elf=str(DEMO))["result"]["lines"]
     assert lines[0] == f"capture:  {capture}"
     context: dict[str, Any] = {"elf": str(DEMO), "target_file": None, "overrides": {}}
-    listing = client.call("history", args="1,5", size=10, context=context)["result"]
-    assert listing == {"begin": 1, "end": 6, "notice": None, "lines": [], "hart": 0}
-    rows = client.call("rows", begin=1, end=6)["result"]
-    assert rows == [[n, 0x80000000 + pc] for n, pc in enumerate((0, 4, 8, 12, 16), 1)]
-    end = client.call("history", args="1,9999999", size=None, context=context)["result"]["end"]
-    notice = client.call("history", args="", size=0, context=context)["result"]
+    asked = {"what": "history", "context": context}
+    page = client.call("page", args="1,5", size=10, **asked)["result"]
+    rows = [[n, 0x80000000 + pc] for n, pc in enumerate((0, 4, 8, 12, 16), 1)]
+    assert page["length"] > 5
+    assert page == {
+        "begin": 1, "end": 6, "hart": 0, "rows": rows, "events": [], "length": page["length"], "notice": None,
+        "lines": [], "overwritten": False, "comes": False, "now": None,
+    }  # fmt: skip
+    assert client.call("rows", what="history", begin=1, end=6)["result"] == {"rows": rows, "events": []}
+    end = client.call("page", args="1,9999999", size=None, **asked)["result"]["end"]
+    notice = client.call("page", args="", size=0, **asked)["result"]
+    assert (notice["length"], notice["rows"]) == (end - 1, [])
     assert (notice["begin"], notice["end"], notice["lines"]) == (end, end, [])
     assert notice["notice"] == "At the end of the branch trace record."
     assert any(line.startswith("history:  ") for line in client.call("status", context=context)["result"]["lines"])
-    listing = client.call("dump", args="", size=2, offset=3, context=context)["result"]
-    assert listing == {"begin": 1, "end": 3, "notice": None, "lines": [], "hart": None}
-    first, second = client.call("messages", begin=1, end=3)["result"]
+    messages = {"what": "messages", "context": context}
+    page = client.call("page", args="", size=2, offset=3, **messages)["result"]
+    assert (page["begin"], page["end"], page["notice"], page["lines"], page["hart"]) == (1, 3, None, [], None)
+    first, second = page["rows"]
+    assert client.call("rows", what="messages", begin=1, end=3)["result"]["rows"] == [first, second]
     assert first[:2] == [1, 0] and first[2].startswith("ProgTraceSync TCODE=9 SYNC=3 I-CNT=0 F-ADDR=0x40000000 ")
     assert second[0] == 2 and second[1] > 3
-    assert " RAW=24" in client.call("messages", begin=1, end=2, raw=True)["result"][0][2]
+    assert " RAW=24" in client.call("page", args="1,1", raw=True, **messages)["result"]["rows"][0][2]
 
 
 @pytest.mark.parametrize(
@@ -78,15 +89,16 @@ def test_a_conversation(client: Client, capture: Path) -> None:
         ("start", {"context": {"elf": None}}, "NoElf", "no program: load the ELF that runs"),
         ("start", {"context": {"elf": str(DEMO)}}, "DescriptionError", "no target description: "),
         ("stop", {}, "NoTrace", "nothing is being traced: `trace start` begins"),
-        ("history", {"context": {}, "args": ""}, "NoTrace", "there is no trace: "),
+        ("page", {"what": "history", "context": {}, "args": ""}, "NoTrace", "there is no trace: "),
         ("open", {"path": "/nowhere/x.rvt", "elf": None}, "CaptureError", "/nowhere/x.rvt: cannot be read: "),
         ("open", {"path": 5}, "BadRequest", "open: path is 5, which is not what protocol 1 says"),
-        ("rows", {"begin": 1, "end": ROWS_AT_MOST + 2}, "BadRequest", "rows 1 to 4098: at most 4096 from 1 on "),
-        ("rows", {"begin": 0, "end": 1}, "BadRequest", "rows 0 to 1: at most 4096 from 1 on "),
-        ("rows", {"begin": 1, "end": 1, "hart": -1}, "BadRequest", "rows: hart is -1, which is not what protocol 1 "),
-        ("dump", {"context": {}}, "NoTrace", "there is no trace: "),
-        ("messages", {"begin": 1, "end": 2}, "NoTrace", "there is no trace: "),
-        ("messages", {"begin": 9, "end": 8}, "BadRequest", "messages 9 to 8: at most 4096 from 1 on "),
+        ("rows", {**_ROWS, "begin": 1, "end": ROWS_AT_MOST + 2}, "BadRequest", "rows 1 to 4098: at most 4096 from 1 "),
+        ("rows", {**_ROWS, "begin": 0, "end": 1}, "BadRequest", "rows 0 to 1: at most 4096 from 1 on "),
+        ("rows", {**_ROWS, "begin": 9, "end": 8}, "BadRequest", "rows 9 to 8: at most 4096 from 1 on "),
+        ("rows", {**_ROWS, "begin": 1, "end": 1, "hart": -1}, "BadRequest", "rows: hart is -1, which is not what "),
+        ("rows", {"what": "rows", "begin": 1, "end": 1}, "BadRequest", "rows: what is 'rows', which is not what proto"),
+        ("rows", {"what": "messages", "begin": 1, "end": 2}, "NoTrace", "no list has been requested yet"),
+        ("page", {"what": "messages", "context": {}}, "NoTrace", "there is no trace: "),
         ("status", {"context": 7}, "BadRequest", "status: context is 7, which is not what protocol 1 says"),
         ("status", {"context": {"overrides": []}}, "BadRequest", "status: overrides is [], which is not what "),
         ("fly", {}, "BadRequest", "there is no method 'fly' in protocol 1: "),
@@ -234,9 +246,9 @@ def test_a_live_trace_by_requests(tmp_path: Path) -> None:
     assert "sync every 1024 halfwords" in started["lines"][0]
     ran = demo.run(100)
     context["runs"] = 1
-    listing = methods.call("history", {"context": context, "args": "", "size": 4}, silent)
-    assert (listing["begin"], listing["end"]) == (ran - 3, ran + 1)
-    rows = methods.call("rows", {"begin": listing["begin"], "end": listing["end"]}, silent)
+    page = methods.call("page", {"what": "history", "context": context, "args": "", "size": 4}, silent)
+    assert (page["begin"], page["end"]) == (ran - 3, ran + 1)
+    rows = page["rows"]
     assert json.loads(json.dumps(rows)) == [[number, pc] for number, pc in rows]
     assert methods.call("stop", {}, silent)["lines"][0] == "Tracing stopped."
     file = tmp_path / "y.rvt"
@@ -315,10 +327,10 @@ def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pyte
     assert len(found) == 1
     methods, context = Methods(session), {"elf": str(DEMO)}
     methods.call("page", {"what": "functions", "count": 5, "context": context}, silent)
-    methods.call("find", {"what": "executions", "name": "x", "first": 0, "context": context}, silent)
+    methods.call("page", {"what": "functions", "context": context}, silent)
+    methods.call("page", {"what": "calls", "depth": 10, "context": context}, silent)
+    methods.call("page", {"what": "executions", "name": "x", "first": 0, "context": context}, silent)
     methods.call("coverage", {"context": context}, silent)
-    session.lists.functions("", 10, Context())
-    session.lists.calls(10, Context())
     assert len(found) == 1, "for all that lists something"
 
 

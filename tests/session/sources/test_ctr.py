@@ -17,10 +17,11 @@ from rvtrace_gdb.controlregs.target import Answer, Register
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import Busy, NoElf, NoTrace, WrongXlen
 from rvtrace_gdb.session.queries import ctr_records
+from rvtrace_gdb.session.queries.rows import Selection
 from rvtrace_gdb.session.rpc.protocol import reported_facts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands
-from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.errors import Cancelled, silent
 from tests.console.status_lines import read
 from tests.controlregs.ctr.hart_model import CtrHart
 
@@ -84,9 +85,9 @@ class Board:
 
     def rows(self, hart: int = 0, way: Mapping[str, Any] | None = WAY) -> list[tuple[Any, ...]]:
         """(number, from, to, type) of all that `trace ctr show` shows."""
-        ctr_records.show(self.session, self.context(hart), way, "1,1", 0)
-        rows = ctr_records.rows(self.session, 1, 257)
-        return [tuple(row[key] for key in ("number", "from", "to", "type")) for row in rows]
+        shown, _ = ctr_records.shown(self.session, self.context(hart), way, silent)
+        assert shown.select("1,1", 0) == (1, 2, None)
+        return [tuple(row[key] for key in ("number", "from", "to", "type")) for row in shown.rows(1, 257)]
 
     def history(self, hart: int = 0) -> list[int]:
         history, _ = self.session.decoded(self.context(hart))
@@ -173,26 +174,26 @@ def test_stop_is_interrupted(board: Board) -> None:
 def test_what_ran_between_two_records_and_since(board: Board) -> None:
     board.start()
     board.run()
-    shown = ctr_records.show(board.session, board.context(), WAY, "", 0)
-    between = [row["between"] for row in ctr_records.rows(board.session, 1, 4)]
+    shown, _ = ctr_records.shown(board.session, board.context(), WAY, silent)
+    between = [row["between"] for row in shown.rows(1, 4)]
     assert between == [
         {"instructions": 2, "first": 4, "last": 5, "why": None},
         {"instructions": 2, "first": 2, "last": 3, "why": None},
         None,
     ]
-    assert shown["now"] == {"instructions": 1, "first": 6, "last": 6, "why": None}
+    assert shown.since() == {"instructions": 1, "first": 6, "last": 6, "why": None}
 
 
 def test_pages_and_ranges(board: Board) -> None:
     board.start()
     board.run()
-    show = ctr_records.show
-    first = show(board.session, board.context(), WAY, "", 2)
-    second = show(board.session, board.context(), WAY, "", 2)
-    third = show(board.session, board.context(), WAY, "", 2)
-    assert [(page["begin"], page["end"]) for page in (first, second, third)] == [(1, 3), (3, 4), (4, 4)]
-    page = show(board.session, board.context(), WAY, "2,3", 10)
-    assert (page["begin"], page["end"], third["notice"] is None) == (2, 4, False)
+
+    def show(args: str, size: int) -> Selection:
+        return ctr_records.shown(board.session, board.context(), WAY, silent)[0].select(args, size)
+
+    pages = [show("", 2) for _ in range(3)]
+    assert [page[:2] for page in pages] == [(1, 3), (3, 4), (4, 4)]
+    assert show("2,3", 10)[:2] == (2, 4) and pages[-1].notice is not None
 
 
 def test_nothing_is_read_twice(board: Board) -> None:

@@ -85,8 +85,8 @@ def test_the_records_are_what_ran(ask: Ask, plug: Callable[[Rig], Rig]) -> None:
     assert first == next(executed())
     for instructions in (40, 100):
         go(machine, instructions)
-        ask("ctr_show", args="1,16")
-        rows = ask("ctr_rows", begin=1, end=DEPTH + 1)
+        ask("page", what="records", args="1,16")
+        rows = ask("rows", what="records", begin=1, end=DEPTH + 1)["rows"]
         ran = machine.hart.instret
         found = [(row["from"], row["to"]) for row in rows if row["valid"]]
         assert found == transfers(ran)[:DEPTH] and len(found) > 2
@@ -103,9 +103,9 @@ def test_a_hart_that_runs_and_a_hart_that_there_is_not(ask: Ask, plug: Callable[
     plug(esp(machine))
     ask("ctr_start", options={"depth": DEPTH})
     assert "hart 0: running" in str(ask("usb_resume"))
-    for method in ("ctr_show", "ctr_stop", "ctr_clear"):
+    for method in ("page", "ctr_stop", "ctr_clear"):
         with pytest.raises(RvtraceError, match=r"^hart 0 runs: halt it first \(`trace usb halt`, or in a shell `rvtr"):
-            ask(method, USB)
+            ask(method, USB, what="records")
     assert "hart 0: halted at 0x8" in str(ask("usb_halt"))
     ask("ctr_stop")
     with pytest.raises(RvtraceError, match=r"hart 3 cannot be reached: the debug module has 1"):
@@ -138,12 +138,12 @@ def test_unplugged_while_records_are_read_and_again(ask: Ask, plug: Callable[[Ri
         go(machine, 5)
         rig.wire.unplug_after = rig.wire.transfers + transfer
         with pytest.raises((NoSuchDevice, Unplugged)):
-            ask("ctr_show", args="1,16")
+            ask("page", what="records", args="1,16")
             ask("ctr_clear")
             raise AssertionError("it should be gone by now")
         rig.wire.plugged, rig.wire.unplug_after = True, None
-        ask("ctr_show", args="1,16")
-        rows = ask("ctr_rows", begin=1, end=DEPTH + 1)
+        ask("page", what="records", args="1,16")
+        rows = ask("rows", what="records", begin=1, end=DEPTH + 1)["rows"]
         found = [(row["from"], row["to"]) for row in rows if row["valid"]]
         assert found == transfers(machine.hart.instret)[:DEPTH]
     ask("ctr_stop")

@@ -1,0 +1,127 @@
+"""The lists of the session, which are shown in pages: the argument that the user types, the request, and the printing.
+
+A list command says which list it is, and how a row is printed. Its RANGE means the same for every list; the session
+reads it (session/queries/rows.py), with the errors of gdb's `record instruction-history`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Callable
+
+import gdb
+
+from rvtrace_gdb.gdbext.listing import readable_code
+from rvtrace_gdb.gdbext.rows import ROWS, ROWS_AT_ONCE, Annotation, Happened, HartRows, HistoryRow, Page
+from rvtrace_gdb.gdbext.text import shown
+from rvtrace_gdb.gdbext.tracer import tracer
+
+_RANGE = re.compile(r"(?:^|\s)([-+]|[0-9]+(?:\s*,\s*[-+]?[0-9]+)?)\s*$")
+"""A range after an expression, in which an address is written in hexadecimal, or as an expression."""
+
+
+def page_size(listing: str = "instruction-history") -> int:
+    """Return the number of rows in a page, 0 for no limit: gdb's setting `record LISTING-size`."""
+    return int(gdb.parameter(f"record {listing}-size") or 0)
+
+
+def split_range(argument: str) -> tuple[str, str]:
+    """Split an argument into (expression, range)."""
+    match = _RANGE.search(argument)
+    if match is None:
+        return argument.strip(), ""
+    return argument[: match.start()].strip(), match[1]
+
+
+def split_modifiers(argument: str, known: str) -> tuple[str | None, str]:
+    """Split an argument into (letters after slashes, the rest): modifiers may be before the range, as in gdb, or after
+    it. None: there are no modifiers.
+
+    *known*: the letters there are. Raises gdb.GdbError, in gdb's words.
+    """
+    words = re.sub(r"(?<=[^\s/])/", " /", argument).split()
+    rest = " ".join(word for word in words if not word.startswith("/"))
+    if rest == " ".join(words):
+        return None, rest
+    letters = "".join(word for word in words if word.startswith("/")).replace("/", "")
+    if not letters:
+        raise gdb.GdbError("Missing modifier.")
+    for letter in letters:
+        if letter not in known:
+            raise gdb.GdbError(f"Invalid modifier: {letter}.")
+    return letters, rest
+
+
+class PagedList:
+    """A list of the session: its name, a key of `rows.ROWS`, and the parameters that say what is in it."""
+
+    def __init__(self, what: str, **question: Any) -> None:
+        self._what, self._question = what, question
+
+    def page(self, **part: Any) -> Page:
+        """Return a part of the list: *args* and *size*, or *begin* and *count*. Raises gdb.GdbError."""
+        found = tracer().request("page", what=self._what, context=tracer().context(), **part, **self._question)
+        return page_of(self._what, found)
+
+    def rows(self, begin: int, end: int, hart: int | None = None) -> Page:
+        """Return the rows *begin* to *end* - 1 of the list that was requested last; nothing is read out for them.
+
+        *hart*: that of the page before; of a history it may be any. Raises gdb.GdbError.
+        """
+        found = tracer().request("rows", what=self._what, begin=begin, end=end, hart=hart, **self._question)
+        return page_of(self._what, {**found, "begin": begin, "end": end, "hart": hart})
+
+    def show(
+        self,
+        command: gdb.Command,
+        numbers: str,
+        lines: Callable[[Page], Iterable[str]],
+        size: int | None = None,
+        heading: str = "",
+    ) -> None:
+        """Print the rows that a RANGE means. *lines*: returns the lines for the rows of a page, or of a piece of it.
+
+        *size*: how many rows the range "" means; None: as many as of `trace history`. Enter repeats only commands that
+        show the next page. Raises gdb.GdbError.
+        """
+        if numbers not in ("", "-", "+"):
+            command.dont_repeat()
+        page = self.page(args=numbers, size=page_size() if size is None else size)
+        for line in page.lines:
+            _print(line)
+        if heading and page.rows:
+            print(heading)
+        for piece in self._pieces(page):
+            with readable_code():
+                for line in lines(piece):
+                    _print(line)
+        if page.notice:
+            _print(page.notice)
+
+    def _pieces(self, page: Page) -> Iterator[Page]:
+        """Return the rows of a page in pieces of the size of the first, each requested when it is needed."""
+        if page.begin < page.end:
+            yield page
+        for begin in range(page.begin + ROWS_AT_ONCE, page.end, ROWS_AT_ONCE):
+            yield self.rows(begin, min(begin + ROWS_AT_ONCE, page.end), page.hart)
+
+
+def _print(line: str) -> None:
+    print(line if line.isprintable() else shown(line))
+
+
+def page_of(what: str, answer: Mapping[str, Any]) -> Page:
+    """Return a part of the list *what*, as it came through the pipe, with its types."""
+    kind = ROWS[what]
+    rows = answer["rows"] if kind is dict else [kind(*row) for row in answer["rows"]]
+    if kind is HartRows:
+        rows = [
+            run._replace(rows=[HistoryRow(*row) for row in run.rows], events=_annotations(run.events)) for run in rows
+        ]
+    return Page(**{**answer, "rows": rows, "events": _annotations(answer["events"])})
+
+
+def _annotations(events: Iterable[Any]) -> list[Annotation]:
+    found = (Annotation(*event) for event in events)
+    return [it._replace(events=[Happened(*happened) for happened in it.events]) for it in found]

@@ -1,0 +1,97 @@
+"""Sourced in gdb behind rvtrace.py: which columns of the session's rows the commands show, by lists of one row.
+
+For each list a command prints a row whose columns all have a value, and then for each column one with another value.
+Printed is {list: {column: [whether the command printed something else, whether the MI command answered it]}}, and
+{list: names of the MI command's fields}; null where the list has no MI command.
+"""
+
+import json
+import sys
+from typing import Any
+
+import gdb
+
+
+def ours(module: str) -> Any:
+    return sys.modules[f"rvtrace_gdb.gdbext.{module}"]
+
+
+def address(function: str) -> int:
+    return int(gdb.parse_and_eval(f"&{function}"))
+
+
+COMMANDS = {
+    "history": ("trace history", "history"),
+    "messages": ("trace dump", None),
+    "accesses": ("trace data", None),
+    "events": ("trace events", "events"),
+    "executions": ("trace find main", None),
+    "functions": ("trace functions /lic", "functions"),
+    "calls": ("trace calls", "calls"),
+}
+"""The list's command, with all modifiers that add columns, and its MI command."""
+VALUES: dict[str, tuple[Any, Any]] = {"int": (7, 8), "str": ("one", "another"), "bool": (True, False)}
+"""Two values of a type; those of addresses are functions of the program."""
+
+WITHOUT: dict[tuple[str, str], dict[str, None]] = {
+    **{(what, column): {"name": None} for what in ("functions", "calls") for column in ("pc", "addresses")},
+    ("accesses", "offset"): {"pc": None},
+}
+"""What is left out of the row so that a column is shown: gdb's name for one of the session's, or another place."""
+
+
+def two_values(kind: Any, column: str) -> tuple[Any, Any]:
+    """Two values of a column, by its type, or where that does not say it, by its name."""
+    pcs = address("main"), address("fib")
+    special: dict[str, tuple[Any, Any]] = {
+        "pc": pcs,
+        "facts": ({"cause": 1}, {"cause": 2}),
+        **dict.fromkeys(("here", "source", "target", "addresses"), ([pcs[0]], [pcs[1]])),
+    }
+    if column in special:
+        return special[column]
+    if kind.__name__ == "HistoryRow" and column == "text":
+        return "1141", "0141"  # code
+    annotation = kind.__annotations__[column]
+    return VALUES[getattr(annotation, "__forward_arg__", annotation).partition(" ")[0]]
+
+
+class Answering:
+    """In place of the session: each list has one row."""
+
+    def __init__(self) -> None:
+        self.row: list[Any] = []
+
+    def request(self, method: str, **params: Any) -> Any:
+        assert method == "page", method
+        return {"begin": 1, "end": 2, "hart": None, "rows": [self.row], "events": [], "length": 1}
+
+
+def shown(what: str, row: Any, answering: Answering) -> tuple[str, Any]:
+    """What the command prints of a row, and what the MI command answers."""
+    command, mi = COMMANDS[what]
+    answering.row = json.loads(json.dumps(row))
+    fields = next((it.run([])[it.name] for it in ours("mi.commands").TABLE if it.name == mi), None)
+    return gdb.execute(command, to_string=True), fields
+
+
+answering = Answering()
+ours("tracer").tracer().request = answering.request
+found: dict[str, Any] = {}
+named: dict[str, Any] = {}
+for what, kind in ours("rows").ROWS.items():
+    if what not in COMMANDS:
+        continue
+    values = {column: two_values(kind, column) for column in kind._fields}
+    if what == "executions":
+        values["kind"] = "execution", "sync"
+    sample = kind(**{column: two[0] for column, two in values.items()})
+    _, fields = shown(what, sample, answering)
+    named[what] = sorted(fields[0]) if fields else None
+    found[what] = {}
+    for column, two in values.items():
+        plain = sample._replace(**WITHOUT.get((what, column), {}))
+        before, before_fields = shown(what, plain, answering)
+        other, other_fields = shown(what, plain._replace(**{column: two[1]}), answering)
+        found[what][column] = [other != before, other_fields != before_fields]
+gdb.write(json.dumps([found, named]) + "\n")

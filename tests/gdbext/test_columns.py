@@ -1,0 +1,57 @@
+"""Every column of the session's rows reaches the user: one that gdb's side forgets is noticed.
+
+The session's side cannot forget one: a row is not made without all its columns.
+"""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from rvtrace_gdb.gdbext import rows
+from rvtrace_gdb.session.rpc.lists import LISTS
+from tests.gdbext.gdb_process import GDB, HOME, SOURCE, run_gdb
+from tests.helpers.cross_compiler import demo
+
+CHANGES = f"source {HOME / 'tests' / 'gdbext' / 'column_changes.py'}"
+DOCUMENTED = (HOME / "docs" / "ide.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def changes(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    elf = demo(tmp_path_factory.mktemp("columns"))
+    printed = run_gdb(elf, [SOURCE, CHANGES], gdb=GDB)[CHANGES]
+    return json.loads(printed.splitlines()[-1])
+
+
+def test_both_ends_have_the_same_lists() -> None:
+    assert set(rows.ROWS) == set(LISTS)
+
+
+def test_each_column_is_printed(changes: Any) -> None:
+    """The facts of an event are for programs; where execution continued is known of gaps, whose rows events share."""
+    assert unseen(changes, 0) == {"events facts", "executions facts", "executions target"}
+
+
+def test_each_column_is_in_the_answers_to_ides(changes: Any) -> None:
+    """The addresses of a function's instructions are for the source lines of `trace functions /l`."""
+    assert unseen(changes, 1) == {"functions addresses"}
+
+
+def unseen(changes: Any, end: int) -> set[str]:
+    """The columns in which a change makes no difference. *end*: 0, of what is printed; 1, of what an IDE gets."""
+    found, named = changes
+    lists = [what for what in found if not end or named[what]]
+    return {f"{what} {column}" for what in lists for column, seen in found[what].items() if not seen[end]}
+
+
+def test_each_field_of_an_answer_is_documented(changes: Any) -> None:
+    """The table of docs/ide.md has it in the line of its command, or it is one of a place."""
+    _, named = changes
+    place = {"addr", "func", "offset", "file", "fullname", "line"}
+    for what, fields in named.items():
+        if fields:
+            [line] = re.findall(rf"^\| `-rvtrace-{what}`.*$", DOCUMENTED, re.M)
+            missing = {field for field in fields if f"`{field}`" not in line and f"`{field}=" not in line} - place
+            assert missing == set(), what
