@@ -35,7 +35,8 @@ from rvtrace_gdb.gdbext.commands import (
     who_wrote,
 )
 from rvtrace_gdb.gdbext.mi import commands as mi
-from rvtrace_gdb.gdbext.replay import mode, partial_values, record_btrace, unwinder
+from rvtrace_gdb.gdbext.replay import partial_values, record_btrace, unwinder
+from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.tracer import open_tracer, tracer
 from rvtrace_gdb.gdbext.tui import window
 

@@ -12,7 +12,9 @@ import gdb
 
 from rvtrace_gdb.gdbext import completion
 from rvtrace_gdb.gdbext.options import is_plain_number
-from rvtrace_gdb.gdbext.replay import connection, mode, position
+from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.replay.connection import Stub, connection
+from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, program, tracer
 
@@ -113,15 +115,15 @@ def _stub(text: str) -> tuple[str, int]:
     return match["host"] or "localhost", int(match["port"])
 
 
-def _connected_to() -> connection.Stub | None:
+def _connected_to() -> Stub | None:
     """Return the target that gdb is connected to, or was last; None if it has no host and port."""
     if connection.is_ours():
         if position.is_available() and not connection.is_without_target():
             raise gdb.GdbError("rvtrace is already between gdb and the target.")
-        return connection.target() or connection.last_target()
+        return connection.target() or connection.last_target
     details = connection.connected_to()
     if details is None:
-        return connection.last_target()
+        return connection.last_target
     if position.is_available():
         raise gdb.GdbError("rvtrace is already between gdb and the target.")
     try:
@@ -151,15 +153,15 @@ def connect_gdb(host: str | None, port: int | None, listen: int | str | None) ->
     if listen is not None:
         print(f"rvtrace waits for gdb: target extended-remote {where}")
         return found
-    mode.set_osabi_for_tracing("the connection ends")
+    mode.osabi.set_for_tracing("the connection ends")
     try:
         with _long_timeout():
             gdb.execute(f"target extended-remote {where}")
     except gdb.error as error:
-        mode.restore_osabi()
+        mode.osabi.restore()
         notices = mode.take_notices()
         raise gdb.GdbError(notices[0] if notices else str(error)) from None
-    mode.note_connection()
+    mode.connect()
     return found
 
 

@@ -12,7 +12,8 @@ from rvtrace_gdb.gdbext import completion, csr_access, settings, start_options
 from rvtrace_gdb.gdbext.commands import control_transfers
 from rvtrace_gdb.gdbext.options import BadOption
 from rvtrace_gdb.gdbext.paged_list import PagedList
-from rvtrace_gdb.gdbext.replay import mode, position
+from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, hart_of, print_lines, tracer
 

@@ -18,7 +18,9 @@ from rvtrace_gdb.gdbext import completion, settings
 from rvtrace_gdb.gdbext.commands import find, who_wrote
 from rvtrace_gdb.gdbext.commands.connect import connect_gdb
 from rvtrace_gdb.gdbext.options import is_plain_number
-from rvtrace_gdb.gdbext.replay import connection, mode, position, record_btrace, unwinder
+from rvtrace_gdb.gdbext.replay import position, record_btrace
+from rvtrace_gdb.gdbext.replay.connection import connection
+from rvtrace_gdb.gdbext.replay.mode import DIRECTED_COMMANDS, mode
 from rvtrace_gdb.gdbext.tracer import hart_of, print_lines, selected_hart, tracer
 
 _NUMBER = re.compile(r"-?[0-9]{1,4000}")  # `int` refuses more digits
@@ -64,11 +66,6 @@ def live() -> dict[str, Any]:
     return goto("live")
 
 
-def _has_past() -> bool:
-    """Whether rvtrace is between gdb and its target, even if the target's registers cannot be read any more."""
-    return position.is_available() or mode.is_target_unreadable()
-
-
 def enter_past(command: str = "") -> None:
     """Enter the past at its end, before a command that goes backward, if gdb is connected through the proxy.
 
@@ -76,16 +73,15 @@ def enter_past(command: str = "") -> None:
     past by the trace, so that a step from the present would not find its frame again; in the past all frames are
     identified by the trace. Raises gdb.GdbError with the reason why there is no past.
     """
-    if record_btrace.is_active() or not _has_past():
+    if record_btrace.is_active() or not mode.has_past:
         return
-    mode.note_connection()
+    mode.connect()
     if position.number() is None:
         found = tracer().request("enter", context=tracer().context(), **position.present_pc(None))
-        mode.prepare_past()
-        unwinder.clear_cache()
+        mode.enter()
         print_lines(found)
         gdb.execute("maint flush register-cache", to_string=True)
-        mode.reevaluate_watchpoints()  # in the present a stub may not tell gdb of all hits
+        reevaluate_watchpoints()  # in the present a stub may not tell gdb of all hits
     if command == "reverse-finish":
         _note_entry(gdb.selected_frame())
 
@@ -96,7 +92,7 @@ def enter_past_if_reverse(command: str) -> None:
     The text of `show exec-direction` has the direction in effect, the parameter only what the user set: MI's --reverse
     sets the direction for one command.
     """
-    if _has_past() and "everse" in gdb.execute("show exec-direction", to_string=True):
+    if mode.has_past and "everse" in gdb.execute("show exec-direction", to_string=True):
         enter_past(f"reverse-{command}")
     elif command == "finish" and not record_btrace.is_active() and position.number() is not None:
         _allow_return_value(gdb.selected_frame())
@@ -112,7 +108,7 @@ def _allow_return_value(frame: gdb.Frame) -> None:
     names = ["fa0"] if kind is not None and kind.code == gdb.TYPE_CODE_FLT else ["a0"]
     if kind is not None and kind.sizeof > gdb.lookup_type("void").pointer().sizeof:
         names.append(names[0][:-1] + "1")
-    mode.allow_return_value(known=mode.are_registers_known(names))
+    mode.settings.allow_return_value(known=mode.are_registers_known(names))
 
 
 def _note_entry(frame: gdb.Frame) -> None:
@@ -145,19 +141,18 @@ def _check_stopped() -> None:
 
 def _jump(number: int | None) -> None:
     """Resume: the next resumption leads to the destination, and stops there. *number*: None for the present."""
-    unwinder.clear_cache()
     if number is None:
-        mode.prepare_present()
+        mode.leave()
     else:
-        mode.prepare_past()
+        mode.enter()
     try:
-        with mode.without_software_watchpoints():
+        with without_software_watchpoints():
             gdb.execute("stepi")
     except gdb.error as error:
         if position.number() is None:
-            mode.prepare_present()
+            mode.leave()
         raise gdb.GdbError(str(error)) from None
-    mode.reevaluate_watchpoints()
+    reevaluate_watchpoints()
 
 
 def _target_params(where: str) -> dict[str, Any]:
@@ -179,6 +174,61 @@ def _target_params(where: str) -> dict[str, Any]:
         nth = int(kinds.pop()) if len(kinds) > 1 and is_plain_number(kinds[-1]) else None
         return {"what": "events", "kinds": kinds[1:], "nth": nth, "direction": direction}
     return {"what": "executions", "direction": direction, **find.parse_location(rest, "trace goto")}
+
+
+_TYPES = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)
+_MEMBER = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*|\$\w+|\"[^\"]*\"|'[^']*'|0[xX][0-9a-fA-F]+")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_TYPE_KEYWORDS = frozenset(("struct", "union", "enum", "unsigned", "signed", "const", "volatile", "sizeof"))
+
+
+def reevaluate_watchpoints() -> None:
+    """Let gdb read the values of all watchpoints on static memory again, after a jump.
+
+    gdb compares with the value that the memory had at the place where gdb was before, and would print a wrong "Old
+    value". It evaluates a watchpoint again when it is disabled and enabled. A watchpoint on a local variable is left
+    alone: gdb would delete it where the variable's function does not run.
+    """
+    for breakpoint in gdb.breakpoints():
+        if breakpoint.type in _TYPES and breakpoint.enabled and _is_global(breakpoint.expression or ""):
+            with contextlib.suppress(gdb.error):
+                breakpoint.enabled = False
+                breakpoint.enabled = True
+
+
+@contextlib.contextmanager
+def without_software_watchpoints() -> Iterator[None]:
+    """Disable software watchpoints within this context.
+
+    gdb itself compares the values of these (registers, and memory without a hardware watchpoint) after each step.
+    Between two places that are far apart it would report any difference as a hit.
+    """
+    compared = [it for it in gdb.breakpoints() if it.type == gdb.BP_WATCHPOINT and it.enabled]
+    for breakpoint in compared:
+        breakpoint.enabled = False
+    try:
+        yield
+    finally:
+        for breakpoint in compared:
+            with contextlib.suppress(gdb.error, RuntimeError):  # its value is not known there; or it was deleted
+                # Where a local variable does not exist gdb prints that it deletes the watchpoint, but does not.
+                gdb.execute(f"enable {breakpoint.number}", to_string=True)
+
+
+def _is_global(expression: str) -> bool:
+    if expression.startswith("-location "):
+        return True
+    names = set(_NAME.findall(_MEMBER.sub(" ", expression))) - _TYPE_KEYWORDS
+    return all(map(_is_global_name, names))
+
+
+def _is_global_name(name: str) -> bool:
+    if gdb.lookup_global_symbol(name) is not None or gdb.lookup_static_symbol(name) is not None:
+        return True
+    with contextlib.suppress(gdb.error):
+        gdb.lookup_type(name)
+        return True
+    return False
 
 
 _PLACES = ("begin", "end", "live", "event", "-next", "-wrote")
@@ -255,7 +305,7 @@ class Enter(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         command = argument.strip()
-        if command in mode.DIRECTED_COMMANDS:
+        if command in DIRECTED_COMMANDS:
             enter_past_if_reverse(command)
         else:
             enter_past(command)
@@ -285,7 +335,7 @@ def _go_live() -> None:
     if not connection.is_without_target():
         print_lines(live())
         return
-    stub = connection.last_target()
+    stub = connection.last_target
     if stub is None:
         raise gdb.GdbError(
             "there is no present to return to: the trace is replayed without a target; `trace connect HOST:PORT`"

@@ -16,7 +16,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import completion, expressions, start_options
 from rvtrace_gdb.gdbext.commands import hardware
-from rvtrace_gdb.gdbext.replay import mode
+from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
 
 COMMA = re.compile(r",(?![^(]*\))")
@@ -172,7 +172,7 @@ rvtrace.toml beside the program."""
         result = tracer().request("start", context=tracer().context(), options=asked)
         tracer().needs_tvec = bool(options.get("implicit_exceptions"))
         if gdb.selected_thread() is not None:
-            mode.set_osabi_for_tracing()
+            mode.osabi.set_for_tracing()
         print_lines(result)
         mode.suggest_connect()
 
@@ -191,8 +191,8 @@ Usage: trace stop"""
         try:
             print_lines(tracer().request("stop"))
         finally:
-            if not mode.is_connected():  # the connection needs the OS ABI "none", too
-                mode.restore_osabi()
+            if not mode.is_connected:  # the connection needs the OS ABI "none", too
+                mode.osabi.restore()
 
 
 class Status(gdb.Command):

@@ -19,7 +19,8 @@ from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.mi.fields import Fields, Rows
 from rvtrace_gdb.gdbext.paged_list import PagedList
-from rvtrace_gdb.gdbext.replay import mode, position
+from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.rows import Page
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import program, selected_hart, tracer

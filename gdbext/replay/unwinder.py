@@ -17,7 +17,8 @@ from typing import Any, Optional
 import gdb
 import gdb.unwinder
 
-from rvtrace_gdb.gdbext.replay import connection, partial_values, position
+from rvtrace_gdb.gdbext.replay import partial_values, position
+from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.rows import FrameRow
 from rvtrace_gdb.gdbext.tracer import selected_hart, tracer
 
