@@ -185,7 +185,7 @@ def _styled(text: str, style: str) -> str:
     """Return *text* in gdb's own style for addresses or functions, if styling is on and the output is a terminal."""
     text = printable(text)
     colours = {"address": "34", "function": "33"}
-    if not _styling():
+    if not (_terminal() and bool(gdb.parameter("style enabled"))):
         return text
     name = str(gdb.parameter(f"style {style} foreground"))
     known = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
@@ -196,10 +196,6 @@ def _styled(text: str, style: str) -> str:
 @functools.lru_cache(maxsize=1)
 def _terminal() -> bool:
     return os.environ.get("TERM", "dumb") != "dumb" and sys.__stdout__ is not None and os.isatty(1)
-
-
-def _styling() -> bool:
-    return _terminal() and bool(gdb.parameter("style enabled"))
 
 
 def function_symbol(pc: int) -> gdb.Symbol | None:

@@ -19,6 +19,10 @@ ShortHistoryRow = Union[tuple[int, int], tuple[int, None, str], tuple[int, int, 
 """A `HistoryRow` as it crosses the pipe: without the fields after the last one that has a value."""
 
 
+Window = tuple[int, list[Optional[int]], list[Optional[int]]]
+"""Some memory: its address, and its bytes before and after a moment, None for unknown ones."""
+
+
 class HistoryRow(NamedTuple):
     """A position of a history: its *number* and the address of its instruction, None for a gap.
 
@@ -175,6 +179,53 @@ class BranchRow(NamedTuple):
     not_taken: int
     target: int
     follows: int
+
+
+class Writer(NamedTuple):
+    """Who wrote a register or some memory last; None where something is not known.
+
+    kind        "instruction", "trap", "reset", or "outside": a debugger, a loader, an interrupt line
+    number      of the instruction; if it is none, of the next instruction, None if nothing ran after it
+    row         the row of that instruction
+    group       of a tandem trace, from 1 on as in `trace dump`; None for other traces
+    ago         how many instructions before the moment, 1: the last one
+    happened    what happened, if it is no instruction
+    written_as  the register that was written, if it is another one that shares bits
+    old, new    values before and after: of the register, or of the stored bytes that were requested
+    bits        the width of the register
+    store       (address, size) of the store; *where*: (address, size) requested, size 0 for a symbol's size
+    window      memory around the store
+    doubts      lines that say why it may not be the last writer, or why the value may be wrong
+    """
+
+    kind: str
+    number: int | None
+    row: ShortHistoryRow | None
+    group: int | None
+    ago: int
+    happened: Sequence[Happened]
+    old: int | None
+    new: int | None
+    window: Window | None
+    doubts: Sequence[str]
+    store: tuple[int, int] | None = None
+    where: tuple[int, int] | None = None
+    written_as: str | None = None
+    bits: int | None = None
+
+
+class WriterAnswer(NamedTuple):
+    """The answer to the question for the last writer in the history of *hart*.
+
+    lines   are printed in any case, *none*: if there is no writer
+    below   the parameter of the next request that finds only earlier writers
+    """
+
+    hart: int
+    lines: Sequence[str]
+    writer: Writer | None
+    none: Sequence[str]
+    below: int | None
 
 
 class FrameRow(NamedTuple):

@@ -20,6 +20,7 @@ from typing import Any, Callable
 import gdb
 
 from rvtrace_gdb.gdbext import listing, settings
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import (
     calls,
     capture,
@@ -125,7 +126,7 @@ def _report(breakpoint: dict[str, Any]) -> None:
     print(f"Tracepoint {breakpoint['number']} at {where}.")
 
 
-class Trace(gdb.Command):
+class Trace(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_LOCATION, is_prefix=True):
     """Record what the program does with the target's trace hardware, show it,
     and go back in it.
 
@@ -170,9 +171,6 @@ class Trace(gdb.Command):
 
     Any other argument is a tracepoint LOCATION, as with gdb's built-in
     "trace", which this command contains."""
-
-    def __init__(self) -> None:
-        super().__init__("trace", gdb.COMMAND_RUNNING, gdb.COMPLETE_LOCATION, True)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         if not argument.strip():

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import gdb
 
 from rvtrace_gdb.gdbext import listing
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.listing import function_symbol
 from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers
 from rvtrace_gdb.gdbext.rows import CallRow, FunctionRow
@@ -26,7 +27,7 @@ class Format(NamedTuple):
     calls: bool = False
 
 
-class Functions(gdb.Command):
+class Functions(Command, name="trace functions", completer=gdb.COMPLETE_NONE):
     """Print the functions that ran, oldest first, as `record function-call-history` does.
     Usage: trace functions [/MODIFIERS] [RANGE]
 
@@ -48,9 +49,6 @@ class Functions(gdb.Command):
     and levels start again.
     `set record function-call-history-size` sets how many."""
 
-    def __init__(self) -> None:
-        super().__init__("trace functions", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
         letters, numbers = split_modifiers(argument, MODIFIERS)
         style = Format(*(letter in (letters or "") for letter in MODIFIERS))
@@ -59,7 +57,7 @@ class Functions(gdb.Command):
         found.show(self, numbers, lambda page: (_line(style, row) for row in page.rows), size)
 
 
-class Calls(gdb.Command):
+class Calls(Command, name="trace calls", completer=gdb.COMPLETE_NONE):
     """Print who called whom in the whole history, as a tree.
     Usage: trace calls [/n DEPTH]
 
@@ -69,9 +67,6 @@ class Calls(gdb.Command):
     not in the trace has "-".
 
     DEPTH: how many levels are shown: 10 by default, 0 for all of them."""
-
-    def __init__(self) -> None:
-        super().__init__("trace calls", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         heading = f"{'calls':>12}{'instructions':>16}{'in it alone':>16}  function"

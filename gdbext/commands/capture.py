@@ -14,6 +14,7 @@ from typing import Any, Callable
 
 import gdb
 
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, program, tracer
 
 Request = Callable[..., Any]
@@ -95,37 +96,28 @@ def _read(address: int, size: int) -> str | None:
         return None
 
 
-class Save(gdb.Command):
+class Save(Command, name="trace save", completer=gdb.COMPLETE_FILENAME):
     """Save the trace, with all that is needed to read it, to a capture file.
 Usage: trace save FILE.rvt"""
-
-    def __init__(self) -> None:
-        super().__init__("trace save", gdb.COMMAND_DATA, gdb.COMPLETE_FILENAME)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         path = _one_file(argument, "trace save FILE.rvt")
         print_lines(tracer().request("save", path=path, context=tracer().context()))
 
 
-class Open(gdb.Command):
+class Open(Command, name="trace open", completer=gdb.COMPLETE_FILENAME):
     """Look at a capture file instead of the target's trace.
 Usage: trace open FILE.rvt
 
 The program is the one gdb has loaded (`file app.elf`)."""
-
-    def __init__(self) -> None:
-        super().__init__("trace open", gdb.COMMAND_DATA, gdb.COMPLETE_FILENAME)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         path = _one_file(argument, "trace open FILE.rvt")
         print_lines(tracer().request("open", path=path, elf=program()))
 
 
-class Snapshot(gdb.Command):
+class Snapshot(Command, name="trace snapshot"):
     __doc__ = HELP
-
-    def __init__(self) -> None:
-        super().__init__("trace snapshot", gdb.COMMAND_DATA)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         print_lines(take(tracer().request, tracer().context(), argument))

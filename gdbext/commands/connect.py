@@ -11,6 +11,7 @@ from typing import Any
 import gdb
 
 from rvtrace_gdb.gdbext import completion
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import is_plain_number
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.connection import Stub, connection
@@ -25,7 +26,7 @@ _SECONDS = 20  # gdb waits for answers while it connects
 _ADDRESS = re.compile(r"(?:(?P<host>\[[^]]+\]|[^:\s]*):)?(?P<port>[0-9]+)")
 
 
-class Connect(gdb.Command):
+class Connect(Command, name="trace connect", kind=gdb.COMMAND_RUNNING):
     """Put rvtrace between gdb and the target, so that gdb can go backward.
     Usage: trace connect [-listen PORT|PATH] [HOST:PORT]
 
@@ -48,9 +49,6 @@ class Connect(gdb.Command):
     user of the machine can connect to a port. -listen /PATH: the same at a
     unix socket, for you alone (`target extended-remote /PATH`)."""
 
-    def __init__(self) -> None:
-        super().__init__("trace connect", gdb.COMMAND_RUNNING)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = arguments(argument, "See `help trace connect`.")
         listen = _listen(words)
@@ -63,7 +61,7 @@ class Connect(gdb.Command):
         return completion.words(text, word, () if "-listen" in text.split(" ")[:-1] else ("-listen",))
 
 
-class Replay(gdb.Command):
+class Replay(Command, name="trace replay", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Go backward and forward in a trace, without a target.
     Usage: trace replay
 
@@ -71,12 +69,8 @@ class Replay(gdb.Command):
     end. `disconnect` ends it; `trace live` connects gdb again to the target
     that it was connected to before with `trace connect`."""
 
-    def __init__(self) -> None:
-        super().__init__("trace replay", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
-        if argument.strip():
-            raise gdb.GdbError("Usage: trace replay")
+        self.refuse_argument(argument)
         connected = connection.connected_to()
         if connected is not None and not connection.is_without_target() and gdb.selected_inferior().pid:
             target = (

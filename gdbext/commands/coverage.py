@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Optional
 import gdb
 
 from rvtrace_gdb.gdbext import completion, disassembly, listing
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import split_range
 from rvtrace_gdb.gdbext.rows import BranchRow, CoveredFunction
 from rvtrace_gdb.gdbext.source_lines import NEVER, Lines, Scope, line_tables, scopes, table_of
@@ -141,7 +142,7 @@ class Shown(NamedTuple):
     last: int
 
 
-class Coverage(gdb.Command):
+class Coverage(Command, name="trace coverage"):
     """Print how often functions, lines or instructions ran.
     Usage: trace coverage [-all] [RANGE]
            trace coverage FUNCTION | FILE | FILE:LINE | FILE:FIRST,LAST [RANGE]
@@ -164,9 +165,6 @@ class Coverage(gdb.Command):
 
     What ran in gaps of the trace is not counted.
     `set trace disassemble-counts on` shows counts in disassembled code."""
-
-    def __init__(self) -> None:
-        super().__init__("trace coverage", gdb.COMMAND_DATA)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()

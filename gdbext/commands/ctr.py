@@ -9,6 +9,7 @@ from typing import Any
 import gdb
 
 from rvtrace_gdb.gdbext import completion, csr_access, settings, start_options
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import control_transfers
 from rvtrace_gdb.gdbext.options import BadOption
 from rvtrace_gdb.gdbext.paged_list import PagedList
@@ -18,7 +19,7 @@ from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, hart_of, print_lines, tracer
 
 
-class Ctr(gdb.Command):
+class Ctr(Command, name="trace ctr", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE, is_prefix=True):
     """Record the last control transfers in the hart itself, and show them.
 Usage: trace ctr COMMAND
 
@@ -36,9 +37,6 @@ look at what ran work on the records, too: what ran between two of them
 follows from the program. How registers are reached is set by
 `set trace ctr-access`, the version by `set trace ctr-version`."""
 
-    def __init__(self) -> None:
-        super().__init__("trace ctr", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE, True)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
         word = argument.strip().partition(" ")[0]
         if word:
@@ -46,7 +44,7 @@ follows from the program. How registers are reached is set by
         gdb.execute("help trace ctr")
 
 
-class Start(gdb.Command):
+class Start(Command, name="trace ctr start", kind=gdb.COMMAND_RUNNING):
     __doc__ = f"""Begin to record control transfers in the hart itself.
 {start_options.CTR_TABLE.usage()}
 
@@ -57,9 +55,6 @@ class Start(gdb.Command):
 A note says what the hart cannot do, and recording starts without it; a depth
 that it does not have is refused. Earlier records are lost. The program has to
 be stopped."""
-
-    def __init__(self) -> None:
-        super().__init__("trace ctr start", gdb.COMMAND_RUNNING)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = arguments(argument, "See `help trace ctr start`.")
@@ -77,46 +72,37 @@ be stopped."""
         return completion.words(text, word, start_options.CTR_TABLE.complete(text))
 
 
-class Stop(gdb.Command):
+class Stop(Command, name="trace ctr stop", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Stop recording control transfers, and read out the records.
 Usage: trace ctr stop
 
 The records can still be shown. The hart's registers are restored to what they
 were before `trace ctr start`. The program has to be stopped."""
 
-    def __init__(self) -> None:
-        super().__init__("trace ctr stop", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
-        _refuse_argument(argument, "trace ctr stop")
+        self.refuse_argument(argument)
         print_lines(_request("ctr_stop"))
 
 
-class Clear(gdb.Command):
+class Clear(Command, name="trace ctr clear", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Clear the records; recording continues.
 Usage: trace ctr clear"""
 
-    def __init__(self) -> None:
-        super().__init__("trace ctr clear", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
-        _refuse_argument(argument, "trace ctr clear")
+        self.refuse_argument(argument)
         print_lines(_request("ctr_clear"))
 
 
-class Status(gdb.Command):
+class Status(Command, name="trace ctr status", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
     """Show what the hart records, and how much of it there is.
 Usage: trace ctr status"""
 
-    def __init__(self) -> None:
-        super().__init__("trace ctr status", gdb.COMMAND_STATUS, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
-        _refuse_argument(argument, "trace ctr status")
+        self.refuse_argument(argument)
         print_lines(_request("ctr_status"))
 
 
-class Show(gdb.Command):
+class Show(Command, name="trace ctr show", completer=gdb.COMPLETE_NONE):
     """Print the recorded control transfers, newest first.
 Usage: trace ctr show [/MODIFIERS] [RANGE]
 
@@ -143,9 +129,6 @@ A trap into a mode that is not recorded, or out of one, has one address only.
 The hart's registers are left as they are, and recording continues when the
 program runs."""
 
-    def __init__(self) -> None:
-        super().__init__("trace ctr show", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
         asked = control_transfers.parse(argument)
         records = control_transfers.Records(asked.style)
@@ -153,7 +136,7 @@ program runs."""
             PagedList("records", access=access).show(self, asked.numbers, records.lines)
 
 
-class Stack(gdb.Command):
+class Stack(Command, name="trace ctr stack", kind=gdb.COMMAND_STACK, completer=gdb.COMPLETE_NONE):
     """Print the calls under way as the hart recorded them, as `backtrace` does.
 Usage: trace ctr stack
 
@@ -172,11 +155,8 @@ Calls are missing that were under way when recording began, and the oldest
 ones if there were more than the hart keeps. After longjmp, exceptions, or when
 the program has switched stacks, calls may be shown that have ended."""
 
-    def __init__(self) -> None:
-        super().__init__("trace ctr stack", gdb.COMMAND_STACK, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
-        _refuse_argument(argument, "trace ctr stack")
+        self.refuse_argument(argument)
         found = _request("ctr_stack")
         print_lines(found)
         frames = [control_transfers.Frame(it["pc"] or 0, it["call"], it["to"]) for it in found["frames"]]
@@ -211,12 +191,6 @@ def _harts() -> list[int]:
         return sorted({hart_of(thread) or 0 for thread in gdb.selected_inferior().threads()})
     except gdb.error:
         return []
-
-
-def _refuse_argument(argument: str, command: str) -> None:
-    """Raise gdb.GdbError if there is an argument."""
-    if argument.strip():
-        raise gdb.GdbError(f"Usage: {command}")
 
 
 COMMANDS = (Ctr, Start, Stop, Clear, Status, Show, Stack)

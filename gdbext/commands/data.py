@@ -8,6 +8,7 @@ import re
 import gdb
 
 from rvtrace_gdb.gdbext import completion, listing
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers, split_range
 from rvtrace_gdb.gdbext.rows import AccessRow, MessageRow
 
@@ -63,7 +64,7 @@ def _line(row: AccessRow) -> str:
     return f"{row.number}\t@{row.instruction} {listing.address_text(row.pc)}:\t{row.text}"
 
 
-class Dump(gdb.Command):
+class Dump(Command, name="trace dump"):
     """Print the messages of the trace, as the trace encoder sent them.
 Usage: trace dump [/r] [RANGE | -offset BYTE]
 
@@ -74,9 +75,6 @@ bytes that are not a message have lines too. /r: with the bytes.
 RANGE: as for `trace history`, by the numbers of the messages.
 -offset BYTE: start with the message that contains this byte; the gaps in
 the history name such bytes. No program is needed."""
-
-    def __init__(self) -> None:
-        super().__init__("trace dump", gdb.COMMAND_DATA)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         letters, numbers = split_modifiers(argument, "r")
@@ -103,7 +101,7 @@ def _message(row: MessageRow) -> str:
     return f"{row.number}\t0x{row.offset:08x} {row.text}"
 
 
-class Data(gdb.Command):
+class Data(Command, name="trace data", completer=gdb.COMPLETE_SYMBOL):
     """Print what instructions loaded and stored, oldest first.
 Usage: trace data [ADDRESS | EXPRESSION | ADDRESS,SIZE] [RANGE]
 
@@ -113,9 +111,6 @@ RANGE: as for `trace history`, by the numbers of the accesses shown; "@"
 stands before the number `trace history` gives the instruction.
 
 Accesses are traced after `trace start -format etrace -data`."""
-
-    def __init__(self) -> None:
-        super().__init__("trace data", gdb.COMMAND_DATA, gdb.COMPLETE_SYMBOL)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         what, numbers = split_range(argument)

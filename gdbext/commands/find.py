@@ -8,6 +8,7 @@ from typing import Any
 import gdb
 
 from rvtrace_gdb.gdbext import completion, expressions, listing
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_range
 from rvtrace_gdb.gdbext.rows import FoundRow, Page, Place
 
@@ -32,7 +33,7 @@ number that the place has in `trace history`.
 `set record instruction-history-size` sets how many."""
 
 
-class Events(gdb.Command):
+class Events(Command, name="trace events"):
     __doc__ = f"""Print what happened between the instructions, oldest first.
 Usage: trace events [KIND ...] [RANGE]
 
@@ -50,9 +51,6 @@ KIND: only these; default: all:
 The instruction shown is the first one after the event.
 {_RANGE_HELP}"""
 
-    def __init__(self) -> None:
-        super().__init__("trace events", gdb.COMMAND_DATA)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
         kinds, numbers = split_range(argument)
         PagedList("events", kinds=kinds.split()).show(self, numbers, row_lines)
@@ -61,7 +59,7 @@ The instruction shown is the first one after the event.
         return completion.words(text, word, KINDS)
 
 
-class Gaps(gdb.Command):
+class Gaps(Command, name="trace gaps", completer=gdb.COMPLETE_NONE):
     __doc__ = f"""Print where the history is not complete, and why, oldest first.
 Usage: trace gaps [RANGE]
 
@@ -71,9 +69,6 @@ before it and the first one after it, where they are known.
 
 {_RANGE_HELP}"""
 
-    def __init__(self) -> None:
-        super().__init__("trace gaps", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
         rest, numbers = split_range(argument)
         if rest:
@@ -81,7 +76,7 @@ before it and the first one after it, where they are known.
         PagedList("gaps").show(self, numbers, row_lines)
 
 
-class Find(gdb.Command):
+class Find(Command, name="trace find", completer=gdb.COMPLETE_LOCATION):
     __doc__ = f"""Print when a function was entered or an instruction ran, oldest first.
 Usage: trace find FUNCTION | FILE:LINE | *EXPRESSION | ADDRESS[,ADDRESS]
                   [RANGE]
@@ -103,7 +98,7 @@ nothing   the same as last time
 {_RANGE_HELP}"""
 
     def __init__(self) -> None:
-        super().__init__("trace find", gdb.COMMAND_DATA, gdb.COMPLETE_LOCATION)
+        super().__init__()
         self._last: dict[str, Any] | None = None
 
     def invoke(self, argument: str, from_tty: bool) -> None:

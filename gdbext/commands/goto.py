@@ -15,6 +15,7 @@ from typing import Any
 import gdb
 
 from rvtrace_gdb.gdbext import completion, settings
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import find, who_wrote
 from rvtrace_gdb.gdbext.commands.connect import connect_gdb
 from rvtrace_gdb.gdbext.options import is_plain_number
@@ -234,7 +235,7 @@ def _is_global_name(name: str) -> bool:
 _PLACES = ("begin", "end", "live", "event", "-next", "-wrote")
 
 
-class Goto(gdb.Command):
+class Goto(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
     """Go to a place in the past, and show it.
     Usage: trace goto NUMBER | begin | end | live
            trace goto [-next] FUNCTION | FILE:LINE | *EXPRESSION
@@ -256,9 +257,6 @@ class Goto(gdb.Command):
     The instruction at the place is the one that runs next. From there, gdb's
     commands go backward and forward: `reverse-step`, `step`, `finish`, `bt`."""
 
-    def __init__(self) -> None:
-        super().__init__("trace goto", gdb.COMMAND_RUNNING)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
         if argument.strip() == "live":
@@ -276,32 +274,25 @@ class Goto(gdb.Command):
         return completion.words_and_places(text, word, ("event",) if any(before) else _PLACES)
 
 
-class Live(gdb.Command):
+class Live(Command, name="trace live", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Return to the present.
     Usage: trace live
 
     After `trace replay`: to the target that gdb was connected to before, with
     `trace connect`."""
 
-    def __init__(self) -> None:
-        super().__init__("trace live", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
-        if argument.strip():
-            raise gdb.GdbError("Usage: trace live")
+        self.refuse_argument(argument)
         self.dont_repeat()
         _go_live()
 
 
-class Enter(gdb.Command):
+class Enter(Command, name="trace enter", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Go into the past, at its end, without moving.
     Usage: trace enter [COMMAND]
 
     gdb's commands that go backward need this first. rvtrace's hooks for them
     do it; a hook of your own should, too: `trace enter reverse-next`."""
-
-    def __init__(self) -> None:
-        super().__init__("trace enter", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         command = argument.strip()

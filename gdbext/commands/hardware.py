@@ -15,6 +15,7 @@ from typing import Any
 import gdb
 
 from rvtrace_gdb.gdbext import completion, csr_access
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import BadOption, Option, Table, is_plain_number
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.text import print_line
@@ -30,7 +31,7 @@ REGS = Table(
 INFO = Table("trace info", (Option("-live", ("that of the target, even if a capture file is open",)),))
 
 
-class Regs(gdb.Command):
+class Regs(Command, name="trace regs", kind=gdb.COMMAND_STATUS):
     __doc__ = f"""Print the registers of the trace hardware, field by field, in words.
 {REGS.usage()} [COMPONENT ...]
 
@@ -44,9 +45,6 @@ Trace components are read through OpenOCD or over USB, also while the program
 runs or is traced; nothing is changed, and trace that waits in a register is
 left there. While a capture file is open, the registers in it are shown, as
 they were when its trace was started."""
-
-    def __init__(self) -> None:
-        super().__init__("trace regs", gdb.COMMAND_STATUS)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         options, names = _parse("trace regs", REGS, argument)
@@ -68,7 +66,7 @@ they were when its trace was started."""
         return completion.words(text, word, REGS.complete(text) if options else _components())
 
 
-class Info(gdb.Command):
+class Info(Command, name="trace info", kind=gdb.COMMAND_STATUS):
     __doc__ = f"""Print which trace hardware the target has, and what feeds what.
 {INFO.usage()}
 
@@ -78,9 +76,6 @@ For each component of the target description: its kind, address, versions,
 capabilities and state, where its trace comes from and goes to, and what
 cannot be reached. The capabilities of an encoder are probed while it is off;
 its registers are restored afterwards."""
-
-    def __init__(self) -> None:
-        super().__init__("trace info", gdb.COMMAND_STATUS)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         options, names = _parse("trace info", INFO, argument)
@@ -137,7 +132,7 @@ def _folded(line: str, width: int | None) -> Iterator[str]:
     yield from (" " * (indent + deeper) + piece for piece in more)
 
 
-class Usb(gdb.Command):
+class Usb(Command, name="trace usb", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE, is_prefix=True):
     """Print the harts that the USB adapter reaches, and their state.
 Usage: trace usb [COMMAND]
 
@@ -150,9 +145,6 @@ nor a connection of gdb is needed.
     (gdb) trace usb halt
     (gdb) trace history"""
 
-    def __init__(self) -> None:
-        super().__init__("trace usb", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE, True)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
         word = argument.strip().partition(" ")[0]
         if word:
@@ -160,27 +152,21 @@ nor a connection of gdb is needed.
         _request("usb_harts")
 
 
-class Halt(gdb.Command):
+class Halt(Command, name="trace usb halt", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Halt the harts that the USB adapter reaches.
 Usage: trace usb halt [HART]
 
 HART: its number in the debug module; default: all."""
 
-    def __init__(self) -> None:
-        super().__init__("trace usb halt", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
         _request("usb_halt", hart=_hart(argument, "trace usb halt"))
 
 
-class Resume(gdb.Command):
+class Resume(Command, name="trace usb resume", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Resume the harts that the USB adapter reaches.
 Usage: trace usb resume [HART]
 
 HART: its number in the debug module; default: all."""
-
-    def __init__(self) -> None:
-        super().__init__("trace usb resume", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         hart = _hart(argument, "trace usb resume")
@@ -188,15 +174,12 @@ HART: its number in the debug module; default: all."""
         _request("usb_resume", hart=hart)
 
 
-class Step(gdb.Command):
+class Step(Command, name="trace usb step", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Let one hart that the USB adapter reaches execute one instruction.
 Usage: trace usb step [HART]
 
 HART: its number in the debug module; default: that of `set trace hart`,
 else 0."""
-
-    def __init__(self) -> None:
-        super().__init__("trace usb step", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         hart = _hart(argument, "trace usb step")
@@ -204,7 +187,7 @@ else 0."""
         _request("usb_step", hart=hart)
 
 
-class Reg(gdb.Command):
+class Reg(Command, name="trace usb reg", completer=gdb.COMPLETE_NONE):
     """Print or set registers of a halted hart that the USB adapter reaches.
 Usage: trace usb reg [NAME | NAME=VALUE] ...
 
@@ -212,9 +195,6 @@ NAME: pc, priv (the privilege mode), x0 to x31 or ra, sp, ..., or a CSR: mepc,
 mstatus, ..., or its number (0x341). NAME=VALUE sets it, and prints what it
 has then. Without one: pc and the general registers. The hart is that of
 `set trace hart`, else 0."""
-
-    def __init__(self) -> None:
-        super().__init__("trace usb reg", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = arguments(argument, "See `help trace usb reg`.")

@@ -8,6 +8,7 @@ from typing import Callable
 import gdb
 
 from rvtrace_gdb.gdbext import completion, listing, settings
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.rows import HartRows, Page
@@ -16,7 +17,7 @@ from rvtrace_gdb.gdbext.tracer import selected_hart
 ALL = "-all"
 
 
-class History(gdb.Command):
+class History(Command, name="trace history"):
     """Print the instructions that ran, oldest first, as `record instruction-history` does.
     Usage: trace history [-all] [/MODIFIERS] [RANGE]
 
@@ -42,9 +43,6 @@ class History(gdb.Command):
     their times: each line has its number in this list, then HART:NUMBER.
     RANGE is by the numbers of the list, and HART:NUMBER may stand for one.
     `set record instruction-history-size` sets how many."""
-
-    def __init__(self) -> None:
-        super().__init__("trace history", gdb.COMMAND_DATA)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = [word for word in argument.split() if word != ALL]

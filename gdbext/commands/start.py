@@ -15,6 +15,7 @@ from typing import Any, Callable
 import gdb
 
 from rvtrace_gdb.gdbext import completion, expressions, start_options
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import hardware
 from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
@@ -148,7 +149,7 @@ def _require_connection() -> None:
         )
 
 
-class Start(gdb.Command):
+class Start(Command, name="trace start", kind=gdb.COMMAND_RUNNING):
     __doc__ = f"""Start tracing: program the trace encoder and the RAM sink.
 {start_options.usage()}
 
@@ -157,9 +158,6 @@ class Start(gdb.Command):
 A note says what the hardware does not have; tracing starts without it.
 The hardware is described by `set trace target FILE`, $RVTRACE_TARGET, or
 rvtrace.toml beside the program."""
-
-    def __init__(self) -> None:
-        super().__init__("trace start", gdb.COMMAND_RUNNING)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = arguments(argument, "See `help trace start`.")
@@ -180,12 +178,9 @@ rvtrace.toml beside the program."""
         return completions(text, word)
 
 
-class Stop(gdb.Command):
+class Stop(Command, name="trace stop", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
     """Stop tracing and read out the trace buffer.
 Usage: trace stop"""
-
-    def __init__(self) -> None:
-        super().__init__("trace stop", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         try:
@@ -195,12 +190,9 @@ Usage: trace stop"""
                 mode.osabi.restore()
 
 
-class Status(gdb.Command):
+class Status(Command, name="trace status", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
     """Show the state of the trace: target, encoder, buffer, history, losses.
 Usage: trace status"""
-
-    def __init__(self) -> None:
-        super().__init__("trace status", gdb.COMMAND_STATUS, gdb.COMPLETE_NONE)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         print_lines(tracer().request("status", context=tracer().context()))

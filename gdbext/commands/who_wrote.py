@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import gdb
 
 from rvtrace_gdb.gdbext import completion, expressions, listing, source_lines
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.rows import Happened, HistoryRow
+from rvtrace_gdb.gdbext.rows import Happened, HistoryRow, Window, Writer, WriterAnswer
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
@@ -34,48 +35,48 @@ class Change(NamedTuple):
         return f"{self.name}: {self.new}" if self.old is None else f"{self.name}: {self.old} -> {self.new}"
 
 
-def answer_lines(storage: expressions.Storage, found: dict[str, Any], previous_ago: int | None = None) -> Iterator[str]:
+def answer_lines(storage: expressions.Storage, found: WriterAnswer, previous_ago: int | None = None) -> Iterator[str]:
     """Return the lines for the session's answer. *previous_ago*: how many instructions ago the writer shown before
     was; None if this is the first one.
     """
-    writer = found["writer"]
+    writer = found.writer
     if writer is None:
-        yield from found["none"]
+        yield from found.none
         return
     yield f"{change_of(storage, writer)}, {_when(writer, storage.at, previous_ago)}"
-    if writer["told"] is not None:
-        yield f"It was written as {writer['told']}, which shares bits with it."
-    yield from writer["doubts"]
+    if writer.written_as is not None:
+        yield f"It was written as {writer.written_as}, which shares bits with it."
+    yield from writer.doubts
     with listing.readable_code():
-        yield from _row(writer, found["hart"])
+        yield from _row(writer, found.hart)
 
 
-def _when(writer: dict[str, Any], at: int | None, previous_ago: int | None) -> str:
-    group = "" if writer["group"] is None else f" (group {writer['group']})"
-    ago = _ago(writer["ago"], at, previous_ago)
-    if writer["kind"] == "instruction":
+def _when(writer: Writer, at: int | None, previous_ago: int | None) -> str:
+    group = "" if writer.group is None else f" (group {writer.group})"
+    ago = _ago(writer.ago, at, previous_ago)
+    if writer.kind == "instruction":
         return f"written {ago}{group}"
-    by = {"trap": "by a trap", "reset": "by a reset of the hart"}.get(writer["kind"], _OUTSIDE)
+    by = {"trap": "by a trap", "reset": "by a reset of the hart"}.get(writer.kind, _OUTSIDE)
     return f"written {by}{group}, {ago}"
 
 
-def change_of(storage: expressions.Storage, writer: dict[str, Any]) -> Change:
+def change_of(storage: expressions.Storage, writer: Writer) -> Change:
     """Return what a writer changed."""
-    if writer["store"] is None:
-        old, new = (_register_value(storage, writer[it], writer["bits"]) for it in ("old", "new"))
-        return Change(storage.name, old, new)
-    address, size = writer["where"]  # the session knows the size of a symbol
-    begin = max(writer["store"][0], address) - address
-    end = min(sum(writer["store"]), address + size) - address
+    if writer.store is None:
+        bits = writer.bits or 0
+        return Change(storage.name, *(_register_value(storage, it, bits) for it in (writer.old, writer.new)))
+    address, size = writer.where or writer.store  # the session knows the size of a symbol
+    begin = max(writer.store[0], address) - address
+    end = min(sum(writer.store), address + size) - address
     if storage.kind is not None:
-        found = _typed_values(storage.kind, begin, end, address, writer["window"])
+        found = _typed_values(storage.kind, begin, end, address, writer.window)
         if found is not None:
             return found._replace(name=f"{_in_brackets(storage.text, found.name)}{found.name}")
     if storage.bits is not None and end - begin == size:
-        return Change(storage.text, *(_bits(writer[it], *storage.bits) for it in ("old", "new")))
+        return Change(storage.text, *(_bits(it, *storage.bits) for it in (writer.old, writer.new)))
     name = storage.text if end - begin == size else f"{_bytes(begin, end)} of {storage.text}"
-    old, new = (None if writer[it] is None else f"0x{writer[it]:0{2 * (end - begin)}x}" for it in ("old", "new"))
-    return Change(name, old, new)
+    digits = 2 * (end - begin)
+    return Change(name, *(None if it is None else f"0x{it:0{digits}x}" for it in (writer.old, writer.new)))
 
 
 def _bits(value: int | None, shift: int, count: int) -> str | None:
@@ -90,7 +91,7 @@ def _in_brackets(text: str, suffix: str) -> str:
     return f"({text})" if suffix and not re.fullmatch(r"[\w.\[\]>-]+", text) else text
 
 
-def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: list[Any] | None) -> Change | None:
+def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: Window | None) -> Change | None:
     """Return the innermost member that was stored to, as gdb shows it; None if not all of its bytes are known now."""
     suffix, inner, first = expressions.innermost_member(kind, begin, end)
     if window is None:
@@ -99,8 +100,8 @@ def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: li
     old, new = (data[at : at + inner.sizeof] if at >= 0 else [] for data in window[1:])
     if len(new) < inner.sizeof or None in new or inner.code == gdb.TYPE_CODE_FUNC:
         return None
-    known = None if None in old else _shown(bytes(old), inner)
-    return Change(suffix, known, _shown(bytes(new), inner))
+    before, now = (bytes(it for it in data if it is not None) for data in (old, new))
+    return Change(suffix, None if None in old else _shown(before, inner), _shown(now, inner))
 
 
 def _shown(data: bytes, kind: gdb.Type) -> str:
@@ -130,15 +131,15 @@ def _ago(ago: int, at: int | None, previous_ago: int | None) -> str:
     return f"{ago} instruction{'s' if ago > 1 else ''} {before}"
 
 
-def _row(writer: dict[str, Any], hart: int) -> Iterator[str]:
+def _row(writer: Writer, hart: int) -> Iterator[str]:
     """Return the lines of the instruction, with its source line, as `trace history /s` shows it."""
-    if writer["happened"]:
-        yield f"\t{listing.event_line(Happened(*it) for it in writer['happened'])}"
-    if writer["row"] is None:
+    if writer.happened:
+        yield f"\t{listing.event_line(Happened(*it) for it in writer.happened)}"
+    if writer.row is None:
         return
-    row = HistoryRow(*writer["row"])
+    row = HistoryRow(*writer.row)
     line = source_lines.line_of(row.pc) if not row.text and row.pc is not None else None
-    if line is not None and writer["kind"] == "instruction":
+    if line is not None and writer.kind == "instruction":
         yield line
     yield from listing.Lister(listing.Format(), listing.current_mark(hart)).lines([row])
 
@@ -150,7 +151,7 @@ OPTIONS = Table(
 )
 
 
-class WhoWrote(gdb.Command):
+class WhoWrote(Command, name=COMMAND):
     __doc__ = f"""Print which instruction wrote a register or memory last before now.
 Usage: {COMMAND} $REGISTER | EXPRESSION | ADDRESS[,SIZE]
        {COMMAND} -before
@@ -170,8 +171,8 @@ Now is where gdb is in the past, in the present the end of the trace.
 Registers are in tandem traces; a data trace has only stores."""
 
     def __init__(self) -> None:
-        super().__init__(COMMAND, gdb.COMMAND_DATA)
-        self._last: tuple[Query, dict[str, Any]] | None = None
+        super().__init__()
+        self._last: tuple[Query, WriterAnswer] | None = None
         self._typed: tuple[str, str | None] = "", None
 
     def invoke(self, argument: str, from_tty: bool) -> None:
@@ -188,10 +189,10 @@ Registers are in tandem traces; a data trace has only stores."""
             asked = Query(expressions.storage(COMMAND, _check_text(text)))
         found = asked.answer()
         self._last, self._typed = (asked, found), typed
-        print_lines(found)
+        print_lines({"lines": found.lines})
         for line in answer_lines(asked.storage, found, asked.previous_ago):
             print_line(line)
-        print_lines({"lines": _hints(found["writer"], interactive=from_tty)})
+        print_lines({"lines": _hints(found.writer, interactive=from_tty)})
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
         """Complete options, registers after a $, and else what gdb completes in expressions."""
@@ -211,18 +212,18 @@ class Query(NamedTuple):
     below: int | None = None
     previous_ago: int | None = None
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> WriterAnswer:
         """Return the session's answer. Raises gdb.GdbError."""
-        found: dict[str, Any] = tracer().request(
-            "who_wrote", context=tracer().context(), below=self.below, **self.storage.request
-        )
-        return found
+        context = tracer().context()
+        found = tracer().request("who_wrote", context=context, below=self.below, **self.storage.request)
+        writer = None if found["writer"] is None else Writer(**found["writer"])
+        return WriterAnswer(**{**found, "writer": writer})
 
-    def before(self, found: dict[str, Any]) -> Query:
+    def before(self, found: WriterAnswer) -> Query:
         """Return the question for the writer before that of the answer *found*. Raises gdb.GdbError without one."""
-        if found["writer"] is None:
+        if found.writer is None:
             raise gdb.GdbError(f"{COMMAND}: -before: nothing wrote {self.storage.text} before.")
-        return self._replace(below=found["below"], previous_ago=found["writer"]["ago"])
+        return self._replace(below=found.below, previous_ago=found.writer.ago)
 
 
 def complete_storage(text: str, word: str | None) -> list[str] | int:
@@ -240,13 +241,13 @@ def goto_params(text: str) -> dict[str, Any]:
     command = "trace goto -wrote"
     asked = Query(expressions.storage(command, _check_text(text, command)))
     found = asked.answer()
-    writer = found["writer"]
+    writer = found.writer
     if writer is None:
-        raise gdb.GdbError(" ".join(found["none"]))
-    number = writer["number"]
+        raise gdb.GdbError(" ".join(found.none))
+    number = writer.number
     if number is None:  # nothing ran after it
         return {"to": "end"}
-    if writer["kind"] == "instruction":
+    if writer.kind == "instruction":
         return {"number": number}
     if number == 1:
         raise gdb.GdbError(f"{command}: {text}: it was written before the first instruction of the trace ran.")
@@ -278,13 +279,13 @@ def _registers() -> list[str]:
     return [*names, *(f"x{n}" for n in range(32))]
 
 
-def _hints(writer: dict[str, Any] | None, interactive: bool) -> list[str]:
+def _hints(writer: Writer | None, interactive: bool) -> list[str]:
     """Return the line that says what the user can do next."""
     if writer is None:
         return []
     goes = "`trace goto {}` goes" if position.is_available() else "`trace history {}` shows what ran from"
-    number, hints = writer["number"], []
-    if number is not None and writer["kind"] == "instruction":
+    number, hints = writer.number, []
+    if number is not None and writer.kind == "instruction":
         hints.append(f"{goes.format(number)} there")
     elif number is not None:
         hints.append(f"{goes.format(number)} {'to ' if position.is_available() else ''}the instruction after it")

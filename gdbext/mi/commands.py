@@ -202,11 +202,10 @@ def who_wrote_last(given: Arguments) -> Fields:
     """Return the last writer of a register or memory."""
     place = expressions.storage("-rvtrace-who-wrote", " ".join(given.words))
     found = who_wrote.Query(place, given.options["below"]).answer()
-    fields: Fields = {"hart": found["hart"]}
-    writer = found["writer"]
-    if writer is None:
-        return _with_messages(fields, [*found["lines"], *found["none"]])
-    return _with_messages({**fields, "writer": Rows().writer(place, found)}, [*found["lines"], *writer["doubts"]])
+    if found.writer is None:
+        return _with_messages({"hart": found.hart}, [*found.lines, *found.none])
+    fields: Fields = {"hart": found.hart, "writer": Rows().writer(place, found.writer, found.below)}
+    return _with_messages(fields, [*found.lines, *found.writer.doubts])
 
 
 def save(given: Arguments) -> Fields:

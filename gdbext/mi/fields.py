@@ -16,7 +16,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import disassembly, expressions, listing
 from rvtrace_gdb.gdbext.commands import who_wrote
-from rvtrace_gdb.gdbext.rows import CallRow, FoundRow, FunctionRow, HistoryRow, Place
+from rvtrace_gdb.gdbext.rows import CallRow, FoundRow, FunctionRow, HistoryRow, Place, Writer
 
 Fields = dict[str, Any]
 
@@ -51,13 +51,13 @@ class Rows:
         """The lines of the tree of calls."""
         return list(map(self._call, rows))
 
-    def writer(self, storage: expressions.Storage, found: dict[str, Any]) -> Fields:
-        """Return the writer of *storage*: the answer to `who_wrote`."""
-        writer, changed = found["writer"], who_wrote.change_of(storage, found["writer"])
-        change = {"what": changed.name, "old": changed.old, "new": changed.new, "group": writer["group"]}
-        fields: Fields = {"kind": writer["kind"], **change, "ago": writer["ago"], "below": found["below"]}
-        instruction = self.history([HistoryRow(*writer["row"])])[0] if writer["row"] is not None else {}
-        return {key: value for key, value in {**fields, "instruction": instruction}.items() if value not in (None, {})}
+    def writer(self, storage: expressions.Storage, writer: Writer, below: int | None) -> Fields:
+        """Return the writer of *storage*. *below*: as in the method `who_wrote`."""
+        changed = who_wrote.change_of(storage, writer)
+        change = {"what": changed.name, "old": changed.old, "new": changed.new, "group": writer.group}
+        instruction = self.history([HistoryRow(*writer.row)])[0] if writer.row is not None else {}
+        fields = {"kind": writer.kind, **change, "ago": writer.ago, "below": below, "instruction": instruction}
+        return {key: value for key, value in fields.items() if value not in (None, {})}
 
     def place(self, place: Place | str | None) -> Fields:
         """Return an address in the program; the field `what` for a word in place of an address."""

@@ -14,6 +14,8 @@ from typing import Any
 import gdb
 from gdb.FrameDecorator import FrameDecorator
 
+from rvtrace_gdb.gdbext.command import Command
+
 is_active = False
 """Whether gdb is in the past of a trace that records registers and memory."""
 
@@ -163,16 +165,13 @@ def _printer(value: gdb.Value) -> _Text | None:
     return _Text(content[len(_MARK) :]) if content.startswith(_MARK) else None
 
 
-class Print(gdb.Command):
+class Print(Command, name="trace print", completer=gdb.COMPLETE_EXPRESSION):
     """Print a value of which only a part may be known, in the past.
 Usage: trace print [/FMT] EXPRESSION
 
 Like `print`, which fails where any byte of a structure or an array is not
 known: here the rest is printed, and the unknown parts as <unavailable>.
 FMT is a letter of `print`: x d u o t a c f s."""
-
-    def __init__(self) -> None:
-        super().__init__("trace print", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         match = _FORMAT.match(argument)

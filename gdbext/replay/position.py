@@ -78,7 +78,7 @@ def present_pc(hart: int | None) -> dict[str, int]:
     before = gdb.selected_thread()
     if before is None or not before.is_valid():
         return {}
-    harts = [] if hart is None else _threads(hart)
+    harts = [] if hart is None else [it for it in gdb.selected_inferior().threads() if hart_of(it) == hart]
     thread = harts[0] if harts and hart_of(before) != hart else before
     if thread.is_running():
         return {}
@@ -91,7 +91,3 @@ def present_pc(hart: int | None) -> dict[str, int]:
     finally:
         if thread is not before:
             before.switch()
-
-
-def _threads(hart: int) -> list[gdb.InferiorThread]:
-    return [it for it in gdb.selected_inferior().threads() if hart_of(it) == hart]

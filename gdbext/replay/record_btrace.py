@@ -10,6 +10,7 @@ from typing import Any, Callable
 
 import gdb
 
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import is_plain_number
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
 
@@ -44,7 +45,7 @@ class Limit(gdb.Parameter):
         return f"`trace native` gives gdb at most {svalue} instructions."
 
 
-class Native(gdb.Command):
+class Native(Command, name="trace native", kind=gdb.COMMAND_RUNNING):
     __doc__ = f"""Let gdb record by itself (`record btrace`), with what was traced.
 {USAGE}
 
@@ -61,7 +62,7 @@ only the register $pc is known. Without `trace native` all these
 work: `reverse-next`, `backtrace`, `trace functions`."""
 
     def __init__(self) -> None:
-        super().__init__("trace native", gdb.COMMAND_RUNNING)
+        super().__init__()
         self._explained = False
 
     def invoke(self, argument: str, from_tty: bool) -> None:

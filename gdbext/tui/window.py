@@ -23,6 +23,7 @@ from typing import Any, Callable, TypeVar
 
 import gdb
 
+from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.gdbext.tui.content import NO_LIMIT, NOTE, Lines, State, coloured, look
 from rvtrace_gdb.gdbext.tui.viewport import Line, around, middle_of, wrapped
@@ -335,20 +336,16 @@ LAYOUT = "trace trace 3 src 3 status 0 cmd 2"
 WINDOW_BYTES = 4096  # half a second, where JTAG needs half a millisecond for a word
 
 
-class Here(gdb.Command):
+class Here(Command, name="trace here", kind=gdb.COMMAND_TUI, completer=gdb.COMPLETE_NONE):
     """Go to the instruction that the history window was scrolled to.
     Usage: trace here
 
     It is the one marked "->" in `layout trace`: in the middle after scrolling,
     or the one that was clicked; the source window shows its line."""
 
-    def __init__(self) -> None:
-        super().__init__("trace here", gdb.COMMAND_TUI, gdb.COMPLETE_NONE)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
-        if argument.strip():
-            raise gdb.GdbError("Usage: trace here")
+        self.refuse_argument(argument)
         if not shown or shown[0].chosen is None:
             raise gdb.GdbError("trace here: no instruction was chosen: scroll in `layout trace`, or click on a line.")
         gdb.execute(f"trace goto {shown[0].chosen}", from_tty)

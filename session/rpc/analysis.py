@@ -16,20 +16,7 @@ in the answer if these are not null.
 
 *name*: the user's expression. *at*: the number of the instruction before which the writer is searched, null: the end of
 the trace. *register*: its name. *where*: [address, size] of memory. *below*: the value of the previous answer, to find
-only earlier writers. *none*: lines to print if the trace has no writer. *writer* is null or has:
-
-    kind      instruction, trap, reset or outside (a debugger, a loader, an interrupt line)
-    number    of the instruction; if it is none, of the next instruction, null if nothing ran after it
-    row       the row of that instruction, as in the method rows
-    group     of a tandem trace, from 1 on as in `trace dump`; null for other traces
-    ago       how many instructions before the moment, 1: the last one
-    happened  events, as in the method between, if it is no instruction
-    told      the register that was written, if it is another one that shares bits
-    old, new  values before and after, null if unknown: of the register, or of the stored bytes that were requested
-    bits      width of the register
-    store     [address, size] of the store; *where*: [address, size] requested, size 0 for a symbol's size
-    window    memory around the store: [address, bytes before, bytes after], null for unknown bytes
-    doubts    lines that say why it may not be the last writer, or why the value may be wrong
+only earlier writers. *none*: lines to print if the trace has no writer. *writer* is null, or `gdbext.rows.Writer`.
 """
 
 from bisect import bisect_left
@@ -42,6 +29,7 @@ from rvtrace_gdb.decode.program.csrs import is_counter
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import tandem_of
 from rvtrace_gdb.decode.tandem.wording import regno_of
+from rvtrace_gdb.gdbext.rows import Happened, Writer, WriterAnswer
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory, call_history
 from rvtrace_gdb.session.queries.functions import Coverage
@@ -101,7 +89,7 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
     at, below = params.optional_number("at"), params.optional_number("below")
     at = session.number_of_selected_hart(context) if at is None else at
     position = len(it.history) if at is None else min(max(at - 1, 0), len(it.history))
-    answer = {"hart": it.hart, "lines": it.lines, "writer": None, "none": [], "below": None}
+    answer = WriterAnswer(it.hart, it.lines, None, [], None)._asdict()
     until = "now" if below is None else "that"
     none = it.unless_earlier(f"Nothing wrote {params.text('name')} in this trace before {until}.")
     if params.given("register"):
@@ -124,10 +112,10 @@ def _register(it: SelectedHistory, position: int, name: str, below: int | None, 
     found = Moment(tandem, position, None if below is None else below - 1).register(number)
     if found is None:
         return {"none": [none, *(["It counts by itself."] if number >= 0 and is_counter(number) else [])]}
-    writer = _writer(it, position, found)
-    writer["bits"] = tandem.trace.parameters.flen if 0x1020 <= number < 0x1040 else it.program.xlen
-    writer["told"] = None if found.told is None else name_of(found.told)
-    return {"writer": writer, "below": writer["group"]}
+    bits = tandem.trace.parameters.flen if 0x1020 <= number < 0x1040 else it.program.xlen
+    written_as = None if found.told is None else name_of(found.told)
+    writer = _writer(it, position, found)._replace(bits=bits, written_as=written_as)
+    return {"writer": writer._asdict(), "below": writer.group}
 
 
 def _memory(it: SelectedHistory, position: int, where: tuple[int, int], below: int | None, none: str) -> dict[str, Any]:
@@ -139,8 +127,8 @@ def _memory(it: SelectedHistory, position: int, where: tuple[int, int], below: i
     moment = Moment(tandem, position, None if below is None else below - 1)
     found = moment.memory(address, size)
     if found is not None:
-        writer = _writer(it, position, found) | {"where": [address, size]}
-        return {"writer": writer, "below": writer["group"]}
+        writer = _writer(it, position, found)._replace(where=(address, size))
+        return {"writer": writer._asdict(), "below": writer.group}
     loaded = moment.loaded(address, size) if size <= _SHOWN and below is None else None
     said = [f"Loads have read {_hex(loaded)} there."] if loaded is not None else []
     return {"none": [none, *said, *_in_program(image, address, size)]}
@@ -156,34 +144,30 @@ def _stored(it: SelectedHistory, position: int, where: tuple[int, int], below: i
     if found is None:
         return {"none": [none, *doubts]}
     writer = _writer(it, position, found._replace(doubts=(*found.doubts, *doubts)))
-    return {"writer": writer | {"where": list(where)}, "below": found.position + 1}
+    return {"writer": writer._replace(where=where)._asdict(), "below": found.position + 1}
 
 
-def _writer(it: SelectedHistory, position: int, found: Written) -> dict[str, Any]:
+def _writer(it: SelectedHistory, position: int, found: Written) -> Writer:
     history, at = it.history, found.position
     row = next(iter(rows(history, it.program, at + 1, at + 2)), None) if at < len(history) else None
     first, last = (bisect_left(history.gap_positions, i) for i in (at, position))
-    store, happened = found.store, None
-    if found.kind != INSTRUCTION and found.group is not None:
-        happened = _happened(it, found)
-    return {
-        "kind": found.kind,
-        "number": None if row is None else at + 1,
-        "row": row,
-        "group": None if found.group is None else found.group + 1,
-        "ago": position - at - (last - first),
-        "happened": happened,
-        "told": None,
-        "old": found.old,
-        "new": found.new,
-        "bits": None,
-        "store": None if store is None else [store.address, store.size],
-        "window": found.window,
-        "doubts": found.doubts,
-    }
+    store, no_instruction = found.store, found.kind != INSTRUCTION and found.group is not None
+    return Writer(
+        kind=found.kind,
+        number=None if row is None else at + 1,
+        row=row,
+        group=None if found.group is None else found.group + 1,
+        ago=position - at - (last - first),
+        happened=_happened(it, found) if no_instruction else [],
+        old=found.old,
+        new=found.new,
+        window=found.window,
+        doubts=found.doubts,
+        store=None if store is None else (store.address, store.size),
+    )
 
 
-def _happened(it: SelectedHistory, found: Written) -> list[Any] | None:
+def _happened(it: SelectedHistory, found: Written) -> list[Happened]:
     """Return the event of a group that is no instruction, if it has one."""
     tandem = tandem_of(it.history)
     assert tandem is not None and found.group is not None
@@ -192,7 +176,7 @@ def _happened(it: SelectedHistory, found: Written) -> list[Any] | None:
     events = it.history.events_between(found.position, found.position + 1)
     event = next((event for event in events if event.offset == offset and event.kind in kinds), None)
     said = None if event is None else describe_event(it.history, it.program, event)
-    return None if said is None else [said]
+    return [] if said is None else [said]
 
 
 def _in_program(image: Image, address: int, size: int) -> list[str]:

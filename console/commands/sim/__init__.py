@@ -17,7 +17,7 @@ from rvtrace_gdb.console import commands, output
 from rvtrace_gdb.console.commands.sim import encoder, etrace, target
 from rvtrace_gdb.console.commands.sim.target import Streams, openocd_config, target_description
 from rvtrace_gdb.console.progress import ProgressLine
-from rvtrace_gdb.session.description.model import Description, Tandem
+from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import OutputError, write_file
 from rvtrace_gdb.support.text import printable
@@ -245,7 +245,7 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
     if args.write_openocd:
         _write(args.write_openocd, config)
     if args.write_target:
-        _write(args.write_target, _target(args, machine, described, tandem))
+        _write(args.write_target, target_description(machine, Path(args.elf).stem, args.tcl_port, described, tandem))
     server = Server(machine, listener, side_door)
     _stop_on_signals(server.stop, cleanup)
     if args.log_retired:
@@ -256,12 +256,6 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
         machine.halt_at_start()
     said.serving(args, machine, config, _name(listener), streams.opened, [port.file for port in tandem])
     server.serve()
-
-
-def _target(
-    args: argparse.Namespace, machine: Machine, described: Description | None, tandem: tuple[Tandem, ...]
-) -> str:  # fmt: skip
-    return target_description(machine, Path(args.elf).stem, args.tcl_port, described, tandem)
 
 
 def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:

@@ -280,7 +280,7 @@ def _changed(section: Section, part: AnyPart) -> AnyPart:
         case PibSinkPart():
             return _pib_sink(section, part)
         case AtbBridgePart():
-            return _atb_bridge(section, part)
+            return replace(part, width=section.power("width", range(1, 17), part.width))
 
 
 def _encoder(section: Section, part: EncoderPart) -> EncoderPart:
@@ -334,10 +334,6 @@ def _pib_sink(section: Section, part: PibSinkPart) -> PibSinkPart:
     if "modes" in section:
         part = replace(part, modes=tuple(PIB_MODES[word] for word in _some(section, PIB_MODES)))
     return replace(part, divider_bits=section.number("divider_bits", range(17), part.divider_bits))
-
-
-def _atb_bridge(section: Section, part: AtbBridgePart) -> AtbBridgePart:
-    return replace(part, width=section.power("width", range(1, 17), part.width))
 
 
 def _some(section: Section, choices: Mapping[str, Any]) -> tuple[str, ...]:
