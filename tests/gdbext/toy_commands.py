@@ -1,12 +1,14 @@
 """A module of gdb commands as docs/architecture.md describes one: a toy command, and a toy list.
 
-It is sourced in gdb before rvtrace.py defines its commands, see `test_toy_command`.
+It is sourced in gdb after rvtrace.py, see `test_toy_command`.
 """
 
-import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import gdb
+from rvtrace_gdb.gdbext import rows
+from rvtrace_gdb.gdbext.command import Command
+from rvtrace_gdb.gdbext.paged_list import PagedList, split_range
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
 
 class ToyRow(NamedTuple):
@@ -16,35 +18,24 @@ class ToyRow(NamedTuple):
     name: str
 
 
-class Toy(gdb.Command):
+class Toy(Command, name="trace toy"):
     """Print what the toy method answers."""
 
-    def __init__(self) -> None:
-        super().__init__("trace toy", gdb.COMMAND_DATA)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
-        ours("tracer").print_lines(ours("tracer").tracer().request("toy", name=argument))
+        print_lines(tracer().request("toy", name=argument))
 
 
-class Toys(gdb.Command):
+class Toys(Command, name="trace toys"):
     """Print the toy list."""
 
-    def __init__(self) -> None:
-        super().__init__("trace toys", gdb.COMMAND_DATA)
-
     def invoke(self, argument: str, from_tty: bool) -> None:
-        expression, numbers = ours("paged_list").split_range(argument)
-        toys = ours("paged_list").PagedList("toys", name=expression)
+        expression, numbers = split_range(argument)
+        toys = PagedList("toys", name=expression)
         toys.show(self, numbers, lambda page: (f"{row.number}\t{row.name}" for row in page.rows))
 
 
 COMMANDS = (Toy, Toys)
 
-
-def ours(module: str) -> Any:
-    return sys.modules[f"rvtrace_gdb.gdbext.{module}"]
-
-
-ours("rows").ROWS["toys"] = ToyRow
+rows.ROWS["toys"] = ToyRow
 for command in COMMANDS:
     command()
