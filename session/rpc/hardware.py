@@ -76,14 +76,6 @@ def start_choices(session: Session, params: Params, progress: Progress) -> Any:
     return {"-to": [sink.name for sink in (*sinks, *description.tandem)], "-hart": list(map(str, description.harts))}
 
 
-_COMPONENT_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
-    "regs": show_registers,
-    "info": topology,
-    "components": components,
-    "choices": start_choices,
-}
-
-
 Method = Callable[[Session, Params, Progress], Any]
 _NO_TARGET = "Nothing to record: gdb is not connected to a target. `trace connect` does that."
 
@@ -130,17 +122,6 @@ def _letting_go(method: Method) -> Method:
             ctr_commands.let_go(session)
 
     return run
-
-
-_CTR_METHODS: Mapping[str, Method] = {
-    "ctr_start": ctr_start,
-    "ctr_stop": ctr_stop,
-    "ctr_connected": ctr_connected,
-    "ctr_clear": ctr_clear,
-    "ctr_status": ctr_status,
-    "ctr_stack": ctr_stack,
-}
-_LETTING_GO: Mapping[str, Method] = {name: _letting_go(method) for name, method in _CTR_METHODS.items()}
 
 
 def _usb(params: Params) -> Usb:
@@ -201,16 +182,6 @@ def _states(found: list[HartState]) -> Any:
     return {"lines": hart_lines(found)}
 
 
-_USB_METHODS: Mapping[str, Method] = {
-    "usb": usb_adapter,
-    "usb_harts": usb_harts,
-    "usb_halt": usb_halt,
-    "usb_resume": usb_resume,
-    "usb_step": usb_step,
-    "usb_reg": usb_registers,
-}
-
-
 def snapshot(session: "Session", params: Params, progress: Progress) -> Any:
     """Open the trace in an ESP32's memory.
 
@@ -246,4 +217,22 @@ def _whole(answer: Answer, asked: Sequence[tuple[int, int]]) -> Answer:
     return [data if data is not None and len(data) == size else None for (_, size), data in pairs]
 
 
-METHODS: Mapping[str, Callable[..., Any]] = {**_COMPONENT_METHODS, **_LETTING_GO, **_USB_METHODS, "snapshot": snapshot}
+METHODS: Mapping[str, Method] = {
+    "regs": show_registers,
+    "info": topology,
+    "components": components,
+    "choices": start_choices,
+    "snapshot": snapshot,
+    "ctr_start": _letting_go(ctr_start),
+    "ctr_stop": _letting_go(ctr_stop),
+    "ctr_connected": _letting_go(ctr_connected),
+    "ctr_clear": _letting_go(ctr_clear),
+    "ctr_status": _letting_go(ctr_status),
+    "ctr_stack": _letting_go(ctr_stack),
+    "usb": usb_adapter,
+    "usb_harts": usb_harts,
+    "usb_halt": usb_halt,
+    "usb_resume": usb_resume,
+    "usb_step": usb_step,
+    "usb_reg": usb_registers,
+}

@@ -30,9 +30,8 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from functools import partial
 from importlib import import_module
 from typing import IO, Any
 
@@ -44,14 +43,13 @@ from rvtrace_gdb.support.system import OutOfMemory, is_refusal, refusal
 from rvtrace_gdb.support.text import printable
 
 Method = Callable[[Session, Params, Progress], Any]
-"""A method that another module defines; it returns plain JSON values."""
+"""A method of the protocol; it returns plain JSON values."""
 _UNLOCKED = ("connect",)
 """Methods called without the lock: connect waits for the proxy's thread to end, which may want the lock."""
 MODULES: dict[str, str] = {
     **dict.fromkeys(("coverage", "who_wrote"), "analysis"),
     **dict.fromkeys(("regs", "info", "components", "choices", "snapshot"), "hardware"),
-    **dict.fromkeys(("ctr_start", "ctr_stop", "ctr_connected", "ctr_clear", "ctr_status"), "hardware"),
-    **dict.fromkeys(("ctr_stack",), "hardware"),
+    **dict.fromkeys(("ctr_start", "ctr_stop", "ctr_connected", "ctr_clear", "ctr_status", "ctr_stack"), "hardware"),
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
     **dict.fromkeys(("page", "rows", "glance"), "lists"),
     **dict.fromkeys(("connect", "past", "notes", "enter", "goto", "frames", "entered_at", "told", "native"), "replay"),
@@ -59,19 +57,26 @@ MODULES: dict[str, str] = {
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""
 
 
+METHODS: Mapping[str, Method] = {
+    "hello": lambda session, params, progress: {"tool": tool(), "protocol": PROTOCOL},
+    "start": lambda session, params, progress: answer(
+        session.start(params.context(), params.table("options"), progress)
+    ),
+    "stop": lambda session, params, progress: answer(session.stop(progress)),
+    "status": lambda session, params, progress: answer(session.status(params.context(), progress)),
+    "save": lambda session, params, progress: answer(session.save(params.path("path"), params.context(), progress)),
+    "open": lambda session, params, progress: answer(
+        session.open(params.path("path"), params.optional_path("elf"), progress)
+    ),
+}
+
+
 class Methods:
     """The methods that a client can call on *session*."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._by_name: dict[str, Callable[[Params, Progress], Any]] = {
-            "hello": self._hello,
-            "start": self._start,
-            "stop": self._stop,
-            "status": self._status,
-            "save": self._save,
-            "open": self._open,
-        }
+        self._by_name = dict(METHODS)
 
     def call(self, name: object, params: object, progress: Progress) -> Any:
         """Return the result of a method. Raises `BadRequest` and the session's errors."""
@@ -79,31 +84,12 @@ class Methods:
         if method is None:
             raise BadRequest(f"there is no method {name!r} in protocol {PROTOCOL}: does rvtrace.py belong to {tool()}?")
         with nullcontext() if name in _UNLOCKED else self._session.lock:
-            return method(Params(params, str(name)), progress)
+            return method(self._session, Params(params, str(name)), progress)
 
-    def _method(self, name: str) -> Callable[[Params, Progress], Any] | None:
+    def _method(self, name: str) -> Method | None:
         if name in MODULES and name not in self._by_name:
-            module = import_module(f"rvtrace_gdb.session.rpc.{MODULES[name]}")
-            self._by_name |= {other: partial(method, self._session) for other, method in module.METHODS.items()}
+            self._by_name |= import_module(f"rvtrace_gdb.session.rpc.{MODULES[name]}").METHODS
         return self._by_name.get(name)
-
-    def _hello(self, params: "Params", progress: Progress) -> Any:
-        return {"tool": tool(), "protocol": PROTOCOL}
-
-    def _start(self, params: "Params", progress: Progress) -> Any:
-        return answer(self._session.start(params.context(), params.table("options"), progress))
-
-    def _stop(self, params: "Params", progress: Progress) -> Any:
-        return answer(self._session.stop(progress))
-
-    def _status(self, params: "Params", progress: Progress) -> Any:
-        return answer(self._session.status(params.context(), progress))
-
-    def _save(self, params: "Params", progress: Progress) -> Any:
-        return answer(self._session.save(params.path("path"), params.context(), progress))
-
-    def _open(self, params: "Params", progress: Progress) -> Any:
-        return answer(self._session.open(params.path("path"), params.optional_path("elf"), progress))
 
 
 _PROGRESS_SECONDS = 0.2  # seconds between two progress notifications

@@ -27,7 +27,7 @@ class Running:
         self._lines = os.fdopen(self._read, "rb")
         source, sink = os.fdopen(to_server, "rb"), os.fdopen(from_server, "wb")
         server = Server(session, source, sink, folder / "log")
-        server._methods._by_name = {"work": lambda params, progress: work(session)}
+        server._methods._by_name = {"work": lambda session, params, progress: work(session)}
         self._thread = threading.Thread(target=self._run, args=(server, source, sink))
         self._thread.start()
 
