@@ -66,7 +66,7 @@ def encoding(args: argparse.Namespace, image: Image) -> Encoding:
     try:
         options = EncoderOptions(said.parameters, said.modes, said.dialect, said.support, **own)
     except ValueError as error:
-        raise etrace.BadETrace(in_words(str(error), {*HELP, *etrace.own_options(), "implicit_return"})) from None
+        raise etrace.BadETrace(in_words(str(error), _all_names())) from None
     if args.src_id >> (7 if how.encapsulation.name == "atb" else how.encapsulation.src_bits):
         raise etrace.BadETrace(f"--src-id {args.src_id} does not fit srcID: say with --src-bits how wide it is")
     given = {*own, *(key for key in _NEEDED if getattr(args, key, None) is not None)}
@@ -94,6 +94,10 @@ _NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
     "trap_handler": ("--implicit-exception", lambda encoder: encoder.modes.implicit_exception),
 }
 """For options without effect by themselves: the option they need, and a test for it."""
+
+
+def _all_names() -> set[str]:
+    return {*HELP, *etrace.own_options(), "implicit_return"}
 
 
 def _add(group: Any, name: str, text: str) -> None:

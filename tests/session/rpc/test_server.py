@@ -376,8 +376,8 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
     assert 20 < len(at_start) <= 65
     kinds = ("decode.ntrace", "decode.etrace", "decode.ctr", "decode.tandem", "session.sources.", "transport.usb")
     assert [name for name in at_start if name.startswith(kinds)] == []
-    context = {"elf": str(DEMO)}
-    opened = loaded(("open", {"path": str(capture), "elf": str(DEMO)}), ("history", {"context": context}))
+    page = "page", {"what": "history", "context": {"elf": str(DEMO)}}
+    opened = loaded(("open", {"path": str(capture), "elf": str(DEMO)}), page)
     assert {name for name in opened - at_start if name.startswith(("session.formats.", "session.sources."))} == {
         "session.formats.ntrace"
     }
