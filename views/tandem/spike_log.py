@@ -290,7 +290,7 @@ class TraceCsv:
         said = "" if mode is None else str(mode)
         return (
             f"{pc:0{self._digits}x}", spelled.name, gpr, csr, f"{row.instr.word:08x}", said,
-            spelled.text.replace("pc + ", "").replace("pc - ", "-"), ",".join(map(_operand, spelled.operands)), "",
+            _relative(spelled.text), ",".join(map(_operand, spelled.operands)), "",
         )  # fmt: skip
 
     def _written(self, row: Row) -> tuple[str, str]:
@@ -303,7 +303,7 @@ class TraceCsv:
                 control.append(f"{csrs.csr_name(regno).replace(' ', '_')}:{value:0{self._digits}x}")
             else:
                 digits = (self._groups.parameters.flen // 4 or self._digits) if regno >= FPR else self._digits
-                general.append(f"{X[regno - GPR] if regno < FPR else F[regno - FPR]}:{value:0{digits}x}")
+                general.append(f"{_name(regno)}:{value:0{digits}x}")
         return ";".join(general), ";".join(control)
 
 
@@ -312,6 +312,14 @@ def as_line(columns: Iterable[str]) -> str:
     text = io.StringIO()
     csv.writer(text).writerow(columns)
     return text.getvalue().removesuffix("\n")
+
+
+def _name(regno: int) -> str:
+    return X[regno - GPR] if regno < FPR else F[regno - FPR]
+
+
+def _relative(text: str) -> str:
+    return text.replace("pc + ", "").replace("pc - ", "-")
 
 
 def _operand(text: str) -> str:
