@@ -290,7 +290,7 @@ def test_one_that_answers_at_two_addresses(kind: Any, second: str, first: str) -
         procedures.start(w.graph, request)
     said = str(caught.value)
     assert said.startswith((f"{second} at {w.bases[second]:#x}: ", f"{first} at {w.bases[first]:#x}: "))
-    assert " reads 0x" in said and "also answers at the address of another component" in said
+    assert " reads 0x" in said and "does it answer at the address of" in said
     assert not any(model.control & ENABLE for model in w.models.values())
 
 

@@ -147,7 +147,7 @@ def test_reset_while_tracing() -> None:
     assert drain(r.sink, got.sink).data == STREAM[:40]
     pull_reset(r, r.sink)
     assert stop(r.sink, [r.encoder]).notes[1] == "sink 0 was reset while tracing; its trace ends there"
-    with pytest.raises(SinkNotReadable, match="sink 0 at 0x20001000: is in reset, where its trace ends is not"):
+    with pytest.raises(SinkNotReadable, match="sink 0 at 0x20001000: is in reset, the end of its trace is no longer"):
         drain(r.sink, got.sink)
 
 

@@ -119,7 +119,7 @@ def test_stopped_while_disconnected_and_started_again(tmp_path: Path) -> None:
         begin = [SOURCE, connect, "set $mctrctl = 0x100", "trace ctr start", "disconnect", "trace ctr stop"]
         said = run_gdb(elf, [*begin, f"{connect} ", "trace ctr start ", "trace ctr stop ", "print/x $mctrctl"])
     assert "warning" in said["trace ctr stop"]
-    assert "recorded already" not in said["trace ctr start "]
+    assert "recording was on" not in said["trace ctr start "]
     assert said["print/x $mctrctl"].split()[-1] == "0x100"
 
 

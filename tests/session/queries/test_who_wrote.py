@@ -287,7 +287,7 @@ def test_a_store_of_which_the_instruction_is_not_known(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"register": "a0"}, r"what was written to registers: a tandem trace does"),
+        ({"register": "a0"}, r"what was written to registers: a tandem trace has it"),
         ({"where": [0x100, 1]}, r"a tandem trace has them .*; no data trace: .*-data"),
     ],
 )

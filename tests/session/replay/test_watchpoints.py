@@ -268,7 +268,7 @@ def test_what_cannot_be_seen_is_told_once() -> None:
     assert "does not give the address of the access at 2, and at 1 more," in told
     assert watching.missed(0, 5, watched) == []
     (told,) = ReplayWatchpoints(line.decoded().history).missed(2, 3, read)
-    assert "accessed at 3:" in told
+    assert "access at 3:" in told
 
 
 def test_stores_nobody_knows_where_are_told() -> None:
