@@ -8,7 +8,7 @@ numbers, true and false, names, and addresses as "0x..." text. docs/etrace.md ex
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
@@ -242,19 +242,6 @@ def values_of(how: ETrace, base: ETrace = _DEFAULTS) -> dict[str, Value]:
 def default(key: str) -> Value | None:
     """Return the value of a setting that is not given."""
     return _get(_DEFAULTS, key, SETTINGS[key])
-
-
-def all_fields() -> set[tuple[Owner, str]]:
-    """Return the fields that need a setting each, for a test of the table."""
-    inner = {"parameters", "modes", "trap_handlers", "stop_at_error"}
-    names = {new: old for old, new in _FIELD.items()}
-    return {
-        (owner, names.get(one.name, one.name))
-        for owner in Owner
-        if owner is not Owner.NOTHING
-        for one in fields(owner.value)
-        if one.name not in inner
-    }
 
 
 def _get(how: ETrace, key: str, setting: Setting) -> Value | None:

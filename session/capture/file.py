@@ -170,7 +170,12 @@ def read_description(text: bytes, fetch: Fetch) -> Capture:
     Raises `BadDescription` and what *fetch* raises.
     """
     root = _root(text)
-    encoders = tuple(_read_encoder(table) for table in root.tables("encoders"))
+    encoders = tuple(
+        CapturedEncoder(
+            table.number("hart"), json_fields.read_encoder(table), _read_unregistered(table.table("unregistered"))
+        )
+        for table in root.tables("encoders")
+    )
     names = [encoder.in_force.name for encoder in encoders]
     elf = root.table("elf")
     return Capture(
@@ -251,11 +256,6 @@ def _read_etrace(table: Table | None) -> Mapping[str, Value]:
     return values
 
 
-def _read_encoder(table: Table) -> CapturedEncoder:
-    in_force = json_fields.read_encoder(table)
-    return CapturedEncoder(table.number("hart"), in_force, _read_unregistered(table.table("unregistered")))
-
-
 def _read_sink(table: Table, names: list[str], fetch: Fetch) -> CapturedSink:
     in_force = json_fields.read_sink(table)
     fed_by, lost = table.texts("encoders"), table.texts("lost")
@@ -272,21 +272,9 @@ LIMIT, LIMIT_VARIABLE = 1 << 31, "RVTRACE_CAPTURE_LIMIT"
 _PIECE = 1 << 20  # bytes
 # Errors that zipfile raises for damaged containers.
 _DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    EOFError,
-    OSError,
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-    AttributeError,
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
-)
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, KeyError, IndexError,
+    TypeError, AttributeError, NotImplementedError, RuntimeError, OverflowError,
+)  # fmt: skip
 
 
 class CaptureError(RvtraceError):
@@ -384,13 +372,9 @@ class _Members:
             raise CaptureError(
                 self._file,
                 f"unpacks to {needed} or more, or claims to; the limit is {limit}:"
-                f" set {LIMIT_VARIABLE}={_enough(self._limit - self._left)} in the environment to raise the limit",
+                f" set {LIMIT_VARIABLE}={-(-(self._limit - self._left) // (1 << 30))}G in the environment to raise the limit",
             )
         return _unpacked(self._container, entry, self._file, self._progress)
-
-
-def _enough(count: int) -> str:
-    return f"{-(-count // (1 << 30))}G"
 
 
 def _too_large(file: str) -> CaptureError:

@@ -251,12 +251,13 @@ def describe_tandem(captured: CapturedTandem, member: str, members: dict[str, by
 
 def read_tandem(root: Table, fetch: Callable[[Member], bytes]) -> tuple[CapturedTandem, ...]:
     """Return the tandem traces of all harts. Raises `BadDescription` and what *fetch* raises."""
-    return tuple(_read_tandem_of_hart(table, fetch) for table in root.tables("tandem"))
-
-
-def _read_tandem_of_hart(table: Table, fetch: Callable[[Member], bytes]) -> CapturedTandem:
-    port = TandemPort(table.text("name"), _parameters(table))
-    return CapturedTandem(table.number("hart"), port, fetch(table.member()), table.flag("wrapped"))
+    return tuple(
+        CapturedTandem(
+            table.number("hart"), TandemPort(table.text("name"), _parameters(table)),
+            fetch(table.member()), table.flag("wrapped"),
+        )
+        for table in root.tables("tandem")
+    )  # fmt: skip
 
 
 def _parameters(table: Table) -> Parameters:

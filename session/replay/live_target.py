@@ -128,16 +128,12 @@ class LiveTarget:
         if state.mode() is Mode.HELD and not body.startswith(_STARTS):
             self._stepper.stop_held(body)
             return True
-        self._insert_breakpoints()
-        state.resumed()
-        self._gdb.descriptions.forget_live()
-        return False
-
-    def _insert_breakpoints(self) -> None:
-        """Give the stub the missing breakpoints before the target runs. Raises StubGone."""
         for refused in self._gdb.breakpoints.insert_missing(self._gdb.transact):
             what = "watchpoint" if refused.watches else "breakpoint"
             self._gdb.say(warning(f"the {what} at {refused.address:#x} was refused by the target"))
+        state.resumed()
+        self._gdb.descriptions.forget_live()
+        return False
 
     # Packets from the stub
 

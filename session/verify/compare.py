@@ -30,7 +30,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
     State,
     StateInitialization,
 )
-from rvtrace_gdb.decode.tandem.registers import PHYSICAL, RegisterWrite
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, Column, RegisterWrite
 from rvtrace_gdb.session.verify.masks import ADDRESSES, ALL, STORES, TRAP_STATUS, Masks, inputs
 from rvtrace_gdb.session.verify.model import Counts, Difference, Kind, ModelState, Step, Stored
 
@@ -202,8 +202,7 @@ class Comparison:
         word = 0 if reported.instr is None else reported.instr.word
         trapped = any(other in csrs.TRAP_OF_CAUSE for other in reported.registers)
         writes_all = not trapped and word & 0x7F == 0x73 and word >> 12 & 3 == 1
-        family = [self._columns[other] for other in (regno, *_VIEWS.get(regno, ())) if other in self._columns]
-        before = [column.last(reported.group - 1) for column in family]
+        before = [column.last(reported.group - 1) for column in self._family(regno)]
         first = all(written is None or written.group < self._reset for written in before)
         return first and not writes_all and (regno == csrs.MSTATUS or word >> 20 == regno)
 
@@ -246,7 +245,7 @@ class Comparison:
         else:
             word = 0 if reported.instr is None else reported.instr.word
             named = word & 0x7F == 0x73 and word >> 12 & 3 and word >> 20 == regno
-            accepted = regno < GPR and not named and not self._was_ever_reported(regno)
+            accepted = regno < GPR and not named and not any(len(column.groups) for column in self._family(regno))
         self._counts.unreported += accepted
         incremented = regno in reported.registers and reported.registers[regno] is None  # from an unknown value
         return accepted or incremented
@@ -255,7 +254,9 @@ class Comparison:
         """Return whether it is mstatus after a trap or return, if the trace never reports it; or its FS, Dirty after a
         floating-point instruction.
         """
-        if self._changes_mode(reported) and TRAP_STATUS in self._masks.absent:
+        trapped = reported.instr is None or any(regno in csrs.TRAP_OF_CAUSE for regno in reported.registers)
+        returned = reported.instr is not None and reported.instr.word in csrs.XRETS
+        if (trapped or returned) and TRAP_STATUS in self._masks.absent:
             return True
         if was is None or new is None:
             return False
@@ -263,14 +264,9 @@ class Comparison:
             return False
         return any(FPR <= regno < FPR_END or regno in csrs.FLOATING for regno in reported.registers)
 
-    def _changes_mode(self, reported: GroupState) -> bool:
-        if reported.instr is not None and reported.instr.word in csrs.XRETS:
-            return True
-        return any(regno in csrs.TRAP_OF_CAUSE for regno in reported.registers) or reported.instr is None
-
-    def _was_ever_reported(self, regno: int) -> bool:
-        family = [other for other in (regno, *_VIEWS.get(regno, ())) if other in self._columns]
-        return any(len(self._columns[other].groups) for other in family)
+    def _family(self, regno: int) -> list[Column]:
+        """Return the reported values of a register and of its views."""
+        return [self._columns[other] for other in (regno, *_VIEWS.get(regno, ())) if other in self._columns]
 
     def _soft_read(self, reported: GroupState, regno: int) -> int:
         """Return the bits of a CSR instruction's destination in which the value that it reads may differ."""

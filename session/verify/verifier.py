@@ -23,6 +23,7 @@ from rvtrace_gdb.session.verify.nondeterminism import ModelInputs, UnknownState
 from rvtrace_gdb.support.errors import Progress, silent
 
 _LINE, _MOST = 64, 1 << 14  # bytes of memory compared at a time, and how many of those
+_WHOLE = {csrs.SSTATUS: csrs.MSTATUS, csrs.SIP: csrs.MIP, csrs.SIE: csrs.MIE}  # views, whose bits may differ as there
 
 
 class FullComparison:
@@ -67,7 +68,8 @@ class FullComparison:
             if trace is None:
                 continue
             model = self._read(regno)
-            bits = ALL if model is None else (trace ^ model) & ~self._soft(regno)
+            soft = self._masks.soft(regno) | self._masks.soft(_WHOLE.get(regno, regno))
+            bits = ALL if model is None else (trace ^ model) & ~soft
             bits &= ~(self.diverged.get(regno, 0) | self._cache.refused.get(regno, 0))
             if bits:
                 yield Difference(Kind.LATER, regno, None, trace, model, bits)
@@ -80,11 +82,6 @@ class FullComparison:
             return found
         whole = self._model.read_register(part.whole)
         return None if whole is None else (whole & part.mask) >> part.shift
-
-    def _soft(self, regno: int) -> int:
-        """Return the bits that may differ; those of a view are its whole's."""
-        views = {csrs.SSTATUS: csrs.MSTATUS, csrs.SIP: csrs.MIP, csrs.SIE: csrs.MIE}
-        return self._masks.soft(regno) | self._masks.soft(views.get(regno, regno))
 
     def _memory(self, group: int) -> Iterator[Difference]:
         """Yield differences in bytes that were stored at known physical addresses."""

@@ -107,7 +107,8 @@ class CtrRegisters:
             self._clear_all()
         control = self._version.machine.control.csr
         if self._version.depth is None and reach & control.mask("DEPTH"):
-            self._select_depth(control.get(value, "DEPTH"))
+            code = control.get(value, "DEPTH")  # a thermometer: the number of ones from the lowest bit on counts
+            recorder.buffer.select(DEPTHS[next(n for n in range(len(DEPTHS)) if not code >> n & 1)])
 
     def _read_virtual(self) -> int:
         """Return vsctrcontrol, whose DEPTH is a read-only copy."""
@@ -131,11 +132,6 @@ class CtrRegisters:
         if self._version.depth is not None:
             return 0
         return self._version.machine.control.csr.pack(DEPTH=self._version.depth_codes[self._recorder.buffer.depth])
-
-    def _select_depth(self, code: int) -> None:
-        """Select a depth by the draft's code, which is a thermometer: the number of ones from the lowest bit on counts.
-        """
-        self._recorder.buffer.select(DEPTHS[next(n for n in range(len(DEPTHS)) if not code >> n & 1)])
 
     def _read_depth(self) -> int:
         return self._version.depth_codes[self._recorder.buffer.depth]
@@ -269,7 +265,7 @@ class CtrFollower:
         """Process a block that has retired and is counted in `Hart.instret`."""
         type = block.transfer
         if type is None:
-            type = block.transfer = self._type(block)
+            type = block.transfer = transfer_of(self._decoded(block.words[-1]))
         if type is _NOT_TAKEN and (target != block.next or self._taken(block)):
             type = _TAKEN
         plan, source, wrong = self._plans[type], block.pcs[-1], False
@@ -292,9 +288,6 @@ class CtrFollower:
         type = TransferType.INTERRUPT if trap.interrupt else TransferType.EXCEPTION
         source, now = Mode(trap.privilege), self._hart.instret
         self.recorder.transfer(Transfer(type, trap.epc, trap.handler, source, Mode.M, now, cause=trap.cause))
-
-    def _type(self, block: HartBlock) -> TransferType:
-        return transfer_of(self._decoded(block.words[-1]))
 
     def _taken(self, block: HartBlock) -> bool:
         """Return whether a branch to the next instruction was taken: its target does not show that, but the registers

@@ -16,8 +16,6 @@ from typing import Protocol
 from rvtrace_gdb.transport.simulated.bus import BusError
 from rvtrace_gdb.transport.simulated.debug.run_control import DebuggedHart, DebugHarts, NoSuchRegister
 
-__all__ = ["DebugModule", "NoSuchRegister"]
-
 
 class DebugSpec(Enum):
     """The Debug Specification that is followed; the value is the argument of `--debug-spec`.

@@ -77,16 +77,6 @@ class BlockSource:
         self.lines: list[str] = []
         self.count = 0
 
-    def text(self) -> str:
-        return "\n ".join(self.lines)
-
-    def end(self, pc: int) -> None:
-        """Continue in another block than this one."""
-        self.lines.append(f"return {pc}")
-
-    def check_execute_trigger(self, pc: int) -> None:
-        self.lines.append(f"h.position={self.count};h.fire({int(Access.EXECUTE)},{pc},1)")
-
     def add(self, op: Operation, pc: int) -> bool:
         """Append one instruction. Return True when it must be the last one."""
         lines, ends = self._instruction(op, pc)
@@ -371,21 +361,21 @@ class Translator:
         source = BlockSource(self._shape())
         pcs: list[int] = []
         words: list[int] = []
-        here, ended = pc, False
+        here, ended, triggers = pc, False, self._hart.triggers
         while not ended and source.count < limit:
             operation = self._operation(here)
             if operation.name == UNFETCHABLE and pcs:
                 break
-            if self._execute_trigger(here):
+            if triggers.watched & Access.EXECUTE and triggers.fitting(Access.EXECUTE, here, 1):
                 if pcs:
                     break
-                source.check_execute_trigger(here)
+                source.lines.append(f"h.position=0;h.fire({int(Access.EXECUTE)},{here},1)")
             ended = source.add(operation, here)
             pcs.append(here)
             words.append(operation.word)
             here = here + operation.length & self._mask
         if not ended:
-            source.end(here)
+            source.lines.append(f"return {here}")  # it continues in another block
         return HartBlock(tuple(pcs), tuple(words), here, self._function(source))
 
     def still_there(self, block: HartBlock) -> bool:
@@ -408,10 +398,6 @@ class Translator:
             word |= int.from_bytes(self._bus.read_bytes(pc + 2 & self._mask, 2), "little") << 16
         return word
 
-    def _execute_trigger(self, pc: int) -> bool:
-        triggers = self._hart.triggers
-        return bool(triggers.watched & Access.EXECUTE and triggers.fitting(Access.EXECUTE, pc, 1))
-
     def _shape(self) -> CodeProperties:
         ram = self._bus.main
         return CodeProperties(
@@ -425,7 +411,7 @@ class Translator:
         )
 
     def _function(self, source: BlockSource) -> Callable[[], int]:
-        text = source.text()
+        text = "\n ".join(source.lines)
         defaults = ",".join(f"{name}={name}" for name in _NAMES if name in text)
         namespace = dict(self._globals)
         exec(_compiled(f"def block({defaults}):\n {text}\n"), namespace)

@@ -271,7 +271,7 @@ class CsrFile:
             self._add_floating_point()
         for index, name in _COUNTERS.items():
             self._add_counter(index, name)
-        self._add_time()
+        self._add_readers(TIME, lambda: hart.mtime)
         if hart.ctr is not None:
             self._add_ctr(hart.ctr)
         self.reset()
@@ -410,9 +410,6 @@ class CsrFile:
         for base in (MCYCLE, CYCLE):
             self._add_readers(base + index, read)
         self._writers |= {MCYCLE + index: write, MCYCLE + _HIGH + index: write_high}
-
-    def _add_time(self) -> None:
-        self._add_readers(TIME, lambda: self._hart.mtime)
 
     def _add_ctr(self, ctr: CtrFollower) -> None:
         for number in ctr.csrs:

@@ -388,7 +388,8 @@ class Hart:
     def _between_blocks(self) -> bool:
         """Take a pending interrupt and compute when to check again. Return True at the end of the slice."""
         self._report_situation()
-        if self.instret >= self._slice_end or self._asleep():
+        self.waiting = self.waiting and not self.mip & self.csr.mie
+        if self.instret >= self._slice_end or self.waiting:
             return True
         if self._take_interrupt():
             self._slice_end -= 1
@@ -403,10 +404,6 @@ class Hart:
             self._situation_changed = False
             if self.reports_situation and self._retired is not None:
                 self._retired.append(self.situation)
-
-    def _asleep(self) -> bool:
-        self.waiting = self.waiting and not self.mip & self.csr.mie
-        return self.waiting
 
     def _recompile(self) -> None:
         """Drop all blocks: what they are compiled for has changed (triggers, tohost)."""

@@ -30,7 +30,6 @@ from typing import Protocol
 from rvtrace_gdb.decode.program.instructions import STORE_FAILURE
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 from rvtrace_gdb.transport.simulated.clint import MTI, Clint
-from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower
 from rvtrace_gdb.transport.simulated.hart.block import (
     BREAKPOINT,
     ECALL_FROM_M,
@@ -56,6 +55,7 @@ from rvtrace_gdb.transport.simulated.hart.csr import (
     TW,
     Access,
     CsrFile,
+    HartWithCsrs,
     TriggerModule,
 )
 from rvtrace_gdb.transport.simulated.hart.isa import signed
@@ -205,23 +205,14 @@ class DataAccess:
 MACHINE, USER = 3, 0
 
 
-class PrivilegedHart(Protocol):
+class PrivilegedHart(HartWithCsrs, Protocol):
     """The part of the hart that these instructions use."""
 
-    privilege: int
     csr: CsrFile
     clint: Clint | None
     block: HartBlock
     position: int
     waiting: bool
-    ctr: CtrFollower | None
-
-    @property
-    def mip(self) -> int: ...
-
-    def state_changed(self) -> None: ...
-
-    def situation_changed(self) -> None: ...
 
 
 class SystemInstructions:

@@ -21,38 +21,6 @@ sign of a zero) and 7, 7.2, 7.3 (exceptions: invalid operation, division by zero
 from dataclasses import dataclass
 from math import isqrt
 
-__all__ = [
-    "DZ",
-    "F32",
-    "F64",
-    "NV",
-    "NX",
-    "OF",
-    "RDN",
-    "RMM",
-    "RNE",
-    "RTZ",
-    "RUP",
-    "UF",
-    "Format",
-    "Result",
-    "add",
-    "classify",
-    "convert",
-    "div",
-    "eq",
-    "fma",
-    "from_int",
-    "le",
-    "lt",
-    "maximum",
-    "minimum",
-    "mul",
-    "sqrt",
-    "sub",
-    "to_int",
-]
-
 Result = tuple[int, int]
 """(raw bits of the result, fflags raised by the operation)"""
 

@@ -3,7 +3,8 @@
 import pytest
 
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
-from rvtrace_gdb.transport.simulated.debug.debug_module import DebugModule, DebugSpec, NoSuchRegister, SystemBusAccess
+from rvtrace_gdb.transport.simulated.debug.debug_module import DebugModule, DebugSpec, SystemBusAccess
+from rvtrace_gdb.transport.simulated.debug.run_control import NoSuchRegister
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 
 # Addresses and bits as in the specification's tables, not taken from the code under test.
