@@ -163,7 +163,7 @@ class Session:
             lines = [self._target_line, *self._live.status()]
         else:
             lines = [self._target_line, *report.opened(self.capture())]
-        if self._live is None or not self._live.behind or not self.capture().captured:
+        if self._live is None or not self._live.incomplete or not self.capture().captured:
             try:
                 self._decode(context, progress)
             except (NoTrace, BadElf, Unsupported) as error:
@@ -297,7 +297,7 @@ class Session:
         """Return whether nothing ran since the trace was read out, as far as is known without asking the target."""
         live = self._live
         if live is None or not live.tracing or self._frozen():
-            return live is None or not live.behind or self._frozen()
+            return live is None or not live.incomplete or self._frozen()
         return self._quiet_since is not None and self._quiet_since[0] == self._runs(context)
 
     def unread(self, context: Context) -> int:

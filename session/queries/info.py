@@ -194,7 +194,7 @@ def info(
         if not records:
             raise
         return records
-    in_use = session.live is not None and (session.live.tracing or session.live.behind)
+    in_use = session.live is not None and (session.live.tracing or session.live.incomplete)
     return records + _in_columns(_of_target(description, connect, in_use, progress))
 
 

@@ -17,14 +17,14 @@ class TraceSource(Protocol):
 
     A trace that cannot be stopped now raises the reason, and continues.
 
-    tracing  the trace is running, or will be resumed after an interruption
-    behind   there may be more trace than was read out
-    failure  why the last read-out is incomplete, or why the trace could not be resumed after it
-    notes    notes about the trace for the user
+    tracing     the trace is running, or will be resumed after an interruption
+    incomplete  there may be more trace than was read out
+    failure     why the last read-out is incomplete, or why the trace could not be resumed after it
+    notes       notes about the trace for the user
     """
 
     tracing: bool
-    behind: bool
+    incomplete: bool
     failure: RvtraceError | None
     notes: list[str]
 

@@ -146,7 +146,7 @@ class CtrTrace:
 
     def __init__(self, recorders: list[Recorder], way: Way) -> None:
         self.recorders, self.way = recorders, way
-        self.tracing = self.behind = True
+        self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
         self.started_here = self.ours
@@ -204,7 +204,7 @@ class CtrTrace:
         return 0
 
     def read_out(self, progress: Progress = silent) -> None:
-        if self.tracing or self.behind:
+        if self.tracing or self.incomplete:
             self._read(progress)
 
     def stop(self, progress: Progress = silent) -> None:
@@ -223,10 +223,10 @@ class CtrTrace:
         """Empty all records; recording continues. Raises what the procedures raise."""
         for recorder in self.recorders:
             procedures.clear(recorder.access, recorder.version, progress)
-        self.behind = True
+        self.incomplete = True
 
     def abandon(self) -> None:
-        self.tracing = self.behind = False
+        self.tracing = self.incomplete = False
         self.failure = None
 
     def close(self) -> None:
@@ -253,7 +253,7 @@ class CtrTrace:
                 recorder.found = None
             self.notes = [f"hart {', '.join(lost)} no longer recorded with its settings when gdb was connected again"]
             self.failure = None
-            self.tracing = self.behind = self.started_here = False
+            self.tracing = self.incomplete = self.started_here = False
 
     def moved(self) -> bool:
         """Return whether the records have changed since they were read, e.g. by a reset with `monitor`."""
@@ -262,7 +262,7 @@ class CtrTrace:
         return True
 
     def _read(self, progress: Progress) -> None:
-        self.failure, self.behind = None, True
+        self.failure, self.incomplete = None, True
         try:
             for recorder in self.recorders:
                 name = recorder.captured.in_force.name
@@ -273,7 +273,7 @@ class CtrTrace:
         except RvtraceError as error:
             self.failure = error
         else:
-            self.behind = False
+            self.incomplete = False
         finally:
             self.let_go()
 

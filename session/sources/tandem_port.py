@@ -205,7 +205,7 @@ class TandemTrace:
     """The trace of *ports*, for *image*. Raises PortFileError."""
 
     def __init__(self, ports: Sequence[Tandem], image: Image) -> None:
-        self.tracing = self.behind = True
+        self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
         self._ports: list[_Port] = []
@@ -281,7 +281,7 @@ class TandemTrace:
         self.close()
 
     def abandon(self) -> None:
-        self.tracing = self.behind = False
+        self.tracing = self.incomplete = False
         self.failure = None
 
     def close(self) -> None:
@@ -290,7 +290,7 @@ class TandemTrace:
 
     def _read(self, progress: Progress) -> None:
         """Read every port, even if the file of another one is damaged."""
-        self.failure, self.behind = None, True
+        self.failure, self.incomplete = None, True
         for it in self._ports:
             try:
                 it.file.read(progress)
@@ -298,7 +298,7 @@ class TandemTrace:
                 raise
             except RvtraceError as error:
                 self.failure = self.failure or error
-        self.behind = self.failure is not None
+        self.incomplete = self.failure is not None
 
     def _lines(self, *, tracing: bool) -> list[str]:
         return [
@@ -311,7 +311,7 @@ class TandemTrace:
         try:
             unread = port.file.unread
         except PortFileError as error:
-            self.failure, self.behind = self.failure or error, True
+            self.failure, self.incomplete = self.failure or error, True
             return "tracing"
         return f"{unread} more to read, tracing" if unread else "tracing"
 

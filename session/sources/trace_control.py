@@ -155,7 +155,7 @@ def _passing_state(status: PassingStatus) -> str:
 
 
 class LiveTrace:
-    """A trace on the target behind *link*. `start` creates one."""
+    """A trace on the target that *link* leads to. `start` creates one."""
 
     def __init__(self, link: Link, hardware: Hardware, graph: Graph, in_force: GraphInForce, armed: Armed) -> None:
         self.link, self.hardware, self.graph, self.in_force = link, hardware, graph, in_force
@@ -174,7 +174,7 @@ class LiveTrace:
         """The components are enabled, or will be again after an interruption."""
         self.failure: RvtraceError | None = None
         """Why the last read-out is incomplete, or why the trace could not be resumed after it."""
-        self.behind = True
+        self.incomplete = True
         """The buffers may hold more than was read out."""
         self._said = self._listed = 0  # the number of notes already returned
         self.notes: list[str] = [*hardware.notes, *in_force.notes, *armed.notes]
@@ -294,7 +294,7 @@ class LiveTrace:
         An encoder keeps its last messages until it is disabled, so it is disabled during the read-out; the sinks' write
         pointers are kept, so that the rings continue.
         """
-        if not self.tracing and not self.behind:
+        if not self.tracing and not self.incomplete:
             return
         with self.link.unpolled():
             try:
@@ -307,7 +307,7 @@ class LiveTrace:
         """End the trace and bring `captured` up to date. Raises only what *progress* raises."""
         with self.link.unpolled():
             try:
-                if self.tracing or self.behind:
+                if self.tracing or self.incomplete:
                     self._read(progress)
             finally:
                 self.tracing = False
@@ -316,7 +316,7 @@ class LiveTrace:
     def abandon(self) -> None:
         """Do not access the target any more: another trace uses it."""
         self._disarm()
-        self.tracing = self.behind = False
+        self.tracing = self.incomplete = False
         self.failure = None
 
     def close(self) -> None:
@@ -324,7 +324,7 @@ class LiveTrace:
         self.link.close()
 
     def _read(self, progress: Progress) -> None:
-        self.failure, self.behind = None, True
+        self.failure, self.incomplete = None, True
         try:
             self._stop_components(progress)
             lost = self._lost_sinks()
@@ -337,7 +337,7 @@ class LiveTrace:
         if failures:
             self.failure = joined(failures)
             return
-        self.behind = False
+        self.incomplete = False
         self._check_encoders()
 
     def _lost_sinks(self) -> list[RvtraceError]:
@@ -388,7 +388,7 @@ class LiveTrace:
         self._off = stopped.off
 
     def _resume(self) -> None:
-        self.behind = True
+        self.incomplete = True
         try:
             self._drive.resume(self.graph, self.in_force, off=self._off)
         except RvtraceError as error:

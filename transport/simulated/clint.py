@@ -185,7 +185,7 @@ class SharedClint:
         bus.add(base, SIZE, self._read, self._write)
 
     def align(self) -> None:
-        """Let harts that are behind catch up."""
+        """Let harts whose time is less than others' catch up."""
         elapsed = max(part.elapsed for part in self.parts)
         for part in self.parts:
             part.catch_up(elapsed)

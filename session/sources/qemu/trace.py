@@ -58,7 +58,7 @@ class HartTrace:
         """The number of instructions that retired since the trace began, and were read."""
 
     @property
-    def behind(self) -> int:
+    def unread_words(self) -> int:
         """How many words in the ring have not been read yet."""
         return self._ring.written(self.hart) - self._at
 
@@ -143,7 +143,7 @@ def hart_lines(traces: Iterable[HartTrace], *, read: bool) -> list[str]:
         data = it.sink
         text = f"{data.in_force.name}: {it.instructions} instructions, {len(data.data)} bytes"
         text += ", older trace was overwritten" if it.overwritten else ""
-        unread = 0 if read else _WORD * it.behind
+        unread = 0 if read else _WORD * it.unread_words
         text += f", {unread} bytes of the ring are not read yet" if unread else ""
         lines.append(common.line("sink", text, filled=(len(data.data), 0), unread=unread))
     return lines
@@ -179,7 +179,7 @@ class QemuTrace:
     """The trace of *harts*, by the recorder in *folder*. *program* is given the code that ran and that no ELF has."""
 
     def __init__(self, folder: Path, harts: list[int], wanted: EncoderOptions, program: Program) -> None:
-        self.tracing = self.behind = True
+        self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
         self._change = ""  # the note that says that code changed
@@ -237,7 +237,7 @@ class QemuTrace:
             self._settle()
         return [
             *encoders(self.encoders, tracing=self.tracing),
-            *hart_lines(self._harts, read=not self.behind),
+            *hart_lines(self._harts, read=not self.incomplete),
             *notes(self.notes),
             *failure(self.failure),
         ]
@@ -253,14 +253,14 @@ class QemuTrace:
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         """Return a value that stays the same as long as nothing runs."""
-        return None if runs is None else (runs, *(hart.behind for hart in self._harts))
+        return None if runs is None else (runs, *(hart.unread_words for hart in self._harts))
 
     def unread(self) -> int:
         self._settle()
-        return _WORD * sum(hart.behind for hart in self._harts)
+        return _WORD * sum(hart.unread_words for hart in self._harts)
 
     def read_out(self, progress: Progress = silent) -> None:
-        if self.tracing or self.behind:
+        if self.tracing or self.incomplete:
             self._read(progress)
 
     def stop(self, progress: Progress = silent) -> None:
@@ -271,7 +271,7 @@ class QemuTrace:
 
     def abandon(self) -> None:
         self._record_no_more()
-        self.tracing = self.behind = False
+        self.tracing = self.incomplete = False
         self.failure = None
 
     def close(self) -> None:
@@ -288,7 +288,7 @@ class QemuTrace:
             return  # QEMU has ended
 
     def _read(self, progress: Progress) -> None:
-        self.failure, self.behind = None, True
+        self.failure, self.incomplete = None, True
         try:
             stopped = self._stopped()
             for hart in self._harts:
@@ -304,7 +304,7 @@ class QemuTrace:
         except RvtraceError as error:
             self.failure = error
         else:
-            self.behind = False
+            self.incomplete = False
 
     def _stopped(self) -> bool:
         """Return whether the program is stopped; if so, everything it did is in the ring."""

@@ -257,7 +257,7 @@ class RunControl:
         self.parked = False
         """The program has ended itself; the hart counts as running but does nothing."""
         self.code_changed = False
-        """Memory was written behind the hart's back."""
+        """Memory was written by something other than the hart."""
 
     @property
     def stopped(self) -> bool:

@@ -1,4 +1,4 @@
-"""E-Trace behind the registers of the simulated encoder; packets come from `decode.etrace`.
+"""E-Trace for the registers of the simulated encoder; packets come from `decode.etrace`.
 
 `PacketStream` has the packets of one hart, of instruction and data trace, encapsulated and in order.
 
@@ -149,7 +149,7 @@ class PacketStream:
         """Yield *block*, cut where its accesses belong. Move those that may be reported after the next piece to `_due`.
 
         The encoder deals with all but the last instruction of what it is given at once, and with the last one when it
-        gets the next: so an instruction with an access is the last one of a piece, and the piece behind it has one
+        gets the next: so an instruction with an access is the last one of a piece, and the piece after it has one
         instruction only.
         """
         begin, last = 0, block.instructions - 1
@@ -223,7 +223,7 @@ SET_BY_REGISTERS = frozenset(("modes", "sync_mode", "sync_max", "dialect", "comp
 
 _DATA = ("trTeDataTracing", "trTeDataNoValue", "trTeDataNoAddr", "trTeDataAddrCompress")
 _OF_THE_HART = Parameters().iaddress_width  # stands for as wide as the hart's
-_MAX_PACKET_BITS = 31 * 8  # of srcID behind its whole bytes, type and payload
+_MAX_PACKET_BITS = 31 * 8  # of srcID after its whole bytes, type and payload
 _MAX_SRC_REST = 7
 
 

@@ -1,4 +1,4 @@
-"""N-Trace behind the registers of the simulated encoder; the messages come from `decode.ntrace.encoder.encoder`.
+"""N-Trace for the registers of the simulated encoder; the messages come from `decode.ntrace.encoder.encoder`.
 
 Source: N-Trace 1.0, "N-Trace Specific Trace Controls" (which fields exist), and its EVCODE and SYNC codes.
 """
