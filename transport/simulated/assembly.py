@@ -183,8 +183,8 @@ class Devices:
         if part is None:
             return None
         make = self._encoder if part.version else self._v0_encoder
-        made = self.by_name[part.name] = make(part, hart, in_progress)
-        return made
+        device = self.by_name[part.name] = make(part, hart, in_progress)
+        return device
 
     def attach(self) -> None:
         """Put all devices on the bus, in the order of the wiring, once all exist."""

@@ -197,7 +197,7 @@ class ElfFile:
 
     def symbol(self, name: str) -> int | None:
         """Return the address of symbol *name*; None when the file has none of that name (or was stripped)."""
-        wanted = name.encode()
+        encoded = name.encode()
         sections = list(self._sections())
         for table in sections:
             if table.type != _SHT_SYMTAB or not table.entry_size or table.link >= len(sections):
@@ -205,7 +205,7 @@ class ElfFile:
             strings = sections[table.link]
             for at in range(table.offset, table.offset + table.size, table.entry_size):
                 start, value = self._symbol_entry(at)
-                if self._string(strings, start) == wanted:
+                if self._string(strings, start) == encoded:
                     return value
         return None
 

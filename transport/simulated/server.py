@@ -165,7 +165,7 @@ _HEAD_START = 0.0002  # seconds the hart waits for the next scan after traffic
 _HEAD_STARTS = 3  # slices after traffic before which it does
 _STARVING = 0.02  # seconds of traffic after which the hart gets a slice all the same
 _SHORT, _LONG = 1000, 10_000  # instructions per slice, during traffic and else: about 0.2 and 2 ms
-_WITNESSED = 40  # times slower is a hart whose every instruction is told by itself
+_WITNESSED = 40  # times slower is a hart whose every instruction is reported by itself
 _RECEIVE = 1 << 16  # drain the socket: remote_bitbang fails when its own writes would block
 _SEND_TIMEOUT = 10  # seconds a client may leave replies unread before it counts as dead
 
@@ -263,15 +263,15 @@ class Server:
 
     def _register(self) -> None:
         """Poll the present sockets: while a client is connected others wait in the listener's queue."""
-        wanted = {self._woken.fileno(), (self._client or self._listener).fileno()}
+        polled = {self._woken.fileno(), (self._client or self._listener).fileno()}
         if self._side_door is not None:
-            wanted |= self._side_door.filenos()
-        if wanted != self._registered:
-            for fileno in self._registered - wanted:
+            polled |= self._side_door.filenos()
+        if polled != self._registered:
+            for fileno in self._registered - polled:
                 self._poller.unregister(fileno)
-            for fileno in wanted - self._registered:
+            for fileno in polled - self._registered:
                 self._poller.register(fileno, select.POLLIN)
-            self._registered = frozenset(wanted)
+            self._registered = frozenset(polled)
 
     def _wait(self) -> list[int]:
         """Return the sockets that are ready; run the hart when none is, or when it has waited long enough."""

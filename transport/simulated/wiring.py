@@ -259,7 +259,7 @@ def standard(memory_map: MemoryMap, harts: int = 1, **how: Unpack[EncoderPropert
 
 _SETTABLE = (Access.RW, Access.WARL, Access.R_OR_RW)
 _SAID_BY = {"trTeFormat": "formats", "trPibMode": "modes", "trRamMode": "modes"}
-"""Fields whose values are said otherwise, and how; below, those of every component, without the prefix."""
+"""Fields whose values other keys give, and which; below, those of every component, without the prefix."""
 _OF_ALL = {
     "Active": "stuck", "Enable": "stuck", "Empty": "stuck",
     "VerMajor": "version", "VerMinor": "version", "CompType": "comp_type",

@@ -266,8 +266,8 @@ class Buffer:
         entry = self._entries[place]
         if not isinstance(entry, Entry):
             type, source, target, cycles = entry
-            made = Entry(source | _VALID, target, type | self._cycles.data(cycles))
-            entry = Entry(*(value & mask for value, mask in zip(made, self._masks, strict=True)))
+            registers = Entry(source | _VALID, target, type | self._cycles.data(cycles))
+            entry = Entry(*(value & mask for value, mask in zip(registers, self._masks, strict=True)))
         return entry
 
     def _physical(self, logical: int) -> int:
@@ -329,7 +329,7 @@ class Recorder:
         self.mode = Mode.M
         self._since = now
 
-    # -- what the hart tells
+    # -- what the hart reports
 
     def transfer(self, t: Transfer) -> None:
         """Process a transfer that has retired, or a trap that is taken; the hart is in its target mode afterwards."""

@@ -77,12 +77,12 @@ class ComponentBuild:
             raise BusError(offset, nbytes)
 
 
-def _nearest(wanted: int, allowed: Collection[int]) -> int:
+def _nearest(requested: int, allowed: Collection[int]) -> int:
     """Return a legal value (WARL) for one that is not: a non-zero value becomes a non-zero one, if there is any."""
     values = sorted(allowed)
-    if wanted not in values:
+    if requested not in values:
         values = [value for value in values if value] or values
-    return next((value for value in values if value >= wanted), values[-1])
+    return next((value for value in values if value >= requested), values[-1])
 
 
 ACTIVE, ENABLE, EMPTY = 1 << 0, 1 << 1, 1 << 3  # of tr??Control, at the same place in every component

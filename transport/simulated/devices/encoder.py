@@ -164,7 +164,7 @@ class TraceEncoder(TraceComponent):
         )
         self._legal |= self._units.legal() | self._triggers.legal()
         self._in_progress = in_progress
-        self._traced = False  # trTeInstTracing, as the trigger outputs have told
+        self._traced = False  # trTeInstTracing, as the trigger outputs have it
         self._outputs.connect(self.drain)
 
     @property
@@ -235,8 +235,8 @@ class TraceEncoder(TraceComponent):
 
     def _follow(self, reason: Begin, underway: Underway | None = None) -> None:
         """Start or stop as the registers and the hart's state demand. *underway*: see `Follower`."""
-        wanted = self.enabled and bool(self.field("trTeInstTracing")) and self.field("trTeInstMode") != te.InstMode.OFF
-        self._follower.follow(self.enabled, wanted, reason, underway)
+        traced = self.enabled and bool(self.field("trTeInstTracing")) and self.field("trTeInstMode") != te.InstMode.OFF
+        self._follower.follow(self.enabled, traced, reason, underway)
         traced = bool(self.field("trTeInstTracing"))
         if traced != self._traced:
             self._traced = traced

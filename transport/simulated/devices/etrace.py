@@ -45,16 +45,16 @@ class PacketStream:
         self._out = out
         self._sparse = sparse
         self._since = 0  # bytes since the last synchronization sequence
-        self._accesses: list[Accessed] = []  # of the block that is told next
-        self._due: list[Accessed] = []  # of the instruction told last, which has not been through the encoder yet
-        self._data_wanted = self._has_accesses = False  # the second: some may be told since the encoder was enabled
+        self._accesses: list[Accessed] = []  # of the block that is reported next
+        self._due: list[Accessed] = []  # of the instruction reported last, which has not been through the encoder yet
+        self._data_enabled = self._has_accesses = False  # the second: since the encoder was enabled
         self.configure(options, encapsulation)
 
     def configure(
         self, options: EncoderOptions, encapsulation: Encapsulation, source: int = 0, async_interval: int = 0
     ) -> None:
         """Configure the stream when the encoder is enabled. *async_interval*: bytes between synchronization sequences,
-        0: none are wanted.
+        0: there are none.
         """
         self._encoder = Encoder(options, self._instruction_packet)
         self._data = DataEncoder(options.parameters, options.modes, self._data_packet)
@@ -63,9 +63,9 @@ class PacketStream:
         self._timed = encapsulation.timestamp_bytes > 0
         self._time = self._now = self._due_since = 0
         self._unstamped = 0  # packets since the last with a timestamp
-        self._encoder.denable = self._data_wanted
+        self._encoder.denable = self._data_enabled
         self._enabled = False
-        self._has_accesses = self._data_wanted
+        self._has_accesses = self._data_enabled
         self._accesses.clear()
         self._due.clear()
 
@@ -86,21 +86,21 @@ class PacketStream:
     def lost(self) -> None:
         """Note that packets were lost, and that the last one may be incomplete."""
         self._synchronization()
-        self._encoder.lost(data=self._data_wanted)
+        self._encoder.lost(data=self._data_enabled)
 
     def notify(self) -> None:
         """Report the next instruction."""
         self._encoder.notify()
 
-    def trace_data(self, wanted: bool) -> None:
+    def trace_data(self, enabled: bool) -> None:
         """Trace accesses, too. A support packet reports this while the encoder is at work."""
-        if wanted != self._data_wanted:
-            self._data_wanted = self._encoder.denable = wanted
-            self._has_accesses = self._has_accesses or wanted
+        if enabled != self._data_enabled:
+            self._data_enabled = self._encoder.denable = enabled
+            self._has_accesses = self._has_accesses or enabled
             if self._enabled:
                 self._encoder.enable()
 
-    # -- what an ingress tells
+    # -- what an ingress reports
 
     def time(self, now: int) -> None:
         """Set the clock to *now*."""
@@ -126,7 +126,7 @@ class PacketStream:
             return
         for item in items:
             if isinstance(item, Accessed):
-                if self._data_wanted:
+                if self._data_enabled:
                     self._accesses.append(item)
                 continue
             for piece in self._pieces(item) if isinstance(item, Block) else (item,):
@@ -194,12 +194,12 @@ class PacketStream:
         self._since = 0
         self._out(self._framer.synchronization())
 
-    def _stamp(self, time: int, wanted: bool) -> int | None:
+    def _stamp(self, time: int, required: bool) -> int | None:
         """Return the timestamp of a packet about what happened at *time*; None: it needs none."""
         if not self._timed:
             return None
         self._unstamped += 1
-        if not wanted and self._unstamped < self._sparse:
+        if not required and self._unstamped < self._sparse:
             return None
         self._unstamped = 0
         self._time = max(self._time, time)
@@ -360,9 +360,9 @@ class ETrace:
 
     # -- the trace
 
-    def trace_data(self, wanted: bool) -> None:
-        self._hart.reports_accesses = wanted
-        self._stream.trace_data(wanted)
+    def trace_data(self, enabled: bool) -> None:
+        self._hart.reports_accesses = enabled
+        self._stream.trace_data(enabled)
 
     def begin(self, reason: Begin) -> None:
         self._ingress.begin()

@@ -82,18 +82,18 @@ class HartView:
         return self._reports_situation
 
     @reports_situation.setter
-    def reports_situation(self, wanted: bool) -> None:
-        self._reports_situation = wanted
-        self._hart.reports_situation = wanted or self.needs_situation
+    def reports_situation(self, enabled: bool) -> None:
+        self._reports_situation = enabled
+        self._hart.reports_situation = enabled or self.needs_situation
 
     @property
     def reports_accesses(self) -> bool:
         return self._reports_accesses
 
     @reports_accesses.setter
-    def reports_accesses(self, wanted: bool) -> None:
-        self._reports_accesses = wanted
-        self._hart.reports_accesses = wanted or self._needs_accesses
+    def reports_accesses(self, enabled: bool) -> None:
+        self._reports_accesses = enabled
+        self._hart.reports_accesses = enabled or self._needs_accesses
 
     # -- what filters do with it
 
@@ -166,8 +166,8 @@ class Qualifier:
         self._inside = False  # and filters let through what was last
         self._piece: list[Retired] = []  # is let through
         self._between: list[TrapEntry | Situation] = []  # since the last instruction
-        self._accesses: dict[int, Accessed] = {}  # of the block that is told next
-        self._done = 0  # instructions of the view's that it has been told have passed
+        self._accesses: dict[int, Accessed] = {}  # of the block that is reported next
+        self._done = 0  # instructions that were reported to the view as passed
         view.listen(not filters.idle, filters.sees_accesses)
 
     @property
@@ -191,7 +191,7 @@ class Qualifier:
     def close(self, reason: End, pc: int) -> None:
         """Switch tracing off, from *pc* on."""
         if self._inside:
-            self._piece += self._told(self._between)
+            self._piece += self._reportable(self._between)
             self._flush()
             self._port.end(reason, pc)
         self._between.clear()
@@ -225,12 +225,12 @@ class Qualifier:
         where = self._view.latest
         for k in range(count):
             verdict = self._filters.judge(where.privilege, where.scontext, block.pcs[k], accesses.get(k))
-            wanted = self._opened is not None and verdict.instruction
-            if wanted != self._inside or (wanted and verdict.notify):
+            passes = self._opened is not None and verdict.instruction
+            if passes != self._inside or (passes and verdict.notify):
                 self._take(block, begin, k, accesses)
                 begin = k
-                self._turn(wanted, block.pcs[k])
-                if wanted and verdict.notify:
+                self._turn(passes, block.pcs[k])
+                if passes and verdict.notify:
                     self._port.notify()
             self._cross()
             if not verdict.data:
@@ -239,25 +239,25 @@ class Qualifier:
                 self._filters.returned()
         self._take(block, begin, count, accesses)
 
-    def _turn(self, wanted: bool, pc: int) -> None:
+    def _turn(self, passes: bool, pc: int) -> None:
         """Let instructions pass from here on, or stop them. The one at *pc* is the first."""
-        if wanted:
+        if passes:
             self._cross()
         self._flush()
-        if wanted and not self._inside:
+        if passes and not self._inside:
             assert self._opened is not None
             self._port.begin(self._opened)
             self._opened = Begin.ENABLED
-        elif not wanted:
+        elif not passes:
             traps = (item.epc for item in self._between if isinstance(item, TrapEntry))
             self._port.end(End.FILTERED, next(traps, pc))
-        self._inside = wanted
+        self._inside = passes
         self._cross()
 
     def _cross(self) -> None:
         """Let what stands before the next instruction pass if that instruction passes."""
         if self._inside:
-            self._piece += self._told(self._between)
+            self._piece += self._reportable(self._between)
         self._between.clear()
 
     def _take(self, block: HartBlock, begin: int, end: int, accesses: dict[int, Accessed]) -> None:
@@ -271,7 +271,7 @@ class Qualifier:
             self._piece.append(_part(block, begin, end))
         self._done += end - begin
 
-    def _told(self, items: Sequence[TrapEntry | Situation]) -> list[Retired]:
+    def _reportable(self, items: Sequence[TrapEntry | Situation]) -> list[Retired]:
         """Report a situation to the protocol only if it wants to have it."""
         return [item for item in items if isinstance(item, TrapEntry) or self._view.reports_situation]
 
@@ -321,10 +321,10 @@ class Follower:
         if self._listening:
             self._encode(self._hart.now - self._hart.position)
 
-    def follow(self, enabled: bool, wanted: bool, reason: Begin, underway: Underway | None = None) -> None:
+    def follow(self, enabled: bool, traced: bool, reason: Begin, underway: Underway | None = None) -> None:
         """Begin or end tracing here. *enabled*: the encoder is enabled."""
         self._enabled = enabled
-        if not wanted:
+        if not traced:
             self.stop(End.DISABLED, underway)
         elif not self.tracing and not self._in_debug:
             self._hear_out(underway)
@@ -399,10 +399,10 @@ class Follower:
 
     def _listen(self) -> None:
         """Listen to the hart if necessary: filters follow it even while tracing is off."""
-        wanted = self.tracing or (self._enabled and self._qualifier is not None)
-        if wanted and not self._listening and not self._in_debug:
+        needed = self.tracing or (self._enabled and self._qualifier is not None)
+        if needed and not self._listening and not self._in_debug:
             self._hart.retired, self._listening = [], True
             if self._qualifier is not None:
                 self._qualifier.start()
-        elif not wanted:
+        elif not needed:
             self._hear_out(None)

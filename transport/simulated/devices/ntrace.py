@@ -109,7 +109,7 @@ class NTrace:
 
     # -- the trace
 
-    def trace_data(self, wanted: bool) -> None:
+    def trace_data(self, enabled: bool) -> None:
         """Do nothing: there is no data trace."""
 
     def begin(self, reason: Begin) -> None:

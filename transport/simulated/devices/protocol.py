@@ -74,7 +74,7 @@ class Ingress(Generic[AnyEncoder]):
         self._context = context
         self._pairs = pairs
         self._before: tuple[int, int] | None = None  # address and word of what retired last, unless a trap came since
-        self._since = 0  # what the clock read when the hart had retired all that was told or skipped
+        self._since = 0  # what the clock read when the hart had retired all that was reported or skipped
         self._latest = hart.situation
         hart.reports_situation = context or clock is not None
 
@@ -220,7 +220,7 @@ class Settings(Protocol):
 
     @property
     def async_interval(self) -> int:
-        """The number of bytes between synchronization sequences (trRamAsyncFreq), 0: none are wanted."""
+        """The number of bytes between synchronization sequences (trRamAsyncFreq), 0: there are none."""
 
 
 class TraceProtocol(Protocol):
@@ -243,7 +243,7 @@ class TraceProtocol(Protocol):
     def set_up(self, settings: Settings) -> None:
         """Take the settings when trTeEnable has become 1; they hold until it becomes 1 again."""
 
-    def trace_data(self, wanted: bool) -> None:
+    def trace_data(self, enabled: bool) -> None:
         """Follow trTeDataTracing, while the encoder is enabled."""
 
     def begin(self, reason: Begin) -> None:

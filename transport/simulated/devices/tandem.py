@@ -115,13 +115,13 @@ class ReportedRegisters:
         self._hart = hart
         numbers = (number for number in hart.csr.numbers() if not DCSR <= number <= DSCRATCH1)
         self._numbers = [n for n in numbers if not csrs.is_counter(n) and n not in (csrs.MIP, *_PARTS)]
-        self._told: dict[int, int] = {}
+        self._reported: dict[int, int] = {}
         self.flen_mask = (1 << (64 if "D" in hart.extensions else 32)) - 1
 
     def everything(self) -> RegisterValues:
         """Return all registers: integer, floating-point, CSRs."""
         hart = self._hart
-        self._told.clear()
+        self._reported.clear()
         found = [(GPR + n, hart.x[n]) for n in range(1, 32)]
         if "F" in hart.extensions:
             found += [(FPR + n, hart.f[n] & self.flen_mask) for n in range(32)]
@@ -136,9 +136,9 @@ class ReportedRegisters:
             value = self._value(number)
             if value is None or number in found:
                 continue
-            if number in first or number == written or self._told.get(number) != value:
+            if number in first or number == written or self._reported.get(number) != value:
                 found[number] = value
-                self._told[number] = value
+                self._reported[number] = value
         if written in _PARTS:
             found.pop(csrs.FCSR, None)
         return tuple(found.items())
@@ -146,9 +146,9 @@ class ReportedRegisters:
     def one(self, number: int) -> RegisterValues:
         """Return one CSR, if it differs from the value last reported."""
         value = self._value(number)
-        if value is None or self._told.get(number) == value:
+        if value is None or self._reported.get(number) == value:
             return ()
-        self._told[number] = value
+        self._reported[number] = value
         return ((number, value),)
 
     def of_debugger(self, regno: int) -> RegisterValues:
@@ -221,7 +221,7 @@ class TandemPort:
             self._report_memory(address, data)
         self._report_everything()
 
-    # -- what the hart tells
+    # -- what the hart reports
 
     def begins(self) -> None:
         self._executing = True

@@ -63,7 +63,7 @@ class CodeProperties(NamedTuple):
     watched: Access
     tohost: int | None
     reports_accesses: bool = False
-    """Whether `h.accessed` is told of each access."""
+    """Whether `h.accessed` is called for each access."""
 
 
 class BlockSource:

@@ -1,4 +1,4 @@
-"""The simulated hart: executes RV32/RV64 programs block by block and tells what retired.
+"""The simulated hart: executes RV32/RV64 programs block by block and reports what retired.
 
 `Hart.run` is the loop over compiled blocks (`block_compiler`), with everything that may happen between two blocks:
 interrupts, traps, entry to Debug Mode, the end of the time slice. What the instructions do, with slow memory

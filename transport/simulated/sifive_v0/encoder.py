@@ -1,7 +1,7 @@
 """The trace encoder of version 0 in the simulated target, as the P550 has it.
 
 Its messages are N-Trace as SiFive's encoders spoke it before the standard. What teInstruction 7 optimises, and how
-full I-CNT is told, is seen in SiFive's captures.
+full I-CNT is reported, is seen in SiFive's captures.
 
 Sources: see `controlregs.sifive_v0` and `decode.ntrace.dialect`; the proposal's teControl, the P550's "Trace Encoder"
 tables.
@@ -90,7 +90,7 @@ class V0Encoder(V0Component):
     What does not find room is lost: teStallOrOverflow is set, and when there is some again a message says so. The hart
     is never stalled. *src_id*, *src_bits*: what srcID and nSrcBits hold; *fixed_source*: always. *hartid*: None, as on
     the P550 the source ID. *modes*: what teInstruction can be. *trigger_inputs*, *trigger_outputs*: how many external
-    triggers there are; *fired* is told the number of an output that fires. *time_from*: whose slave the timestamp unit
+    triggers there are; *fired* gets the number of an output that fires. *time_from*: whose slave the timestamp unit
     is; without one it counts the bus clock.
     """
 
@@ -121,7 +121,7 @@ class V0Encoder(V0Component):
         self._modes = sorted(modes)
         self._in_progress = in_progress
         self._fired = fired
-        self._traced = False  # teTracing, as the trigger outputs have told
+        self._traced = False  # teTracing, as the trigger outputs have it
         self._source = {"srcID": src_id, "nSrcBits": src_bits}
         super().__init__(
             ENCODER,
@@ -213,8 +213,8 @@ class V0Encoder(V0Component):
     # -- the encoder itself
 
     def _follow(self, reason: Begin, underway: Underway | None = None) -> None:
-        wanted = self.enabled and bool(self.field("teTracing")) and self.field("teInstruction") in _TRACED
-        self._follower.follow(self.enabled, wanted, reason, underway)
+        traced = self.enabled and bool(self.field("teTracing")) and self.field("teInstruction") in _TRACED
+        self._follower.follow(self.enabled, traced, reason, underway)
         traced = bool(self.field("teTracing"))
         if traced != self._traced:
             self._traced = traced
