@@ -23,13 +23,12 @@ from rvtrace_gdb.transport.simulated.devices import component
 from rvtrace_gdb.transport.simulated.devices.component import UNDEFINED, ComponentBuild, TimestampUnit, TraceComponent
 from rvtrace_gdb.transport.simulated.devices.etrace import ETrace, ETraceBuild
 from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
-from rvtrace_gdb.transport.simulated.devices.follower import Follower, HartView, Qualifier, Underway
+from rvtrace_gdb.transport.simulated.devices.follower import Follower, HartSide, HartView, Qualifier, Underway
 from rvtrace_gdb.transport.simulated.devices.ntrace import NTrace
 from rvtrace_gdb.transport.simulated.devices.output import Outputs, TraceOutput
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, TracedHart, TracePath, TraceProtocol
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock
 from rvtrace_gdb.transport.simulated.hart.csr import Action
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
 
 __all__ = ["OPTIONAL", "TraceEncoder"]
 
@@ -108,7 +107,7 @@ class ExternalTriggers:
                 self.fired(number)
 
 
-class TraceEncoder(TraceComponent):
+class TraceEncoder(HartSide, TraceComponent):
     """Follows one hart and feeds a sink, a bridge or a funnel, or two of them.
 
     `halted` and `resumed` report Debug Mode, in which it is silent.
@@ -168,15 +167,6 @@ class TraceEncoder(TraceComponent):
         self._outputs.connect(self.drain)
 
     @property
-    def watch(self) -> Callable[[Sequence[Retired]], None]:
-        """Shown everything the hart retires while it is traced, before it is filtered and encoded."""
-        return self._follower.watch
-
-    @watch.setter
-    def watch(self, watch: Callable[[Sequence[Retired]], None]) -> None:
-        self._follower.watch = watch
-
-    @property
     def etrace(self) -> ETraceOptions | None:
         """The properties of its E-Trace side, if it has one."""
         protocol = self._protocols.get(te.Format.E_TRACE)
@@ -184,37 +174,10 @@ class TraceEncoder(TraceComponent):
 
     # -- the hart's side
 
-    def drain(self) -> None:
-        """Encode what the hart has retired since the last call, and pass it on."""
-        self._follower.drain()
-        self._deliver()
-
-    def halted(self) -> None:
-        """React to the hart entering Debug Mode. This does not flush."""
-        self._follower.halted()
-        self._deliver()
-
-    def resumed(self) -> None:
-        """React to the hart leaving Debug Mode."""
-        self._follower.resumed()
-        self._follow(Begin.LEFT_DEBUG)
-
-    def hart_reset(self) -> None:
-        """React to a reset of the running hart, which is about to happen. The encoder is not reset."""
-        self._follower.hart_reset()
-        self._deliver()
-
-    def hart_started(self) -> None:
-        """React to the start of the hart at its reset vector."""
-        self._follower.resumed()
-        self._follow(Begin.LEFT_RESET)
-
     def triggered(self, action: int) -> None:
         """Process a trigger with one of the trace actions that has fired at the hart's pc, between two blocks."""
         if action == Action.TRACE_NOTIFY:
-            self.drain()
-            if self._follower.tracing:
-                self._path.notify()
+            self.notify()
         elif self.enabled and self.field("trTeInstTrigEnable"):
             self._control = te.ENCODER_CONTROL.put(self._control, "trTeInstTracing", int(action == Action.TRACE_ON))
             self._follow(Begin.ENABLED)
@@ -225,11 +188,6 @@ class TraceEncoder(TraceComponent):
         action = self._triggers.action(control, number)
         if action != te.TrigAction.NONE:
             self.triggered(action)
-
-    def overflow(self) -> None:
-        """Lose on demand what the hart has retired and has not been delivered."""
-        self._outputs.clear()
-        self._lose()
 
     # -- the encoder itself
 
@@ -275,9 +233,6 @@ class TraceEncoder(TraceComponent):
     @property
     def async_interval(self) -> int:
         return self._outputs.async_interval
-
-    def before_access(self) -> None:
-        self.drain()
 
     def activated(self) -> None:
         self._path.protocol = self._protocols[self.field("trTeFormat")]

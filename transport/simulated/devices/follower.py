@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from rvtrace_gdb.transport.simulated.devices.filters import Filters
+from rvtrace_gdb.transport.simulated.devices.output import Outputs
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, End, TracedHart, TracePath
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Retired
@@ -406,3 +407,74 @@ class Follower:
                 self._qualifier.start()
         elif not needed:
             self._hear_out(None)
+
+
+class HartSide:
+    """The hart's side of an encoder: what its registers look like does not matter here.
+
+    *_follower* follows the hart, and sends what is traced by *_path* to *_outputs*.
+    """
+
+    _follower: Follower
+    _path: TracePath
+    _outputs: Outputs
+
+    def _follow(self, reason: Begin, underway: Underway | None = None) -> None:
+        """Start or stop as the registers and the hart's state demand. *underway*: see `Follower`."""
+        raise NotImplementedError
+
+    def _deliver(self) -> None:
+        """Deliver what is encoded; nothing is delivered while a flush is under way."""
+        raise NotImplementedError
+
+    def _lose(self) -> None:
+        """Note in the registers that trace was lost, and lose what the hart retired last."""
+        raise NotImplementedError
+
+    @property
+    def watch(self) -> Callable[[Sequence[Retired]], None]:
+        """Shown everything the hart retires while it is traced, before it is filtered and encoded."""
+        return self._follower.watch
+
+    @watch.setter
+    def watch(self, watch: Callable[[Sequence[Retired]], None]) -> None:
+        self._follower.watch = watch
+
+    def drain(self) -> None:
+        """Encode what the hart has retired since the last call, and pass it on."""
+        self._follower.drain()
+        self._deliver()
+
+    def before_access(self) -> None:
+        self.drain()
+
+    def halted(self) -> None:
+        """React to the hart entering Debug Mode. This does not flush."""
+        self._follower.halted()
+        self._deliver()
+
+    def resumed(self) -> None:
+        """React to the hart leaving Debug Mode."""
+        self._follower.resumed()
+        self._follow(Begin.LEFT_DEBUG)
+
+    def hart_reset(self) -> None:
+        """React to a reset of the running hart, which is about to happen. The encoder is not reset."""
+        self._follower.hart_reset()
+        self._deliver()
+
+    def hart_started(self) -> None:
+        """React to the start of the hart at its reset vector."""
+        self._follower.resumed()
+        self._follow(Begin.LEFT_RESET)
+
+    def notify(self) -> None:
+        """Mark the instruction that is retired next, if the hart is traced."""
+        self.drain()
+        if self._follower.tracing:
+            self._path.notify()
+
+    def overflow(self) -> None:
+        """Lose on demand what the hart has retired and has not been delivered."""
+        self._outputs.clear()
+        self._lose()

@@ -8,7 +8,7 @@ tables.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from sys import maxsize
 
 from rvtrace_gdb.controlregs.fields import Register
@@ -24,14 +24,13 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
 from rvtrace_gdb.decode.ntrace.options import SIFIVE, EncoderOptions, ImplicitReturn, SyncMode
 from rvtrace_gdb.transport.simulated.devices import component
 from rvtrace_gdb.transport.simulated.devices.component import BITS, TimestampUnit
-from rvtrace_gdb.transport.simulated.devices.follower import Follower, Underway
+from rvtrace_gdb.transport.simulated.devices.follower import Follower, HartSide, Underway
 from rvtrace_gdb.transport.simulated.devices.ntrace import NTrace
 from rvtrace_gdb.transport.simulated.devices.output import Outputs, TraceOutput
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, Settings, TracedHart, TracePath
 from rvtrace_gdb.transport.simulated.devices.sinks import Probe
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock
 from rvtrace_gdb.transport.simulated.hart.csr import Action
-from rvtrace_gdb.transport.simulated.hart.hart import Retired
 from rvtrace_gdb.transport.simulated.sifive_v0.component import Transfer, V0Build, V0Component, V0Memory
 
 _RETURN_DEPTH = 1023  # the P550's counter of calls
@@ -84,7 +83,7 @@ _TRACED = (Instruction.BTM, Instruction.HTM, Instruction.HTM_OPTIMIZED)
 P550_MODES = (Instruction.NONE, Instruction.HTM, Instruction.HTM_OPTIMIZED)
 
 
-class V0Encoder(V0Component):
+class V0Encoder(HartSide, V0Component):
     """Follows one hart, and sends to a funnel (*to*) or to a sink inside of it, as teSink says.
 
     What does not find room is lost: teStallOrOverflow is set, and when there is some again a message says so. The hart
@@ -151,48 +150,12 @@ class V0Encoder(V0Component):
         if to is not None:
             to.fed_by(self.drain)
 
-    @property
-    def watch(self) -> Callable[[Sequence[Retired]], None]:
-        """Shown everything the hart retires while it is traced, before it is encoded."""
-        return self._follower.watch
-
-    @watch.setter
-    def watch(self, watch: Callable[[Sequence[Retired]], None]) -> None:
-        self._follower.watch = watch
-
     # -- the hart's side
-
-    def drain(self) -> None:
-        """Encode what the hart has retired since the last call, and pass it on."""
-        self._follower.drain()
-        self._deliver()
-
-    def halted(self) -> None:
-        """React to the hart entering Debug Mode. This does not flush."""
-        self._follower.halted()
-        self._deliver()
-
-    def resumed(self) -> None:
-        """React to the hart leaving Debug Mode."""
-        self._follower.resumed()
-        self._follow(Begin.LEFT_DEBUG)
-
-    def hart_reset(self) -> None:
-        """React to a reset of the running hart, which is about to happen. The encoder is not reset."""
-        self._follower.hart_reset()
-        self._deliver()
-
-    def hart_started(self) -> None:
-        """React to the start of the hart at its reset vector."""
-        self._follower.resumed()
-        self._follow(Begin.LEFT_RESET)
 
     def triggered(self, action: int) -> None:
         """Process a debug trigger with one of the trace actions that has fired: no register has to allow it."""
         if action == Action.TRACE_NOTIFY:
-            self.drain()
-            if self._follower.tracing:
-                self._path.notify()
+            self.notify()
         elif self.enabled:
             self._control = _CONTROL.put(self._control, "teTracing", int(action == Action.TRACE_ON))
             self._follow(Begin.ENABLED)
@@ -204,11 +167,6 @@ class V0Encoder(V0Component):
         )
         if action:
             self.triggered(action)
-
-    def overflow(self) -> None:
-        """Lose on demand what the hart has retired and has not been delivered."""
-        self._outputs.clear()
-        self._lose()
 
     # -- the encoder itself
 
@@ -243,9 +201,6 @@ class V0Encoder(V0Component):
     @property
     def empty(self) -> bool:
         return super().empty and not self._outputs
-
-    def before_access(self) -> None:
-        self.drain()
 
     def activated(self) -> None:
         super().activated()
