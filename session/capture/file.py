@@ -368,11 +368,12 @@ class _Members:
         entry = _entry(self._container, member, self._file)
         self._left -= entry.file_size
         if self._left < 0:
-            needed, limit = system.memory_size(self._limit - self._left), system.memory_size(self._limit)
+            size = self._limit - self._left
+            needed, limit = system.memory_size(size), system.memory_size(self._limit)
             raise CaptureError(
                 self._file,
                 f"unpacks to {needed} or more, or claims to; the limit is {limit}:"
-                f" set {LIMIT_VARIABLE}={-(-(self._limit - self._left) // (1 << 30))}G in the environment to raise the limit",
+                f" set {LIMIT_VARIABLE}={-(-size // (1 << 30))}G in the environment to raise the limit",
             )
         return _unpacked(self._container, entry, self._file, self._progress)
 
