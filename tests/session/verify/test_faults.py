@@ -87,7 +87,7 @@ def test_a_flipped_value_is_found_in_its_group(name: str, what: str, fault: Chan
         found = first(name, put(groups, at, faulty), at, LISTED)
         assert found is not None and found.group == at, (what, at)
         if what == "mode" and faulty.state(State.PRIVILEGE_MODE) == 2:  # no mode: nothing the group tells is used
-            assert "privilege mode 2: that cannot be" in found.differences[0].note
+            assert "privilege mode 2: this is impossible" in found.differences[0].note
             continue
         assert kind in kinds(found) or (what == "next pc" and Kind.ORDER in kinds(found)), (at, found.differences)
         assert found.offset == groups[at].offset
