@@ -146,8 +146,7 @@ class ExtensionContext(Protocol):
     """gdb's connection, as an extension sees it while it answers a packet. It is used in the proxy's thread.
 
     past, lock  the past, and the lock to hold while it is used
-    thread      gdb's current thread in the protocol's notation ("1", "p1.1"), None where the stub has no threads
-    hart        its hart, None where threads are no harts
+    hart        the hart of gdb's current thread, None where threads are no harts
     """
 
     @property
@@ -155,9 +154,6 @@ class ExtensionContext(Protocol):
 
     @property
     def lock(self) -> AbstractContextManager[object]: ...
-
-    @property
-    def thread(self) -> str | None: ...
 
     @property
     def hart(self) -> int | None: ...

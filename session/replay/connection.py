@@ -10,9 +10,8 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 
-from rvtrace_gdb.session.replay.backend import ReplayBackend
 from rvtrace_gdb.session.replay.caretaker import OF_FRAMES
 from rvtrace_gdb.session.replay.packets import Breakpoints, Threads
 from rvtrace_gdb.session.replay.proxy_state import ProxyState, TargetState
@@ -159,24 +158,13 @@ class Connection:
 
     def __init__(self, state: ProxyState, wire: Wire, stub: Stub | None, take_item: Callable[[Item], None]) -> None:
         self.state, self.wire, self.stub, self._take_item = state, wire, stub, take_item
+        self.past, self.lock = state.past, state.lock
         self.threads = Threads(state.hart_of)
         self.breakpoints = Breakpoints()
         self.descriptions = TargetDescriptions(state, self.threads, self.transact)
         self.non_stop = False
         self.arrived: deque[Item] = deque()  # from gdb, and not handled yet
         self._attempts = _ATTEMPTS
-
-    @property
-    def past(self) -> ReplayBackend:
-        return self.state.past
-
-    @property
-    def lock(self) -> AbstractContextManager[object]:
-        return self.state.lock
-
-    @property
-    def thread(self) -> str | None:
-        return self.threads.current
 
     @property
     def hart(self) -> int | None:

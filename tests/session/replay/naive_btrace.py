@@ -76,7 +76,7 @@ class Target:
         self.said: list[str] = []
         self.lock = threading.RLock()
         self.past = SimpleNamespace(away=lambda: self.in_past)
-        self.thread, self.hart = "1", 0
+        self.hart = 0
         self._read: tuple[list[int], History] | None = None
 
     @property
