@@ -100,7 +100,7 @@ class Table:
         table = self.table("registers")
         if table is None:
             raise self.bad("registers")
-        values = {name: table.address(name) for name in (*names, *(it for it in optional if it in table.fields))}
+        values = {name: table.address(name) for name in (*names, *(name for name in optional if name in table.fields))}
         for name, value in values.items():
             if value >> bits:
                 raise table.bad(name)

@@ -73,9 +73,9 @@ def registers(tandem: Tandem, position: int) -> Registers:
 def stay_known(tandem: Tandem, position: int, names: list[str]) -> bool:
     """Return whether registers are known at a position, and do not become unknown after it."""
     group, index = tandem.group_of(position), tandem.index
-    lost = [*index.resets, *(it.group for it in index.breaks)]
+    lost = [*index.resets, *(gap.group for gap in index.breaks)]
     known = registers(tandem, position)
-    return all(name in known for name in names) and not any(it >= group for it in lost)
+    return all(name in known for name in names) and not any(each >= group for each in lost)
 
 
 def traced_registers(tandem: Tandem) -> TracedRegisters:
