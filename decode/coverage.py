@@ -313,7 +313,7 @@ class _Parts:
         self.order: list[_Part] = []
         for number, entry in enumerate(entries):
             if not number % _PROGRESS_INTERVAL:
-                progress("looking at what is counted (parts)", number, len(entries))
+                progress("preparing to count (parts)", number, len(entries))
             self._add(entry)
 
     def first(self, part: _Part) -> int:

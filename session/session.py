@@ -170,7 +170,7 @@ class Session:
                 return [*lines, report.history(str(error))]
         decoded = self._decoded_capture.decoded
         if decoded is None:
-            return [*lines, report.history("not read yet, `trace history` does it")]
+            return [*lines, report.history("not read yet: `trace history` reads it")]
         return [*lines, *report.histories(decoded.harts), *decoded.warnings]
 
     def history(

@@ -267,7 +267,7 @@ def _raised(hart: CtrHart) -> Iterator[str | None]:
     refused = hart.why_not("priv", M_MODE)
     now = hart.ask("priv")
     if refused is None and now != M_MODE:
-        refused = f"it reads {now} after that"
+        refused = f"it then reads {now}"
     if now == hart.mode:
         yield refused
         return

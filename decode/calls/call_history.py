@@ -348,7 +348,7 @@ class _Tree:
     def made(self, steps: Iterable[tuple[Step, int]], progress: Progress) -> Node:
         for number, (step, times) in enumerate(steps):
             if number % _REPORT_EVERY == 0:
-                progress("making the tree of calls (parts)", 0)
+                progress("building the call tree (parts)", 0)
             unit, stack = step.unit, step.origin.stack
             summary = unit.summaries.of(unit.part)
             if unit.begins:
@@ -358,7 +358,7 @@ class _Tree:
         for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
             for number, (work, times) in enumerate(self._waiting.pop(height, {}).values()):
                 if number % _REPORT_EVERY == 0:
-                    progress("making the tree of calls (parts)", done, done + height + 1)
+                    progress("building the call tree (parts)", done, done + height + 1)
                 self._expand(work, times)
         _add_up(self._root)
         return self._root

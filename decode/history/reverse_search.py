@@ -195,7 +195,7 @@ class AddressSearch:
             at = begin if direction < 0 else end
             size = min(2 * size, _BLOCK)
             if size == _BLOCK:
-                progress("looking through the history (parts)", abs(at - entry), len(entries))
+                progress("searching the history backward (parts)", abs(at - entry), len(entries))
         return None
 
 

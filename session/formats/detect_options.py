@@ -308,7 +308,7 @@ class _Search:
 
     def tried(self, candidate: EncoderHow) -> _Result:
         """Return the result of decoding with *candidate*."""
-        self._progress("looking for the options", 0, None)
+        self._progress("trying other options", 0, None)
         trial = registry.decode(self._data, self._program, candidate, wrapped=self._wrapped)
         contradictions = sum(map(_contradictions, trial.histories.values()))
         instructions = sum(history.instructions for history in trial.histories.values())

@@ -301,7 +301,7 @@ def _sink(name: str, data: bytes, wrapped: bool, encoders: tuple[str, ...]) -> C
 
 
 _PIECE = 1 << 12  # bytes
-_LOOKED_AT = 1 << 16  # bytes that are no filling
+_LOOKED_AT = 1 << 16  # bytes that are not idle
 _FEW = 1 << 6  # bytes
 _OF_FEW = 75  # percent of them are messages
 _DENSE = 16  # a program's trace has so many bytes for each instruction, or fewer
@@ -326,7 +326,7 @@ class _Read(NamedTuple):
 
 
 def empty_history(found: Harts) -> str | None:
-    """Return a text if the trace contains nothing but filling, else None. *found*: the decoded histories."""
+    """Return a text if the trace contains nothing but idle bytes, else None. *found*: the decoded histories."""
     total, _, idle, _ = found.accounting
     return f"is empty: {_count(total, 'idle byte')}, no message" if total == idle > 0 else None
 

@@ -169,7 +169,7 @@ def test_all_of_the_counting_can_be_watched_and_interrupted() -> None:
             labels.append(label)
 
         counts(history, wanted, note, known)
-        assert {"looking at what is counted (parts)", "counting instructions (parts)"} <= set(labels)
+        assert {"preparing to count (parts)", "counting instructions (parts)"} <= set(labels)
         for patience in range(len(labels)):
             left = iter(range(patience))
 

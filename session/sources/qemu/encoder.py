@@ -65,7 +65,7 @@ def encoder_options(request: TraceRequest, xlen: int, options: Mapping[str, Any]
 
     *options*: the user's options, for the notes.
     """
-    notes = [f"QEMU does not do that: {text}" for text in _left_out(request, options)]
+    notes = [f"QEMU does not support {text}" for text in _left_out(request, options)]
     if request.format == Format.E_TRACE:
         return _efficient(request, xlen, notes), notes
     return _ntrace(request, xlen, notes), notes
@@ -73,7 +73,7 @@ def encoder_options(request: TraceRequest, xlen: int, options: Mapping[str, Any]
 
 def _left_out(request: TraceRequest, options: Mapping[str, Any]) -> Iterator[str]:
     if request.filter is not None:
-        yield "filters; all is traced"
+        yield "filters; everything is traced"
     if request.triggers is not None:
         yield "triggers; tracing is on from the start until it is stopped"
     if request.data:

@@ -128,7 +128,7 @@ def test_status_does_not_disturb_and_does_not_decode_while_tracing(demo: Board, 
     assert "\nhart:     halted\n" in lines
     assert "encoder:  encoder0 at 0x20000000: tracing, N-Trace 1.0 HTM, sync every " in lines
     assert re.search(r"sink:     ram0 at 0x20001000: SMEM 0x30000000, \d+ of 65536 bytes\n", lines)
-    assert lines.endswith("history:  not read yet, `trace history` does it")
+    assert lines.endswith("history:  not read yet: `trace history` reads it")
     assert demo.blocks == []
     ran = len(pcs(session, context))
     assert f"history:  {ran} instructions, 0 gaps; " in text(session.status(context))

@@ -108,7 +108,7 @@ def test_options_change_the_trace_not_the_history(elf: Path, tmp_path: Path, opt
 def test_what_qemu_does_not_do_is_said(elf: Path, tmp_path: Path) -> None:
     start = "trace start -data -stall -function work"
     said = gdb(elf, tmp_path, [start, "trace start -hart 3"])
-    assert said[start].count("QEMU does not do that") == 3
+    assert said[start].count("QEMU does not support") == 3
     assert "there is no hart 3: this QEMU has 1" in said["trace start -hart 3"]
 
 

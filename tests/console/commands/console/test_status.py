@@ -21,7 +21,7 @@ lost:     ram0: bytes were dropped"""
 QEMU = """target:   QEMU 10.0 (rvtrace.toml), hart 0
 encoder:  encoder0, hart 0, in software: {}N-Trace 1.0 HTM
 sink:     hart0: 12 instructions, 9 bytes, 8284 bytes of the ring are not read yet
-history:  not read yet, `trace history` does it"""
+history:  not read yet: `trace history` reads it"""
 QEMU_START = """encoder:  encoder0, hart 0, in software: N-Trace 1.0 HTM
 sink:     a ring of 4194304 bytes, keeps the newest 1048576 blocks or so"""
 CTR = """target:   CSRs by gdb
