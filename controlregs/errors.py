@@ -113,7 +113,7 @@ class UnsupportedVersion(ComponentError):
         self.impl, self.version, self.supported = impl, version, supported
         old = version[0] < supported[0]
         kind = "pre-ratified and not what the target description says" if old else "newer and not supported"
-        advice = "say `version = 0` there" if old else "use a version of rvtrace that knows this interface"
+        advice = "set `version = 0` there" if old else "use a version of rvtrace that knows this interface"
         super().__init__(
             component,
             base,
@@ -266,7 +266,8 @@ class CtrForbidden(CtrError):
         self.register, self.mode, self.closed_by, self.sure = register, mode, tuple(closed_by), sure
         by = f" ({' and '.join(closed_by)} is 0)" if closed_by else ""
         super().__init__(
-            f"{register_name(register)} is closed in {mode_name(mode)} mode{by}{'' if sure else ', or not there'}, and "
+            f"{register_name(register)} is closed in {mode_name(mode)}"
+            f" mode{by}{'' if sure else ', or does not exist'}, and "
             f"`priv` cannot be set to 3: {why} ({way}); stop the hart in M mode, or let M mode open it"
         )
 

@@ -204,7 +204,7 @@ def _records(records: CapturedRecords) -> Line:
 
 def tandem(captured: CapturedTandem) -> str:
     """Describe a tandem trace: "tandem0, hart 0: RV64, FLEN 64, MLEN 64, flute, 13237 bytes"."""
-    port, fill = captured.in_force, ", older trace is not there" if captured.wrapped else ""
+    port, fill = captured.in_force, ", older trace is missing" if captured.wrapped else ""
     return f"{port.name}, hart {captured.hart}: {port.parameters}, {len(captured.data)} bytes{fill}"
 
 

@@ -262,7 +262,7 @@ def _mode_notes(name: str, request: TraceRequest, asked: tuple[str, ...], got: I
             yield f"{name} has no {NAMES[feature]}: its interface is older than 1.0"
     way = request.implicit_return
     if got is Instruction.HTM_OPTIMIZED and way not in (0, ImplicitReturnMode.DEPTH_COUNTER):
-        yield f"{name} follows calls with a counter, not with a {RETURN_MODE_NAMES[way]}"
+        yield f"{name} tracks calls with a counter, not with a {RETURN_MODE_NAMES[way]}"
 
 
 def _set_rest(component: Component, request: TraceRequest) -> list[str]:

@@ -292,9 +292,9 @@ def _implicit_return_notes(name: str, features: int, asked: int) -> Iterable[str
     if not asked or got == asked or not encoder_registers.INST_FEATURES.get(features, "trTeInstEnImplicitReturn"):
         return
     if got == ImplicitReturnMode.UNREPORTED:
-        yield f"{name} does not say how it follows calls for implicit return (trTeInstImplicitReturnMode stays 0)"
+        yield f"{name} does not report how it tracks calls for implicit return (trTeInstImplicitReturnMode stays 0)"
     else:
-        yield f"{name} follows calls with a {RETURN_MODE_NAMES[got]}, not with a {RETURN_MODE_NAMES[asked]}"
+        yield f"{name} tracks calls with a {RETURN_MODE_NAMES[got]}, not with a {RETURN_MODE_NAMES[asked]}"
 
 
 def _set_control(component: Component, request: TraceRequest) -> list[str]:

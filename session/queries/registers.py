@@ -266,7 +266,7 @@ def _tandem(capture: Capture, name: str, everything: bool) -> Iterator[str]:
     for port in capture.tandem:
         if port.in_force.name == name:
             yield f"{name}: tandem trace port, hart {port.hart}, in the capture"
-            yield "  note: it has no registers that say how it traces; those of the hart are at any place of its past"
+            yield "  note: it has no trace registers; the hart's own registers are known anywhere in its past"
 
 
 class Shown(NamedTuple):

@@ -39,9 +39,9 @@ def ctr_request(options: Mapping[str, Any]) -> CtrRequest:
     """
     depth, version = options.get("depth"), options.get("version")
     if depth is not None and depth not in DEPTHS:
-        raise BadOption(f"there is no CTR depth {depth}: it is {_listed(DEPTHS)}")
+        raise BadOption(f"there is no CTR depth {depth}: choose {_listed(DEPTHS)}")
     if version is not None and version not in VERSIONS:
-        raise BadOption(f"there is no CTR version {version}: it is {_listed(VERSIONS)}")
+        raise BadOption(f"there is no CTR version {version}: choose {_listed(VERSIONS)}")
     freeze = _some(options, "freeze", _FREEZE)
     inhibit = frozenset(_kind(code) for code in options.get("inhibit") or ())
     return CtrRequest(
@@ -60,7 +60,7 @@ def _some(options: Mapping[str, Any], name: str, known: tuple[str, ...]) -> froz
     wanted = options.get(name) or ()
     for word in wanted:
         if word not in known:
-            raise BadOption(f"{name}: there is no {word!r}: it is {_listed(known)}")
+            raise BadOption(f"{name}: there is no {word!r}: choose {_listed(known)}")
     return frozenset(wanted)
 
 

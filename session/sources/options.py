@@ -91,7 +91,7 @@ def _function(image: Image | None, pair: Any) -> tuple[int, int]:
     name, entry = pair
     ends = [] if image is None else sorted(_ends(image, entry))
     if not ends:
-        raise BadOption(f"{name}: the program has no symbol at {entry:#x} that says where it ends: give -range FROM,TO")
+        raise BadOption(f"{name}: the program has no symbol at {entry:#x} that gives its end: give -range FROM,TO")
     return entry, ends[-1]
 
 

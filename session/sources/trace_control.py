@@ -110,7 +110,7 @@ def _harts(states: dict[int, str], *, answered: bool) -> str:
     Not *answered*: nothing on the chip answered, and OpenOCD reports the state it saw last.
     """
     if not states:
-        return report.line("hart", "cannot be asked")
+        return report.line("hart", "cannot be reached")
     several = len(states) > 1
     last = "" if answered else f" when OpenOCD saw {'them' if several else 'it'} last"
     if not several:
@@ -138,7 +138,7 @@ def _passing(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:
 
 def _encoder_state(status: EncoderStatus | None, tracing: bool, *, armed: bool) -> str:
     if status is None:
-        return "tracing when last asked" if tracing else "stopped"
+        return "tracing when last read" if tracing else "stopped"
     if not status.active:
         return "in reset"
     if not status.enabled:

@@ -320,7 +320,7 @@ def _wish(word: str) -> tuple[str, int | None]:
     name, equals, text = word.partition("=")
     name = name.strip().lower()
     if gpr(name) is None and name not in NAMED and csr(name) is None:
-        raise BadOption(f"there is no register {name!r}: it is pc, x0 to x31, ra, sp, ..., or a CSR (mepc, 0x341)")
+        raise BadOption(f"there is no register {name!r}: give pc, x0 to x31, ra, sp, ..., or a CSR (mepc, 0x341)")
     if not equals:
         return name, None
     try:

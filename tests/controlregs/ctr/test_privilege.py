@@ -132,7 +132,7 @@ def test_the_mode_cannot_be_raised(version: str, mstateen0: int, strict: bool, c
     with pytest.raises(CtrForbidden) as error:
         read(hart, VERSIONS[version], "ctr0")
     text = str(error.value)
-    assert " is closed in U mode" in text and "`priv` cannot be set to 3: it reads 0 after that (test hart)" in text
+    assert " is closed in U mode" in text and "`priv` cannot be set to 3: it then reads 0 (test hart)" in text
     assert (f"mstateen0.CTR, bit {bit}," in text) == ("CTR" in closed_by)
     assert ("mstateen0.CSRIND, bit 60," in text) == ("CSRIND" in closed_by)
     assert "\n" not in text and hart.user_state() == CtrHart(version, priv=0).user_state()

@@ -177,7 +177,7 @@ def test_versions_that_are_refused(elf: Path, name: str, version: tuple[int, int
     assert said.startswith(f"{name} at {base:#x}: trace control interface {version[0]}.{version[1]}, {kind} and not")
     assert f"(rvtrace knows 1.0; tr??Impl reads {impl_in(said):#010x})" in said
     assert impl_in(said) & 0xFFF == version[0] | version[1] << 4 | TYPES[name] << 8
-    assert ("say `version = 0` there" in said) == (version[0] == 0)
+    assert ("set `version = 0` there" in said) == (version[0] == 0)
     assert board.enabled() == []
     assert not board.devices[name].active, "what is not known is left in reset"
 

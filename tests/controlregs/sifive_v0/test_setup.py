@@ -93,7 +93,7 @@ class TestModes:
     def test_a_stack(self, elf: Path) -> None:
         features = ("trTeInstEnRepeatedHistory",)
         found = notes(elf, features=features, implicit_return=ImplicitReturnMode.FULL_ADDRESS_STACK)
-        assert found == ("enc0 follows calls with a counter, not with a stack of full addresses",)
+        assert found == ("enc0 tracks calls with a counter, not with a stack of full addresses",)
 
     def test_no_optimisations(self, elf: Path) -> None:
         build = V0Build(allowed={"teInstruction": (0, 6)})

@@ -93,12 +93,12 @@ def test_what_is_in_force_is_what_was_read_back() -> None:
         (
             {"features_mask": 0xFFFF_0008, "features_fixed": 1 << 6},
             {"implicit_return": 3},
-            ["encoder 0 follows calls with a counter, not with a stack of full addresses"],
+            ["encoder 0 tracks calls with a counter, not with a stack of full addresses"],
         ),
         (
             {"features_mask": 0xFFFF_0008},
             {"implicit_return": 2},
-            ["encoder 0 does not say how it follows calls for implicit return (trTeInstImplicitReturnMode stays 0)"],
+            ["encoder 0 does not report how it tracks calls for implicit return (trTeInstImplicitReturnMode stays 0)"],
         ),
         (
             {"features_fixed": 1 << 3 | 3 << 6},

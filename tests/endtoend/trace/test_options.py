@@ -124,7 +124,7 @@ def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
     (outcome,) = traced(compiled(tmp_path, "rv64imac"), tmp_path, [EVERYTHING], *sim)
     assert re.findall(r"note: +(.*)", outcome.started) == [
         "encoder0 has no repeated history (trTeInstEnRepeatedHistory stays 0)",
-        "encoder0 does not say how it follows calls for implicit return (trTeInstImplicitReturnMode stays 0)",
+        "encoder0 does not report how it tracks calls for implicit return (trTeInstImplicitReturnMode stays 0)",
         "encoder0 does not report context and privilege",
         "encoder0 has no timestamps",
     ]

@@ -60,7 +60,7 @@ def test_ranges_and_modes() -> None:
         ({"priv": ["x"]}, "priv has 'x', it must have some of u, s, m, vu, vs"),
         ({"priv": [["u"]]}, "priv has ['u'], it must have some of u, s, m, vu, vs"),
         ({"function": ["main"]}, "function has 'main', it must have pairs of a name and an address"),
-        ({"function": [["main", 16]]}, "main: the program has no symbol at 0x10 that says where it ends: give -range"
+        ({"function": [["main", 16]]}, "main: the program has no symbol at 0x10 that gives its end: give -range"
          " FROM,TO"),
     ],
 )  # fmt: skip

@@ -132,7 +132,7 @@ def test_what_is_in_force_is_said(tmp_path: Path) -> None:
         ("trTeInstEnImplicitReturn", {"implicit_return": "full"},
          "encoder0 has no implicit return (trTeInstEnImplicitReturn stays 0)"),
         ("trTeInstImplicitReturnMode", {"implicit_return": "counter"},
-         "encoder0 does not say how it follows calls for implicit return (trTeInstImplicitReturnMode stays 0)"),
+         "encoder0 does not report how it tracks calls for implicit return (trTeInstImplicitReturnMode stays 0)"),
         ("trTeInstEnSequentialJump", {"sequential_jumps": True},
          "encoder0 has no sequential jumps (trTeInstEnSequentialJump stays 0)"),
         ("trTeInstEnRepeatedHistory", {"repeated_history": True},

@@ -115,7 +115,7 @@ def test_what_was_read_before_the_cable_was_pulled_is_kept(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["reg", "foo"], "there is no register 'foo': it is pc, x0 to x31, ra, sp, ..., or a CSR (mepc, 0x341)"),
+        (["reg", "foo"], "there is no register 'foo': give pc, x0 to x31, ra, sp, ..., or a CSR (mepc, 0x341)"),
         (["reg", "a0=-1"], "a0=-1: '-1' is not a number from 0 on"),
         (["reg", "a0=0x10000000000000000"], "the register has 64 bits"),
         (["step", "--hart", "2"], "hart 2 cannot be reached: the debug module has 1 (hart0)"),

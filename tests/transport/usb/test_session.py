@@ -153,7 +153,7 @@ def test_triggers_are_set_over_usb(tmp_path: Path, plug: Callable[[Rig], Rig]) -
 def test_what_trace_info_says(tmp_path: Path, plug: Callable[[Rig], Rig]) -> None:
     rig = plug(esp(halted()))
     said = "\n".join(info(Session(environ=NOBODY), described(tmp_path, "esp"), environ=NOBODY))
-    assert "USB (esp)" in said and "cannot be asked" not in said and "0x20001000" in said
+    assert "USB (esp)" in said and "cannot be reached" not in said and "0x20001000" in said
     assert rig.port.opened == 0
 
 
