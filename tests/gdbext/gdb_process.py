@@ -131,4 +131,38 @@ class KeptGdb:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End gdb, and with it its session."""
         self._process.communicate(b"quit\n", timeout=60)
+
+
+_KEPT_AT_MOST = 3
+_kept: dict[tuple[str, Path | None], KeptGdb] = {}
+
+
+def ask_gdb(elf: Path | None, commands: list[str], gdb: str = GDB) -> dict[str, str]:
+    """What `run_gdb` returns, from a gdb that has been asked before by other tests of the module.
+
+    It has rvtrace, the session of the others, and no settings of rvtrace's: what commands set is unset after them. For
+    commands that begin with a capture, or need none, and do not depend on what else was set or printed before.
+    """
+    key = gdb, elf
+    if key not in _kept:
+        if len(_kept) == _KEPT_AT_MOST:
+            _kept.pop(next(iter(_kept))).close()
+        _kept[key] = KeptGdb(elf, gdb)
+        _kept[key].run([SOURCE])
+    assert not any(command.startswith("set ") and not command.startswith("set trace ") for command in commands)
+    unset = [" ".join(command.split()[:3]) for command in commands if command.startswith("set trace ")]
+    kept = _kept.pop(key)  # if it ends early, it is kept no longer
+    outputs = kept.run([command for command in commands if command != SOURCE] + [f"{command} " for command in unset])
+    _kept[key] = kept
+    return outputs
+
+
+def end_kept() -> None:
+    """End all that `ask_gdb` has kept."""
+    while _kept:
+        _kept.popitem()[1].close()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb
 from tests.helpers.cross_compiler import demo
 
 KINDS = ["context", "exception", "interrupt", "loss", "mismatch", "note", "overflow", "sync"]
@@ -34,7 +34,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @every_gdb
 def test_words_and_places(gdb: str, elf: Path) -> None:
     commands = {typed: f"complete trace {typed}" for typed in (*OFFERED, *BESIDES)}
-    out = run_gdb(elf, [SOURCE, *commands.values()], gdb=gdb)
+    out = ask_gdb(elf, [SOURCE, *commands.values()], gdb=gdb)
     said = {typed: out[command].strip().splitlines() for typed, command in commands.items()}
     for typed, offered in OFFERED.items():
         before = f"trace {typed.rpartition(' ')[0]} "

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.program.instructions import Access
 from tests.decode.etrace.data.test_history import accessed, trace
 from tests.decode.etrace.encoder_vectors import ROOT
 from tests.decode.etrace.vectors import expected
-from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.gdbext.gdb_process import SOURCE, ask_gdb
 
 ELF = ROOT / "qsort" / "qsort.riscv"
 LINE = re.compile(
@@ -58,7 +58,7 @@ def wanted(accesses: list[Access]) -> list[tuple[int, ...]]:
 
 
 def test_all_accesses(capture: Path) -> None:
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", "trace data 1,100000"])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", "trace data 1,100000"])
     _, accesses = in_program()
     assert facts(out["trace data 1,100000"].splitlines()[-len(accesses) :]) == wanted(accesses)
 
@@ -67,7 +67,7 @@ def test_those_of_one_object(capture: Path) -> None:
     """The array most accesses are to, by its symbol: address and size by nm, the accesses to it by Spike."""
     nm = subprocess.run(["riscv64-unknown-elf-nm", "-S", str(ELF)], check=True, capture_output=True, text=True).stdout
     [(start, size)] = [line.split()[:2] for line in nm.splitlines() if line.endswith(" verify_data")]
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", "trace data verify_data 1,100000"])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", "trace data verify_data 1,100000"])
     _, accesses = in_program()
     begin, end = int(start, 16), int(start, 16) + int(size, 16)
     want = wanted([access for access in accesses if begin <= (access.address or 0) < end])
@@ -81,7 +81,7 @@ def test_forms_of_the_argument(capture: Path) -> None:
     place, size = first.address or 0, first.size
     commands = [f"trace data {place:#x} 1,1", f"trace data *(char *){place + size - 1:#x} 1,1",
                 f"trace data {place - 4:#x},5 1,1", f"trace data {place + size:#x},1 1,1"]  # fmt: skip
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
     texts = [out[command].splitlines()[-1].partition("\t")[2] for command in commands]
     assert texts[0] == texts[1] == texts[2] != texts[3]
     assert f"at 0x{place:016x}" in texts[0]
@@ -89,7 +89,7 @@ def test_forms_of_the_argument(capture: Path) -> None:
 
 def test_pages(capture: Path) -> None:
     commands = ["trace data", "trace data -", "trace data +", "trace data 3,5"]
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
     count = len(in_program()[1])
     numbers = [[int(line.split("\t")[0]) for line in out[c].splitlines() if line[:1].isdecimal()] for c in commands]
     assert numbers == [
@@ -108,7 +108,7 @@ def test_pages(capture: Path) -> None:
     ],
 )
 def test_what_cannot_be_shown(capture: Path, command: str, says: str) -> None:
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", command])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", command])
     assert says in out[command] and "Traceback" not in out[command]
 
 

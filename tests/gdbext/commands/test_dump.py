@@ -10,7 +10,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from tests.decode.ntrace.messages import split
-from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb, run_gdb
 from tests.gdbext.test_interrupt import Gdb
 from tests.helpers import reference_streams
 
@@ -44,7 +44,7 @@ def without_bytes(lines: list[str]) -> list[str]:
 
 def test_lines_are_those_of_rvtrace_dump(capture: Path, outside: list[str]) -> None:
     commands = ["trace dump 1,100000", "trace dump /r 1,100000", "trace dump 1,100000 /r"]
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
     assert out["trace dump 1,100000"].splitlines() == without_bytes(outside)
     assert out["trace dump /r 1,100000"].splitlines() == outside
     assert out["trace dump 1,100000 /r"].splitlines() == outside
@@ -53,12 +53,12 @@ def test_lines_are_those_of_rvtrace_dump(capture: Path, outside: list[str]) -> N
 def test_pages_turn_as_those_of_the_history(capture: Path, outside: list[str]) -> None:
     commands = ["trace dump", "trace dump -", "trace dump +", "trace dump 3,5", "rvtrace dump", "trace dump 3,+2"]
     shown = without_bytes(outside)
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands, "trace dump 100,-2"])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *commands, "trace dump 100,-2"])
     pages = [out[command].splitlines() for command in commands]
     assert pages[:2] == [shown[-10:], shown[-20:-10]]
     assert pages[2:] == [shown[-10:], shown[2:5], shown[5:15], shown[2:4]]
     assert out["trace dump 100,-2"].splitlines() == shown[98:100]
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", "trace dump", "trace dump +"])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", "trace dump", "trace dump +"])
     assert out["trace dump +"].strip() == "At the end of the trace."
 
 
@@ -77,7 +77,7 @@ def test_the_bytes_a_gap_names_can_be_looked_at(tmp_path: Path) -> None:
 
 
 def test_no_program_is_needed_but_a_trace_is(capture: Path) -> None:
-    out = run_gdb(None, [SOURCE, "trace dump", f"trace open {capture}", "trace dump 1,1"])
+    out = ask_gdb(None, [SOURCE, "trace dump", f"trace open {capture}", "trace dump 1,1"])
     assert out["trace dump"].strip() == (
         "there is no trace: `trace start` makes one, `trace open FILE` shows a saved one"
     )
@@ -98,7 +98,7 @@ def test_no_program_is_needed_but_a_trace_is(capture: Path) -> None:
 )
 def test_wrong_arguments(command: str, line: str, capture: Path) -> None:
     expected = line.format(messages=len(list(split(STREAM))), last=len(STREAM) - 1)
-    assert run_gdb(ELF, [SOURCE, f"trace open {capture}", command])[command].strip() == expected
+    assert ask_gdb(ELF, [SOURCE, f"trace open {capture}", command])[command].strip() == expected
 
 
 @every_gdb
@@ -106,11 +106,11 @@ def test_wrong_arguments(command: str, line: str, capture: Path) -> None:
     ("typed", "offered"), [("trace du", ["trace dump"]), ("trace dump -", ["trace dump -offset"]), ("trace dump 1", [])]
 )
 def test_completion(typed: str, offered: list[str], gdb: str) -> None:
-    assert run_gdb(None, [SOURCE, f"complete {typed}"], gdb=gdb)[f"complete {typed}"].split("\n")[:-1] == offered
+    assert ask_gdb(None, [SOURCE, f"complete {typed}"], gdb=gdb)[f"complete {typed}"].split("\n")[:-1] == offered
 
 
 def test_help() -> None:
-    out = run_gdb(None, [SOURCE, "help trace dump", "help trace", "help set trace hart"])
+    out = ask_gdb(None, [SOURCE, "help trace dump", "help trace", "help set trace hart"])
     assert "Usage: trace dump [/r] [RANGE | -offset BYTE]" in out["help trace dump"]
     assert "trace dump -- Print the messages of the trace" in out["help trace"]
     assert "the hart whose history is shown" in out["help set trace hart"]
@@ -121,7 +121,7 @@ def test_the_history_is_that_of_the_hart_that_is_set(tmp_path: Path) -> None:
     capture = imported(tmp_path, reference_streams.in_turn(*harts), "--src-bits", "2")
     commands = ["trace history", "set trace hart 2", "show trace hart", "trace history  1,100000", "trace status"]
     commands += ["set trace hart 3", "trace history   ", "set trace hart", "trace history 1,+1"]
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
     count, _ = reference_streams.golden("median")
     assert out["trace history"].splitlines()[-1].startswith(f"{count}\t"), "the first one, if none is set"
     assert out["show trace hart"].strip() == "The trace hart is 2."
@@ -161,7 +161,7 @@ def test_the_history_is_that_of_the_selected_thread(tmp_path: Path) -> None:
     qemu = "qemu-system-riscv64 -M virt -smp 2 -S -bios none -display none -monitor none -serial none -gdb stdio"
     commands = [SOURCE, f"target remote | {qemu}", f"trace open {capture}"]
     commands += ["trace history", "thread 2", "trace history ", "thread 1", "trace history  1,+1", "set trace hart 1"]
-    out = run_gdb(ELF, [*commands, "trace history   "])
+    out = ask_gdb(ELF, [*commands, "trace history   "])
     count, _ = reference_streams.golden("median")
     assert out["trace history"].splitlines()[-1].startswith(f"{count}\t")
     assert 0 < int(out["trace history "].splitlines()[-1].split("\t")[0]) < count

@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from tests.gdbext.commands.past_stub import At, serving
-from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, gdb_environ, run_gdb
+from tests.gdbext.gdb_process import GDBS, SOURCE, ask_gdb, every_gdb, gdb_environ, run_gdb
 from tests.gdbext.test_interrupt import Gdb
 from tests.helpers import reference_streams
 from tests.terminal import Terminal
@@ -51,7 +51,7 @@ def listings(capture: Path) -> dict[str, str]:
         f"trace history /ar {EVERYTHING}",
         f"trace history -all /ar {EVERYTHING}",
     ]
-    return run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
+    return ask_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
 
 
 def of_hart(listing: str, hart: int) -> list[tuple[int, Line]]:
@@ -110,7 +110,7 @@ def test_pages_of_all_harts(listings: dict[str, str], capture: Path) -> None:
         "trace history /a - -all",
         "trace history -all /a 1:2000,+3",
     ]
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands, "trace history -all +", "trace history -"])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *commands, "trace history -all +", "trace history -"])
     assert out["trace history -all"].splitlines() == everything[everything.index(numbered[-10]) - 1 :] or (
         out["trace history -all"].splitlines() == everything[everything.index(numbered[-10]) :]
     )
@@ -127,7 +127,7 @@ def test_numbers_that_are_not_there(listings: dict[str, str], capture: Path) -> 
     numbered = [line for line in listings[f"trace history -all {EVERYTHING}"].splitlines() if line[0] != "\t"]
     of_hart = sum("\t0:" in line for line in numbered)
     commands = ["trace history -all 0:9999999", "trace history -all 9999999"]
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
     assert [out[command].strip() for command in commands] == [
         f"Range out of bounds: numbers of hart 0 go from 1 to {of_hart}.",
         f"Range out of bounds: numbers go from 1 to {len(numbered)}.",
@@ -137,7 +137,7 @@ def test_numbers_that_are_not_there(listings: dict[str, str], capture: Path) -> 
 def test_without_times_one_hart_comes_after_the_other_and_that_is_said_once(tmp_path: Path) -> None:
     harts = [reference_streams.from_source(STREAM, 1, 0), reference_streams.from_source(STREAM[:400], 1, 1)]
     capture = imported(tmp_path, *harts, times=False)
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", f"trace history -all {EVERYTHING}", "trace history -all -"])
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", f"trace history -all {EVERYTHING}", "trace history -all -"])
     lines = out[f"trace history -all {EVERYTHING}"].splitlines()
     note = "note:     the trace has no timestamps: one hart after the other, which is not the order in time"
     assert lines.count(note) == 1 and note not in out["trace history -all -"]
@@ -158,7 +158,7 @@ def test_without_times_one_hart_comes_after_the_other_and_that_is_said_once(tmp_
     ],
 )
 def test_wrong_arguments(command: str, line: str, capture: Path) -> None:
-    assert run_gdb(ELF, [SOURCE, f"trace open {capture}", command])[command].strip() == line
+    assert ask_gdb(ELF, [SOURCE, f"trace open {capture}", command])[command].strip() == line
 
 
 @every_gdb
@@ -167,7 +167,7 @@ def test_wrong_arguments(command: str, line: str, capture: Path) -> None:
                            ("trace history 1", []), ("trace hist", ["trace history"])]
 )  # fmt: skip
 def test_completion(gdb: str, typed: str, offered: list[str]) -> None:
-    assert run_gdb(None, [SOURCE, f"complete {typed}"], gdb=gdb)[f"complete {typed}"].split("\n")[:-1] == offered
+    assert ask_gdb(None, [SOURCE, f"complete {typed}"], gdb=gdb)[f"complete {typed}"].split("\n")[:-1] == offered
 
 
 def test_an_empty_line_turns_the_page(capture: Path) -> None:
@@ -197,7 +197,7 @@ def test_while_the_tui_shows_code_the_lines_are_the_same(gdb: str, capture: Path
     with Terminal(words, 120, 40, gdb_environ()) as terminal:
         terminal.wait(lambda screen: "ready\n" in screen, "ready")
     shown = [line for line in log.read_text().splitlines() if re.match(r"\d+\t", line)]
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *listings], gdb=gdb)
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *listings], gdb=gdb)
     expected = [line.partition(" # ")[0] for listing in listings for line in out[listing].splitlines()]
     assert len(shown) == 2 * 201 and shown == expected
 

@@ -7,7 +7,7 @@ import pytest
 from rvtrace_gdb.gdbext import start_options
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.sources.options import trace_request
-from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb
 
 NAMES = [option.name for option in start_options.OPTIONS]
 
@@ -78,12 +78,12 @@ def test_what_is_no_option_is_refused(words: str, line: str) -> None:
 
 def test_gdb_says_so_in_one_line() -> None:
     command = "trace start -implicit-return deep"
-    said = run_gdb(None, [SOURCE, command])[command]
+    said = ask_gdb(None, [SOURCE, command])[command]
     assert said.strip() == "trace start: -implicit-return takes one of off, on, counter, partial, full, got: deep."
 
 
 def test_every_option_is_explained_within_the_terminal() -> None:
-    said = run_gdb(None, [SOURCE, "help trace start"])["help trace start"]
+    said = ask_gdb(None, [SOURCE, "help trace start"])["help trace start"]
     usage, _, rest = said.partition("\n\n")
     assert all(f"[{name}" in usage and re.search(rf"^  {name}( [A-Z,.]+)?( |\n {{25}})", rest, re.M) for name in NAMES)
     assert max(map(len, said.splitlines())) <= 80
@@ -107,5 +107,5 @@ def test_every_option_is_explained_within_the_terminal() -> None:
 )
 def test_completion(typed: str, offered: list[str], gdb: str) -> None:
     command = f"complete trace start {typed}"
-    lines = run_gdb(None, [SOURCE, command], gdb=gdb)[command].splitlines()
+    lines = ask_gdb(None, [SOURCE, command], gdb=gdb)[command].splitlines()
     assert [line for line in lines if line] == [f"trace start {text}" for text in offered]

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.ctr.records import TYPE_NAMES
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.gdbext import start_options
 from rvtrace_gdb.gdbext.options import BadOption
-from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb
 
 PLAIN: dict[str, Any] = {
     "modes": None, "inhibit": [], "not_taken": False, "depth": None, "ras": False, "freeze": [], "external": [],
@@ -105,7 +105,7 @@ def test_every_type_but_the_not_taken_branch_is_in_a_group() -> None:
 def test_gdb_says_it_in_one_line() -> None:
     commands = ["trace ctr start -depth 17", "trace ctr go", "trace ctr stop now", "trace ctr show /x"]
     commands += ["trace ctr start"]
-    said = run_gdb(None, [SOURCE, *commands])
+    said = ask_gdb(None, [SOURCE, *commands])
     assert [said[command].strip() for command in commands] == [
         "trace ctr start: -depth takes one of 16, 32, 64, 128, 256, got: 17.",
         'Undefined trace ctr command: "go".  Try "help trace ctr".',
@@ -116,7 +116,7 @@ def test_gdb_says_it_in_one_line() -> None:
 
 
 def test_every_option_is_explained_within_the_terminal() -> None:
-    said = run_gdb(None, [SOURCE, "help trace ctr start"])["help trace ctr start"]
+    said = ask_gdb(None, [SOURCE, "help trace ctr start"])["help trace ctr start"]
     usage, _, rest = said.partition("\n\n")
     assert all(f"[{name}" in usage and f"\n  {name} " in "\n" + rest for name in NAMES)
     assert all(name in rest for name in (*start_options.TRANSFER_TYPES, *start_options.TRANSFER_GROUPS))
@@ -125,7 +125,7 @@ def test_every_option_is_explained_within_the_terminal() -> None:
 
 @pytest.mark.parametrize("name", ["start", "stop", "clear", "status", "show", "stack"])
 def test_each_command_has_help_with_its_usage(name: str) -> None:
-    said = run_gdb(None, [SOURCE, f"help trace ctr {name}", "help trace ctr", "help trace"])
+    said = ask_gdb(None, [SOURCE, f"help trace ctr {name}", "help trace ctr", "help trace"])
     assert f"Usage: trace ctr {name}" in said[f"help trace ctr {name}"]
     assert f"trace ctr {name} -- " in said["help trace ctr"]
     assert "\n    trace ctr " in said["help trace"]
@@ -153,5 +153,5 @@ def test_each_command_has_help_with_its_usage(name: str) -> None:
 )
 def test_completion(typed: str, offered: list[str], gdb: str) -> None:
     command = f"complete trace ctr {typed}"
-    lines = run_gdb(None, [SOURCE, command], gdb=gdb)[command].splitlines()
+    lines = ask_gdb(None, [SOURCE, command], gdb=gdb)[command].splitlines()
     assert [line for line in lines if line] == [f"trace ctr {text}" for text in offered]
