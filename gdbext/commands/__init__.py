@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from typing import Any, Callable
 
 import gdb
@@ -82,6 +81,8 @@ def _output_of(command: str) -> str:
     It must not be run with to_string=True: gdb 13 and 16 keep a dangling pointer to the captured stream of the machine
     interface's interpreter and crash on its next use.
     """
+    import tempfile  # each start of gdb would load it, and what it needs
+
     gdb.flush()
     with tempfile.TemporaryFile() as file:
         keep = os.dup(1)

@@ -14,7 +14,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import ROW, retired_pcs
 from tests.gdbext.filter_rig import FilterRig
-from tests.gdbext.gdb_process import GDB, SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import GDB, SOURCE, ask_gdb, every_gdb, run_gdb
 from tests.helpers.cross_compiler import EXAMPLES, compile_program, demo
 
 ALL = "trace history /a 1,1000000"
@@ -198,5 +198,5 @@ def test_an_encoder_without_filters(elf: Path, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_completion(typed: str, offered: list[str], gdb: str) -> None:
     command = f"complete trace start {typed}"
-    lines = run_gdb(None, [SOURCE, command], gdb=gdb)[command].splitlines()
+    lines = ask_gdb(None, [SOURCE, command], gdb=gdb)[command].splitlines()
     assert [line for line in lines if line] == [f"trace start {text}" for text in offered]
