@@ -62,12 +62,13 @@ def _code(elf: Elf) -> tuple[set[int], set[int]]:
     try:
         with open(elf.path, "rb") as file:
             read: Any = ELFFile(file)
-            code = {it["sh_addr"] for it in read.iter_sections() if it["sh_flags"] & _SHF_EXECINSTR and it["sh_size"]}
+            sections = [part for part in read.iter_sections() if part["sh_flags"] & _SHF_EXECINSTR]
+            code = {section["sh_addr"] for section in sections if section["sh_size"]}
             symbols = read.get_section_by_name(".symtab")
-            data = {it["st_value"] for it in symbols.iter_symbols() if _is_data(it)} if symbols else set()
+            data = {symbol["st_value"] for symbol in symbols.iter_symbols() if _is_data(symbol)} if symbols else set()
             return code, data
     except (OSError, ELFError, ValueError):
-        loaded = [range(it.vaddr, it.vaddr + len(it.data)) for it in elf.segments if it.executable]
+        loaded = [range(part.vaddr, part.vaddr + len(part.data)) for part in elf.segments if part.executable]
         return {section.start for section in elf.sections if any(section.start in one for one in loaded)}, set()
 
 
@@ -169,14 +170,14 @@ def counts(
     *calls* is the index of the calls of the same history, if the caller has one already.
     """
     whole = range(len(history))
-    wanted = [whole] if stretches is None else list(stretches)
-    all_of_it = wanted == [whole]
-    if calls is not None and all_of_it:
+    parts = [whole] if stretches is None else list(stretches)
+    is_whole = parts == [whole]
+    if calls is not None and is_whole:
         ran, steps = _of_steps(calls.steps(progress), progress)
     else:
-        ran, steps = _counted(history.entries if all_of_it else _entries_of(history, wanted), progress)
-    gaps = ran.pop(GAP, 0) - (0 if all_of_it else sum(map(bool, wanted)))
-    return Counts(ran, steps, *_traps(history, wanted, progress), gaps)
+        ran, steps = _counted(history.entries if is_whole else _entries_of(history, parts), progress)
+    gaps = ran.pop(GAP, 0) - (0 if is_whole else sum(map(bool, parts)))
+    return Counts(ran, steps, *_traps(history, parts, progress), gaps)
 
 
 def add_counts(one: Counts, other: Counts) -> Counts:

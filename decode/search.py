@@ -138,16 +138,16 @@ class Search:
     Raises what *progress* raises.
     """
 
-    def __init__(self, calls: CallHistory, wanted: Query, progress: Progress = silent) -> None:
-        self._calls, self._history, self._wanted = calls, calls.history, wanted
+    def __init__(self, calls: CallHistory, query: Query, progress: Progress = silent) -> None:
+        self._calls, self._history, self._query = calls, calls.history, query
         self._some: dict[int, int] = {}  # by id: the history keeps all parts
         self._counts: dict[int, _Count] = {}
-        self._of_step = Computed(self._of if wanted.not_after else self._all_of, 0)
+        self._of_step = Computed(self._of if query.not_after else self._all_of, 0)
         self._near = _Span(-1, [], [], [])  # the span used last
         counts = list(self._added_up(progress))  # for each span
         self._resumed: dict[int, set[int]] = {}  # by span: steps that count although the one before excludes them
-        if wanted.entered is not None:
-            self._find_resumed(wanted.entered)
+        if query.entered is not None:
+            self._find_resumed(query.entered)
         for number, found in self._resumed.items():
             counts[number] += len(found)
         self._totals = list(accumulate(counts, initial=0))  # up to each span
@@ -199,21 +199,21 @@ class Search:
         """Find entries that a trap delayed: the function was called, a trap came before its first instruction ran, and
         the return from that trap leads to it.
         """
-        before = self._wanted.not_after
+        before = self._query.not_after
         assert isinstance(before, LoopOrTrapReturn)
         against = filter(self._is_against, self._of_step)
         returns = {step for step in against if self._is_head(step) and before.returns_from_trap(step.origin.last)}
         for event in self._history.events if returns else ():
             called = event.kind is EventKind.TRAP and event.last_pc == function and self._is_entry(event.position)
-            if called and (found := self._first_behind(event.position, returns)) is not None:
+            if called and (found := self._first_after(event.position, returns)) is not None:
                 self._resumed.setdefault(found[0], set()).add(found[1])
         self._near = _Span(-1, [], [], [])  # whose ends were without them
 
     def _is_entry(self, position: int) -> bool:
         """Return whether the instruction before a position does not exclude an entry there."""
-        return position == 0 or self._history.pc(position - 1) not in self._wanted.not_after
+        return position == 0 or self._history.pc(position - 1) not in self._query.not_after
 
-    def _first_behind(self, position: int, steps: set[Step]) -> tuple[int, int] | None:
+    def _first_after(self, position: int, steps: set[Step]) -> tuple[int, int] | None:
         """Return the span that has the first of some steps at or after a position, and the index of the step in it."""
         for number in range(self._calls.span_at(position), len(self._calls.tallies)):
             if not steps.isdisjoint(self._calls.tallies[number].steps):
@@ -228,9 +228,9 @@ class Search:
 
         A trap in between enters its handler, and excludes nothing.
         """
-        if self._wanted.entered is not None and step.unit.trapped:
+        if self._query.entered is not None and step.unit.trapped:
             return False
-        return step.origin.last in self._wanted.not_after
+        return step.origin.last in self._query.not_after
 
     def _is_head(self, step: Step) -> bool:
         return self._count(step.unit.part).head
@@ -254,7 +254,7 @@ class Search:
 
     def _new_all(self, part: tuple[int, ...] | Path) -> int:
         if isinstance(part, tuple):
-            return sum(map(self._wanted.addresses.__contains__, part))
+            return sum(map(self._query.addresses.__contains__, part))
         try:  # most paths consist of parts that other paths have, too
             return sum(map(self._some.__getitem__, map(id, part.parts)))
         except KeyError:
@@ -282,10 +282,10 @@ class Search:
         """Return whether the last instruction of a part excludes a match directly after it."""
         if isinstance(part, Path):
             return self._count(part.parts[-1]).tail if part.parts else False
-        return bool(part) and part[-1] in self._wanted.not_after
+        return bool(part) and part[-1] in self._query.not_after
 
     def _in_tuple(self, pcs: tuple[int, ...]) -> _Count:
-        addresses, not_after = self._wanted.addresses, self._wanted.not_after
+        addresses, not_after = self._query.addresses, self._query.not_after
         head, *flags = map(addresses.__contains__, pcs)
         count = sum(flags)
         if count and not_after:
@@ -318,7 +318,7 @@ class Search:
         return (times + 1) * part.path.count + self._place(part.path, number, unit.tail)
 
     def _places(self, pcs: tuple[int, ...], tail: bool) -> Iterator[int]:
-        addresses, not_after = self._wanted.addresses, self._wanted.not_after
+        addresses, not_after = self._query.addresses, self._query.not_after
         before = chain([tail], (pc in not_after for pc in pcs))
         for k, (pc, against) in enumerate(zip(pcs, before, strict=False)):
             if pc in addresses and not against:

@@ -10,8 +10,8 @@ from rvtrace_gdb.decode.ctr.records import (
     Interpretation,
     Options,
     Record,
-    Way,
-    Ways,
+    Route,
+    Routes,
     impossible,
     interpret,
     is_rounded,
@@ -125,13 +125,13 @@ class _Decoder:
         self._times = moments(records, ras=options.ras)
         self._counts = any(record.cycles is not None for record in records) and not options.ras
         self._here: int | None = None  # where the hart went with the last record; None: a mode that is not recorded
-        self._elsewhere: Stop | Loss = _ELSEWHERE  # why that is not known
+        self._why_unknown: Stop | Loss = _NOT_RECORDED  # why that is not known
         self._known = NOTHING_KNOWN  # of its registers there
 
     def _use(self, options: Options) -> None:
         """Assume these options for the records that follow."""
         self._sure = not options.hidden and not options.ras and options.kinds >= _TRAPS
-        self._ways = Ways(self._code, options.kinds, sure=self._sure, ras=options.ras)
+        self._routes = Routes(self._code, options.kinds, sure=self._sure, ras=options.ras)
 
     def run(self, progress: Progress) -> None:
         """Decode all records. Of records made with other options, the types that occur are known to
@@ -182,7 +182,7 @@ class _Decoder:
             self._begin(record, Interpretation(None, None, retired=False))
         self.builder.gap(EventKind.LOSS, record.offset, loss)
         self.stretches.append(Stretch(first, self.builder.position, loss))
-        self._here, self._known, self._elsewhere = None, NOTHING_KNOWN, loss
+        self._here, self._known, self._why_unknown = None, NOTHING_KNOWN, loss
 
     def end(self) -> None:
         """Add what ran after the newest record."""
@@ -193,11 +193,11 @@ class _Decoder:
             if self._here is not None:
                 self.builder.event(EventKind.TRACE_OFF, self._records[-1].offset, missing)
         elif self._here is None:
-            missing = self._elsewhere
+            missing = self._why_unknown
         else:
             goal = Goal(self._options.end & self._code.mask)
-            way = self._way(goal, len(self._records))
-            missing = self._follow(way, goal, self._records[-1], blames=False)  # the user may have set pc
+            route = self._route(goal, len(self._records))
+            missing = self._follow(route, goal, self._records[-1], blames=False)  # the user may have set pc
         self.stretches.append(Stretch(first, self.builder.position, missing))
 
     def _begin(self, record: Record, found: Interpretation) -> _Missing:
@@ -221,7 +221,7 @@ class _Decoder:
         """
         if self._here is None:
             self.builder.add_gap()
-            return NOTHING_KNOWN, self._elsewhere
+            return NOTHING_KNOWN, self._why_unknown
         if found.source is None:
             return NOTHING_KNOWN, self._gap(record, Stop(StopReason.LEFT_FOR_HIDDEN_MODE))
         if found.wrong:
@@ -229,35 +229,35 @@ class _Decoder:
         if self._counts and record.cycles is None:
             return NOTHING_KNOWN, self._gap(record, Stop(StopReason.MAYBE_OFF))
         goal = Goal(found.source, found.target if found.retired else None)
-        way = self._way(goal, number)
-        return way.known or NOTHING_KNOWN, self._follow(way, goal, record)
+        route = self._route(goal, number)
+        return route.known or NOTHING_KNOWN, self._follow(route, goal, record)
 
-    def _way(self, goal: Goal, number: int) -> Way:
+    def _route(self, goal: Goal, number: int) -> Route:
         """Return what ran before the record with this number."""
-        way = self._ways.find(self._here or 0, self._known, goal)
-        unsure = way.switched or (way.why and self._code.may_switch)  # the switch may be in what is not known
+        route = self._routes.find(self._here or 0, self._known, goal)
+        unsure = route.switched or (route.why and self._code.may_switch)  # the switch may be in what is not known
         if unsure and not self._options.ras:
             self.switched = number
-        return way
+        return route
 
-    def _follow(self, way: Way, goal: Goal, record: Record, *, blames: bool = True) -> _Missing:
-        """Add a way to what ran: all of it, or the part that is certain. Returns why it is not all.
+    def _follow(self, route: Route, goal: Goal, record: Record, *, blames: bool = True) -> _Missing:
+        """Add a route to what ran: all of it, or the part that is certain. Returns why it is not all.
 
-        *blames*: it is the program's fault if there is no way.
+        *blames*: it is the program's fault if there is no route.
         """
-        if self._sure or not way.why:
-            self._ran(way.parts)
-        if not way.why:
+        if self._sure or not route.why:
+            self._ran(route.parts)
+        if not route.why:
             return None
-        if way.missing is not None:
+        if route.missing is not None:
             if self._sure:
-                return self._mismatch(record, way.missing, way.why)
-            return self._gap(record, Stop(StopReason.NO_CODE, detail=(way.why, way.missing)))
-        if way.wrong is None:
-            return self._gap(record, Stop(StopReason.NO_WAY, detail=(way.why,)))
+                return self._mismatch(record, route.missing, route.why)
+            return self._gap(record, Stop(StopReason.NO_CODE, detail=(route.why, route.missing)))
+        if route.wrong is None:
+            return self._gap(record, Stop(StopReason.NO_ROUTE, detail=(route.why,)))
         if self._sure and blames and not self._code.may_switch:
-            return self._mismatch(record, way.wrong, way.why)
-        return self._gap(record, Stop(StopReason.OTHER_WAY, detail=(goal.pc,)))
+            return self._mismatch(record, route.wrong, route.why)
+        return self._gap(record, Stop(StopReason.OTHER_ROUTE, detail=(goal.pc,)))
 
     def _leave(self, number: int, record: Record, found: Interpretation, known: KnownRegisters) -> None:
         """Add the transfer itself."""
@@ -272,9 +272,9 @@ class _Decoder:
             self._known = NOTHING_KNOWN
         else:
             self._known = step.after(known)
-        self._here, self._elsewhere = found.target, _ELSEWHERE
+        self._here, self._why_unknown = found.target, _NOT_RECORDED
         if found.target is None:
-            self.builder.event(EventKind.TRACE_OFF, record.offset, _ELSEWHERE)
+            self.builder.event(EventKind.TRACE_OFF, record.offset, _NOT_RECORDED)
 
     def _ran(self, parts: list[tuple[int, ...]]) -> None:
         path = Path([part for part in parts if part])
@@ -292,4 +292,4 @@ class _Decoder:
         return report.fact
 
 
-_ELSEWHERE = Stop(StopReason.MODE_NOT_RECORDED)
+_NOT_RECORDED = Stop(StopReason.MODE_NOT_RECORDED)

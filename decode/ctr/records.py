@@ -3,12 +3,12 @@
 A `Record` is a control transfer that a hart recorded, whatever the version. It has the cycles since the previous
 record. What it says of the control flow is compared with its instruction (`seen`).
 
-What ran between two records is known if there is only one way. A transfer that leaves no record may have happened; one
-that leaves a record did not, or there would be one. So the code between two records is a graph: a node is an address
-and what is known of the registers there, an edge is a transfer that is not recorded. If one leads to an unknown address
-(an indirect jump, missing code), it may have led anywhere. What ran is known as long as only one way leads to the
-instruction of the next record. The assumption: a program that reaches it does not switch recording off, reach it again
-and switch recording on again, all unseen.
+What ran between two records is known if there is only one route. A transfer that leaves no record may have happened;
+one that leaves a record did not, or there would be one. So the code between two records is a graph: a node is an
+address and what is known of the registers there, an edge is a transfer that is not recorded. If one leads to an unknown
+address (an indirect jump, missing code), it may have led anywhere. What ran is known as long as only one route leads to
+the instruction of the next record. The assumption: a program that reaches it does not switch recording off, reach it
+again and switch recording on again, all unseen.
 """
 
 from collections import deque
@@ -223,14 +223,14 @@ _NODES_AT_MOST = 1 << 12
 
 
 class Node(NamedTuple):
-    """A place on a way."""
+    """A place on a route."""
 
     pc: int
     known: KnownRegisters
 
 
 class Goal(NamedTuple):
-    """The end of a way: before the instruction at *pc*. *target*: where that instruction went, None for anywhere."""
+    """The end of a route: before the instruction at *pc*. *target*: where that instruction went, None for anywhere."""
 
     pc: int
     target: int | None = None
@@ -261,7 +261,7 @@ class Leg(NamedTuple):
         return not self.nodes and not self.blind
 
 
-class Way(NamedTuple):
+class Route(NamedTuple):
     """What ran.
 
     parts    the instructions, up to the goal or as far as they are known
@@ -280,8 +280,8 @@ class Way(NamedTuple):
     switched: bool = False
 
 
-class Ways:
-    """Finds ways in one program.
+class Routes:
+    """Finds routes in one program.
 
     *kinds*: the transfers that are recorded. *sure*: so are all traps; otherwise, traps that are not recorded are
     assumed to return to where they hit. *ras*: only calls are recorded, until they return (which RAS emulation assumes
@@ -291,8 +291,8 @@ class Ways:
     def __init__(self, code: Code, kinds: frozenset[IType], *, sure: bool, ras: bool = False) -> None:
         self._legs = Legs(code, frozenset() if ras else kinds, sure=sure and not ras, ras=ras)
 
-    def find(self, start: int, known: KnownRegisters, goal: Goal) -> Way:
-        """Return the way from *start*. If it is not known to the end, its beginning is returned, which ran if all is
+    def find(self, start: int, known: KnownRegisters, goal: Goal) -> Route:
+        """Return the route from *start*. If it is not known to the end, its beginning is returned, which ran if all is
         *sure*.
         """
         node = Node(start, known)
@@ -307,17 +307,17 @@ class Ways:
             if search.fits(node):
                 again = search.comes_back(leg)
                 why = f"the number of passes through 0x{goal.pc:x} was not recorded" if again else ""
-                return Way(parts, None if again else node.known, why)
+                return Route(parts, None if again else node.known, why)
             parts.append(leg.pcs)
             if leg.why:
-                return Way(parts, None, leg.why, leg.at if leg.missing else None, switched=leg.switches)
+                return Route(parts, None, leg.why, leg.at if leg.missing else None, switched=leg.switches)
             nodes = [following for following in leg.nodes if search.reaches(following)]
             if len(nodes) > 1:
-                return Way(parts, None, f"the direction of the branch at 0x{leg.at:x} was not recorded")
+                return Route(parts, None, f"the direction of the branch at 0x{leg.at:x} was not recorded")
             if not nodes:  # looking further was given up
                 break
             node = nodes[0]
-        return Way(parts, None, "too many paths through the code are possible before the next record")
+        return Route(parts, None, "too many paths through the code are possible before the next record")
 
 
 class _Search:
@@ -336,11 +336,11 @@ class _Search:
         return known
 
     def fits(self, node: Node) -> bool:
-        """Return whether a way may end at *node*."""
+        """Return whether a route may end at *node*."""
         return node.pc == self._goal.pc and self._legs.leads_to(node, self._goal.target)
 
     def comes_back(self, leg: Leg) -> bool:
-        """Return whether a way leads from the goal to it again; one over code that changes what is recorded does not
+        """Return whether a route leads from the goal to it again; one over code that changes what is recorded does not
         count.
         """
         if leg.blind:
@@ -376,12 +376,12 @@ class _Search:
         blind = leg.blind and (switches or not leg.switches)
         return blind or self.fits(node) or len(self._known) > _NODES_AT_MOST
 
-    def none(self, start: int) -> Way:
-        """Return the result if no way leads from *start* to the goal, with the reason."""
+    def none(self, start: int) -> Route:
+        """Return the result if no route leads from *start* to the goal, with the reason."""
         dead = next((leg for leg in self._known.values() if leg.dead), None)
         if dead is None:
-            return Way([], None, f"the code never reaches 0x{self._goal.pc:x}", wrong=start)
-        return Way([], None, dead.why, wrong=dead.at)
+            return Route([], None, f"the code never reaches 0x{self._goal.pc:x}", wrong=start)
+        return Route([], None, dead.why, wrong=dead.at)
 
 
 class Legs:
@@ -409,12 +409,12 @@ class Legs:
             return self._end(block, block.end, node._replace(known=block.up_to(len(block.steps) - 1, node.known)))
         known = block.up_to(len(block.steps), node.known)
         if block.missing:
-            comes = block.behind < goal.pc or not self._straight  # else what is there can only go on past the goal
-            return Leg(block.pcs, (), block.behind, block.missing, blind=comes, missing=True)
+            comes = block.end_pc < goal.pc or not self._straight  # else what is there can only go on past the goal
+            return Leg(block.pcs, (), block.end_pc, block.missing, blind=comes, missing=True)
         if block.switches:
             why = f"what was recorded after 0x{block.pcs[-1]:x}, which writes a register of CTR, is not known"
             return Leg(block.pcs, (), block.pcs[-1], why, blind=True, switches=True)
-        return Leg(block.pcs, (node._replace(pc=block.behind, known=known),), block.behind)
+        return Leg(block.pcs, (node._replace(pc=block.end_pc, known=known),), block.end_pc)
 
     def _end(self, block: Block, end: Transfer, node: Node) -> Leg:
         """Return the leg of a block whose last instruction may go elsewhere. *node* is the one before it."""

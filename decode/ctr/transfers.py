@@ -276,14 +276,14 @@ class Transfer(NamedTuple):
 class Block(NamedTuple):
     """Consecutive instructions at *pcs*; the last of them, *end*, may go elsewhere.
 
-    *behind*: the address after them; *missing*: why there is no instruction there, "" if there is. *switches*: after
+    *end_pc*: the address after them; *missing*: why there is no instruction there, "" if there is. *switches*: after
     them, what is recorded may have changed.
     """
 
     steps: tuple[Transfer, ...]
     pcs: tuple[int, ...]
     end: Transfer | None
-    behind: int
+    end_pc: int
     missing: str = ""
     switches: bool = False
 
@@ -362,9 +362,9 @@ class Code:
 
 
 def _block(
-    steps: list[Transfer], end: Transfer | None, behind: int, missing: str = "", *, switches: bool = False
+    steps: list[Transfer], end: Transfer | None, end_pc: int, missing: str = "", *, switches: bool = False
 ) -> Block:
-    return Block(tuple(steps), tuple(step.pc for step in steps), end, behind, missing, switches)
+    return Block(tuple(steps), tuple(step.pc for step in steps), end, end_pc, missing, switches)
 
 
 def _switches(word: int) -> bool:

@@ -77,8 +77,8 @@ class _CountTrial(NamedTuple):
 
 def _follows_xret(walker: Walker, walk: Walk, last_pc: int) -> bool:
     """Whether a walk from *last_pc* ends with an xRET, which rv_tracer's updiscon does not report."""
-    way = walk.parts[-2]
-    jump = way[-1] if isinstance(way, tuple) and way else last_pc
+    part = walk.parts[-2]
+    jump = part[-1] if isinstance(part, tuple) and part else last_pc
     return walker.image.instruction(jump).itype is IType.TRAP_RETURN
 
 
@@ -125,11 +125,11 @@ class BranchPacketSteps:
         """Return the report of the trap whose handler was not reported with it, if there is one."""
         if place.trap is None:
             return ()
-        trap, epc, _, elsewhere, untold = place.trap
-        return (Report(EventKind.TRAP, trap, None if epc < 0 else epc, handler, elsewhere=elsewhere, untold=untold),)
+        trap, epc, _, moved, maybe_moved = place.trap
+        return (Report(EventKind.TRAP, trap, None if epc < 0 else epc, handler, moved=moved, maybe_moved=maybe_moved),)
 
     def _is_gap(self, place: Place, address: int) -> tuple[bool, bool]:
-        """Return `elsewhere` and `untold` of a report that tracing continues at *address* (NOWHERE: not known)."""
+        """Return `moved` and `maybe_moved` of a report that tracing continues at *address* (NOWHERE: not known)."""
         if place.mode not in STOPPED or (place.next_pc == NOWHERE and place.mode is Mode.HALTED):
             return False, False
         if place.next_pc == NOWHERE:
@@ -306,7 +306,7 @@ class BranchPacketSteps:
         """
         address, lowest = goal.address or 0, trials[0]
         counts = (trial.packet.fields["branches"] for trial in trials)
-        loss = Loss(LossCause.COUNT_UNTOLD, (packet_name(lowest.packet), address, *counts))
+        loss = Loss(LossCause.COUNT_UNKNOWN, (packet_name(lowest.packet), address, *counts))
         reports = (Report(EventKind.LOSS, loss, lost=True),)
         path, calls = lowest.walk.before_last(), lowest.walk.calls.effect(clears=True)
         cacheable = not lowest.walk.calls.overflowed

@@ -43,7 +43,7 @@ class Rules(NamedTuple):
     map_bits      width of branch_map by the value of branches
     compressed    whether equal bits at the end of a packet may be left out
     zero_padded   whether bits up to a whole byte are 0, not copies of the last bit
-    length_tells  whether the length of a packet of format 1, not branches, shows that it has an address
+    by_length     whether the length of a packet of format 1, not branches, shows that it has an address
     uncounted     whether branches may be 0 with an address; see `possible_branch_counts`
     key           reads format and subformat if they are not encoded as in the document
     """
@@ -52,7 +52,7 @@ class Rules(NamedTuple):
     map_bits: tuple[int, ...] = MAP_BITS
     compressed: bool = True
     zero_padded: bool = False
-    length_tells: bool = False
+    by_length: bool = False
     uncounted: bool = False
     key: Callable[[Reader], Key] | None = None
 
@@ -190,10 +190,10 @@ def settle_branches(fields: dict[str, int], *, uncounted: bool) -> None:
 
 RULES: Mapping[Dialect, Rules] = {
     Dialect.STANDARD: Rules(STANDARD),
-    Dialect.PULP: Rules(_PULP, compressed=False, zero_padded=True, length_tells=True, uncounted=True),
+    Dialect.PULP: Rules(_PULP, compressed=False, zero_padded=True, by_length=True, uncounted=True),
     Dialect.PT10: Rules(_PT10, compressed=False),
     Dialect.ET20: Rules(_ET20, compressed=False),
-    Dialect.QEMU: Rules(_QEMU, _QEMU_MAP_BITS, compressed=False, zero_padded=True, length_tells=True, key=_qemu_key),
+    Dialect.QEMU: Rules(_QEMU, _QEMU_MAP_BITS, compressed=False, zero_padded=True, by_length=True, key=_qemu_key),
 }
 
 DEFAULTS: Mapping[Dialect, Mapping[str, int | bool | str]] = {

@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.etrace.branch_packets import Result, packet_name
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
 from rvtrace_gdb.decode.etrace.layout import Ext, Format, Malformed, Packet
-from rvtrace_gdb.decode.etrace.losses import (
+from rvtrace_gdb.decode.etrace.loss_detection import (
     LOOKAHEAD,
     ShortStretch,
     SyncPeriodChecker,

@@ -61,10 +61,10 @@ class SourceState:
 
     def set_up(self, packet: Packet) -> None:
         """Apply the parameters and modes of a support packet."""
-        said = read_support(packet, self._options)
-        before, self.setup = self.setup, Setup(said.parameters, said.modes)
+        support = read_support(packet, self._options)
+        before, self.setup = self.setup, Setup(support.parameters, support.modes)
         if self.setup != before:
-            self.codec = codec(replace(self._options, parameters=said.parameters), said.modes)
+            self.codec = codec(replace(self._options, parameters=support.parameters), support.modes)
 
     def _sync_address(self, packet: Packet) -> int | None:
         fields = packet.fields

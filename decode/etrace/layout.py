@@ -273,18 +273,18 @@ _WITHOUT_WIDTH = (Kind.GATE, Kind.SPARE, Kind.IMPLIED)
 
 def placed_fields(fields: Sequence[Field], parameters: Parameters, modes: Modes) -> tuple[PlacedField, ...]:
     """Return the fields that packets of an encoder with these parameters and modes have."""
-    made: list[PlacedField] = []
+    placed: list[PlacedField] = []
     after = 0
     for field in reversed(fields):
         bits = field.bits(parameters)
         if bits or field.kind in _WITHOUT_WIDTH:
             kind = _FULL.get(field.kind, field.kind) if modes.full_address else field.kind
             lsb = parameters.iaddress_lsb
-            made.append(
+            placed.append(
                 PlacedField(kind, field.name, bits, (1 << bits) - 1, field.condition, lsb, modes.full_address, after)
             )
         after += bits
-    return tuple(reversed(made))
+    return tuple(reversed(placed))
 
 
 class Reader:

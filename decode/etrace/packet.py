@@ -189,8 +189,8 @@ def read_support(packet: Packet, options: Options) -> Support:
 
 def apply_support(packet: Packet, options: Options) -> tuple[Parameters, Modes]:
     """Return the parameters and modes that apply after the support packet *packet*."""
-    said = read_support(packet, options)
-    return said.parameters, said.modes
+    support = read_support(packet, options)
+    return support.parameters, support.modes
 
 
 def support_fields(
@@ -285,7 +285,7 @@ class Codec:
         fields = read.fields
         if fields.get("branch_fmt") == layout.BranchFmt.RESERVED:
             raise Malformed("reserved branch_fmt 1")
-        if self._rules.length_tells and format == Format.DIFF_DELTA:
+        if self._rules.by_length and format == Format.DIFF_DELTA:
             dialects.settle_branches(fields, uncounted=self._rules.uncounted)
         return Packet(format, subformat, fields)
 

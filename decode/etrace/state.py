@@ -368,14 +368,14 @@ class PendingTrap(NamedTuple):
 
     epc      the address of the trap, -1 if it is not known
     address  the address in the packet; if it is not the EPC, 2.0.5 uses it as the EPC of the next trap
-    elsewhere, untold   as in `Report`
+    moved, maybe_moved  as in `Report`
     """
 
     trap: Trap
     epc: int
     address: int
-    elsewhere: bool = False
-    untold: bool = False
+    moved: bool = False
+    maybe_moved: bool = False
 
 
 class InferredAddress(NamedTuple):

@@ -197,11 +197,11 @@ class StepFunction(BranchPacketSteps):
         if place.mode is Mode.TRAPPED:
             reports = tuple(report._replace(resumed=address) for report in self._pending_trap(place, address))
         elif place.mode in STOPPED:
-            elsewhere, untold = self._is_gap(place, address)
+            moved, maybe_moved = self._is_gap(place, address)
             start = Start(StartReason.TRACING_STARTS)
-            reports = (Report(EventKind.TRACE_ON, start, None, address, False, elsewhere, untold, address),)
+            reports = (Report(EventKind.TRACE_ON, start, None, address, False, moved, maybe_moved, address),)
         else:
-            reports = (Report(EventKind.SYNC, Start(StartReason.UNTOLD), next_pc=address, resumed=address),)
+            reports = (Report(EventKind.SYNC, Start(StartReason.UNSPECIFIED), next_pc=address, resumed=address),)
         reports += self._context_reports(place, context)
         return Step(None, following, reports, one_instruction(address), replacement(walk.calls.stack()), effect, True)
 
@@ -322,8 +322,8 @@ class StepFunction(BranchPacketSteps):
         if walk.fault:
             reports += (self._contradiction(place, packet, walk.place, walk.fault),)
         halted = self._options.unfiltered and bool(fields.get("ienable", 1))
-        untold = None if halted or walk.fault or at != NOWHERE else self._open_end(place, qual_status)
-        reports += (Report(EventKind.TRACE_OFF, Stop(StopReason.UNTOLD, open=untold)),)
+        open_end = None if halted or walk.fault or at != NOWHERE else self._open_end(place, qual_status)
+        reports += (Report(EventKind.TRACE_OFF, Stop(StopReason.UNSPECIFIED, open=open_end)),)
         mode = Mode.HALTED if halted else Mode.OFF
         following = place._replace(mode=mode, next_pc=at, last_pc=NOWHERE, inferred=None, trap=None)
         calls = walk.calls.effect(clears=True)

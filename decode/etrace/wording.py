@@ -273,13 +273,13 @@ def _context(fields: Mapping[str, int], setup: Setup, options: Options) -> Itera
 
 
 def _support(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
-    said = packet.read_support(Packet(Format.SYNC, Sync.SUPPORT, dict(fields)), options)
-    yield "tracing on" if said.ienable else "tracing off"
-    yield f"reserved encoder_mode {said.encoder_mode}" if said.encoder_mode else ""
-    yield _STATUS[said.qual_status]
-    yield ", ".join(name.replace("_", " ") for name in Modes.__dataclass_fields__ if getattr(said.modes, name))
-    yield "data trace on" if said.denable else ""
-    yield "data packets were lost" if said.dloss else ""
+    support = packet.read_support(Packet(Format.SYNC, Sync.SUPPORT, dict(fields)), options)
+    yield "tracing on" if support.ienable else "tracing off"
+    yield f"reserved encoder_mode {support.encoder_mode}" if support.encoder_mode else ""
+    yield _STATUS[support.qual_status]
+    yield ", ".join(name.replace("_", " ") for name in Modes.__dataclass_fields__ if getattr(support.modes, name))
+    yield "data trace on" if support.denable else ""
+    yield "data packets were lost" if support.dloss else ""
 
 
 _MEANING: Mapping[Key, Meaning] = {

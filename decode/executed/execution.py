@@ -124,9 +124,9 @@ class Executed:
 
     def _selected(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
         """Yield the pieces from the start on, without contexts unless they are requested."""
-        wanted = (piece for piece in pieces if self._contexts or not isinstance(piece, Context))
+        relevant = (piece for piece in pieces if self._contexts or not isinstance(piece, Context))
         context = None
-        for piece in wanted:
+        for piece in relevant:
             if isinstance(piece, Context):
                 context = piece
             elif isinstance(piece, list):
@@ -135,7 +135,7 @@ class Executed:
                 if at < len(piece):
                     yield from () if context is None else (context,)
                     yield piece[at:]
-                    yield from wanted
+                    yield from relevant
                     return
         raise LogError(self._log.name, None, "no instruction in it is where encoding can start; is this the right ELF?")
 

@@ -292,7 +292,7 @@ class QemuReader(Reader):
             self._bad_line(index, line)
             return None
         self._new_listing = False
-        if not self._is_wanted(index, int(match[1])):
+        if not self._is_of_hart(index, int(match[1])):
             self._known[line] = None
             return None
         pc, most = int(match[2], 16), 1 if self._rewound else self._most
@@ -328,7 +328,7 @@ class QemuReader(Reader):
         if match is None:
             self._bad_line(index, line)
             return
-        if not self._is_wanted(index, int(match[1])):
+        if not self._is_of_hart(index, int(match[1])):
             return
         interrupt, cause, epc, tval = match[2] == b"1", int(match[3], 16), int(match[4], 16), int(match[5] or b"0", 16)
         self.exact = True

@@ -184,7 +184,7 @@ class Reader(ABC):
         shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
         raise self.log.error(index, f"expected {self.expected}, found `{shown}`")
 
-    def _is_wanted(self, index: int, hart: int) -> bool:
+    def _is_of_hart(self, index: int, hart: int) -> bool:
         """Return whether a line about *hart* counts. Raises LogError for a second hart if none was chosen."""
         if self.hart is None:
             self.hart = hart
@@ -278,7 +278,7 @@ _FETCH_FAULTS = (1, 12, 20)  # no instruction was fetched, so none was logged
 
 _LOOP_PIECE = 1 << 14  # addresses; a loop of one instruction comes in pieces of this size, the same object
 _LISTED = -1  # in place of the privilege mode: the line is one of -l
-_NOT_WANTED = -2  # the line is about another hart
+_OTHER_HART = -2  # the line is about another hart
 
 
 class _Pending(NamedTuple):
@@ -326,7 +326,7 @@ class SpikeReader(Reader):
                 mode, pc = entry
                 if mode == _LISTED:
                     self._begin(pc)
-                elif mode != _NOT_WANTED:
+                elif mode != _OTHER_HART:
                     self._commit(mode, pc, line)
             yield from self._take()
         if self._committed or not self._commits:
@@ -345,8 +345,8 @@ class SpikeReader(Reader):
             self._other(index, line)
             return None
         hart, mode, digits, word = match.groups()
-        if not self._is_wanted(index, int(hart or b"0")):
-            entry = (_NOT_WANTED, 0)
+        if not self._is_of_hart(index, int(hart or b"0")):
+            entry = (_OTHER_HART, 0)
         else:
             pc = int(digits, 16) & self._mask
             self._check_code(index, pc, int(word, 16))
@@ -427,7 +427,7 @@ class SpikeReader(Reader):
             return
         for pattern, meaning in _OTHERS:
             if match := pattern.match(line):
-                if self._is_wanted(index, int(match[1])):
+                if self._is_of_hart(index, int(match[1])):
                     meaning(self, match)
                 return
         self._bad_line(index, line)

@@ -266,10 +266,10 @@ class IncrementalBuilder(HistoryBuilder):
 
     def _settled(self) -> int:
         """Return how many events are final: an instruction came after them, and where decoding resumed is known."""
-        behind = bisect_left(self._events, self._length, key=lambda event: event.position)
+        settled = bisect_left(self._events, self._length, key=lambda event: event.position)
         if self._open_gap is not None:
-            behind = min(behind, self._open_gap)
-        return max(behind, len(self._events) - WAITING_LIMIT)
+            settled = min(settled, self._open_gap)
+        return max(settled, len(self._events) - WAITING_LIMIT)
 
     def _forget(self, settled: int) -> None:
         """Drop what a piece has taken. Its lists must not change, so the builder gets new ones."""

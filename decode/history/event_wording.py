@@ -28,14 +28,14 @@ STOPS: Mapping[StopReason, str] = {
     StopReason.LOW_POWER: "entry into low-power mode",
     StopReason.TRACE_DISABLED: "trace disabled",
     StopReason.RESET: "entry into reset",
-    StopReason.UNTOLD: "tracing stops",
+    StopReason.UNSPECIFIED: "tracing stops",
     StopReason.OTHER: "trace stop reason {}",
     StopReason.MODE_NOT_RECORDED: "the hart was in a mode that is not recorded",
     StopReason.END_NOT_RECORDED: "what ran since is not recorded",
     StopReason.LEFT_FOR_HIDDEN_MODE: "the place where the hart entered a mode that is not recorded is not known",
     StopReason.MAYBE_OFF: "recording may have been off before this record: it has no cycles (CCV)",
-    StopReason.OTHER_WAY: "the code does not lead to 0x{:x}; the transfer that did was not recorded",
-    StopReason.NO_WAY: "{}",
+    StopReason.OTHER_ROUTE: "the code does not lead to 0x{:x}; the transfer that did was not recorded",
+    StopReason.NO_ROUTE: "{}",
     StopReason.NO_CODE: "{} at 0x{:x}",
     StopReason.GROUPS_MISSING: "groups are missing: the pc was 0x{:x}, and what follows is {}",
     StopReason.UNTRACED: "there is no trace below 0x{:x}, where the hart continued at 0x{:x}",
@@ -55,7 +55,7 @@ _LOSSES: Mapping[LossCause, str] = {
     LossCause.MISMATCH: "trace does not match {} at 0x{:x}: {} ({})",
     LossCause.ABSENT_CODE: "at 0x{:x}: there is no code, {} is there and was not supplied ({})",
     LossCause.NO_CODE: "at 0x{:x}: there is no code in what was supplied ({})",
-    LossCause.COUNT_UNTOLD: "{} does not say how many branches lead to 0x{:x}: {} are possible",
+    LossCause.COUNT_UNKNOWN: "{} does not say how many branches lead to 0x{:x}: {} are possible",
     LossCause.OTHER_INSTRUCTION: "trace does not match {} at 0x{:x}: the instruction 0x{} ran, and 0x{} is there",
     LossCause.MESSAGES_LOST: "the encoder lost messages (ECODE 0x{:x})",
     LossCause.PACKETS_LOST: "the encoder lost packets",
@@ -147,7 +147,7 @@ def context_text(context: Context) -> str:
 def says_its_kind(fact: Fact) -> bool:
     """Return whether the text of a fact names the kind of event, so that the kind need not precede it."""
     if isinstance(fact, Stop):
-        return fact.reason in (StopReason.TRACE_DISABLED, StopReason.UNTOLD, StopReason.OTHER)
+        return fact.reason in (StopReason.TRACE_DISABLED, StopReason.UNSPECIFIED, StopReason.OTHER)
     if isinstance(fact, Start):
         return fact.reason.says_kind
     if isinstance(fact, Loss):
@@ -174,7 +174,7 @@ def _loss(loss: Loss) -> str:
         length, why = loss.detail
         return f"{length} byte{'' if length == 1 else 's'} skipped: {why}" if length else str(why)
     detail = loss.detail
-    if loss.cause is LossCause.COUNT_UNTOLD:
+    if loss.cause is LossCause.COUNT_UNKNOWN:
         detail = (*detail[:2], " or ".join(map(str, detail[2:])))
     text = _LOSSES[loss.cause].format(*detail)
     return text if loss.start is None else f"{fact_text(loss.start)}{text}"

@@ -124,7 +124,7 @@ class StartReason(Enum):
     EXIT_FROM_POWER_DOWN = _StartRow("exit-from-power-down", "exit from power-down")
     MESSAGE_CONTENTION = _StartRow("message-contention", "message contention")
     PC_SAMPLE = _StartRow("pc-sample", "PC sample")
-    UNTOLD = _StartRow("not-told", "synchronization")
+    UNSPECIFIED = _StartRow("not-told", "synchronization")
     """E-Trace does not say why it synchronizes."""
     TRACING_STARTS = _StartRow("tracing-starts", "tracing starts", resumes=True, says_kind=True)
     """E-Trace does not say why tracing starts."""
@@ -153,7 +153,7 @@ class StopReason(Enum):
     LOW_POWER = "low-power"
     TRACE_DISABLED = "trace-disabled"
     RESET = "reset"
-    UNTOLD = "not-told"
+    UNSPECIFIED = "not-told"
     """E-Trace does not say why tracing stops."""
     OTHER = "other"
     """The reason has this code, which is not defined."""
@@ -162,9 +162,9 @@ class StopReason(Enum):
     """What ran after the newest record is unknown."""
     LEFT_FOR_HIDDEN_MODE = "left-for-a-mode-not-recorded"
     MAYBE_OFF = "recording-maybe-off"
-    OTHER_WAY = "not-recorded"
+    OTHER_ROUTE = "not-recorded"
     """The transfer that led to this address is not recorded."""
-    NO_WAY = "not-determined"
+    NO_ROUTE = "not-determined"
     """Program and records are ambiguous; the detail says where."""
     NO_CODE = "no-code"
     """There is no code; the details say why, and where."""
@@ -211,7 +211,7 @@ class LossCause(Enum):
     """The address, the name of what is there, and the packet."""
     NO_CODE = "no-code"
     """The address, and the packet."""
-    COUNT_UNTOLD = "count-of-branches-not-told"
+    COUNT_UNKNOWN = "count-of-branches-not-told"
     """The packet, the address it reports, and the numbers of branches that lead there."""
     OTHER_INSTRUCTION = "other-instruction"
     """The name of the code, the address, the instruction that ran, and the one in the code, as hexadecimal digits."""

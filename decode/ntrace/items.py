@@ -151,9 +151,9 @@ class Itemizer:
         """Add idle bytes, which are one item up to the next message. A note on them is made once in a trace."""
         before = self._idle or Item(offset, 0)
         note = None if self._idle_noted else idle_note(frame)
-        said = "" if note is None else fact_text(note)
-        self._idle_noted |= bool(said)
-        self._idle = before._replace(length=before.length + len(frame), remark=before.remark or said)
+        text = "" if note is None else fact_text(note)
+        self._idle_noted |= bool(text)
+        self._idle = before._replace(length=before.length + len(frame), remark=before.remark or text)
 
     def _lost(self, lost: LostBytes) -> Iterator[Item]:
         yield from self._end_of_filling()

@@ -363,7 +363,7 @@ def is_plain_htm(options: EncoderOptions) -> bool:
     """Whether the fast path of the encoder (`Encoder._run`) implements all of *options*."""
     follows = options.sequential_jump or options.all_jumps or options.implicit_return is not ImplicitReturn.OFF
     varies = bool(options.hist_chunks) or options.hist_full_first or options.branch_runs or options.repeat_branch
-    tells = options.timestamps or options.context
+    extended = options.timestamps or options.context
     placed = options.sync_placement is SyncPlacement.AT_ONCE
     forms = options.indirect_without_hist or options.linear_sync is not None
-    return placed and not (options.btm or follows or varies or tells or forms)
+    return placed and not (options.btm or follows or varies or extended or forms)

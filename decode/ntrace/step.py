@@ -368,8 +368,8 @@ class StepFunction:
         pc = self._resumption(walk, trapped=mode is Mode.OFF)  # a jump that need not be reported counts as not reported
         if walk.last is not None and walk.last.kind in (DIRECT, STOP):  # a jump without a HIST bit; a trap follows
             pc = walk.last.fall if walk.last.kind == DIRECT else NOWHERE
-        untold = self._open_end(walk) if pc == NOWHERE and mode is Mode.OFF else None
-        report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect)._replace(open=untold))
+        open_end = self._open_end(walk) if pc == NOWHERE and mode is Mode.OFF else None
+        report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect)._replace(open=open_end))
         return Step(walk.path, self._state(mode, pc, 0, state.context), -ahead, (report,), calls=_clearing_effect(walk))
 
     def _open_end(self, walk: Walk) -> Open:
@@ -417,8 +417,8 @@ class StepFunction:
 
     def _unreported_jump(self, walk: Walk, epc: int, b_type: int) -> str:
         """Return why no trap can have followed a walk, "" if one can: the jump at its end has to be reported before."""
-        told = b_type == BType.JUMP or epc != NOWHERE or walk.last is None or walk.last.kind != JUMP
-        return "" if told else "a trap after a jump whose target was not reported"
+        possible = b_type == BType.JUMP or epc != NOWHERE or walk.last is None or walk.last.kind != JUMP
+        return "" if possible else "a trap after a jump whose target was not reported"
 
     def _is_noise(self, state: State, sync: int, pc: int) -> bool:
         """Whether a synchronizing message that contradicts the flow is noise.
@@ -456,10 +456,10 @@ class StepFunction:
     def _resume(self, state: State, message: Message, ahead: int) -> Step:
         """Handle a synchronizing message while the pc is unknown or tracing is off: decoding starts at its address."""
         pc = self._full_address(message.fields["faddr"])
-        elsewhere = state.mode in STOPPED and state.pc not in (NOWHERE, pc)
-        untold = state.mode is Mode.OFF and state.pc == NOWHERE
+        moved = state.mode in STOPPED and state.pc not in (NOWHERE, pc)
+        maybe_moved = state.mode is Mode.OFF and state.pc == NOWHERE
         first, *rest = resumption_reports(message, pc, self._dialect)
-        reports = (first._replace(elsewhere=elsewhere, untold=untold), *rest)
+        reports = (first._replace(moved=moved, maybe_moved=maybe_moved), *rest)
         return Step(None, self._on(pc, state.context), -ahead, reports, calls=CLEARS)
 
     def _mismatch(self, state: State, message: Message, ahead: int, stack: Stack, walk: Walk, why: str) -> Step:

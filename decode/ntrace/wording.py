@@ -124,8 +124,8 @@ class Wording:
         if message is None:
             name = "Idle" if item.is_idle else "NoMessage"
             shown = _raw(item) if raw and item.raw else ""
-            said = item.problem or item.remark
-            return f"{name} BYTES={item.length}{shown}" + (f" # {said}" if said else "")
+            comment = item.problem or item.remark
+            return f"{name} BYTES={item.length}{shown}" + (f" # {comment}" if comment else "")
         words = self._words.get(item.raw) or self._describe(item.raw, message)
         line = words.head + _addresses(item, words) + words.columns + _time(item, message)
         if raw or message.layout is None:

@@ -374,8 +374,9 @@ class _Attached(NamedTuple):
         return sum(value is not None for value in self[1:])
 
     def covers(self, context: Context) -> bool:
-        wanted = ((self.scontext, context.scontext), (self.hcontext, context.hcontext), (self.virtual, context.virtual))
-        return all(value is None or value == actual for value, actual in wanted)
+        contexts = (self.scontext, context.scontext), (self.hcontext, context.hcontext)
+        pairs = (*contexts, (self.virtual, context.virtual))
+        return all(value is None or value == actual for value, actual in pairs)
 
 
 class ContextImages:

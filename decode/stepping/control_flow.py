@@ -24,7 +24,7 @@ remember).
 
 _MAX_SEGMENT = 1024  # instructions
 _BLOCK = 512  # bytes; long code is cut at multiples of it, so that it is the same pieces from wherever it is entered
-_HELD_AT_MOST = 1 << 19  # instructions in all segments (about 0.1 KB each)
+_MOST_INSTRUCTIONS = 1 << 19  # instructions in all segments (about 0.1 KB each)
 
 _CALLS = frozenset({IType.UNINFERABLE_CALL})
 _RETURNS = frozenset({IType.RETURN})
@@ -88,7 +88,7 @@ class Segments:
         """
         self.image = image
         self.known: dict[int, Segment] = {}
-        self._held = 0
+        self._size = 0
         self._mask = (1 << image.xlen) - 1
         self._stacked = stacked
         self._sequential = sequential
@@ -102,16 +102,16 @@ class Segments:
         segment = self.known.get(pc)
         if segment is None:
             segment = self._build(pc)
-            if self._held > _HELD_AT_MOST:
+            if self._size > _MOST_INSTRUCTIONS:
                 self.forget()
-            self._held += len(segment.pcs)
+            self._size += len(segment.pcs)
             self.known[pc] = segment
         return segment
 
     def forget(self) -> None:
         """Drop all segments; they are built again when needed."""
         self.known.clear()
-        self._held = 0
+        self._size = 0
 
     def _build(self, pc: int) -> Segment:
         pcs: list[int] = []

@@ -150,9 +150,9 @@ class HartDecoder(ABC):
                     self._stopped = True
                     return
                 continue
-            if report.elsewhere or report.untold:
+            if report.moved or report.maybe_moved:
                 fact = report.fact
-                builder.add_gap(fact if isinstance(fact, Start | Trap) and not report.untold else None)
+                builder.add_gap(fact if isinstance(fact, Start | Trap) and not report.maybe_moved else None)
             if report.resumed is not None:
                 builder.resume(report.resumed, offset)
             builder.event(report.kind, offset, report.fact, last_pc=report.last_pc, next_pc=report.next_pc)

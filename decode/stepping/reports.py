@@ -18,9 +18,9 @@ class Report(NamedTuple):
     last_pc: int | None = None
     next_pc: int | None = None
     lost: bool = False
-    elsewhere: bool = False
+    moved: bool = False
     """Tracing resumed at another address than it stopped at, so a gap precedes."""
-    untold: bool = False
+    maybe_moved: bool = False
     """Whether tracing resumed where it stopped is unknown, since the address was not reported then; so a gap precedes,
     too.
     """

@@ -139,8 +139,8 @@ class TandemAccesses(Sequence[Access]):
         if access.kind == LOAD:
             return access._replace(value=loaded)
         if access.kind == ATOMIC:
-            told = self._index.trace.parameters.dialect.amo_data
-            return access._replace(value=loaded, operand=stored if told is AmoData.OPERAND else None)
+            is_operand = self._index.trace.parameters.dialect.amo_data is AmoData.OPERAND
+            return access._replace(value=loaded, operand=stored if is_operand else None)
         assert seen.instr is not None
         if seen.instr.word & 0x7F == 0x2F and seen.instr.word >> 27 == _SC and seen.rd:
             return access._replace(kind=ATOMIC, operation=STORE_FAILURE, value=stored)
@@ -209,8 +209,8 @@ class Tandem:
     def before(self, position: int) -> State:
         """Return the state before the instruction at a position: what a debugger shows that stopped there."""
         group = self.group_of(position)
-        behind_gap = position > 0 and self.group_of(position - 1) == group
-        return State(self.index, group - 1, lost=behind_gap)
+        after_gap = position > 0 and self.group_of(position - 1) == group
+        return State(self.index, group - 1, lost=after_gap)
 
     def after(self, group: int) -> State:
         """Return the state after a group; -1: before the first one."""
@@ -218,9 +218,9 @@ class Tandem:
 
     def changed(self, group: int) -> dict[int, int | None]:
         """Return the registers, and the privilege mode, that a group reports, by number, with their values after it."""
-        told = (_number(element) for element in self.trace.elements(group))
+        numbers = (_number(element) for element in self.trace.elements(group))
         after = self.after(group)
-        return {regno: after.register(regno) for regno in told if regno is not None}
+        return {regno: after.register(regno) for regno in numbers if regno is not None}
 
     def stored(self, group: int) -> list[tuple[int, Store]]:
         """Return the stores of a group, each with its address space (see `decode.tandem.registers.space_of`)."""

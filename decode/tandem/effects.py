@@ -167,7 +167,7 @@ def atomic_store(word: int, stored: StoreEffect, rd: int | None, amo_data: AmoDa
         return stored if funct5 == 0b00111 else stored._replace(value=None)
     if amo_data is AmoData.RESULT:
         return stored
-    if amo_data is AmoData.UNTOLD or rd is None or stored.value is None:
+    if amo_data is AmoData.UNKNOWN or rd is None or stored.value is None:
         return stored._replace(value=None)
     return stored._replace(value=amo_result(_AMOS[funct5], rd, stored.value, stored.size))
 
@@ -258,7 +258,7 @@ class Effects:
     pc        the address it reports for the pc; *own*: that of the instruction itself, if the dialect has it
     is_reset, initializes, increments   it has such an element
     data      memory store data: (bytes, value), in order
-    tells_memory   it has addresses, store data, or memory requests
+    reports_memory  it has addresses, store data, or memory requests
     """
 
     def __init__(
@@ -280,10 +280,10 @@ class Effects:
                 self.own = element.own if element.own is not None else self.own
                 if element.identifier in STORE_DATA:
                     self.data.append((STORE_DATA[State(element.identifier)], element.value))
-        self.tells_memory = MemoryRequest in kinds or not _ADDRESSES_AND_DATA.isdisjoint(self._states)
-        self.pc = self._told_pc()
+        self.reports_memory = MemoryRequest in kinds or not _ADDRESSES_AND_DATA.isdisjoint(self._states)
+        self.pc = self._reported_pc()
 
-    def _told_pc(self) -> int | None:
+    def _reported_pc(self) -> int | None:
         if State.PC in self._states:
             return self._states[State.PC][-1]
         register = self._parameters.dialect.pc_register
@@ -301,8 +301,9 @@ class Effects:
             return None
         taken = self._taken
         if taken is not None:
-            cause, interrupt = self._cause(self._told[taken.cause])
-            return TrapEffect(self.group, cause, interrupt, self._told.get(taken.epc), self._told.get(taken.tval), None)
+            values = self._reported
+            cause, interrupt = self._cause(values[taken.cause])
+            return TrapEffect(self.group, cause, interrupt, values.get(taken.epc), values.get(taken.tval), None)
         if self.instr is None and self.pc is not None:
             return TrapEffect(self.group, UNKNOWN_CAUSE, True, None, None, None)
         return None
@@ -310,8 +311,8 @@ class Effects:
     @property
     def _taken(self) -> csrs.TrapCsrs | None:
         """The registers that a trap wrote."""
-        written = (csrs.TRAP_OF_CAUSE[regno] for regno in self._told if regno in csrs.TRAP_OF_CAUSE)
-        return next((taken for taken in written if self.instr is None or taken.epc in self._told), None)
+        written = (csrs.TRAP_OF_CAUSE[regno] for regno in self._reported if regno in csrs.TRAP_OF_CAUSE)
+        return next((taken for taken in written if self.instr is None or taken.epc in self._reported), None)
 
     def _cause(self, value: int | None) -> tuple[int, bool]:
         """Return the two parts of xcause. If the kind is not known: without an instruction it
@@ -330,7 +331,7 @@ class Effects:
     @property
     def rd(self) -> int | None:
         """The new value of the integer register it wrote, in whatever form it is reported."""
-        return next((value for regno, value in self._told.items() if GPR < regno < FPR), None)
+        return next((value for regno, value in self._reported.items() if GPR < regno < FPR), None)
 
     def states(self, identifier: State) -> list[int]:
         """Return the values of all additional states with this identifier."""
@@ -338,7 +339,7 @@ class Effects:
 
     def registers(self) -> dict[int, int | None]:
         """Return the registers it wrote, and those it must have changed without a report: None."""
-        written = dict(self._told)
+        written = dict(self._reported)
         if self.trap is not None and self._taken is not None:
             _complete_trap(self._taken, written)
         elif self.instr is not None and self.instr.word in csrs.XRETS and self.trap is None:
@@ -346,26 +347,26 @@ class Effects:
         return written
 
     @cached_property
-    def _told(self) -> dict[int, int | None]:
+    def _reported(self) -> dict[int, int | None]:
         """Return the registers and states it reports; None: changed from an unknown value."""
-        told: dict[int, int | None] = {}
+        reported: dict[int, int | None] = {}
         for element in self.elements:
             if isinstance(element, _Register) and element.regno != self._parameters.dialect.pc_register:
-                told[element.regno] = self._new_value(element, told)
+                reported[element.regno] = self._new_value(element, reported)
             elif isinstance(element, AdditionalState) and element.identifier in _STATES:
-                told[_STATES[element.identifier]] = element.value
-        return told
+                reported[_STATES[element.identifier]] = element.value
+        return reported
 
     def dirties(self, written: dict[int, int | None]) -> bool:
         """Return whether it changed floating-point state, and so mstatus, without reporting that."""
         floating = any(FPR <= regno < FPR_END or regno in csrs.FLOATING for regno in written)
         return floating and self.instr is not None and not written.keys() & csrs.STATUS
 
-    def _new_value(self, element: _Register, told: dict[int, int | None]) -> int | None:
+    def _new_value(self, element: _Register, reported: dict[int, int | None]) -> int | None:
         if isinstance(element, FullRegister):
             return element.value
         regno = element.regno
-        old = told[regno] if regno in told else self._before.told(regno, self.group)
+        old = reported[regno] if regno in reported else self._before.reported(regno, self.group)
         if old is None:
             return None
         if isinstance(element, IncrementalRegisterOr):

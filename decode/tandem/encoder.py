@@ -108,8 +108,8 @@ def encode_element(
     try:
         raw = bytearray(form.reader.pack(*fields))
     except struct.error:
-        said = element_text(element, Parameters(8 * widths.xlen, 8 * widths.flen))
-        raise BadElement(element, "a value does not fit into its field", said) from None
+        text = element_text(element, Parameters(8 * widths.xlen, 8 * widths.flen))
+        raise BadElement(element, "a value does not fit into its field", text) from None
     raw[0] = form.head
     if form.identifier:
         raw[1] = form.identifier
@@ -232,7 +232,7 @@ class Encoder:
         self._remember(elements)
         self._group([StateInitialization(), *elements])
 
-    def tell(self, element: Element) -> None:
+    def put_state(self, element: Element) -> None:
         """Encode a state change outside of groups: mtime, mip, a counter."""
         self._close()
         self._remember([element])
@@ -241,10 +241,10 @@ class Encoder:
     def begin(self, pc: int, privilege: int | None = None) -> None:
         """Encode the address of the first instruction, and its privilege mode, as a state initialization."""
         self._pc = pc
-        told: list[Element] = [StateInitialization(), self._pc_element(pc, pc)]
+        elements: list[Element] = [StateInitialization(), self._pc_element(pc, pc)]
         if privilege is not None:
-            told.append(AdditionalState(State.PRIVILEGE_MODE, privilege))
-        self._group(told)
+            elements.append(AdditionalState(State.PRIVILEGE_MODE, privilege))
+        self._group(elements)
 
     def finish(self) -> None:
         """End the trace."""
@@ -265,7 +265,7 @@ class Encoder:
     def _elements(self, retired: Retired, own: int | None, sent_pc: int | None) -> Iterable[Element]:
         """Yield the elements in the order in which real encoders send them."""
         if sent_pc is not None:
-            yield self._told_pc(retired, own, sent_pc)
+            yield self._reported_pc(retired, own, sent_pc)
         if retired.pc_paddr is not None:
             yield AdditionalState(State.PC_PHYSICAL_ADDRESS, retired.pc_paddr)
         if self.forms.fetch and retired.instr is not None and own is not None:
@@ -284,7 +284,7 @@ class Encoder:
         if retired.fcsr is not None:
             yield self._register(csrs.FCSR, retired.fcsr)
 
-    def _told_pc(self, retired: Retired, own: int | None, sent_pc: int) -> Element:
+    def _reported_pc(self, retired: Retired, own: int | None, sent_pc: int) -> Element:
         follows = own is not None and retired.instr is not None and sent_pc == own + retired.instr.length
         if self.forms.increment_pc and follows and retired.privilege is None:
             return IncrementPc()

@@ -285,10 +285,10 @@ class Automaton:
         """Return the state after one more element. Many bytes lead to the same state."""
         key = element, _class(pending)
         if key not in where.after:
-            where.after[key] = self._behind(where, element, pending)
+            where.after[key] = self._following(where, element, pending)
         return where.after[key]
 
-    def _behind(self, where: ReaderState, element: Form, pending: int) -> Entry:
+    def _following(self, where: ReaderState, element: Form, pending: int) -> Entry:
         if not where.inside:
             root = self._root(pending)
             return element.size, root, 0, self._shape((element,), 0, root, loose=True)

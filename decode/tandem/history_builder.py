@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break, Index
-from rvtrace_gdb.decode.tandem.plausibility import AHEAD, TRACE, Beliefs, PreviousGroup
+from rvtrace_gdb.decode.tandem.plausibility import LOOKAHEAD, TRACE, Beliefs, PreviousGroup
 from rvtrace_gdb.decode.tandem.protocol import Instr
 from rvtrace_gdb.decode.tandem.trace import Flaw
 from rvtrace_gdb.support.errors import Progress, silent
@@ -86,7 +86,7 @@ class TandemHistoryBuilder:
             self._stop = next(
                 (
                     group
-                    for group in range(max(first, self._stop - AHEAD), self._stop)
+                    for group in range(max(first, self._stop - LOOKAHEAD), self._stop)
                     if group in self._beliefs.waiting
                 ),
                 self._stop,
@@ -107,7 +107,7 @@ class TandemHistoryBuilder:
         self._resets = frozenset(index.resets)
         marks = self._marks(first)
         if first < self._stop:
-            self._tell_reset(index.origin(first))
+            self._record_reset(index.origin(first))
         self._initialize(marks, first, more=more)
         at = first
         for group in sorted(marks):
@@ -126,8 +126,8 @@ class TandemHistoryBuilder:
 
     def finish(self) -> None:
         """End the history: no more groups follow."""
-        self._tell_reset(NOWHERE)
-        self._tell_initialized()
+        self._record_reset(NOWHERE)
+        self._record_initialized()
         if len(self._mismatches) > 1:
             more = Note(NoteCause.MORE_PLACES, (len(self._mismatches) - 1, self._image.origin(0)))
             self._builder.event(EventKind.NOTE, self._base + len(self._trace.data), more)
@@ -148,13 +148,13 @@ class TandemHistoryBuilder:
             self._initialized = self._initialized[0], self._initialized[1] + count
             if more and first + count == last:
                 return
-        self._tell_initialized()
+        self._record_initialized()
         if more and runs and sum(runs[-1]) == last and not self._index.retired[last - 1]:
             group, count = runs[-1]
             marks[group].remove(count)
             self._initialized = self._offset(group), count
 
-    def _tell_initialized(self) -> None:
+    def _record_initialized(self) -> None:
         if self._initialized is not None:
             offset, count = self._initialized
             self._initialized = None
@@ -178,7 +178,7 @@ class TandemHistoryBuilder:
                     marks.setdefault(group, [])
         for first, last in _runs(group for group in index.initializations if group < self._stop):
             marks.setdefault(first, []).append(last - first + 1)
-        for group in self._beliefs.doubted:
+        for group in self._beliefs.doubtful:
             if start <= group < self._stop:
                 marks.setdefault(group, [])
         return marks
@@ -194,15 +194,15 @@ class TandemHistoryBuilder:
                 builder.event(EventKind.NOTE, offset, flaw)
             elif isinstance(mark, int):
                 self._initialized_by(mark, offset)
-        if group in self._beliefs.doubted:
-            self._doubt(group)
+        if group in self._beliefs.doubtful:
+            self._doubtful(group)
         self._plain(group, group + 1)
         for mark in marks:
             if isinstance(mark, TrapEffect):
                 self._trap(mark)
         self._states(group)
 
-    def _doubt(self, group: int) -> None:
+    def _doubtful(self, group: int) -> None:
         """Process a group next to damage: its instruction is not listed if too much contradicts its address."""
         index, beliefs = self._index, self._beliefs
         origin = index.origin(group)
@@ -229,9 +229,9 @@ class TandemHistoryBuilder:
         self._reset_at = self._offset(group)
         self._resuming = self._was_reset = True
         if group + 1 < len(self._index.pcs):
-            self._tell_reset(self._index.origin(group + 1))
+            self._record_reset(self._index.origin(group + 1))
 
-    def _tell_reset(self, following: int) -> None:
+    def _record_reset(self, following: int) -> None:
         """Record the reset. *following*: the address of the instruction after it."""
         if self._reset_at is not None:
             next_pc = None if following == NOWHERE else following

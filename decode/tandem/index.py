@@ -141,7 +141,7 @@ _PIECE = 1 << 16  # groups between two reports of progress
 _MACHINE = 3
 _MAY_MOVE = frozenset({csrs.SATP, csrs.MSTATUS, csrs.SSTATUS, csrs.PRIVILEGE})
 """The registers that determine the address space of loads and stores."""
-_UNTOLD = -1
+_UNKNOWN_VALUE = -1
 _NOT_A_NUMBER = 0xFFE0  # the bits of a register address that say it is an integer register
 _SPECIAL, _STATUS, _FLOATING = 1, 2, 4
 """Kinds of registers: those whose value affects others, mstatus, and those that make it dirty."""
@@ -368,7 +368,7 @@ class Indexer:
         """Record what the group stored."""
         word = 0 if seen.instr is None else seen.instr.word
         size = 0 if seen.instr is None else self._stored_sizes[word]
-        if not seen.tells_memory and not size:
+        if not seen.reports_memory and not size:
             return
         on_bus = list(bus_stores(seen.elements))
         for stored in on_bus:
@@ -380,7 +380,7 @@ class Indexer:
         if size and not data and not any(isinstance(element, MemoryRequest) for element in seen.elements):
             if not (effective or physical) or size < 0:
                 self._index.memory_forgotten.append(seen.group)
-            data = [(size, _UNTOLD)] if size > 0 else []
+            data = [(size, _UNKNOWN_VALUE)] if size > 0 else []
         own = self._stores
         if own is not self._in(PHYSICAL) or not physical:
             first = len(own)
@@ -393,7 +393,7 @@ class Indexer:
         self, seen: Effects, addresses: list[int], data: list[tuple[int, int]], word: int, *, physical: bool
     ) -> None:
         for address, (length, value) in zip(addresses, data, strict=False):
-            stored = StoreEffect(address, length, None if value == _UNTOLD else value, physical)
+            stored = StoreEffect(address, length, None if value == _UNKNOWN_VALUE else value, physical)
             self._store(seen.group, stored, word, seen.rd)
 
     def _store(self, group: int, stored: StoreEffect, word: int, rd: int | None) -> None:

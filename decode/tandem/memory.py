@@ -198,13 +198,13 @@ _WORD = 8  # bytes kept together
 class PhysicalMemory:
     """All stores to physical memory, in order.
 
-    writes  those whose physical address is known
-    doubts  groups that stored to an unknown physical address
+    writes    those whose physical address is known
+    unplaced  groups that stored to an unknown physical address
     """
 
     def __init__(self, spaces: dict[int, MemoryWrites], forgotten: Sequence[int], xlen: int) -> None:
         others = [space for space, writes in spaces.items() if space != PHYSICAL and len(writes)]
-        self.doubts = array("I")
+        self.unplaced = array("I")
         self.writes = spaces.get(PHYSICAL, MemoryWrites())
         if others:
             self.writes = MemoryWrites()
@@ -251,7 +251,7 @@ class _Merger:
                 value = None if store.value is None else store.value >> 8 * at & (1 << 8 * size) - 1
                 place = self._place(space, store.address + at)
                 if place is None:
-                    self._result.doubts.append(store.group)
+                    self._result.unplaced.append(store.group)
                     self._forget_all()
                 else:
                     self._put(Store(store.group, store.address + at, size, value), place)

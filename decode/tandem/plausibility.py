@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.tandem.trace import Flaw, Trace
 
 TRACE = "the trace"
 """The origin of code that a program does not have."""
-AHEAD = 2
+LOOKAHEAD = 2
 """How many groups after one are examined."""
 
 _HARMLESS = (Problem.DUPLICATE_RESET, Problem.DUPLICATE_INITIALIZATION, Problem.ORPHAN_END)
@@ -47,9 +47,9 @@ class Beliefs:
         self._contradicted = {mark.group for mark in index.breaks if not mark.loss}
         self._broken = {mark.group for mark in index.breaks}
         self._lost = self._broken - self._contradicted
-        self.doubted = {*self._broken, *flawed, *(group + 1 for group in flawed), *self._without_end()}
+        self.doubtful = {*self._broken, *flawed, *(group + 1 for group in flawed), *self._without_end()}
         """The groups in doubt; a group with such a number need not exist yet."""
-        self.waiting = self.doubted | {trap.group for trap in index.traps}
+        self.waiting = self.doubtful | {trap.group for trap in index.traps}
         """The groups that cannot be decided before those after them are known."""
 
     def _without_end(self) -> Iterator[int]:
@@ -75,12 +75,12 @@ class Beliefs:
             return False  # it is the one that was due: where it says it was is what is damaged
         if agrees is None:  # no code of the program is there
             if group in self._contradicted:
-                return self._goes_on(group, image)
+                return self._continues(group, image)
             return group not in self._broken or group + 1 not in self._contradicted
         before = self._agrees(group - 1, image) if group > self._first else self._before.agrees
-        return not (before or any(self._ahead(group, AHEAD, image)))
+        return not (before or any(self._ahead(group, LOOKAHEAD, image)))
 
-    def _goes_on(self, group: int, image: Image) -> bool:
+    def _continues(self, group: int, image: Image) -> bool:
         """Return whether what follows confirms where a group continued, and does not contradict the program's code."""
         following = group + 1
         if following >= len(self._index.pcs) or following in self._lost:
@@ -233,22 +233,22 @@ def parameters_of_other_meaning(data: bytes, parameters: Parameters, *, wrapped:
     """Return parameters with the same layout of bytes and another meaning, with which *data* contradicts itself far
     less.
     """
-    said = contradictions(data, parameters, wrapped=wrapped)
-    if not said:
+    count = contradictions(data, parameters, wrapped=wrapped)
+    if not count:
         return None
     others = [replace(parameters, dialect=dialect) for dialect in _same_bytes(parameters)]
     counts = [(contradictions(data, other, wrapped=wrapped), number) for number, other in enumerate(others)]
-    best, number = min(counts, default=(said, 0))
-    return others[number] if best * _FAR_BETTER <= said else None
+    best, number = min(counts, default=(count, 0))
+    return others[number] if best * _FAR_BETTER <= count else None
 
 
 def _same_bytes(parameters: Parameters) -> Iterator[Dialect]:
     """Yield the dialects whose groups look the same, but whose addresses have another meaning."""
-    said = parameters.dialect
+    dialect = parameters.dialect
     for name in ("flute" if parameters.xlen == 64 else "piccolo", "toooba", "piccolo-2018"):
         other = DIALECTS[name]
         meaning = other.xret_pc_is_own, other.pc_register
-        if meaning != (said.xret_pc_is_own, said.pc_register) and said.pcs == other.pcs:
+        if meaning != (dialect.xret_pc_is_own, dialect.pc_register) and dialect.pcs == other.pcs:
             yield other
 
 

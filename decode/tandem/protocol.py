@@ -366,7 +366,7 @@ class AmoData(Enum):
 
     RESULT = "what it writes"
     OPERAND = "its operand, rs2"
-    UNTOLD = "not documented: what it writes is not known"
+    UNKNOWN = "not documented: what it writes is not known"
 
 
 @dataclass(frozen=True)
@@ -401,8 +401,8 @@ FLUTE = Dialect("flute", eaddr_is_xlen=True, amo_data=AmoData.OPERAND, sstatus=_
 PICCOLO = replace(FLUTE, name="piccolo", init_fpr_is_xlen=True)
 PICCOLO_2018 = replace(PICCOLO, name="piccolo-2018", pc_register=DPC)
 TOOOBA = replace(PICCOLO, name="toooba", xret_pc_is_own=True, sie=0x222)
-ROCKET = Dialect("rocket", eaddr_is_xlen=True, amo_data=AmoData.UNTOLD, untraced_below=0x0800_0000)
-TWO_PC = Dialect("two-pc", eaddr_is_xlen=True, pcs=2, amo_data=AmoData.UNTOLD)
+ROCKET = Dialect("rocket", eaddr_is_xlen=True, amo_data=AmoData.UNKNOWN, untraced_below=0x0800_0000)
+TWO_PC = Dialect("two-pc", eaddr_is_xlen=True, pcs=2, amo_data=AmoData.UNKNOWN)
 
 DIALECTS = {dialect.name: dialect for dialect in (SPECIFICATION, FLUTE, PICCOLO, PICCOLO_2018, TOOOBA, ROCKET, TWO_PC)}
 """The dialects by name."""

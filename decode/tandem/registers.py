@@ -123,9 +123,9 @@ class Registers:
         if is_counter(regno) or regno == PC_PHYSICAL:
             found = self._written(regno, group)
             return None if found is None or found.group != group else found.value
-        return self.told(regno, group)
+        return self.reported(regno, group)
 
-    def told(self, regno: int, group: int) -> int | None:
+    def reported(self, regno: int, group: int) -> int | None:
         """Return the last value reported for a register, even if it has counted by itself since."""
         if regno in self._parts:
             return self._shared(regno, group)
@@ -142,14 +142,14 @@ class Registers:
         """Return the last write up to and including *group*, to the register itself, to one it is a part of, or to a
         part of it.
 
-        It may have been before a loss, so its value need not be the register's: see `holds`.
+        It may have been before a loss, so its value need not be the register's: see `is_current`.
         """
         part = self._parts.get(regno)
         related = self._families[part.whole] if part else [regno]
         found = [column.last(group) for column in map(self.columns.get, related) if column is not None]
         return max((write for write in found if write is not None), key=lambda write: write.group, default=None)
 
-    def holds(self, written: int, group: int) -> bool:
+    def is_current(self, written: int, group: int) -> bool:
         """Return whether the value written by group *written* is still valid after *group*: nothing was lost in
         between.
         """
@@ -183,12 +183,12 @@ class Registers:
         for regno in self._families[whole]:
             written = self._written(regno, group)
             if written is not None:
-                found.append(self._said(regno, written))
+                found.append(self._as_seen(regno, written))
                 if self._parts[regno].delegated:
                     found += self._delegated_before(regno, written, group)
         return found
 
-    def _said(self, regno: int, written: RegisterWrite) -> _Seen:
+    def _as_seen(self, regno: int, written: RegisterWrite) -> _Seen:
         """Return the bits of the whole register that a write determines."""
         part = self._parts[regno]
         whole, mask = self._parts[part.whole].mask, self._mask(part, written.group)
@@ -208,7 +208,7 @@ class Registers:
             before = None if moved is None or not moved.group else self._written(regno, moved.group - 1)
             if before is None or before.group < first:
                 return
-            yield self._said(regno, before)
+            yield self._as_seen(regno, before)
             written = before
         yield _Seen(written.group, regno, self._parts[self._parts[regno].whole].mask, None)
 

@@ -68,10 +68,10 @@ class CommitLog:
         step = None
         for following in self._steps():
             if step is not None:
-                yield self._told(step, following)
+                yield self._retired(step, following)
             step = following
         if step is not None and step.cause is None:
-            yield self._told(step, None)
+            yield self._retired(step, None)
 
     def _steps(self) -> Iterator[_Step]:
         trap: _Step | None = None
@@ -129,12 +129,12 @@ class CommitLog:
         self._compared.add(pc)
         ran = _instr(word)
         try:
-            there = int.from_bytes(self._image.read(pc, ran.length), "little")
+            in_image = int.from_bytes(self._image.read(pc, ran.length), "little")
         except CodeMissing:
             return
-        if there != ran.word:
+        if in_image != ran.word:
             self.mismatch = (
-                f"at 0x{pc:x} the instruction 0x{ran.word:x} ran, but {self._image.path} has 0x{there:x} there:"
+                f"at 0x{pc:x} the instruction 0x{ran.word:x} ran, but {self._image.path} has 0x{in_image:x} there:"
                 " is this the program that ran?"
             )
 
@@ -156,53 +156,53 @@ class CommitLog:
         except (CodeMissing, UndecodableInstruction):
             return None
 
-    def _told(self, step: _Step, following: _Step | None) -> Retired:
+    def _retired(self, step: _Step, following: _Step | None) -> Retired:
         pc = None if following is None else following.pc
         instr = None if step.word is None else _instr(step.word)
         if step.cause is not None:
-            return self._told_trap(step, following, pc, instr)
+            return self._trapped(step, following, pc, instr)
         returns = instr is not None and instr.word in csrs.XRETS
         changed = following is not None and returns and following.mode is not None
         privilege = following.mode if changed and following is not None else None
-        told = Retired(pc, instr, own=step.pc, privilege=privilege, own_privilege=step.mode)
-        return self._with_writes(told, step.writes)
+        retired = Retired(pc, instr, own=step.pc, privilege=privilege, own_privilege=step.mode)
+        return self._with_writes(retired, step.writes)
 
-    def _told_trap(self, step: _Step, following: _Step | None, pc: int | None, instr: Instr | None) -> Retired:
+    def _trapped(self, step: _Step, following: _Step | None, pc: int | None, instr: Instr | None) -> Retired:
         to = _MACHINE if following is None or following.mode is None else following.mode
         taken = csrs.TRAPS[0] if to == _MACHINE else csrs.TRAPS[1]
         cause = (step.cause or 0) | step.interrupt << self._xlen - 1
         written = ((taken.cause, cause), (taken.epc, step.pc), (taken.tval, step.tval))
         return Retired(pc, instr, csrs=written, privilege=to, own=step.pc)
 
-    def _with_writes(self, told: Retired, writes: _Writes) -> Retired:
+    def _with_writes(self, retired: Retired, writes: _Writes) -> Retired:
         """Add what the instruction wrote, according to the log."""
         for kind, number, value, csr, csr_value, address, data in writes:
             if kind == b"x":
-                told = told._replace(gpr=(int(number), int(value, 16) & self._mask))
+                retired = retired._replace(gpr=(int(number), int(value, 16) & self._mask))
             elif kind == b"f":
-                told = told._replace(fpr=(int(number), int(value, 16)))
+                retired = retired._replace(fpr=(int(number), int(value, 16)))
             elif csr:
-                told = told._replace(csrs=(*told.csrs, (int(csr), int(csr_value, 16) & self._mask)))
+                retired = retired._replace(csrs=(*retired.csrs, (int(csr), int(csr_value, 16) & self._mask)))
             elif data:
-                told = told._replace(eaddr=int(address, 16), memdata=(len(data) // 2, int(data, 16)))
+                retired = retired._replace(eaddr=int(address, 16), memdata=(len(data) // 2, int(data, 16)))
             else:
-                told = told._replace(eaddr=int(address, 16))
-        if told.memdata is not None and told.instr is not None and is_atomic(told.instr.word):
-            told = told._replace(operand=self._gprs.get(told.instr.word >> 20 & 31))
-        if told.gpr is not None:
-            self._gprs[told.gpr[0]] = told.gpr[1]
-        return told._replace(loaded=self._loaded(told)) if told.eaddr is not None else told
+                retired = retired._replace(eaddr=int(address, 16))
+        if retired.memdata is not None and retired.instr is not None and is_atomic(retired.instr.word):
+            retired = retired._replace(operand=self._gprs.get(retired.instr.word >> 20 & 31))
+        if retired.gpr is not None:
+            self._gprs[retired.gpr[0]] = retired.gpr[1]
+        return retired._replace(loaded=self._loaded(retired)) if retired.eaddr is not None else retired
 
-    def _loaded(self, told: Retired) -> tuple[int, int] | None:
+    def _loaded(self, retired: Retired) -> tuple[int, int] | None:
         """Return what a load or an atomic operation read, from what it wrote."""
-        written = told.gpr or told.fpr
+        written = retired.gpr or retired.fpr
         if (
             written is None
-            or told.instr is None
-            or (told.memdata is not None and bus_operation(told.instr.word) is None)
+            or retired.instr is None
+            or (retired.memdata is not None and bus_operation(retired.instr.word) is None)
         ):
             return None
-        found = reach(told.instr.word, self._xlen)
+        found = reach(retired.instr.word, self._xlen)
         return None if found is None or not found.size else (found.size, written[1] & (1 << 8 * found.size) - 1)
 
 
@@ -222,12 +222,12 @@ def encode_log(
     Raises LogError, BadElement, and what *progress* raises.
     """
     count = 0
-    for told in commits.retired():
-        if count == 0 and told.own is not None:
-            encoder.begin(told.own, told.own_privilege)
+    for retired in commits.retired():
+        if count == 0 and retired.own is not None:
+            encoder.begin(retired.own, retired.own_privilege)
         if limit is not None and count >= limit:
             break
-        encoder.put(told)
+        encoder.put(retired)
         count += 1
         if count % 4096 == 0:
             progress("encoding (instructions)", count)

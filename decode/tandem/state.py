@@ -18,21 +18,21 @@ from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 
 NOT_WRITTEN = "the trace has no earlier write to it"
 LOST = "the value written to it may no longer be valid: part of the trace was lost since"
-UNTOLD = "it changed, and the trace does not give the new value"
+NOT_REPORTED = "it changed, and the trace does not give the new value"
 
 
 class Writer(NamedTuple):
     """The last write before a moment.
 
-    group  which made it
-    value  what it wrote, None if the trace does not report it
-    holds  nothing was lost since, so it certainly is the last one
-    size   bytes, of a store; 0 for a register
+    group    which made it
+    value    what it wrote, None if the trace does not report it
+    current  nothing was lost since, so it certainly is the last one
+    size     bytes, of a store; 0 for a register
     """
 
     group: int
     value: int | None
-    holds: bool
+    current: bool
     size: int = 0
 
 
@@ -77,7 +77,7 @@ class State:
     @property
     def mtime(self) -> int | None:
         """The time reported last: it has counted by itself since."""
-        return None if self._lost or self.group < 0 else self._index.registers.told(csrs.MTIME, self.group)
+        return None if self._lost or self.group < 0 else self._index.registers.reported(csrs.MTIME, self.group)
 
     @property
     def space(self) -> int:
@@ -147,7 +147,7 @@ class State:
         writer = self.register_writer(regno)
         if writer is None:
             return NOT_WRITTEN
-        return UNTOLD if writer.holds else LOST
+        return NOT_REPORTED if writer.current else LOST
 
     def register_writer(self, regno: int) -> Writer | None:
         """Return the last write to a register, or to one it shares bits with, this group included."""
@@ -155,7 +155,7 @@ class State:
         found = registers.last_write(regno, self.group) if self.group >= 0 else None
         if found is None:
             return None
-        return Writer(found.group, found.value, not self._lost and registers.holds(found.group, self.group))
+        return Writer(found.group, found.value, not self._lost and registers.is_current(found.group, self.group))
 
     def memory_writer(self, address: int, size: int = 1, *, space: int | None = None) -> Writer | None:
         """Return the last store to any of some bytes, this group included."""
@@ -163,8 +163,8 @@ class State:
         writers = [(store, store.group >= since) for store, since in found if store is not None]
         if not writers:
             return None
-        last, holds = max(writers, key=lambda writer: writer[0].group)
-        return Writer(last.group, last.value, holds and not self._lost, last.size)
+        last, current = max(writers, key=lambda writer: writer[0].group)
+        return Writer(last.group, last.value, current and not self._lost, last.size)
 
     def place(self, address: int, *, space: int | None = None) -> Place:
         """Return the stores to an address: the address space to search, and the address there."""
@@ -212,8 +212,8 @@ class State:
     def _since(self, *, is_physical: bool) -> int:
         """Return the first group whose stores are certain."""
         forgotten = _last(self._index.memory_forgotten, self.group)
-        doubted = _last(self._index.physical.doubts, self.group) if is_physical else 0
-        return max(forgotten, doubted)
+        unplaced = _last(self._index.physical.unplaced, self.group) if is_physical else 0
+        return max(forgotten, unplaced)
 
 
 def _last(groups: Sequence[int], group: int) -> int:

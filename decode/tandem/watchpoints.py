@@ -22,14 +22,16 @@ from rvtrace_gdb.decode.tandem.trace import Trace
 _ADDRESSES = (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS)
 _NO_DATA = (MemoryOp.STORE, MemoryOp.STORE_CONDITIONAL, MemoryOp.INSTRUCTION_FETCH)
 """Instructions that read no data."""
-_UNTOLD = -1
+_UNKNOWN_SIZE = -1
 
 
 class Reads(NamedTuple):
-    """*memory*: what was read, by address space, as if it had been stored. *untold*: groups that read unknown bytes."""
+    """*memory*: what was read, by address space, as if it had been stored. *unknown*: groups that read unknown
+    bytes.
+    """
 
     memory: dict[int, MemoryWrites]
-    untold: "array[int]"
+    unknown: "array[int]"
 
 
 def reads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) -> Reads:
@@ -42,8 +44,8 @@ def reads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) ->
         if not retired[group]:
             continue
         for address, size, is_physical in _reads(trace, group, plans[shape], sizes):
-            if size == _UNTOLD:
-                found.untold.append(group)
+            if size == _UNKNOWN_SIZE:
+                found.unknown.append(group)
                 continue
             space = PHYSICAL if is_physical else spaces[bisect_right(starts, group) - 1][1]
             found.memory.setdefault(space, MemoryWrites()).add(group, address, size, 0)
@@ -57,16 +59,16 @@ def _reads(trace: Trace, group: int, plan: Plan | None, sizes: Mapping[int, int]
         size = sizes[values[plan.word]]
         if size:
             at = plan.address
-            yield (values[at], size, plan.physical) if at >= 0 and size > 0 else (0, _UNTOLD, False)
+            yield (values[at], size, plan.physical) if at >= 0 and size > 0 else (0, _UNKNOWN_SIZE, False)
         return
     elements = trace.elements(group)
     size = next((sizes[element.word] for element in elements if isinstance(element, Instr)), 0)
     if not size:
         return
     states = [e for e in elements if isinstance(e, AdditionalState) and e.identifier in _ADDRESSES]
-    told = [(e.value, size, e.identifier == State.PHYSICAL_ADDRESS) for e in states]
+    reported = [(e.value, size, e.identifier == State.PHYSICAL_ADDRESS) for e in states]
     on_bus = [(e.addr, SIZES[e.size], True) for e in elements if isinstance(e, MemoryRequest) and e.op not in _NO_DATA]
-    yield from (told or on_bus) if size > 0 and (told or on_bus) else [(0, _UNTOLD, False)]
+    yield from (reported or on_bus) if size > 0 and (reported or on_bus) else [(0, _UNKNOWN_SIZE, False)]
 
 
 def _read_size(word: int, xlen: int) -> int:
@@ -74,7 +76,7 @@ def _read_size(word: int, xlen: int) -> int:
     found = reach(word, xlen)
     if found is None or found.kind not in (LOAD, ATOMIC):
         return 0
-    return found.size if found.size and found.times == 1 else _UNTOLD
+    return found.size if found.size and found.times == 1 else _UNKNOWN_SIZE
 
 
 class Accessed(NamedTuple):
@@ -109,18 +111,20 @@ class WatchpointSearch:
         """
         group = self._tandem.group_of(position)
         found: list[Accessed] = []
-        for writes, there in self._places(position, address, stores=stores, loads=loads):
-            store = writes.nearest(group, there, size, forward=forward)
+        for writes, place in self._places(position, address, stores=stores, loads=loads):
+            store = writes.nearest(group, place, size, forward=forward)
             if store is not None:
-                found.append(_accessed(store, address - there, address))
-        return min(found, default=None) if forward else max(found, key=lambda it: (it.group, -it.address), default=None)
+                found.append(_accessed(store, address - place, address))
+        if forward:
+            return min(found, default=None)
+        return max(found, key=lambda access: (access.group, -access.address), default=None)
 
-    def untold(self, first: int, last: int, *, loads: bool) -> list[int]:
+    def unknown_accesses(self, first: int, last: int, *, loads: bool) -> list[int]:
         """Return those of groups *first* to *last* - 1 that accessed unknown bytes; breaks are not among them."""
         index = self._tandem.index
-        breaks = {it.group for it in index.breaks}
-        found = [it for it in _within(index.memory_forgotten, first, last) if it not in breaks]
-        return sorted({*found, *(_within(self.reads.untold, first, last) if loads else [])})
+        breaks = {mark.group for mark in index.breaks}
+        found = [group for group in _within(index.memory_forgotten, first, last) if group not in breaks]
+        return sorted({*found, *(_within(self.reads.unknown, first, last) if loads else [])})
 
     def misplaced(self, first: int, last: int) -> Sequence[int]:
         """Return those of groups *first* to *last* - 1 that stored to virtual memory with an
@@ -138,7 +142,7 @@ class WatchpointSearch:
         index = self._tandem.index
         if not self._translates:
             return ()
-        return [group for group in index.physical.doubts if self._tandem.after(group - 1).space != UNKNOWN]
+        return [group for group in index.physical.unplaced if self._tandem.after(group - 1).space != UNKNOWN]
 
     def _places(self, position: int, address: int, *, stores: bool, loads: bool) -> Iterator[tuple[MemoryWrites, int]]:
         """Yield the stores to search, and the address to search for there."""

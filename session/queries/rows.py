@@ -263,7 +263,7 @@ def _only_halted(events: Sequence[Event]) -> bool:
     )
 
 
-_HALTS = frozenset({StopReason.DEBUG_MODE, StopReason.UNTOLD})
+_HALTS = frozenset({StopReason.DEBUG_MODE, StopReason.UNSPECIFIED})
 
 
 def describe_event(history: History, program: ContextImages, event: Event) -> Happened | None:

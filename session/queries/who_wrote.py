@@ -163,7 +163,7 @@ class Moment:
         group = max(store.group for store in known)
         store = _together([store for store in known if store.group == group])
         writer = then.memory_writer(there, size, space=space)
-        more = self._memory_doubts(store, writer is None or writer.holds)
+        more = self._memory_doubts(store, writer is None or writer.current)
         made = self._made(group)._replace(doubts=(*doubts, *more))
         return self._with_values(made, address - there, store, (there, size), space)
 
@@ -189,7 +189,7 @@ class Moment:
         if store.value is None:
             yield "The trace does not give the value that it stored."
         if not lost and not holds:
-            doubts = (*self._index.memory_forgotten, *self._index.physical.doubts)
+            doubts = (*self._index.memory_forgotten, *self._index.physical.unplaced)
             since = [it for it in doubts if group < it <= self._last]
             where = f" (group {min(since) + 1})" if since else ""
             yield f"A later store{where} has no address in the trace: it may have been to this memory."

@@ -136,7 +136,7 @@ class ReplayWatchpoints:
             self._gap_noted = True
             lines.append(_IN_GAP)
         loads = any(point.kind != "watch" for point in watchpoints)
-        unknown = [] if self._unknown_noted else watched.untold(*groups, loads=loads)
+        unknown = [] if self._unknown_noted else watched.unknown_accesses(*groups, loads=loads)
         if unknown:
             self._unknown_noted = True
             lines.append(_unknown_line([tandem.position_of(group) + 1 for group in unknown]))

@@ -14,9 +14,9 @@ from rvtrace_gdb.decode.history.events import (
 )
 
 INTERRUPT, EXCEPTION = Trap(TrapKind.INTERRUPT), Trap(TrapKind.EXCEPTION)
-STARTS, STOPS = Start(StartReason.TRACING_STARTS), Stop(StopReason.UNTOLD)
+STARTS, STOPS = Start(StartReason.TRACING_STARTS), Stop(StopReason.UNSPECIFIED)
 ENABLED, DISABLED = Start(StartReason.TRACE_ENABLED), Stop(StopReason.TRACE_DISABLED)
-SYNCHRONIZED = Start(StartReason.UNTOLD)
+SYNCHRONIZED = Start(StartReason.UNSPECIFIED)
 
 
 def lost(text: str = "lost") -> Loss:

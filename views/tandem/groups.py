@@ -200,7 +200,7 @@ class Groups:
     def before(self, regno: int, group: int) -> int | None:
         """Return what a register held before a group. After a loss nothing is known."""
         registers = self.index.registers
-        return registers.value(regno, group - 1) if group and registers.holds(group - 1, group) else None
+        return registers.value(regno, group - 1) if group and registers.is_current(group - 1, group) else None
 
     def _stored(self, group: int, access: Access | None) -> Iterator[tuple[int, Store]]:
         """Yield the stores that are not in the access anyhow."""

@@ -271,9 +271,9 @@ class Fields:
     def _cut_bits(self, frame: bytes) -> tuple[bytes, int]:
         """Do the same as `_cut_bytes` for a timestamp that starts inside a byte."""
         bits, width, size = int.from_bytes(frame[1:], "little"), 8 * self.timestamp_bytes, len(frame) - 1
-        behind = bits >> self.src_bits
-        rest = bits & (1 << self.src_bits) - 1 | behind >> width << self.src_bits
-        return frame[:1] + rest.to_bytes(size - self.timestamp_bytes, "little"), behind & (1 << width) - 1
+        upper = bits >> self.src_bits
+        rest = bits & (1 << self.src_bits) - 1 | upper >> width << self.src_bits
+        return frame[:1] + rest.to_bytes(size - self.timestamp_bytes, "little"), upper & (1 << width) - 1
 
     def _read(self, frame: bytes) -> Entry:
         bits, left = int.from_bytes(frame[1:], "little"), 8 * (len(frame) - 1)

@@ -181,8 +181,8 @@ class _SourceStream:
 
     def _records(self, start: int, end: int) -> int:
         """Return the number of records that start with one of the bytes from *start* to *end* - 1."""
-        first, behind = bisect_left(self._starts, start), bisect_left(self._starts, end)
-        return behind - first + (self._folded if first == 0 < behind else 0)
+        first, after = bisect_left(self._starts, start), bisect_left(self._starts, end)
+        return after - first + (self._folded if first == 0 < after else 0)
 
     def _forget(self, stop: int) -> None:
         """Discard records up to byte *stop*, which are in items. Of the others, few are needed during a search."""

@@ -1,6 +1,6 @@
 """A software E-Trace encoder, from retired blocks and traps to payloads of te_inst packets.
 
-`Encoder` passes the instructions of retired blocks and traps to the flow chart (`decode.etrace.encoder.packets`).
+`Encoder` passes the instructions of retired blocks and traps to the flow chart (`decode.etrace.encoder.flow_chart`).
 
 Source: Efficient Trace for RISC-V 2.0, "Multiple retirement considerations", "Format 3 thaddr, address and privilege
 fields", "Context type ctype values and corresponding actions"; the v0.8 extensions "Standard Support Packet" and
@@ -9,8 +9,8 @@ fields", "Context type ctype values and corresponding actions"; the v0.8 extensi
 
 from collections.abc import Iterable, Sequence
 
+from rvtrace_gdb.decode.etrace.encoder.flow_chart import OTHERWISE, FlowChart, Next, Resync
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, Reached, Stop, SyncMode
-from rvtrace_gdb.decode.etrace.encoder.packets import OTHERWISE, FlowChart, Next, Resync
 from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, UNINFERABLE, Block, Trap
 from rvtrace_gdb.decode.program.csrs import Context

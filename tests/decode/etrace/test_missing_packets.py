@@ -10,7 +10,7 @@ import pytest
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder, decode, decode_streams
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, SyncMode
-from rvtrace_gdb.decode.etrace.losses import period_checker
+from rvtrace_gdb.decode.etrace.loss_detection import period_checker
 from rvtrace_gdb.decode.etrace.options import Dialect, Options, Parameters
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
 from rvtrace_gdb.decode.history.history import Event, History

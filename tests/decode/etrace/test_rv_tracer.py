@@ -164,7 +164,7 @@ def test_several_numbers_are_a_gap_that_says_which() -> None:
     packets = [start(0x1000), branches((N + T) * 8 + N, 8, sent=False), start(0x1008), branches(N, 8)]
     history = decoded(SKIPS, *packets)
     assert ran(history) == hexes(ROUND * 8, ROUND[:-2], "gap", [0x1008], END)
-    assert losses(history) == [Loss(LossCause.COUNT_UNTOLD, ("te_inst format 1", 0x1008, *range(17, 30, 2)))]
+    assert losses(history) == [Loss(LossCause.COUNT_UNKNOWN, ("te_inst format 1", 0x1008, *range(17, 30, 2)))]
     (event,) = (event for event in history.events if event.kind is EventKind.LOSS)
     assert event.text == (
         "te_inst format 1 does not say how many branches lead to 0x1008: 17 or 19 or 21 or 23 or 25 or 27 or 29 can"
@@ -177,7 +177,7 @@ def test_the_outcome_at_the_address_is_known_where_all_numbers_agree() -> None:
     packets = [start(0x1000), branches((N + T) * 8, 0xA, sent=False), start(0x100A), branches(T + N, 0x10 - 0xA)]
     history = decoded(SKIPS, *packets)
     assert ran(history) == hexes(ROUND * 7, ROUND[:-1], "gap", [0x100A, 0x1000, 0x1002, 0x1008], END)
-    assert losses(history) == [Loss(LossCause.COUNT_UNTOLD, ("te_inst format 1", 0x100A, *range(16, 31, 2)))]
+    assert losses(history) == [Loss(LossCause.COUNT_UNKNOWN, ("te_inst format 1", 0x100A, *range(16, 31, 2)))]
 
 
 def test_the_outcome_at_the_address_is_not_known_where_numbers_differ_in_it() -> None:
@@ -191,7 +191,7 @@ def test_the_outcome_at_the_address_is_not_known_where_numbers_differ_in_it() ->
     )
     taken = [0x1000, 0x1002, 0x1008, 0x100A]
     assert ran(history) == hexes(taken * 8, taken[:-1], "gap", [0x1008, 0x100A])
-    assert losses(history) == [Loss(LossCause.COUNT_UNTOLD, ("te_inst format 1", 0x100A, *range(18, 31, 2)))]
+    assert losses(history) == [Loss(LossCause.COUNT_UNKNOWN, ("te_inst format 1", 0x100A, *range(18, 31, 2)))]
 
 
 def test_no_number_is_a_mismatch() -> None:

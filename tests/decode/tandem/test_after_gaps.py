@@ -38,7 +38,7 @@ def test_the_last_writers_are_named_and_do_not_hold() -> None:
     (gap,) = tandem.history.gap_positions
     before, behind = (tandem.before(position).register_writer(GPR + 2) for position in (gap, gap + 1))
     assert before is not None and behind is not None
-    assert (before.holds, behind.holds) == (True, False) and before.group == behind.group < FIRST
+    assert (before.current, behind.current) == (True, False) and before.group == behind.group < FIRST
 
 
 def test_an_access_is_one_whatever_gaps_are_around_it() -> None:

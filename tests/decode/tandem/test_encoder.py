@@ -309,7 +309,7 @@ def test_what_a_hart_tells_besides() -> None:
     encoder.initialize(x(5, 100))
     encoder.begin(0x1000)
     encoder.put(Retired(0x1004, NOP, gpr=(5, 99)))
-    encoder.tell(AdditionalState(State.MTIME, 5))
+    encoder.put_state(AdditionalState(State.MTIME, 5))
     encoder.put(Retired(0x1008, NOP, gpr=(0, 7)))
     encoder.put(Retired(0x1100, Instr(0x0F80006F, 4)))
     encoder.finish()

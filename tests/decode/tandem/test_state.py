@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
     State,
 )
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
-from rvtrace_gdb.decode.tandem.state import LOST, NOT_WRITTEN, UNTOLD
+from rvtrace_gdb.decode.tandem.state import LOST, NOT_REPORTED, NOT_WRITTEN
 from tests.decode.tandem.groups import (
     C_NOP,
     INIT,
@@ -103,7 +103,7 @@ def test_incremental_registers() -> None:
     assert [found.after(group).x(5) for group in range(4)] == [0x100, 0xFF, 0x17E, 0x7E]
     assert [found.after(group).csr(FCSR) for group in range(3)] == [0x20, 0x31, 0x31]
     assert found.after(1).f(1) == 0x100
-    assert found.after(2).x(6) is None and found.after(2).why_not(0x1006) == UNTOLD  # changed from something unknown
+    assert found.after(2).x(6) is None and found.after(2).why_not(0x1006) == NOT_REPORTED  # what it was is not known
     assert found.after(2).x(7) is None
 
 
@@ -212,7 +212,7 @@ def test_a_trap_changes_what_it_does_not_tell() -> None:
     found = line.decoded()
     after = found.after(1)
     assert [after.csr(0x341), after.csr(0x342), after.csr(0x305)] == [0x1004, 2, 0x40]
-    assert [after.csr(MSTATUS), after.csr(0x343)] == [None, None] and after.why_not(MSTATUS) == UNTOLD
+    assert [after.csr(MSTATUS), after.csr(0x343)] == [None, None] and after.why_not(MSTATUS) == NOT_REPORTED
     assert after.privilege == 3
     assert len(found.history) == 2 and list(found.history.pcs()) == [0x1000, 0x40]
 

@@ -408,12 +408,12 @@ class TandemPort:
             return
         self._mip = mip
         if self._build.parameters.dialect in (SPECIFICATION, PICCOLO_2018):
-            self._encoder.tell(FullRegister(csrs.MIP, mip))
+            self._encoder.put_state(FullRegister(csrs.MIP, mip))
         else:
             self._encoder.initialize(FullRegister(csrs.MIP, mip))
 
     def _report_time(self, mtime: int) -> None:
-        self._encoder.tell(AdditionalState(State.MTIME, mtime & (1 << 64) - 1))
+        self._encoder.put_state(AdditionalState(State.MTIME, mtime & (1 << 64) - 1))
 
     def _report_outside(self) -> None:
         for address, data in self._outside:
