@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
 from rvtrace_gdb.decode.etrace.layout import BranchFmt, Ext, Format, Packet
-from rvtrace_gdb.decode.etrace.options import Options, Setup
+from rvtrace_gdb.decode.etrace.options import Setup
+from rvtrace_gdb.decode.etrace.places import STOPPED, Places, Result, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     NOT_CACHED,
     Arrival,
@@ -15,53 +16,16 @@ from rvtrace_gdb.decode.etrace.state import (
     InferredAddress,
     Mode,
     Place,
-    State,
     Step,
     TableEffect,
     Tables,
     Walk,
 )
 from rvtrace_gdb.decode.etrace.walk import Walker
-from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, LossCause, Start, StartReason
-from rvtrace_gdb.decode.history.history import Path
-from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Start, StartReason
 from rvtrace_gdb.decode.program.instructions import IType
-from rvtrace_gdb.decode.stepping.control_flow import CLEARS, NOWHERE, Stack
-from rvtrace_gdb.decode.stepping.reports import Report, contradiction_report
-
-STOPPED = (Mode.OFF, Mode.HALTED)
-
-_UNKNOWN = Context()
-_PRIVILEGES = {0: (0, False), 1: (1, False), 3: (3, False), 5: (0, True), 6: (1, True)}
-"""The values of privilege (table "Privilege level encoding"): privilege mode, and whether it is a guest's.
-
-4 is debug mode."""
-
-
-class Result(NamedTuple):
-    """A step and how it may be used.
-
-    cacheable  whether it may be remembered, because it depends only on place, payload, and what the step contains
-    guard      the (index, state) of predictor entries on which it also depends
-    retry      whether the flow is lost after the step and the same packet is to be decoded again to resume
-    """
-
-    step: Step
-    cacheable: bool = True
-    guard: tuple[tuple[int, int], ...] = ()
-    retry: bool = False
-
-
-def packet_name(packet: Packet) -> str:
-    """What a packet is called in messages."""
-    subformat = packet.subformat if packet.format in (Format.SYNC, Format.OPT_EXT) else None
-    return f"te_inst format {packet.format}" + ("" if subformat is None else f" subformat {subformat}")
-
-
-def one_instruction(address: int) -> Path:
-    return Path(((address,),))
-
+from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, Stack
+from rvtrace_gdb.decode.stepping.reports import Report
 
 _FULL_MAP = 31
 
@@ -82,105 +46,29 @@ def _follows_xret(walker: Walker, walk: Walk, last_pc: int) -> bool:
     return walker.image.instruction(jump).itype is IType.TRAP_RETURN
 
 
-class BranchPacketSteps:
-    """The places of one program under one set of options, and the steps of packets of formats 0, 1 and 2."""
+class BranchPackets:
+    """The steps of packets of formats 0, 1 and 2."""
 
-    def __init__(self, program: Program, options: Options) -> None:
-        self._program = program
-        self._options = options
-        self._mask = (1 << program.xlen) - 1
-        self._walkers: dict[tuple[int, Setup], Walker] = {}  # by the image's id; the walker keeps the image
-        self._walker_of_setup: dict[tuple[Context, Setup], Walker] = {}
-        self._states: dict[Place, State] = {}
-        setup = Setup(options.parameters, options.modes)
-        self.initial = self._state(Place(Mode.LOST, NOWHERE, NOWHERE, 0, None, None, _UNKNOWN, setup))
+    def __init__(self, places: Places, xlen: int) -> None:
+        self._places = places
+        self._mask = (1 << xlen) - 1
 
-    def forget(self) -> None:
-        """Drop all states and their steps. States that a caller still holds stay valid."""
-        for state in self._states.values():
-            state.clear()
-        self._states = {self.initial.place: self.initial}
-        for walker in self._walkers.values():
-            walker.forget()
-        self._walker_of_setup.clear()
-
-    def loss(self, state: State, kind: EventKind, why: Loss) -> Step:
-        """Return the step of a loss of the flow for the reason *why*."""
-        reports = (*self._pending_trap(state.place, None), Report(kind, why, lost=True))
-        return Step(None, self._lost(state.place), reports, calls=CLEARS)
-
-    def _context(self, place: Place, packet: Packet) -> Context:
-        """Return the context from the fields privilege and context of a format 3 packet."""
-        prv, virtual = _PRIVILEGES.get(packet.fields.get("privilege", -1), (None, False))
-        if place.setup.parameters.privilege_width == 1 and prv == 1:
-            prv = 3  # one bit distinguishes machine mode from user mode
-        scontext = packet.fields.get("context") if place.setup.parameters.context_width else None
-        return Context(prv, virtual, scontext)
-
-    def _context_reports(self, place: Place, context: Context) -> tuple[Report, ...]:
-        change = ContextChange(place.context, context)
-        return (Report(EventKind.CONTEXT, change),) if change.changed else ()
-
-    def _pending_trap(self, place: Place, handler: int | None) -> tuple[Report, ...]:
-        """Return the report of the trap whose handler was not reported with it, if there is one."""
-        if place.trap is None:
-            return ()
-        trap, epc, _, moved, maybe_moved = place.trap
-        return (Report(EventKind.TRAP, trap, None if epc < 0 else epc, handler, moved=moved, maybe_moved=maybe_moved),)
-
-    def _is_gap(self, place: Place, address: int) -> tuple[bool, bool]:
-        """Return `moved` and `maybe_moved` of a report that tracing continues at *address* (NOWHERE: not known)."""
-        if place.mode not in STOPPED or (place.next_pc == NOWHERE and place.mode is Mode.HALTED):
-            return False, False
-        if place.next_pc == NOWHERE:
-            return False, True
-        return place.next_pc != address and (address != NOWHERE or place.mode is Mode.OFF), False
-
-    def _mismatch(self, place: Place, packet: Packet, walk: Walk, why: str) -> Result:
-        report = self._contradiction(place, packet, walk.place, why)
-        calls = walk.calls.effect(clears=True)
-        return Result(Step(walk.path, self._lost(place), (report,), calls=calls), not walk.calls.overflowed)
-
-    def _contradiction(self, place: Place, packet: Packet, at: int, why: str) -> Report:
-        return contradiction_report(self._program, self._walker(place).image, at, why, packet_name(packet))
-
-    def _lost(self, place: Place) -> State:
-        return self._state(place._replace(mode=Mode.LOST, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=None))
-
-    def _state(self, place: Place) -> State:
-        known = self._states.get(place)
-        if known is None:
-            known = self._states[place] = State(place)
-        return known
-
-    def _walker(self, place: Place) -> Walker:
-        """Return the walker for the code of a place's context."""
-        key = (place.context, place.setup)
-        walker = self._walker_of_setup.get(key)
-        if walker is None:
-            image = self._program.image_of(place.context)
-            walker = self._walkers.get((id(image), place.setup))
-            if walker is None:
-                walker = self._walkers[id(image), place.setup] = Walker(image, *place.setup)
-            self._walker_of_setup[key] = walker
-        return walker
-
-    # Formats 0 to 2
-
-    def _branches(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+    def step(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+        """Return the step of *packet* at *place*."""
         if place.mode is Mode.ADRIFT:
             return self._resume_at_address(place, packet, ())
         if place.mode is not Mode.ON:
             cause = LossCause.WHILE_OFF if place.mode in STOPPED else LossCause.NO_HANDLER
-            return Result(self.loss(self._state(place), EventKind.LOSS, Loss(cause, (packet_name(packet),))))
-        walker = self._walker(place)
-        walk, again = self._start_walk(place, walker, stack)
+            why = Loss(cause, (packet_name(packet),))
+            return Result(self._places.loss(self._places.state(place), EventKind.LOSS, why))
+        walker = self._places.walker(place)
+        walk, again = self.start_walk(place, walker, stack)
         if walk.fault:
             return self._code_missing(place, packet, walk)
         address = self._address(place, packet, tables, again)
         if address == NOT_CACHED:
             fault = f"jump target cache entry {packet.fields.get('index', 0)} is empty"
-            return self._mismatch(place, packet, walk, fault)
+            return self._places.mismatch(place, packet, walk, fault)
         goal = self._goal(place.setup, packet, address)
         if is_uncounted(packet.fields):
             found = self._find_count(place, packet, stack, goal)
@@ -197,7 +85,7 @@ class BranchPacketSteps:
             tables.change(before)
             if walk.missing:
                 return self._code_missing(place, packet, walk)
-            return self._mismatch(place, packet, walk, walk.fault)
+            return self._places.mismatch(place, packet, walk, walk.fault)
         if outcome is not None:
             walker.retire_at(walk, walk.last_pc, outcome)
             if counted:
@@ -211,13 +99,13 @@ class BranchPacketSteps:
         guard = tuple(before.items())
         training = tables.change(before) if counted else tables.training(walk.outcomes)
         effect = TableEffect(training, targets) if training or targets else None
-        step = Step(walk.path, self._state(following), calls=walk.calls.effect(), tables=effect)
+        step = Step(walk.path, self._places.state(following), calls=walk.calls.effect(), tables=effect)
         if packet.fields.get("notify") and address is not None:
             report = Report(EventKind.SYNC, Start(StartReason.NOTIFICATION), next_pc=address)
             step = step._replace(path=walk.before_last(), reports=(report,), landing=one_instruction(address))
         return Result(step, not walk.calls.overflowed, guard)
 
-    def _start_walk(self, place: Place, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:
+    def start_walk(self, place: Place, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:
         """Return the start of a packet's walk, and the jump targets on it.
 
         If the code led to the last address and the packet is not format 3, that address was the target of a jump and is
@@ -276,11 +164,11 @@ class BranchPacketSteps:
 
     def _find_count(self, place: Place, packet: Packet, stack: Stack, goal: Goal) -> Packet | Result:
         """Return the packet with its number of branches, which was not sent; a gap if several are possible."""
-        walker = self._walker(place)
+        walker = self._places.walker(place)
         trials: list[_CountTrial] = []
         for count in possible_branch_counts(packet.fields):
             counted = packet._replace(fields={**packet.fields, "branches": count})
-            walk, _ = self._start_walk(place, walker, stack)
+            walk, _ = self.start_walk(place, walker, stack)
             arrival, outcome = self._walk_map(walker, walk, counted, goal)
             if arrival not in (Arrival.FAULT, Arrival.INFERRED) and not _follows_xret(walker, walk, place.last_pc):
                 arrival, walk.fault = Arrival.FAULT, "the packet says that no jump led there (updiscon)"
@@ -289,7 +177,7 @@ class BranchPacketSteps:
         if not left:
             first = trials[0]
             why = f"no number of branches from {first.packet.fields['branches']} to 30 leads to 0x{goal.address or 0:x}"
-            return self._mismatch(place, packet, first.walk, f"{why}: {first.walk.fault}")
+            return self._places.mismatch(place, packet, first.walk, f"{why}: {first.walk.fault}")
         if len(left) == 1:
             return left[0].packet
         return (
@@ -311,13 +199,13 @@ class BranchPacketSteps:
         path, calls = lowest.walk.before_last(), lowest.walk.calls.effect(clears=True)
         cacheable = not lowest.walk.calls.overflowed
         if any(trial.outcome != lowest.outcome for trial in trials):
-            return Result(Step(path, self._lost(place), reports, calls=calls), cacheable)
-        walk = self._walker(place).start(NOWHERE, address, None)
-        self._walker(place).retire_at(walk, address, lowest.outcome)
+            return Result(Step(path, self._places.lost(place), reports, calls=calls), cacheable)
+        walk = self._places.walker(place).start(NOWHERE, address, None)
+        self._places.walker(place).retire_at(walk, address, lowest.outcome)
         following = place._replace(next_pc=walk.next_pc, last_pc=address, reference=address, inferred=None)
         resumed = Report(EventKind.SYNC, Start(StartReason.KNOWN_CODE), next_pc=address, resumed=address)
         return Result(
-            Step(path, self._state(following), (*reports, resumed), one_instruction(address), calls), cacheable
+            Step(path, self._places.state(following), (*reports, resumed), one_instruction(address), calls), cacheable
         )
 
     def _walk_predicted(
@@ -348,35 +236,25 @@ class BranchPacketSteps:
 
     def _code_missing(self, place: Place, packet: Packet, walk: Walk) -> Result:
         """Return the result if the walk reached missing code: decoding resumes at the next address."""
-        following = self._without_code(place)
-        if following.place.mode is Mode.LOST or self._walker(place).image.knows(walk.place):
-            return self._mismatch(place, packet, walk, walk.fault)
-        report = self._contradiction(place, packet, walk.place, walk.fault)
+        following = self._places.without_code(place)
+        if following.place.mode is Mode.LOST or self._places.walker(place).image.knows(walk.place):
+            return self._places.mismatch(place, packet, walk, walk.fault)
+        report = self._places.contradiction(place, packet, walk.place, walk.fault)
         if report.kind is EventKind.MISMATCH:
             return Result(Step(walk.path, following, (report,)), retry=True, cacheable=False)
         result = self._resume_at_address(place, packet, (report,))
         return Result(result.step._replace(path=walk.path))
 
-    def _without_code(self, place: Place) -> State:
-        """Return the state after missing code:
-
-        ADRIFT, unless later packets depend on calls, branches or jumps there.
-        """
-        modes = place.setup.modes
-        if modes.implicit_return or modes.branch_prediction or modes.jump_target_cache:
-            return self._lost(place)
-        return self._state(place._replace(mode=Mode.ADRIFT, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None))
-
     def _resume_at_address(self, place: Place, packet: Packet, reports: tuple[Report, ...]) -> Result:
         """Resume at the packet's address, if there is code."""
         fields = packet.fields
         if "address" not in fields:
-            return Result(Step(None, self._state(place._replace(mode=Mode.ADRIFT)), reports))
+            return Result(Step(None, self._places.state(place._replace(mode=Mode.ADRIFT)), reports))
         address = self._reported(place, packet)
-        walker = self._walker(place)
+        walker = self._places.walker(place)
         if walker.is_unknown(address) or (is_uncounted(fields) and walker.is_branch(address)):
             following = place._replace(mode=Mode.ADRIFT, reference=address, inferred=None)
-            return Result(Step(None, self._state(following), reports))
+            return Result(Step(None, self._places.state(following), reports))
         count = fields.get("branches", 0)
         outcome = not fields["branch_map"] >> count - 1 & 1 if count and walker.is_branch(address) else None
         walk = walker.start(NOWHERE, address, None)
@@ -385,4 +263,4 @@ class BranchPacketSteps:
             mode=Mode.ON, next_pc=walk.next_pc, last_pc=address, reference=address, inferred=None
         )
         resumed = Report(EventKind.SYNC, Start(StartReason.KNOWN_CODE), next_pc=address, resumed=address)
-        return Result(Step(None, self._state(following), (*reports, resumed), one_instruction(address)))
+        return Result(Step(None, self._places.state(following), (*reports, resumed), one_instruction(address)))

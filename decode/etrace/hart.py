@@ -11,7 +11,6 @@ from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any
 
-from rvtrace_gdb.decode.etrace.branch_packets import Result, packet_name
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
 from rvtrace_gdb.decode.etrace.layout import Ext, Format, Malformed, Packet
@@ -25,6 +24,7 @@ from rvtrace_gdb.decode.etrace.loss_detection import (
 )
 from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec, codec
+from rvtrace_gdb.decode.etrace.places import Result, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     CacheFork,
     Mode,

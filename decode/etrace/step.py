@@ -11,10 +11,11 @@ the causes in mcause: causes that are designated for custom or platform use are 
 
 from collections.abc import Callable
 
-from rvtrace_gdb.decode.etrace.branch_packets import STOPPED, BranchPacketSteps, Result, one_instruction, packet_name
+from rvtrace_gdb.decode.etrace.branch_packets import BranchPackets
 from rvtrace_gdb.decode.etrace.layout import Format, Packet, Sync
-from rvtrace_gdb.decode.etrace.options import Dialect, Setup, SupportLayout
+from rvtrace_gdb.decode.etrace.options import Dialect, Options, Setup, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import QualStatus, apply_support
+from rvtrace_gdb.decode.etrace.places import STOPPED, Places, Result, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.state import (
     Arrival,
     Goal,
@@ -42,6 +43,7 @@ from rvtrace_gdb.decode.history.events import (
 )
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import CLEARS, NOWHERE, Stack
 from rvtrace_gdb.decode.stepping.reports import Report
 
@@ -72,8 +74,17 @@ def _is_reserved(cause: int, *, interrupt: bool) -> bool:
     return cause in _EXCEPTIONS or cause > _LAST_EXCEPTION
 
 
-class StepFunction(BranchPacketSteps):
+class StepFunction:
     """The states and steps of one program under one set of options."""
+
+    def __init__(self, program: Program, options: Options) -> None:
+        self._options = options
+        self._mask = (1 << program.xlen) - 1
+        self._places = Places(program, options)
+        self._branches = BranchPackets(self._places, program.xlen)
+        self.initial = self._places.initial
+        self.forget = self._places.forget
+        self.loss = self._places.loss
 
     def step(self, state: State, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """Return the step of *packet* in *state*.
@@ -81,9 +92,9 @@ class StepFunction(BranchPacketSteps):
         Contradictions between trace and program are reports, not exceptions.
         """
         if packet.format != Format.SYNC:
-            return self._branches(state.place, packet, stack, tables)
+            return self._branches.step(state.place, packet, stack, tables)
         if impossible := impossible_value(packet, packet_name(packet)):
-            return Result(self.loss(state, EventKind.LOSS, impossible))
+            return Result(self._places.loss(state, EventKind.LOSS, impossible))
         return _SYNCS[Sync(packet.subformat or 0)](self, state.place, packet, stack, tables)
 
     def can_resume(self, state: State, packet: Packet) -> bool:
@@ -94,20 +105,20 @@ class StepFunction(BranchPacketSteps):
 
     def end(self, state: State) -> tuple[Report, ...]:
         """Return the remaining reports at the end of the trace."""
-        return self._pending_trap(state.place, None)
+        return self._places.pending_trap(state.place, None)
 
     # Format 3
 
     def _start(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """Handle subformat 0: start of tracing, or resynchronization."""
         address = packet.fields["address"] & self._mask
-        context = self._context(place, packet)
+        context = self._places.context(place, packet)
         there = place._replace(context=context)
         if place.mode is not Mode.ON:
-            if self._walker(there).is_unknown(address):
-                return self._sync_without_code(there, packet, address, self._pending_trap(place, address))
+            if self._places.walker(there).is_unknown(address):
+                return self._sync_without_code(there, packet, address, self._places.pending_trap(place, address))
             return Result(self._resume(place, packet, address, context, stack), place.mode is not Mode.TRAPPED)
-        walker = self._walker(place)
+        walker = self._places.walker(place)
         same = place.context.prv is None or context.prv == place.context.prv
         walk = self._walk_to_sync(place, walker, address if same else NOWHERE, stack)
         repeats = address == place.last_pc
@@ -123,8 +134,8 @@ class StepFunction(BranchPacketSteps):
             walk = walker.start(place.next_pc, place.last_pc, stack)
             walk.parts = []
         elif arrival is Arrival.FAULT:
-            return self._mismatch(place, packet, walk, walk.fault)._replace(cacheable=False, retry=True)
-        if self._walker(there).is_unknown(address):
+            return self._places.mismatch(place, packet, walk, walk.fault)._replace(cacheable=False, retry=True)
+        if self._places.walker(there).is_unknown(address):
             return self._sync_without_code(there, packet, address, path=walk.before_last())
         known = walk.next_pc if arrival is Arrival.INFERRED else NOWHERE
         targets = tables.entries((address,)) if arrival is Arrival.JUMPED else ()
@@ -138,8 +149,8 @@ class StepFunction(BranchPacketSteps):
 
     def _keeps_outcome(self, place: Place, result: Result) -> Result:
         """Continue after a repeated branch where it led before: rv_tracer's branch bit is not its outcome then."""
-        step = result.step
-        return result._replace(step=step._replace(state=self._state(step.state.place._replace(next_pc=place.next_pc))))
+        state = self._places.state(result.step.state.place._replace(next_pc=place.next_pc))
+        return result._replace(step=result.step._replace(state=state))
 
     def _walk_to_sync(self, place: Place, walker: Walker, address: int, stack: Stack) -> Walk:
         """Return the start of the walk to a synchronization at *address*, NOWHERE if only an xRET can lead there.
@@ -149,7 +160,7 @@ class StepFunction(BranchPacketSteps):
         """
         if place.next_pc in (NOWHERE, address):
             place = place._replace(inferred=None)
-        return self._start_walk(place, walker, stack)[0]
+        return self._branches.start_walk(place, walker, stack)[0]
 
     def _synchronized(
         self, place: Place, packet: Packet, walk: Walk, address: int, context: Context, known: int
@@ -160,9 +171,10 @@ class StepFunction(BranchPacketSteps):
         """
         keeps = place.setup.modes.resync_disabled
         settled, following, effect = self._settle(place, packet, address, context, keeps=keeps)
-        if known != NOWHERE and following.place.next_pc == NOWHERE and not self._walker(place).is_branch(address):
-            following = self._state(following.place._replace(next_pc=known))
-        reports = self._context_reports(place, context)
+        is_branch = self._places.walker(place).is_branch(address)
+        if known != NOWHERE and following.place.next_pc == NOWHERE and not is_branch:
+            following = self._places.state(following.place._replace(next_pc=known))
+        reports = self._places.context_reports(place, context)
         splits = bool(walk.parts) and (bool(reports) or "time" in packet.fields)
         path, last_one = (walk.before_last(), one_instruction(address)) if splits else (walk.path, None)
         calls = walk.calls.effect() if keeps else walk.calls.effect(clears=True, left=tuple(settled.calls.left))
@@ -177,7 +189,7 @@ class StepFunction(BranchPacketSteps):
         *keeps*: whether predictor and cache are kept. *stack*: the calls that remain valid.
         """
         place = place._replace(context=context)
-        walker = self._walker(place)
+        walker = self._places.walker(place)
         walk = walker.start(NOWHERE, address, stack)
         walker.retire_at(walk, address, not packet.fields["branch"] if walker.is_branch(address) else None)
         following = place._replace(
@@ -187,7 +199,7 @@ class StepFunction(BranchPacketSteps):
         modes = place.setup.modes
         if modes.branch_prediction or modes.jump_target_cache:
             effect = TableEffect(Tables(place.setup.parameters).training(walk.outcomes), (), not keeps)
-        return walk, self._state(following), effect
+        return walk, self._places.state(following), effect
 
     def _resume(self, place: Place, packet: Packet, address: int, context: Context, stack: Stack) -> Step:
         """Return the step that starts decoding at the address of a synchronizing packet."""
@@ -195,14 +207,14 @@ class StepFunction(BranchPacketSteps):
         kept = stack if continues else None
         walk, following, effect = self._settle(place, packet, address, context, keeps=continues, stack=kept)
         if place.mode is Mode.TRAPPED:
-            reports = tuple(report._replace(resumed=address) for report in self._pending_trap(place, address))
+            reports = tuple(report._replace(resumed=address) for report in self._places.pending_trap(place, address))
         elif place.mode in STOPPED:
-            moved, maybe_moved = self._is_gap(place, address)
+            moved, maybe_moved = self._places.is_gap(place, address)
             start = Start(StartReason.TRACING_STARTS)
             reports = (Report(EventKind.TRACE_ON, start, None, address, False, moved, maybe_moved, address),)
         else:
             reports = (Report(EventKind.SYNC, Start(StartReason.UNSPECIFIED), next_pc=address, resumed=address),)
-        reports += self._context_reports(place, context)
+        reports += self._places.context_reports(place, context)
         return Step(None, following, reports, one_instruction(address), replacement(walk.calls.stack()), effect, True)
 
     def _trap(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
@@ -215,36 +227,36 @@ class StepFunction(BranchPacketSteps):
         if not fields["thaddr"]:
             # A trap at the first instruction after a filter would be in the trace.
             pending = PendingTrap(
-                taken, epc, sent_address, *self._is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE)
+                taken, epc, sent_address, *self._places.is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE)
             )
             following = place._replace(mode=Mode.TRAPPED, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=pending)
-            reports = self._pending_trap(place, None)
+            reports = self._places.pending_trap(place, None)
             kept = self._stack_after_trap(place, stack)
             calls = None if kept is stack else replacement(kept)
             cacheable = not place.setup.modes.resync_disabled  # else a return before it depends on the stack
-            return Result(Step(None, self._state(following), reports, calls=calls), cacheable)
+            return Result(Step(None, self._places.state(following), reports, calls=calls), cacheable)
         handler = sent_address
         if handler == NOWHERE:
             known = self._options.trap_handlers.of(fields["ecause"], interrupt)
             if known is None:
                 trap = Report(EventKind.TRAP, taken, last_pc=None if epc < 0 else epc)
                 lost = Report(EventKind.LOSS, Loss(LossCause.UNKNOWN_HANDLER), lost=True)
-                reports = (*self._pending_trap(place, None), trap, lost)
-                return Result(Step(None, self._lost(place), reports, calls=CLEARS))
+                reports = (*self._places.pending_trap(place, None), trap, lost)
+                return Result(Step(None, self._places.lost(place), reports, calls=CLEARS))
             handler = known & self._mask
-        context = self._context(place, packet)
+        context = self._places.context(place, packet)
         there = place._replace(context=context)
-        if self._walker(there).is_unknown(handler):
+        if self._places.walker(there).is_unknown(handler):
             trap = Report(EventKind.TRAP, taken, None if epc < 0 else epc, handler)
-            return self._sync_without_code(there, packet, handler, (*self._pending_trap(place, None), trap))
+            return self._sync_without_code(there, packet, handler, (*self._places.pending_trap(place, None), trap))
         starts = place.mode in (Mode.LOST, Mode.ADRIFT, *STOPPED)
         keeps = place.setup.modes.resync_disabled and not starts
         kept = self._stack_after_trap(place, stack) if keeps else None
         walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps, stack=kept)
         resumed = handler if starts or place.mode is Mode.TRAPPED else None
-        gap = self._is_gap(place, NOWHERE)
+        gap = self._places.is_gap(place, NOWHERE)
         trap = Report(EventKind.TRAP, taken, None if epc < 0 else epc, handler, False, *gap, resumed)
-        reports = (*self._pending_trap(place, None), trap, *self._context_reports(place, context))
+        reports = (*self._places.pending_trap(place, None), trap, *self._places.context_reports(place, context))
         calls = replacement(walk.calls.stack())
         epc_from_stack = place.setup.modes.implicit_return and place.next_pc == NOWHERE  # the EPC may be
         return Result(
@@ -259,8 +271,8 @@ class StepFunction(BranchPacketSteps):
         *place* has the packet's context; *before*: earlier reports, which are dropped if the program is complete,
         because the packet is then not credible.
         """
-        report = self._contradiction(place, packet, address, self._walker(place).why_unknown(address))
-        following = self._without_code(place._replace(reference=address, trap=None))
+        report = self._places.contradiction(place, packet, address, self._places.walker(place).why_unknown(address))
+        following = self._places.without_code(place._replace(reference=address, trap=None))
         reports = (report,) if report.kind is EventKind.MISMATCH else (*before, report)
         return Result(Step(path, following, reports, calls=CLEARS), path is None)
 
@@ -275,7 +287,7 @@ class StepFunction(BranchPacketSteps):
             return NOWHERE if thaddr else sent_address  # "exception on the 1st traced instruction" (2.0.5)
         if place.next_pc != NOWHERE:
             return place.next_pc
-        walker = self._walker(place)
+        walker = self._places.walker(place)
         if walker.raises(place.last_pc):
             return place.last_pc
         if not walker.is_uninferable(place.last_pc):
@@ -292,14 +304,15 @@ class StepFunction(BranchPacketSteps):
         """
         if not place.setup.modes.resync_disabled or place.mode is not Mode.ON or place.next_pc != NOWHERE:
             return stack
-        walk = self._walker(place).start(NOWHERE, place.last_pc, stack)
-        self._walker(place).leave(walk)
+        walk = self._places.walker(place).start(NOWHERE, place.last_pc, stack)
+        self._places.walker(place).leave(walk)
         return walk.calls.stack() if walk.calls.taken or walk.calls.left else stack
 
     def _context_change(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """Handle subformat 2: the context has changed, at an imprecise place. The flow continues."""
-        context = self._context(place, packet)
-        return Result(Step(None, self._state(place._replace(context=context)), self._context_reports(place, context)))
+        context = self._places.context(place, packet)
+        following = self._places.state(place._replace(context=context))
+        return Result(Step(None, following, self._places.context_reports(place, context)))
 
     def _support(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """Handle subformat 3: the encoder's settings, and why tracing stopped."""
@@ -307,33 +320,34 @@ class StepFunction(BranchPacketSteps):
         place = self._set_up(place, packet)
         qual_status = fields.get("qual_status", QualStatus.NO_CHANGE)
         if qual_status == QualStatus.TRACE_LOST:
-            return Result(self.loss(self._state(place), EventKind.OVERFLOW, Loss(LossCause.PACKETS_LOST)))
+            why = Loss(LossCause.PACKETS_LOST)
+            return Result(self._places.loss(self._places.state(place), EventKind.OVERFLOW, why))
         if qual_status == QualStatus.NO_CHANGE and fields.get("ienable", 1):
             mode = Mode.OFF if place.mode is Mode.LOST else place.mode
-            return Result(Step(None, self._state(place._replace(mode=mode))))
+            return Result(Step(None, self._places.state(place._replace(mode=mode))))
         if place.mode in STOPPED:
-            return Result(Step(None, self._state(place), calls=CLEARS))
-        walk = Walk(NOWHERE, NOWHERE, self._walker(place).start(NOWHERE, NOWHERE, stack).calls)
+            return Result(Step(None, self._places.state(place), calls=CLEARS))
+        walk = Walk(NOWHERE, NOWHERE, self._places.walker(place).start(NOWHERE, NOWHERE, stack).calls)
         at = place.next_pc if place.mode is Mode.ON and qual_status != QualStatus.NO_CHANGE else NOWHERE
         if place.mode is Mode.ON and place.inferred is not None and qual_status == QualStatus.ENDED_NTR:
-            walk, _ = self._start_walk(place, self._walker(place), stack)
+            walk, _ = self._branches.start_walk(place, self._places.walker(place), stack)
             at = NOWHERE if walk.fault else walk.next_pc
-        reports = self._pending_trap(place, None)
+        reports = self._places.pending_trap(place, None)
         if walk.fault:
-            reports += (self._contradiction(place, packet, walk.place, walk.fault),)
+            reports += (self._places.contradiction(place, packet, walk.place, walk.fault),)
         halted = self._options.unfiltered and bool(fields.get("ienable", 1))
         open_end = None if halted or walk.fault or at != NOWHERE else self._open_end(place, qual_status)
         reports += (Report(EventKind.TRACE_OFF, Stop(StopReason.UNSPECIFIED, open=open_end)),)
         mode = Mode.HALTED if halted else Mode.OFF
         following = place._replace(mode=mode, next_pc=at, last_pc=NOWHERE, inferred=None, trap=None)
         calls = walk.calls.effect(clears=True)
-        return Result(Step(walk.path, self._state(following), reports, calls=calls), not walk.calls.overflowed)
+        return Result(Step(walk.path, self._places.state(following), reports, calls=calls), not walk.calls.overflowed)
 
     def _open_end(self, place: Place, qual_status: int) -> Open | None:
         """Return why the next instruction is not known where tracing stops."""
         if place.mode not in (Mode.ON, Mode.TRAPPED):
             return None
-        if place.mode is Mode.TRAPPED or self._walker(place).raises(place.last_pc):
+        if place.mode is Mode.TRAPPED or self._places.walker(place).raises(place.last_pc):
             return Open.TRAP
         return Open.PLACE if qual_status == QualStatus.NO_CHANGE else Open.JUMP
 

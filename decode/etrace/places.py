@@ -1,0 +1,144 @@
+"""The places of the E-Trace decoder, and what packets of all formats do with them: losses, traps, contexts, walkers."""
+
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.etrace.layout import Format, Packet
+from rvtrace_gdb.decode.etrace.options import Options, Setup
+from rvtrace_gdb.decode.etrace.state import Mode, Place, State, Step, Walk
+from rvtrace_gdb.decode.etrace.walk import Walker
+from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss
+from rvtrace_gdb.decode.history.history import Path
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping.control_flow import CLEARS, NOWHERE
+from rvtrace_gdb.decode.stepping.reports import Report, contradiction_report
+
+STOPPED = (Mode.OFF, Mode.HALTED)
+
+_UNKNOWN = Context()
+_PRIVILEGES = {0: (0, False), 1: (1, False), 3: (3, False), 5: (0, True), 6: (1, True)}
+"""The values of privilege (table "Privilege level encoding"): privilege mode, and whether it is a guest's.
+
+4 is debug mode."""
+
+
+class Result(NamedTuple):
+    """A step and how it may be used.
+
+    cacheable  whether it may be remembered, because it depends only on place, payload, and what the step contains
+    guard      the (index, state) of predictor entries on which it also depends
+    retry      whether the flow is lost after the step and the same packet is to be decoded again to resume
+    """
+
+    step: Step
+    cacheable: bool = True
+    guard: tuple[tuple[int, int], ...] = ()
+    retry: bool = False
+
+
+def packet_name(packet: Packet) -> str:
+    """What a packet is called in messages."""
+    subformat = packet.subformat if packet.format in (Format.SYNC, Format.OPT_EXT) else None
+    return f"te_inst format {packet.format}" + ("" if subformat is None else f" subformat {subformat}")
+
+
+def one_instruction(address: int) -> Path:
+    """Return the path of the instruction at *address* alone."""
+    return Path(((address,),))
+
+
+class Places:
+    """The places of one program under one set of options, each with the state that remembers the steps from it."""
+
+    def __init__(self, program: Program, options: Options) -> None:
+        self._program = program
+        self._walkers: dict[tuple[int, Setup], Walker] = {}  # by the image's id; the walker keeps the image
+        self._walker_of_setup: dict[tuple[Context, Setup], Walker] = {}
+        self._states: dict[Place, State] = {}
+        setup = Setup(options.parameters, options.modes)
+        self.initial = self.state(Place(Mode.LOST, NOWHERE, NOWHERE, 0, None, None, _UNKNOWN, setup))
+
+    def forget(self) -> None:
+        """Drop all states and their steps. States that a caller still holds stay valid."""
+        for state in self._states.values():
+            state.clear()
+        self._states = {self.initial.place: self.initial}
+        for walker in self._walkers.values():
+            walker.forget()
+        self._walker_of_setup.clear()
+
+    def loss(self, state: State, kind: EventKind, why: Loss) -> Step:
+        """Return the step of a loss of the flow for the reason *why*."""
+        reports = (*self.pending_trap(state.place, None), Report(kind, why, lost=True))
+        return Step(None, self.lost(state.place), reports, calls=CLEARS)
+
+    def context(self, place: Place, packet: Packet) -> Context:
+        """Return the context from the fields privilege and context of a format 3 packet."""
+        prv, virtual = _PRIVILEGES.get(packet.fields.get("privilege", -1), (None, False))
+        if place.setup.parameters.privilege_width == 1 and prv == 1:
+            prv = 3  # one bit distinguishes machine mode from user mode
+        scontext = packet.fields.get("context") if place.setup.parameters.context_width else None
+        return Context(prv, virtual, scontext)
+
+    def context_reports(self, place: Place, context: Context) -> tuple[Report, ...]:
+        """Return the report of a change of the context, if it is one."""
+        change = ContextChange(place.context, context)
+        return (Report(EventKind.CONTEXT, change),) if change.changed else ()
+
+    def pending_trap(self, place: Place, handler: int | None) -> tuple[Report, ...]:
+        """Return the report of the trap whose handler was not reported with it, if there is one."""
+        if place.trap is None:
+            return ()
+        trap, epc, _, moved, maybe_moved = place.trap
+        return (Report(EventKind.TRAP, trap, None if epc < 0 else epc, handler, moved=moved, maybe_moved=maybe_moved),)
+
+    def is_gap(self, place: Place, address: int) -> tuple[bool, bool]:
+        """Return `moved` and `maybe_moved` of a report that tracing continues at *address* (NOWHERE: not known)."""
+        if place.mode not in STOPPED or (place.next_pc == NOWHERE and place.mode is Mode.HALTED):
+            return False, False
+        if place.next_pc == NOWHERE:
+            return False, True
+        return place.next_pc != address and (address != NOWHERE or place.mode is Mode.OFF), False
+
+    def mismatch(self, place: Place, packet: Packet, walk: Walk, why: str) -> Result:
+        """Return the result of a packet that contradicts the program, with the walk up to there."""
+        report = self.contradiction(place, packet, walk.place, why)
+        calls = walk.calls.effect(clears=True)
+        return Result(Step(walk.path, self.lost(place), (report,), calls=calls), not walk.calls.overflowed)
+
+    def contradiction(self, place: Place, packet: Packet, at: int, why: str) -> Report:
+        """Return the report that *packet* and the program do not agree at an address."""
+        return contradiction_report(self._program, self.walker(place).image, at, why, packet_name(packet))
+
+    def lost(self, place: Place) -> State:
+        """Return the state after a loss: where the hart is is not known."""
+        return self.state(place._replace(mode=Mode.LOST, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=None))
+
+    def state(self, place: Place) -> State:
+        """Return the state of a place."""
+        known = self._states.get(place)
+        if known is None:
+            known = self._states[place] = State(place)
+        return known
+
+    def walker(self, place: Place) -> Walker:
+        """Return the walker for the code of a place's context."""
+        key = (place.context, place.setup)
+        walker = self._walker_of_setup.get(key)
+        if walker is None:
+            image = self._program.image_of(place.context)
+            walker = self._walkers.get((id(image), place.setup))
+            if walker is None:
+                walker = self._walkers[id(image), place.setup] = Walker(image, *place.setup)
+            self._walker_of_setup[key] = walker
+        return walker
+
+    def without_code(self, place: Place) -> State:
+        """Return the state after missing code.
+
+        It is ADRIFT, unless later packets depend on calls, branches or jumps there.
+        """
+        modes = place.setup.modes
+        if modes.implicit_return or modes.branch_prediction or modes.jump_target_cache:
+            return self.lost(place)
+        return self.state(place._replace(mode=Mode.ADRIFT, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None))
