@@ -142,7 +142,7 @@ class Search:
         self._calls, self._history, self._query = calls, calls.history, query
         self._some: dict[int, int] = {}  # by id: the history keeps all parts
         self._counts: dict[int, _Count] = {}
-        self._of_step = Computed(self._of if query.not_after else self._all_of, 0)
+        self._of_step = Computed(self._of if query.not_after else lambda step: self._all(step.unit.part), 0)
         self._near = _Span(-1, [], [], [])  # the span used last
         counts = list(self._added_up(progress))  # for each span
         self._resumed: dict[int, set[int]] = {}  # by span: steps that count although the one before excludes them
@@ -239,9 +239,6 @@ class Search:
         """Return the number of matches in the entry that a step leads to."""
         some = self._all(step.unit.part)
         return self._count(step.unit.part).after(self._is_against(step)) if some else 0
-
-    def _all_of(self, step: Step) -> int:
-        return self._all(step.unit.part)
 
     def _all(self, part: _Part) -> int:
         """Return how many instructions of a part are at searched addresses, whatever runs before them."""

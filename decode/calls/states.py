@@ -79,10 +79,8 @@ class Entries:
             yield _piece(entry, 0, cuts[0] - begin)
         for position, end in pairwise([*cuts, begin + entry.count]):
             hit = tuple((trap.last_pc, trap.next_pc) for trap in traps.get(position, ()))
-            yield MarkedEntry(_piece(entry, position - begin, end - begin), self._program_at(position), hit)
-
-    def _program_at(self, position: int) -> int:
-        return self._programs[bisect_left(self._begins, position + 1) - 1]
+            program = self._programs[bisect_left(self._begins, position + 1) - 1]
+            yield MarkedEntry(_piece(entry, position - begin, end - begin), program, hit)
 
 
 def traps_of(history: History) -> dict[int, list[Event]]:

@@ -16,7 +16,6 @@ from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
 from rvtrace_gdb.decode.etrace.layout import Ext, Format, Malformed, Packet
 from rvtrace_gdb.decode.etrace.loss_detection import (
     LOOKAHEAD,
-    ShortStretch,
     SyncPeriodChecker,
     SyncVerifier,
     Verdict,
@@ -102,16 +101,14 @@ class HartDecoder(stepping.HartDecoder):
         for candidate in checker.check(packets):
             self._run(packets.part(done, candidate.at + 1))
             done = candidate.at + 1
-            if not self._stopped and self._lost_at <= candidate.start and self._is_short(checker, candidate):
+            image = self._program.image_of(self._state.place.context)
+            whole = self._lost_at <= candidate.start  # no loss is known in it
+            if not self._stopped and whole and checker.is_short(candidate, self._codec, image):
                 self._report_missing(candidate.start, candidate.end, candidate.packets, self._options.sync_packets)
             if self._stopped:
                 self._unused += sum(packets.sizes[done:])
                 return
         self._run(packets.part(done) if done else packets)
-
-    def _is_short(self, checker: SyncPeriodChecker, candidate: ShortStretch) -> bool:
-        image = self._program.image_of(self._state.place.context)
-        return checker.is_short(candidate, self._codec, image)
 
     def run_data(self, packets: Packets) -> None:
         """Decode the next te_data packets."""

@@ -36,7 +36,9 @@ def data_meaning(packet: DataPacket, options: DataOptions) -> str:
     form, _, fields = packet
     if form in (Form.SPLIT_DATA, Form.SPLIT_ATOMIC_DATA):
         whose = f"data of load ID {fields['lrid']}"
-        return f"{whose}: {_data_encoding(fields['resp'], options)}" if fields["resp"] else f"{whose}: the load failed"
+        if not fields["resp"]:
+            return f"{whose}: the load failed"
+        return f"{whose}: {_ENCODINGS[response_mode(fields['resp'], options)]} data"
     parts = [_operation(packet)]
     by_address, by_value = modes_of(fields["diff"], form, options)
     if "address" in fields or (form is Form.CSR and options.content is Content.ADDRESS):
@@ -59,10 +61,6 @@ def _operation(packet: DataPacket) -> str:
         return f"{alignment}{code.kind} of {1 << fields['size']} bytes, of an instruction with several"
     operation = f" {code.operation}" if code.operation else ""
     return f"{alignment}{code.kind}{operation} of {1 << fields['size']} byte{'s' if fields['size'] else ''}"
-
-
-def _data_encoding(resp: int, options: DataOptions) -> str:
-    return f"{_ENCODINGS[response_mode(resp, options)]} data"
 
 
 _FLAGS = frozenset({"notify", "updiscon", "irreport"})

@@ -101,7 +101,7 @@ def blocks_from_pcs(pcs: Iterable[int], image: Image, known: Known | None = None
     pending: list[Instruction] = []
     start = here = -1
     for pc in pcs:
-        if pending and (pc != here or _ends_block(pending)):
+        if pending and (pc != here or pending[-1].itype is not IType.NONE or len(pending) >= _MAX_BLOCK):
             last = pending[-1]
             jumped = last.custom and pc != here
             block = known.get((start, here, jumped))
@@ -132,10 +132,6 @@ def _inferred(listed: list[Instruction], last_pc: int, xlen: int) -> int:
     before, jump = listed[-2:]
     target = sequential_target(before, last_pc - before.length, jump, xlen)
     return -1 if target is None else target
-
-
-def _ends_block(pending: list[Instruction]) -> bool:
-    return pending[-1].itype is not IType.NONE or len(pending) >= _MAX_BLOCK
 
 
 def _custom_jump(start: int, pending: list[Instruction]) -> Block:

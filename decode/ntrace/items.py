@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, Batch, Clock, Framer, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.messages import Malformed, Message, Tcode, parse
@@ -120,7 +121,7 @@ class Itemizer:
         self._mask = (1 << xlen) - 1
         self._sign = 1 << options.sent_address_bits - 1 if 0 < options.sent_address_bits < xlen else 0
         self._clock = Clock(options)
-        self._frames: dict[bytes, _ParsedFrame] = {}
+        self._frames = Computed(self._parse, _REMEMBERED)  # few messages of a trace are distinct
         self._framer = Framer(wrapped=wrapped)
         self._start = offset
         self._idle: Item | None = None  # idle bytes that may continue
@@ -167,7 +168,7 @@ class Itemizer:
             yield idle
 
     def _item(self, offset: int, frame: bytes) -> Item:
-        read = self._frames.get(frame) or self._parsed_frame(frame)
+        read = self._frames[frame] if len(frame) <= _SHORT else self._parse(frame)
         message = read.message
         if message is None:
             self.known.clear()
@@ -178,16 +179,8 @@ class Itemizer:
         self.known[message.src] = SourceState(reference, before.time if message.tstamp is None else time)
         return Item(offset, len(frame), frame, message, "", address, target, time)
 
-    def _parsed_frame(self, frame: bytes) -> "_ParsedFrame":
-        """Parse a frame by itself. The result is remembered, because few messages of a trace are distinct."""
-        read = self._parse(frame)
-        if len(frame) <= _SHORT:
-            if len(self._frames) >= _REMEMBERED:
-                self._frames.clear()
-            self._frames[frame] = read
-        return read
-
-    def _parse(self, frame: bytes) -> "_ParsedFrame":
+    def _parse(self, frame: bytes) -> _ParsedFrame:
+        """Parse a frame by itself."""
         why = frame_fault(frame)
         if why is not None:
             return _ParsedFrame(None, why)

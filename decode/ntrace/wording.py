@@ -201,7 +201,7 @@ def _interpretation(message: Message) -> Iterator[str]:
         hist = fields["rdata"]
     if hist is not None:
         yield f"hist={branches(hist)}"
-    process = _process(message)
+    process = Process.of(message.fields["process"]) if message.tcode == Tcode.OWNERSHIP else None
     if process is not None:
         yield from _context(process)
 
@@ -225,10 +225,6 @@ def _context(process: Process) -> Iterator[str]:
     yield f"v={process.v}"
     if process.format in (ProcessFormat.SCONTEXT, ProcessFormat.HCONTEXT):
         yield f"{process.format.name.lower()}={sifive_number(process.context)}"
-
-
-def _process(message: Message) -> Process | None:
-    return Process.of(message.fields["process"]) if message.tcode == Tcode.OWNERSHIP else None
 
 
 def _meaning(message: Message, options: Options) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.elf import EM_RISCV, BadElf, Elf, Segment, machine
+from rvtrace_gdb.decode.program.elf import EM_RISCV, BadElf, Elf, machine
 from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -197,15 +197,11 @@ def _bias(elf: Elf, mapping: Mapping) -> int:
     *mapping.offset*.
     """
     until = mapping.offset + mapping.end - mapping.start
-    for segment in sorted(elf.segments, key=_is_data):
+    for segment in sorted(elf.segments, key=lambda segment: not segment.executable):
         if segment.offset < until and mapping.offset < segment.offset + len(segment.data):
             return mapping.start - mapping.offset + segment.offset - segment.vaddr
     where = f"offset 0x{mapping.offset:x}, which {mapping.name} had at 0x{mapping.start:x}"
     raise BadElf(elf.path, f"is not the file the process ran: it has no segment at {where}")
-
-
-def _is_data(segment: Segment) -> bool:
-    return not segment.executable
 
 
 def _description(mapping: Mapping) -> str:

@@ -134,7 +134,8 @@ class TandemAccesses(Sequence[Access]):
         addresses = seen.states(StateId.EFFECTIVE_ADDRESS) or seen.states(StateId.PHYSICAL_ADDRESS)
         size = access.size or (seen.data[0][0] if seen.data else 0)
         stored = seen.data[0][1] if seen.data else None
-        loaded = _truncated(_destination(seen), size)
+        loaded = _destination(seen) if size else None
+        loaded = None if loaded is None else loaded & (1 << 8 * size) - 1
         access = access._replace(address=addresses[0] if addresses else None, size=size)
         if access.kind == LOAD:
             return access._replace(value=loaded)
@@ -151,10 +152,6 @@ def _destination(seen: Effects) -> int | None:
     """Return the new value of the register that an instruction loaded."""
     registers = (element for element in seen.elements if isinstance(element, FullRegister))
     return next((element.value for element in registers if GPR < element.regno < FPR_END), None)
-
-
-def _truncated(value: int | None, size: int) -> int | None:
-    return None if value is None or not size else value & (1 << 8 * size) - 1
 
 
 class TandemHistory(History):

@@ -256,7 +256,8 @@ class Automaton:
         if split == _LOW:
             if byte >= FPR_END & 0xFF:
                 raise InvalidBytes(f"there is no register 0x10{byte:02x}")
-            return self._after(where, self._floating(where) if byte >= FPR & 0xFF else self._integer, -1)
+            floating = register_form(self.widths, floating=True, in_initialization=where.init)
+            return self._after(where, floating if byte >= FPR & 0xFF else self._integer, -1)
         if split == _STATE:
             if byte not in self._states:
                 raise InvalidBytes(f"0x{byte:02x} is not the identifier of an additional state")
@@ -269,9 +270,6 @@ class Automaton:
     @property
     def _integer(self) -> Form:
         return register_form(self.widths, floating=False)
-
-    def _floating(self, where: ReaderState) -> Form:
-        return register_form(self.widths, floating=True, in_initialization=where.init)
 
     def _boundary(self, where: ReaderState, byte: int) -> Entry:
         if where.inside:

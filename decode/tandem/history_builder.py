@@ -117,7 +117,7 @@ class TandemHistoryBuilder:
             for mark in marks[group]:
                 if isinstance(mark, Break):
                     self._break(mark)
-            if self._is_stopped():
+            if self._stopped:
                 return
             if group < self._stop:
                 self._marked(group, marks[group])
@@ -131,9 +131,6 @@ class TandemHistoryBuilder:
         if len(self._mismatches) > 1:
             more = Note(NoteCause.MORE_PLACES, (len(self._mismatches) - 1, self._image.origin(0)))
             self._builder.event(EventKind.NOTE, self._base + len(self._trace.data), more)
-
-    def _is_stopped(self) -> bool:
-        return self._stopped
 
     def _offset(self, group: int) -> int:
         return self._base + self._trace.offsets[group]

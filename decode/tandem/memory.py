@@ -109,7 +109,9 @@ class MemoryWrites:
     def last(self, group: int, address: int, size: int) -> list[Store | None]:
         """Return, for each byte, the last store to it up to and including *group*; None if there is none."""
         found: list[Store | None] = [None] * size
-        for number in self._before(bisect_left(self.groups, group + 1), address, address + size):
+        following, stop = bisect_left(self.groups, group + 1), address + size
+        # the last stores to each address with some of the bytes, in order
+        for number in sorted(one for sizes in self._sort() for one in sizes.before(following, address, stop)):
             store = self.store(number)
             for at in range(max(store.address - address, 0), min(store.address + store.size - address, size)):
                 found[at] = store
@@ -136,10 +138,6 @@ class MemoryWrites:
         """Return every store to any of some bytes, in order."""
         numbers = (number for sizes in self._sort() for number in sizes.all_in(address, address + size))
         return [self.store(number) for number in sorted(numbers)]
-
-    def _before(self, number: int, address: int, stop: int) -> list[int]:
-        """Return the last stores to each address with some of the bytes, in order."""
-        return sorted(found for sizes in self._sort() for found in sizes.before(number, address, stop))
 
     def _sort(self) -> list[_OfSize]:
         if self._of != len(self.groups):

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, reach
 from rvtrace_gdb.decode.tandem.decoder import Tandem
 from rvtrace_gdb.decode.tandem.group_grammar import Plan, plan_of
-from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites
 from rvtrace_gdb.decode.tandem.protocol import SIZES, AdditionalState, Instr, MemoryOp, MemoryRequest, State
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from rvtrace_gdb.decode.tandem.trace import Trace
@@ -114,7 +114,7 @@ class WatchpointSearch:
         for writes, place in self._places(position, address, stores=stores, loads=loads):
             store = writes.nearest(group, place, size, forward=forward)
             if store is not None:
-                found.append(_accessed(store, address - place, address))
+                found.append(Accessed(store.group, max(store.address + address - place, address)))
         if forward:
             return min(found, default=None)
         return max(found, key=lambda access: (access.group, -access.address), default=None)
@@ -156,10 +156,6 @@ class WatchpointSearch:
             yield index.physical.writes, physical
         if physical is not None and loads:
             yield self.reads.memory.get(PHYSICAL, _NOTHING), physical
-
-
-def _accessed(store: Store, offset: int, address: int) -> Accessed:
-    return Accessed(store.group, max(store.address + offset, address))
 
 
 def _within(groups: Sequence[int], first: int, last: int) -> Sequence[int]:

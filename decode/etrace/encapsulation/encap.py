@@ -173,7 +173,8 @@ class StreamDeframer:
                 yield from self._reader.sort(frames, offset + at)
             at = len(data) - len(rest)
             if rest and self._layout.sizes[rest[0]] <= len(rest):  # there is all of it, and it is no packet
-                self._lose(offset + at, self._layout.why(rest[0]))
+                start = offset + at
+                self._loss = _Loss(start, self._layout.why(rest[0]), self._make_search(start + 1))
             else:
                 self._tail, at = rest, len(data)
 
@@ -190,9 +191,6 @@ class StreamDeframer:
         tail, self._tail = self._tail, b""
         if tail:
             yield LostBytes(self.total - len(tail), len(tail), seams.why)
-
-    def _lose(self, start: int, why: str) -> None:
-        self._loss = _Loss(start, why, self._make_search(start + 1))
 
     def _end_loss(self, loss: _Loss, stop: int) -> Iterator[Item]:
         self._loss = None

@@ -283,7 +283,7 @@ class _Esp32Sorter:
         start = 0
         for i in self._jumps(indices):
             yield from _esp32_packets(frames, places, kept[start:i])
-            before = (indices[i - 1] if i else self._next_before()) & _INDICES - 1
+            before = (indices[i - 1] if i else (self._next or 0) - 1) & _INDICES - 1
             yield LostBytes(places[kept[i]], 0, _missing_text(before, indices[i]))
             start = i
         yield from _esp32_packets(frames, places, kept[start:])
@@ -298,9 +298,6 @@ class _Esp32Sorter:
         first = indices[0] if self._next is None else self._next
         expected = [first, *((index + 1) % _INDICES for index in indices)]
         return [i for i, index in enumerate(indices) if index != expected[i]]
-
-    def _next_before(self) -> int:
-        return (self._next or 0) - 1
 
 
 def _esp32_packets(frames: list[bytes], places: list[int], kept: list[int]) -> Iterator[Packets]:
