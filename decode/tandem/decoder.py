@@ -316,25 +316,6 @@ class ResumableDecoding:
         return Tandem(self._trace, self._program, progress, index=self._index)
 
 
-class Decoder:
-    """A decoder of a trace that is fed in pieces of any size."""
-
-    def __init__(
-        self, program: Program, parameters: Parameters, progress: Progress = silent, *, wrapped: bool = False
-    ) -> None:
-        self._program, self._progress = program, progress
-        self._trace = Trace(parameters, wrapped=wrapped)
-
-    def feed(self, data: bytes) -> None:
-        """Add the next bytes of the trace."""
-        self._trace.feed(data)
-
-    def finish(self) -> Tandem:
-        """Return the trace, which ends here. Raises only what *progress* raises."""
-        self._trace.finish()
-        return Tandem(self._trace, self._program, self._progress)
-
-
 _WAITING = 1 << 16  # bytes without a group
 
 

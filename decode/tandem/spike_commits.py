@@ -14,9 +14,8 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length, reach
 from rvtrace_gdb.decode.tandem.effects import bus_operation, is_atomic
-from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
+from rvtrace_gdb.decode.tandem.encoder import Retired
 from rvtrace_gdb.decode.tandem.protocol import Instr
-from rvtrace_gdb.support.errors import Progress, silent
 
 _CORE = rb"core +(\d+): "
 _LISTED = re.compile(_CORE + rb"0x([0-9a-f]+) \(0x([0-9a-f]+)\)")
@@ -212,24 +211,3 @@ def _instr(word: int) -> Instr:
     except UndecodableInstruction:
         size = 4
     return Instr(word & (1 << 8 * size) - 1, size)
-
-
-def encode_log(
-    commits: CommitLog, encoder: Encoder, limit: int | None = None, progress: Progress = silent
-) -> int:  # fmt: skip
-    """Encode the instructions and traps of a log, at most *limit*; return how many there were.
-
-    Raises LogError, BadElement, and what *progress* raises.
-    """
-    count = 0
-    for retired in commits.retired():
-        if count == 0 and retired.own is not None:
-            encoder.begin(retired.own, retired.own_privilege)
-        if limit is not None and count >= limit:
-            break
-        encoder.put(retired)
-        count += 1
-        if count % 4096 == 0:
-            progress("encoding (instructions)", count)
-    encoder.finish()
-    return count

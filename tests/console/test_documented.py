@@ -12,11 +12,12 @@ from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.tandem.encoder import Encoder
 from rvtrace_gdb.decode.tandem.protocol import Parameters
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog, encode_log
+from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from tests.decode.etrace.esp32 import images
 from tests.decode.etrace.vectors import ROOT
 from tests.decode.executed.logs import PROGRAMS, spike_log
 from tests.helpers.started_python import rvtrace
+from tests.helpers.commit_logs import encode_log
 from tests.session.description import devicetrees
 from tests.transport.simulated.hart.programs import build
 

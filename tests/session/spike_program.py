@@ -12,10 +12,11 @@ from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.encoder import Encoder
 from rvtrace_gdb.decode.tandem.protocol import Parameters
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog, encode_log
+from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.capture.file import dump
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
 from tests.decode.executed.logs import spike_log
+from tests.helpers.commit_logs import encode_log
 from tests.helpers.cross_compiler import HOME, compile_program
 
 SOURCE = HOME / "tests" / "programs" / "watch" / "watched.c"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind, Start, StartReason
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Decoder, Tandem, decode
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.group_grammar import MOST_ELEMENTS, MOST_NODES, MOST_SHAPES
 from rvtrace_gdb.decode.tandem.protocol import Instr, Parameters
@@ -75,13 +75,14 @@ anything = st.one_of(st.binary(max_size=300), nearly)
 @given(anything, st.sampled_from(ALL_PARAMETERS), st.lists(st.integers(0, 40), max_size=12))
 @settings(max_examples=some_of(120))
 def test_any_bytes_in_any_chunks(data: bytes, parameters: Parameters, sizes: list[int]) -> None:
-    decoder = Decoder(Image(parameters.xlen), parameters)
+    trace = Trace(parameters)
     at = 0
     for size in sizes:
-        decoder.feed(data[at : at + size])
+        trace.feed(data[at : at + size])
         at += size
-    decoder.feed(data[at:])
-    found = decoder.finish()
+    trace.feed(data[at:])
+    trace.finish()
+    found = Tandem(trace, Image(parameters.xlen))
     check_account(found, len(data))
     assert same(found.trace, Trace.of(data, parameters))
     list(found.trace.flaws())

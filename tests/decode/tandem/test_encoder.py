@@ -33,7 +33,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
     Parameters,
     State,
 )
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog, encode_log
+from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.decode.tandem.trace import Trace
 from tests.decode.tandem.corpus import (
     DATA,
@@ -47,6 +47,7 @@ from tests.decode.tandem.corpus import (
 )
 from tests.decode.tandem.groups import INIT, NOP, RESET, RV64, group, loose, pc, x
 from tests.helpers.amounts import some_of
+from tests.helpers.commit_logs import encode_log
 
 
 @pytest.mark.parametrize("name", TRACES)

@@ -17,11 +17,12 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
 from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
 from rvtrace_gdb.decode.tandem.protocol import Instr, Parameters
-from rvtrace_gdb.decode.tandem.spike_commits import CommitLog, encode_log
+from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
 from rvtrace_gdb.views.tandem.spike_log import Spelling, SpikeLog, TraceCsv
 from tests.decode.tandem.corpus import DATA, GOLDEN, Step, decoded, golden_steps, parameters_of, program_of
+from tests.helpers.commit_logs import encode_log
 
 OTHER_PATHS = {
     "flute_rv64ua-p-lrsc": "sc.w    a4, a4, (a0)", "piccolo_rv32ua-p-lrsc": "sc.w    a4, a4, (a0)",
