@@ -25,10 +25,9 @@ where what ran next leaves a choice (`Translated`).
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Trap
-from rvtrace_gdb.decode.executed.readers import Log, Piece, Reader
+from rvtrace_gdb.decode.executed.readers import EventReader, Log, PendingTrap, Piece
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
@@ -183,16 +182,7 @@ _COUNT_MASK, _NO_CHAIN = 0x1FF, 0x200
 _CAUSE_MASK = 0x7FFF_FFFF  # old versions leave the top bit of an interrupt in
 
 
-class _Pending(NamedTuple):
-    """A trap whose handler is the start of the next block."""
-
-    epc: int
-    interrupt: bool
-    cause: int
-    tval: int
-
-
-class QemuReader(Reader):
+class QemuReader(EventReader):
     """A reader of QEMU's log of executed blocks; the instructions come from the image."""
 
     expected = "a line of QEMU's -d exec,nochain,int"
@@ -208,11 +198,8 @@ class QemuReader(Reader):
         self._mode: tuple[int, bool] | None = None  # its privilege mode, whether in a guest
         self._listed: dict[int, tuple[int | None, tuple[int, bool] | None]] = {}  # (end, mode) by address, the newest
         self._new_listing = False  # so the next line may be known and mean another block
-        self._out: list[Piece] = []
-        self._pcs: list[int] = []  # retired, not in `_out` yet
         self._last: Translated | None = None  # entered last: what follows tells what was executed of it
         self._rewound = False
-        self._trap: _Pending | None = None
         self._context: tuple[int, bool] | None = None
 
     @classmethod
@@ -235,11 +222,7 @@ class QemuReader(Reader):
                     block = self._learn(index, line)
                 if block is not None:
                     self._enter(block)
-            out, pcs = self._out, self._pcs
-            self._out, self._pcs = [], []
-            yield from out
-            if pcs:
-                yield pcs
+            yield from self._take()
 
     def _is_one_by_one(self) -> bool:
         """Return whether the log begins with blocks of one instruction each, if the lines themselves do not show it."""
@@ -264,11 +247,6 @@ class QemuReader(Reader):
             self._context = block.mode
             self._cut(Context(*block.mode))
         self._last = block
-
-    def _cut(self, mark: Trap | Context) -> None:
-        """Put *mark* after everything that was executed."""
-        self._out += [self._pcs, mark] if self._pcs else [mark]
-        self._pcs = []
 
     def _learn(self, index: int, line: bytes) -> Translated | None:
         """Return the block that is entered; None for any other line."""
@@ -338,7 +316,7 @@ class QemuReader(Reader):
             self._last, self._rewound = None, False
         if self._trap is not None:  # the handler could not be fetched
             self._cut(Trap(*self._trap, handler=epc))
-        self._trap = _Pending(epc, interrupt, cause & _CAUSE_MASK, tval)
+        self._trap = PendingTrap(epc, interrupt, cause & _CAUSE_MASK, tval)
 
     def _stop(self, index: int, line: bytes) -> None:
         match = STOPPED_LINE.match(line)

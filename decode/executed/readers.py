@@ -193,6 +193,36 @@ class Reader(ABC):
         return hart == self.hart
 
 
+class PendingTrap(NamedTuple):
+    """A trap whose handler is what runs next."""
+
+    epc: int
+    interrupt: bool
+    cause: int
+    tval: int = 0
+
+
+class EventReader(Reader):
+    """A reader of a log that has traps and privilege modes besides instructions."""
+
+    def __init__(self, log: Log, image: Image, hart: int | None = None) -> None:
+        super().__init__(log, image, hart)
+        self._out: list[Piece] = []  # not yielded yet
+        self._pcs: list[int] = []  # retired, not in `_out` yet
+        self._trap: PendingTrap | None = None
+
+    def _take(self) -> list[Piece]:
+        """Return the pieces that were read since the last call."""
+        out, pcs = self._out, self._pcs
+        self._out, self._pcs = [], []
+        return [*out, pcs] if pcs else out
+
+    def _cut(self, mark: Trap | Context) -> None:
+        """Put *mark* after all instructions that have retired."""
+        self._out += [self._pcs, mark] if self._pcs else [mark]
+        self._pcs = []
+
+
 _LINE = re.compile(
     rb"\s*(?:(?:0[xX])?([0-9a-fA-F]{1,16})(?:,(?:BN|B|L|[JC]I?|R)[24])?\s*)?(?:(?:#|;|//).*)?", re.DOTALL
 )
@@ -281,16 +311,7 @@ _LISTED = -1  # in place of the privilege mode: the line is one of -l
 _OTHER_HART = -2  # the line is about another hart
 
 
-class _Pending(NamedTuple):
-    """A trap whose handler is the next instruction."""
-
-    epc: int
-    interrupt: bool
-    cause: int
-    tval: int = 0
-
-
-class SpikeReader(Reader):
+class SpikeReader(EventReader):
     """A reader of Spike's logs. The instruction words in them are compared with the image."""
 
     expected = "a line of a Spike log (core   0: 0x... (0x...) ..., or core   0: 3 0x... (0x...) ...)"
@@ -300,13 +321,10 @@ class SpikeReader(Reader):
         super().__init__(log, image, hart)
         self._mask = (1 << image.xlen) - 1
         self._known: dict[bytes, tuple[int, int]] = {}  # (mode, pc) by a line up to the instruction word
-        self._out: list[Piece] = []
-        self._pcs: list[int] = []  # retired, not in `_out` yet
         self._last: int | None = None  # the last instruction: what follows tells whether it retired
         self._times = 1
         self._committed = False
         self._commits = False  # the log has commits
-        self._trap: _Pending | None = None
         self._context = Context()
         self._new_context = False  # holds from after the last instruction on
 
@@ -332,11 +350,6 @@ class SpikeReader(Reader):
         if self._committed or not self._commits:
             self._settle(None)
         yield from self._take()
-
-    def _take(self) -> list[Piece]:
-        out, pcs = self._out, self._pcs
-        self._out, self._pcs = [], []
-        return [*out, pcs] if pcs else out
 
     def _learn(self, index: int, line: bytes) -> tuple[int, int] | None:
         """Return the meaning of a line that occurs for the first time; None if it is not about an instruction."""
@@ -402,11 +415,6 @@ class SpikeReader(Reader):
                 self._context = self._context._replace(hcontext=written)
             self._new_context = True
 
-    def _cut(self, mark: Trap | Context) -> None:
-        """Put *mark* after all instructions that have retired."""
-        self._out += [self._pcs, mark] if self._pcs else [mark]
-        self._pcs = []
-
     def _settle(self, next_pc: int | None) -> None:
         """Output the last instruction and what came after it, before *next_pc*."""
         if self._last is not None:
@@ -439,7 +447,7 @@ class SpikeReader(Reader):
             self._settle(epc)
         self.exact = True
         cause = int(interrupt) if interrupt else CAUSES.get(name, CUSTOM_CAUSE)
-        self._trap = _Pending(epc, bool(interrupt), cause)
+        self._trap = PendingTrap(epc, bool(interrupt), cause)
         if not interrupt and epc == self._last and not self._committed and cause not in _FETCH_FAULTS:
             self._times -= 1
 

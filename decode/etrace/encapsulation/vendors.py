@@ -31,9 +31,10 @@ with timestamps of 8 bytes; QEMU, "hw/riscv, target/riscv: initial e-trace suppo
 trencoder_send_message_smem).
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 
 from rvtrace_gdb.decode.etrace.encapsulation.encap import (
     ALIGNMENT,
@@ -68,17 +69,14 @@ _SLICE = 1 << 16  # bytes processed at once
 _KEPT = 256  # records of a source kept while the start of a packet is not known; far more than a packet has
 
 
-class AtbDeframer:
-    """Reads records with *width* bytes of ATDATA; the first starts at *start*, modulo their size. See `Deframer`."""
+class RecordDeframer(ABC):
+    """Reads records of *size* bytes. The first one starts at *start*, modulo their size. See `Deframer`."""
 
-    def __init__(self, fields: Fields, width: int, start: int, *, wrapped: bool) -> None:
+    def __init__(self, size: int, start: int) -> None:
         self.total = 0
-        self._fields = fields
-        self._size = _HEAD + width
+        self._size = size
         self._tail = b""
-        self._skip = start % self._size if wrapped else 0
-        self._wrapped = wrapped
-        self._streams: dict[int, _SourceStream] = {}
+        self._skip = start % size
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """See `Deframer`."""
@@ -97,18 +95,39 @@ class AtbDeframer:
             yield LostBytes(offset, at, "")
         stop = len(data) - (len(data) - at) % self._size
         self._tail = data[stop:]
-        for place in range(at, stop, self._size):
-            yield from self._record(data[place : place + self._size], offset + place)
-        for stream in self._streams.values():
-            yield from stream.read()
+        yield from self._items([data[i : i + self._size] for i in range(at, stop, self._size)], offset + at)
+
+    def finish(self) -> Iterator[Item]:
+        """See `Deframer`."""
+        tail, self._tail = self._tail, b""
+        if tail:
+            yield CutOff(self.total - len(tail), len(tail), "the last record is cut off")
+
+    @abstractmethod
+    def _items(self, records: list[bytes], offset: int) -> Iterator[Item]:
+        """Return the items of consecutive records, the first of which starts at *offset*."""
+
+
+class AtbDeframer(RecordDeframer):
+    """Reads records with *width* bytes of ATDATA."""
+
+    def __init__(self, fields: Fields, width: int, start: int, *, wrapped: bool) -> None:
+        super().__init__(_HEAD + width, start if wrapped else 0)
+        self._fields = fields
+        self._wrapped = wrapped
+        self._streams: dict[int, _SourceStream] = {}
 
     def finish(self) -> Iterator[Item]:
         """See `Deframer`."""
         for stream in self._streams.values():
             yield from stream.finish()
-        tail, self._tail = self._tail, b""
-        if tail:
-            yield CutOff(self.total - len(tail), len(tail), "the last record is cut off")
+        yield from super().finish()
+
+    def _items(self, records: list[bytes], offset: int) -> Iterator[Item]:
+        for place, record in zip(count(offset, self._size), records):
+            yield from self._record(record, place)
+        for stream in self._streams.values():
+            yield from stream.read()
 
     def _record(self, record: bytes, offset: int) -> Iterator[Item]:
         source, valid = record[0], record[1] + 1
@@ -308,10 +327,10 @@ def _esp32_packets(frames: list[bytes], places: list[int], kept: list[int]) -> I
 
 
 def _missing_text(before: int, index: int) -> str:
-    count = (index - before - 1) % _INDICES
-    if count >= _INDICES // 2:
+    missing = (index - before - 1) % _INDICES
+    if missing >= _INDICES // 2:
         return f"packet {index} comes after packet {before}: some are missing, or older ones are left over"
-    return f"{count} packet{'s are' if count > 1 else ' is'} missing between index {before} and {index}"
+    return f"{missing} packet{'s are' if missing > 1 else ' is'} missing between index {before} and {index}"
 
 
 class Esp32Framer:
@@ -347,53 +366,25 @@ _TIME = 8
 _HEADER = RECORD - 1
 
 
-class PulpDeframer:
-    """Reads records. The first one starts at *start*, modulo their size. See `Deframer`."""
+class PulpDeframer(RecordDeframer):
+    """Reads records of rv_tracer."""
 
     def __init__(self, start: int) -> None:
-        self.total = 0
-        self._tail = b""
-        self._skip = start % RECORD
+        super().__init__(RECORD, start)
 
-    def feed(self, data: bytes) -> Iterator[Item]:
-        """See `Deframer`."""
-        for start in range(0, len(data), _SLICE):
-            yield from self._feed(data[start : start + _SLICE])
-
-    def _feed(self, data: bytes) -> Iterator[Item]:
-        offset = self.total - len(self._tail)
-        self.total += len(data)
-        data = self._tail + data
-        at = 0
-        if self._skip:
-            if len(data) < self._skip:
-                self._tail = data
-                return
-            at, self._skip = self._skip, 0
-            yield LostBytes(offset, at, "")
-        stop = len(data) - (len(data) - at) % RECORD
-        self._tail = data[stop:]
-        yield from _pulp_items([data[i : i + RECORD] for i in range(at, stop, RECORD)], offset + at)
-
-    def finish(self) -> Iterator[Item]:
-        """See `Deframer`."""
-        tail, self._tail = self._tail, b""
-        if tail:
-            yield CutOff(self.total - len(tail), len(tail), "the last record is cut off")
-
-
-def _pulp_items(records: list[bytes], offset: int) -> Iterator[Item]:
-    start = 0
-    for i, record in enumerate(records):
-        length = record[_HEADER] & MAX_LENGTH
-        if length and not any(record[: MAX_LENGTH - length]):
-            continue
-        yield from _pulp_packets(records[start:i], offset + start * RECORD)
-        start, where = i + 1, offset + i * RECORD
-        yield (
-            LostBytes(where, RECORD, "a record with more payload than it says") if any(record) else Idle(where, RECORD)
-        )
-    yield from _pulp_packets(records[start:], offset + start * RECORD)
+    def _items(self, records: list[bytes], offset: int) -> Iterator[Item]:
+        start = 0
+        for i, record in enumerate(records):
+            length = record[_HEADER] & MAX_LENGTH
+            if length and not any(record[: MAX_LENGTH - length]):
+                continue
+            yield from _pulp_packets(records[start:i], offset + start * RECORD)
+            start, where = i + 1, offset + i * RECORD
+            if any(record):
+                yield LostBytes(where, RECORD, "a record with more payload than it says")
+            else:
+                yield Idle(where, RECORD)
+        yield from _pulp_packets(records[start:], offset + start * RECORD)
 
 
 def _pulp_packets(records: list[bytes], offset: int) -> Iterator[Packets]:
