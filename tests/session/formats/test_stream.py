@@ -14,7 +14,6 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.builder import WAITING_LIMIT, IncrementalBuilder
 from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.decode.stepping.losses import Losses, LostBytes
 from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import How
@@ -211,21 +210,6 @@ def test_noise_without_an_end_is_bounded_too() -> None:
         held.append(len(builder._events))
     assert following.counts.losses >= 8 << 13
     assert max(held) <= WAITING_LIMIT
-
-
-def test_losses_are_told_as_one_to_who_speaks_late() -> None:
-    losses = Losses()
-    for number in range(40_000):
-        losses.add(LostBytes(10 * number, 3, f"why {number}"))
-        if losses.full:
-            losses.missed(1)
-            losses.forget()
-    assert losses.missed(5) == LostBytes(0, 120_000, "why 0, the first of 40000 places")
-    assert losses.missed(5) is None
-    losses.add(LostBytes(7, 2, "more"))
-    assert losses.missed(5) == LostBytes(7, 2, "more")
-    late = losses.missed(1)
-    assert late is not None and late.why.endswith("places")
 
 
 def test_pieces_share_no_list_that_changes() -> None:
