@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import decoder as stepping
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
-from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import Progress, silent
 
 _PIECE = 1 << 16  # bytes between two progress reports

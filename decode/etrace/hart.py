@@ -44,8 +44,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
 from rvtrace_gdb.decode.stepping.control_flow import Stack, pushed
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
-from rvtrace_gdb.decode.stepping.losses import LostBytes
-from rvtrace_gdb.decode.stepping.reports import Report
+from rvtrace_gdb.decode.stepping.reports import LostBytes, Report
 
 _WITH_PACKET = (NotCached, PredictorFork)
 _VARIANTS = 8  # remembered steps of one packet for different states of the predictor

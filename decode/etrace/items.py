@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec, codec, read_support
 from rvtrace_gdb.decode.program.instructions import Access
-from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 _NO_ADDRESS = -1
 

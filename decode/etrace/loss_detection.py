@@ -32,8 +32,7 @@ from rvtrace_gdb.decode.etrace.step import StepFunction
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.stepping.control_flow import Stack
-from rvtrace_gdb.decode.stepping.losses import MessageCountJudge
-from rvtrace_gdb.decode.stepping.reports import Report
+from rvtrace_gdb.decode.stepping.reports import MessageCountJudge, Report
 
 _START, _TRAP, _, _SUPPORT = (Format.SYNC | kind << FORMAT_BITS for kind in Sync)
 _STARTS = bytes((_START,))

@@ -22,13 +22,13 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     NOWHERE,
     CallEffect,
     Calls,
+    Part,
     Segment,
     Stack,
     after,
     pushed,
 )
 from rvtrace_gdb.decode.stepping.reports import Report
-from rvtrace_gdb.decode.stepping.walker import Part
 
 _UNLIMITED_PEAK = 1 << 30
 """A peak for which no stack has room."""

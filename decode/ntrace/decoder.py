@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import decoder as stepping
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
-from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import Progress, silent
 
 _HEAD = -(-(TCODE_BITS + MAX_SRC_BITS) // MDO_BITS)  # bytes that hold TCODE and SRC

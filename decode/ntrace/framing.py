@@ -28,7 +28,7 @@ from typing import NamedTuple, Protocol
 from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, Layout, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.stepping.losses import LostBytes, MessageCountJudge
+from rvtrace_gdb.decode.stepping.reports import LostBytes, MessageCountJudge
 
 MAX_FRAME = 4096
 """The longest message accepted, in bytes.

@@ -30,7 +30,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
 from rvtrace_gdb.decode.stepping.control_flow import Calls, Stack, after, pushed
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
-from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 _BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
 _NO_BRANCHES = bytes(tcode << 2 for tcode in (*SYNC_TCODES, Tcode.ERROR, Tcode.RESOURCE_FULL))

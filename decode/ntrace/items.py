@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, Batch, Clock, Framer, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.messages import Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 CONTROL, INFERABLE_CALL = 0, 9
 """The CKSRC of a SiFive InCircuitTrace message that has no address (CKDF = 0), and of one that has two (CKDF = 1)."""

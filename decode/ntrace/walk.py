@@ -11,29 +11,27 @@ from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
-from rvtrace_gdb.decode.stepping import walker as stepping
+from rvtrace_gdb.decode.stepping import control_flow as stepping
 from rvtrace_gdb.decode.stepping.control_flow import (
     BRANCH,
     CONTINUES,
     DIRECT,
+    FOR_EVER,
     JUMP,
+    MARKED_AFTER,
     MISSING,
+    NO_MARK,
     NOWHERE,
+    RUN_BITS,
+    RUN_MASK,
+    STEPS_AT_MOST,
     Calls,
     Mark,
+    Part,
     Segment,
     Segments,
     Stack,
     after,
-)
-from rvtrace_gdb.decode.stepping.walker import (
-    FOR_EVER,
-    MARKED_AFTER,
-    NO_MARK,
-    RUN_BITS,
-    RUN_MASK,
-    STEPS_AT_MOST,
-    Part,
 )
 
 _PASSED = (CONTINUES, DIRECT)

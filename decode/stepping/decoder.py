@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.hart import HartDecoder
-from rvtrace_gdb.decode.stepping.losses import Losses, LostBytes
+from rvtrace_gdb.decode.stepping.reports import Losses, LostBytes
 from rvtrace_gdb.support.errors import Progress
 
 _Hart = TypeVar("_Hart", bound=HartDecoder)

@@ -25,8 +25,7 @@ from rvtrace_gdb.decode.history.events import (
 )
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.stepping.control_flow import CallEffect
-from rvtrace_gdb.decode.stepping.losses import LostBytes
-from rvtrace_gdb.decode.stepping.reports import Report
+from rvtrace_gdb.decode.stepping.reports import LostBytes, Report
 
 MEMO_LIMIT = 1 << 17
 """The greatest number of remembered steps (about 0.6 KB each; larger steps count as several)."""

@@ -1,4 +1,11 @@
-"""What decoders report of a step, besides the instructions that ran: an event, a gap, a context."""
+"""What decoders report besides the instructions that ran: events of a step, bytes that are lost, missing messages.
+
+`Losses` keeps the bytes that are no frame until each hart has its event for them. `MessageCountJudge` decides whether
+there are fewer messages between two synchronizations than the encoder sends. The specifications do not define what
+encoders count in every detail, so a few fewer are accepted until the trace has shown how this encoder counts; and
+nothing is reported if the trace shows more such stretches than others, because then the encoder does not do what its
+register says.
+"""
 
 from typing import NamedTuple
 
@@ -38,3 +45,92 @@ def contradiction_report(program: Program, image: Image, at: int, why: str, pack
     if program.partial and not image.knows(at):
         return Report(EventKind.LOSS, Loss(LossCause.NO_CODE, (at, packet)), lost=True)
     return Report(EventKind.MISMATCH, Loss(LossCause.MISMATCH, (image.origin(at), at, why, packet)), lost=True)
+
+
+class LostBytes(NamedTuple):
+    """Bytes that are no frame: *length* of them at *offset*."""
+
+    offset: int
+    length: int
+    why: str
+
+
+_LOSSES_KEPT = 1 << 14
+
+
+class Losses:
+    """Bytes that no hart can use and that any hart may have sent: each hart gets an event for them at its next message.
+
+    Its memory stays small, even for traces without an end, if `forget` is called whenever it is `full`.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[LostBytes] = []
+        self._lengths = [0]  # bytes of all losses before each that is kept
+        self._forgotten = 0  # losses that are not kept any more
+        self._first: LostBytes | None = None
+        self._reported: dict[int, int] = {}  # how many losses were reported to each hart
+
+    def add(self, lost: LostBytes) -> None:
+        """Add a loss."""
+        self._first = self._first or lost
+        self._kept.append(lost)
+        self._lengths.append(self._lengths[-1] + lost.length)
+
+    def missed(self, source: int) -> LostBytes | None:
+        """Return the losses not yet reported to this hart, as one loss; None without any."""
+        reported = self._reported.get(source, 0)
+        count = self._forgotten + len(self._kept) - reported
+        if not count or self._first is None:
+            return None
+        self._reported[source] = reported + count
+        at = reported - self._forgotten
+        first, before = (self._first, 0) if at < 0 else (self._kept[at], self._lengths[at])
+        why = first.why if count == 1 else f"{first.why}, the first of {count} places"
+        return LostBytes(first.offset, self._lengths[-1] - before, why)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are too many losses to keep."""
+        return len(self._kept) >= _LOSSES_KEPT
+
+    def forget(self) -> None:
+        """Forget all losses, which must have been reported to all harts seen so far; a hart seen later gets all of
+        them.
+        """
+        self._forgotten += len(self._kept)
+        self._kept.clear()
+        self._lengths = self._lengths[-1:]
+
+
+_SHOWN = 4  # stretches of exactly the least number, before a little fewer is too few
+
+
+class MessageCountJudge:
+    """Decides about one encoder, which sends at least *least* messages in a stretch, or up to *unsure* fewer."""
+
+    def __init__(self, least: int, unsure: int = 1) -> None:
+        self.least = least
+        self._unsure = unsure
+        self._whole = self._exact = self._fewer = self._short = 0  # stretches so far, by what they showed
+
+    def add(self, whole: int, exact: int) -> None:
+        """Count stretches: *whole* is how many are complete, *exact* how many of those have exactly
+        the least number.
+        """
+        self._whole += whole
+        self._exact += exact
+
+    def is_short(self, messages: int) -> bool:
+        """Return whether a stretch with this number of messages lacks some, as far as this encoder has shown how it
+        counts.
+        """
+        if messages >= self.least:
+            self.add(1, messages == self.least)
+            return False
+        if messages >= self.least - self._unsure:
+            short = self._exact >= _SHOWN and not self._fewer
+            self._fewer += not short
+            return short
+        self._short += 1
+        return self._short <= self._whole

@@ -16,8 +16,8 @@ from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from tests.decode.etrace.esp32 import images
 from tests.decode.etrace.vectors import ROOT
 from tests.decode.executed.logs import PROGRAMS, spike_log
-from tests.helpers.started_python import rvtrace
 from tests.helpers.commit_logs import encode_log
+from tests.helpers.started_python import rvtrace
 from tests.session.description import devicetrees
 from tests.transport.simulated.hart.programs import build
 

@@ -28,7 +28,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     NoSearch,
     Packets,
 )
-from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 __all__ = [
     "NAMES",

@@ -35,7 +35,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     Sorter,
     UniformSorter,
 )
-from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 _SLICE = 1 << 16  # bytes processed at once: limits memory, and the time between two progress reports
 _GROUPS = ((1, 2, 3), (4, 5, 6, 7), tuple(range(8, 16)), tuple(range(16, 64)))

@@ -13,7 +13,7 @@ from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import NamedTuple, Protocol, overload
 
-from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import RvtraceError
 
 

@@ -58,7 +58,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     UniformSorter,
     ZerosSearch,
 )
-from rvtrace_gdb.decode.stepping.losses import LostBytes
+from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 ATB = "atb"
 MAX_ID = 0x6F

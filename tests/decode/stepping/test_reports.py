@@ -2,7 +2,7 @@
 
 import pytest
 
-from rvtrace_gdb.decode.stepping.losses import Losses, LostBytes, MessageCountJudge
+from rvtrace_gdb.decode.stepping.reports import Losses, LostBytes, MessageCountJudge
 
 
 def test_a_hart_that_comes_late_gets_all_losses_as_one() -> None:
