@@ -167,7 +167,8 @@ def test_several_numbers_are_a_gap_that_says_which() -> None:
     assert losses(history) == [Loss(LossCause.COUNT_UNKNOWN, ("te_inst format 1", 0x1008, *range(17, 30, 2)))]
     (event,) = (event for event in history.events if event.kind is EventKind.LOSS)
     assert event.text == (
-        "te_inst format 1 does not say how many branches lead to 0x1008: 17 or 19 or 21 or 23 or 25 or 27 or 29 can"
+        "te_inst format 1 does not say how many branches lead to 0x1008:"
+        " 17 or 19 or 21 or 23 or 25 or 27 or 29 are possible"
     )
     assert history.accounting.skipped == 0
 
