@@ -1,4 +1,4 @@
-# What ran before main returned, by gdb's own record commands:
+# Lists what ran before main returned, with gdb's own record commands:
 #     gdb-multiarch -batch -x examples/native.gdb app.elf
 # with OpenOCD at port 3333, and app.elf halted at its start.
 set confirm off

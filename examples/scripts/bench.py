@@ -1,6 +1,6 @@
 """A test bench in Python: the verbs of a script as methods. `python bench.py demo.elf` runs it on a simulated target.
 
-On a board it is `Bench(elf, target="board.toml")` and `bench.connect(":3333")`, without the rig.
+On a board, use `Bench(elf, target="board.toml")` and `bench.connect(":3333")`, without the rig.
 """
 
 import sys
@@ -11,7 +11,7 @@ import rvtrace_gdb
 
 
 def check(bench: rvtrace_gdb.Bench, folder: Path) -> None:
-    """What is expected of the demo program. Raises RvtraceError with one line if it is not so."""
+    """Check the demo program. Raises RvtraceError with one line if something is not as expected."""
     bench.load()
     bench.start("-timestamps")
     bench.run_until("finish", within=10)
