@@ -174,7 +174,7 @@ def _has(table: Table, register: str) -> bool:
     return registers is not None and register in registers.fields
 
 
-_REGISTERS = {"control": "control", "vs_control": "vs_control", "status": "status"}
+_REGISTERS = ("control", "vs_control", "status")
 _DEPTHS = (16, 32, 64, 128, 256)
 
 
@@ -188,7 +188,7 @@ def describe_records(records: CapturedRecords, member: str, members: dict[str, b
         "ctr_version": settings.version,
         "xlen": settings.xlen,
         "depth": settings.depth,
-        "registers": {name: f"{getattr(settings, field):#018x}" for field, name in _REGISTERS.items()},
+        "registers": {name: f"{getattr(settings, name):#018x}" for name in _REGISTERS},
         "misa": _hex(settings.misa),
         "pc": _hex(settings.pc),
         "privilege": settings.privilege,
@@ -210,13 +210,12 @@ def _read_records_of_hart(table: Table, fetch: Callable[[Member], bytes]) -> Cap
     version = table.text("ctr_version")
     if version not in VERSIONS:
         raise table.bad("ctr_version")
-    registers = table.registers(_REGISTERS.values(), bits=64)
     in_force = CtrInForce(
         table.text("name"),
         version,
         table.number("xlen", (32, 64)),
         table.number("depth", _DEPTHS),
-        **{field: registers[name] for field, name in _REGISTERS.items()},
+        **table.registers(_REGISTERS, bits=64),
         misa=table.optional("misa", table.address),
         pc=table.optional("pc", table.address),
         privilege=table.optional("privilege", lambda key: table.number(key, range(8))),
@@ -228,6 +227,7 @@ def _read_records_of_hart(table: Table, fetch: Callable[[Member], bytes]) -> Cap
 
 
 _WIDTHS = range(65)  # Parameters checks which of them an encoder can have
+_SIZES = ("xlen", "flen", "mlen", "eaddr")
 
 
 def describe_tandem(captured: CapturedTandem, member: str, members: dict[str, bytes]) -> dict[str, Any]:
@@ -238,10 +238,7 @@ def describe_tandem(captured: CapturedTandem, member: str, members: dict[str, by
         "name": captured.in_force.name,
         "hart": captured.hart,
         "dialect": parameters.dialect.name,
-        "xlen": parameters.xlen,
-        "flen": parameters.flen,
-        "mlen": parameters.mlen,
-        "eaddr": parameters.eaddr,
+        **{name: getattr(parameters, name) for name in _SIZES},
         "supervisor": parameters.supervisor,
         "member": member,
         "size": len(captured.data),
@@ -265,13 +262,7 @@ def _parameters(table: Table) -> Parameters:
     if dialect is None:
         raise table.bad("dialect")
     try:
-        return Parameters(
-            table.number("xlen", _WIDTHS),
-            table.number("flen", _WIDTHS),
-            table.number("mlen", _WIDTHS),
-            table.number("eaddr", _WIDTHS),
-            dialect,
-            table.flag("supervisor"),
-        )
+        sizes = {name: table.number(name, _WIDTHS) for name in _SIZES}
+        return Parameters(**sizes, dialect=dialect, supervisor=table.flag("supervisor"))
     except BadParameters as error:
         raise table.bad(error.name) from None
