@@ -197,7 +197,7 @@ def test_named_registers_have_the_names_that_stubs_use(session: Session) -> None
 def test_no_way_and_wrong_ones(session: Session) -> None:
     with pytest.raises(NoWay, match="connect it first"):
         open_access(None, session, 0)
-    with pytest.raises(BadRequest, match="no way 'smoke', there are openocd, monitor, packets, named"):
+    with pytest.raises(BadRequest, match="unknown way 'smoke', it is one of openocd, monitor, packets, named"):
         open_access({"way": "smoke"}, session, 0)
     with pytest.raises(BadRequest, match="is not a host and port"):
         open_access({"way": "openocd", "port": "6666"}, session, 0)
