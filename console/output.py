@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from rvtrace_gdb.console.progress import ProgressLine
-from rvtrace_gdb.support.text import Problem, columns, rows
-from rvtrace_gdb.views import json_rows
+from rvtrace_gdb.support.text import Problem, columns, json_line, rows
 
 _EVERY = 1024  # lines written at once, and between two updates of the progress
 
@@ -70,7 +69,7 @@ class Output:
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Print one JSON object about what was done."""
-        self.rows([json_rows.line(facts)])
+        self.rows([json_line(facts)])
 
 
 def _is_file() -> bool:

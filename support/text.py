@@ -4,7 +4,9 @@ A `Line` carries more than text for a program: its kind, and its facts. Code tha
 which ones are about problems, and programs get the facts beside the text.
 """
 
+import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -111,3 +113,13 @@ def warning(what: object, **facts: Any) -> Problem:
 def hint(what: object) -> Problem:
     """Return a line about what may help."""
     return Problem(f"hint:     {what}")
+
+
+_ODD = re.compile(r"[\x7f-\x9f\u00ad\u0600-\uffff\U00010000-\U0010ffff]")
+"""Characters that may be unprintable, and are escaped if they are; control characters are escaped anyway."""
+
+
+def json_line(fields: Mapping[str, Any]) -> str:
+    """Return a JSON object as one line. What is None is left out."""
+    text = json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
+    return text if text.isprintable() else _ODD.sub(lambda odd: json.dumps(odd[0])[1:-1], text)

@@ -6,8 +6,6 @@ Addresses and values are text in hexadecimal, for JSON readers that know floatin
 field.
 """
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -16,18 +14,11 @@ from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import CSR, Access
+from rvtrace_gdb.support.text import json_line
 from rvtrace_gdb.views.instruction_text import Text
 from rvtrace_gdb.views.listing import accesses_to
 
 Fields = dict[str, Any]
-_ODD = re.compile(r"[\x7f-\x9f\u00ad\u0600-\uffff\U00010000-\U0010ffff]")
-"""Characters that may be unprintable, and are escaped if they are; control characters are escaped anyway."""
-
-
-def line(fields: Mapping[str, Any]) -> str:
-    """Return an object as one line. Empty lists and None are left out."""
-    text = json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
-    return text if text.isprintable() else _ODD.sub(lambda odd: json.dumps(odd[0])[1:-1], text)
 
 
 class HistoryRows:
@@ -40,13 +31,13 @@ class HistoryRows:
 
     def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
         fields = {**place(pc, text.symbol, xlen), "opcodes": raw or None, "inst": text.instruction}
-        return line(fields)[1:]
+        return json_line(fields)[1:]
 
     def rows(self, before: str, number: int, bodies: Iterable[str]) -> list[str]:
         return [f'{{"number": {n}, {before}, {body}' for n, body in enumerate(bodies, number)]
 
     def gap(self, before: str, number: int, what: str) -> str:
-        return f'{{"number": {number}, {before}, {line({"gap": what})[1:]}'
+        return f'{{"number": {number}, {before}, {json_line({"gap": what})[1:]}'
 
 
 def place(pc: int, symbol: tuple[str, int] | None, xlen: int) -> Fields:
@@ -66,14 +57,14 @@ def events(histories: Mapping[int, History], program: Program) -> Iterator[str]:
 
 def event(hart: int, number: int, event: Event, history: History, program: Program) -> str:
     """Return an event of a history, with its number among them."""
-    return line({"number": number, "hart": hart, **_Shown(history, program).event(event)})
+    return json_line({"number": number, "hart": hart, **_Shown(history, program).event(event)})
 
 
 def accesses(hart: int, history: History, program: Program, where: tuple[int, int] | None = None) -> Iterator[str]:
     """Yield each access, or each to the memory *where*: (first byte, size in bytes)."""
     shown = _Shown(history, program)
     for number, access in enumerate(accesses_to(history.accesses, where), 1):
-        yield line({"number": number, "hart": hart, **shown.access(access)})
+        yield json_line({"number": number, "hart": hart, **shown.access(access)})
 
 
 def message(sink: str, number: int, offset: int, text: str) -> str:
@@ -86,7 +77,7 @@ def message(sink: str, number: int, offset: int, text: str) -> str:
         fields[key] = int(value) if value.isdecimal() else value
     raw = fields.pop("RAW", None)
     row = {"number": number, "sink": sink or None, "trace-byte": offset, "name": name, "fields": fields}
-    return line({**row, "bytes": None if raw is None else str(raw), "text": meaning or None})
+    return json_line({**row, "bytes": None if raw is None else str(raw), "text": meaning or None})
 
 
 class _Shown(NamedTuple):

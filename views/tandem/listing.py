@@ -35,9 +35,9 @@ from rvtrace_gdb.decode.tandem.wording import element_text as element_words
 from rvtrace_gdb.decode.tandem.wording import group_lines as element_lines
 from rvtrace_gdb.decode.tandem.wording import register_name
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views import listing
-from rvtrace_gdb.views.json_rows import Fields, line, place
+from rvtrace_gdb.views.json_rows import Fields, place
 from rvtrace_gdb.views.tandem import csr_fields
 from rvtrace_gdb.views.tandem.groups import Change, Groups, Row, Texts, is_physical, trap_words
 
@@ -233,9 +233,10 @@ class Known:
             for space, rows in self._memory()
             for address, content in rows
         ]
-        fields = {"group": self._number, "hart": hart, "position": self._position}
+        fields: Fields = {"group": self._number, "hart": hart, "position": self._position}
         fields |= {name: value for name, value in pc.items() if value is not None}
-        return line({**fields, "prv": state.privilege, "mtime": state.mtime, "registers": values, "memory": memory})
+        fields |= {"prv": state.privilege, "mtime": state.mtime, "registers": values, "memory": memory}
+        return json_line(fields)
 
     @property
     def _position(self) -> int:
@@ -299,12 +300,12 @@ class Objects:
     def lines(self, row: Row) -> Iterator[str]:
         """Yield the lines of a group, and before it what is missing there."""
         yield from (self.lost(mark) for mark in row.lost)
-        yield line(self._group(row))
+        yield json_line(self._group(row))
 
     def lost(self, mark: Break) -> str:
         """Return the line for something that is missing."""
         fields = {"group": mark.group + 1, "hart": self._hart, "trace-byte": mark.offset}
-        return line({**fields, "lost": mark.why})
+        return json_line({**fields, "lost": mark.why})
 
     def _group(self, row: Row) -> Fields:
         fields: Fields = {"group": row.number, "hart": self._hart, "trace-byte": row.offset, "position": row.position}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.formats.stream import Arrived, Counts
-from rvtrace_gdb.support.text import columns
+from rvtrace_gdb.support.text import columns, json_line
 from rvtrace_gdb.views import json_rows, listing
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.listing import Modifiers
@@ -63,7 +63,7 @@ class Shown:
         """Return the last row, only as JSON: for text, a summary on standard error says the same."""
         if self._json:
             so_far = {name: getattr(counts, name) for name in ("bytes", "instructions", "gaps", "losses")}
-            yield json_rows.line({"event": "end", "why": why, **so_far})
+            yield json_line({"event": "end", "why": why, **so_far})
 
 
 _PAUSE = 0.2  # seconds between two drawings

@@ -20,14 +20,13 @@ from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import OutputError, write_file
-from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
 from rvtrace_gdb.transport.simulated.debug.run_control import MOST
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Retired
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from rvtrace_gdb.transport.simulated.server import Backdoor, Server, listen_tcp, listen_unix
-from rvtrace_gdb.views import json_rows
 
 __all__ = ["SimError", "add_arguments", "openocd_config", "run", "target_description"]
 
@@ -139,7 +138,7 @@ class ReportObjects(Report):
         self._say("trigger", component=name, number=number)
 
     def _say(self, event: str, **facts: object) -> None:
-        sys.stdout.write(json_rows.line({"event": event, **facts}) + "\n")
+        sys.stdout.write(json_line({"event": event, **facts}) + "\n")
         sys.stdout.flush()
 
 

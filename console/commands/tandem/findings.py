@@ -12,9 +12,9 @@ from rvtrace_gdb.decode.program.debug_info import SourceLines
 from rvtrace_gdb.session.verify.masks import ABSENT, ALL, COPIED
 from rvtrace_gdb.session.verify.model import PC, Counts, Difference, Divergence, Kind, Trap
 from rvtrace_gdb.session.verify.verifier import Verifier
-from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.json_rows import Fields, line, place
+from rvtrace_gdb.views.json_rows import Fields, place
 from rvtrace_gdb.views.tandem.csr_fields import MODES
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
 from rvtrace_gdb.views.tandem.listing import Words, name_of, value_of
@@ -36,7 +36,7 @@ class Objects:
         told = (text.partition(":") for text in configuration)
         fields: Fields = {"model": model, "configuration": {name.strip(): value.strip() for name, _, value in told}}
         fields |= {"masked": list(verifier.masked) or None, "absent": sorted(verifier.missing) or None}
-        return [line(fields)]
+        return [json_line(fields)]
 
     def divergence(self, found: Divergence) -> list[str]:
         """One divergence."""
@@ -58,7 +58,7 @@ class Objects:
             fields["registers"] = {
                 _name(regno): self._values(regno, trace=trace, model=model) for regno, trace, model in found.registers
             }
-        return [line(fields)]
+        return [json_line(fields)]
 
     def _difference(self, one: Difference) -> Fields:
         fields: Fields = {"kind": one.kind.name.lower(), "text": one.note or None}
@@ -97,7 +97,7 @@ class Objects:
         fields["differences"] = {kind.name.lower(): count for kind, count in counts.by_kind.items()}
         fields["refused"] = {name_of(regno): hex(bits) for regno, bits in verifier.refused.items()} or None
         fields["stopped"] = stopped or None
-        return [line(fields)]
+        return [json_line(fields)]
 
 
 def _hex(value: int | None, digits: int) -> str | None:
