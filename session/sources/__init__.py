@@ -15,7 +15,8 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError
 class TraceSource(Protocol):
     """A source of trace. Reading and stopping raise only what *progress* raises; other errors are kept in `failure`.
 
-    A trace that cannot be stopped now raises the reason, and continues.
+    A trace that cannot be stopped now raises the reason, and continues. A source is a subclass, which has what the
+    methods here return only where it differs.
 
     tracing     the trace is running, or will be resumed after an interruption
     incomplete  there may be more trace than was read out
@@ -29,16 +30,20 @@ class TraceSource(Protocol):
     notes: list[str]
 
     @property
-    def encoders(self) -> tuple[CapturedEncoder, ...]: ...
+    def encoders(self) -> tuple[CapturedEncoder, ...]:
+        return ()
 
     @property
-    def sinks(self) -> tuple[CapturedSink, ...]: ...
+    def sinks(self) -> tuple[CapturedSink, ...]:
+        return ()
 
     @property
-    def records(self) -> tuple[CapturedRecords, ...]: ...
+    def records(self) -> tuple[CapturedRecords, ...]:
+        return ()
 
     @property
-    def tandem(self) -> tuple[CapturedTandem, ...]: ...
+    def tandem(self) -> tuple[CapturedTandem, ...]:
+        return ()
 
     def started(self) -> list[str]:
         """Return lines about what was set up, and which requests were not granted."""
@@ -50,10 +55,12 @@ class TraceSource(Protocol):
         """Return lines about what was read out when the trace was stopped."""
 
     def unlisted(self) -> list[str]:
-        """Return the notes that came up while the trace was read out, each once."""
+        """Return the notes that came up while the trace was read out, each once: none, unless reading finds some."""
+        return []
 
     def use_context(self, context: Context) -> None:
-        """Take over the program and target settings that the client sent."""
+        """Take over the program and target settings that the client sent: nothing, where the trace contains them."""
+        return
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         """Return a value that stays the same as long as nothing runs, None if that is unknown. *runs*: how often the

@@ -16,10 +16,10 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.decode.ctr.records import TYPE_NAMES
 from rvtrace_gdb.decode.program.instructions import IType
-from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
-from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.capture.model import CapturedRecords
 from rvtrace_gdb.session.formats.ctr import items
 from rvtrace_gdb.session.report import line
+from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.session.target.csr_access import UsbAccess, Way
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
@@ -141,7 +141,7 @@ class Recorder:
         return (now.in_force.control, now.in_force.depth) != (how.control, how.depth)
 
 
-class CtrTrace:
+class CtrTrace(TraceSource):
     """The trace that *recorders* record. See `session.sources.TraceSource`."""
 
     def __init__(self, recorders: list[Recorder], way: Way) -> None:
@@ -152,20 +152,8 @@ class CtrTrace:
         self.started_here = self.ours
 
     @property
-    def encoders(self) -> tuple[CapturedEncoder, ...]:
-        return ()
-
-    @property
-    def sinks(self) -> tuple[CapturedSink, ...]:
-        return ()
-
-    @property
     def records(self) -> tuple[CapturedRecords, ...]:
         return tuple(recorder.captured for recorder in self.recorders)
-
-    @property
-    def tandem(self) -> tuple[CapturedTandem, ...]:
-        return ()
 
     @property
     def ours(self) -> bool:
@@ -189,12 +177,6 @@ class CtrTrace:
 
     def ended(self) -> list[str]:
         return [*(held(records) for records in self.records), *notes(self.notes)]
-
-    def unlisted(self) -> list[str]:
-        return []
-
-    def use_context(self, context: Context) -> None:
-        """Take over nothing: gdb knows nothing that the records do not contain."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         return None if runs is None else (runs,)

@@ -20,12 +20,12 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, Parameters
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
-from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem, TandemPort
+from rvtrace_gdb.session.capture.model import CapturedTandem, TandemPort
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description, Tandem
 from rvtrace_gdb.session.errors import BadOption
-from rvtrace_gdb.session.sources import TraceOwner
+from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.options import chosen_components, trace_request
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import open_problem
@@ -201,7 +201,7 @@ class _Port:
         return CapturedTandem(self.hart, self.made, bytes(self.file.data), self.file.wrapped)
 
 
-class TandemTrace:
+class TandemTrace(TraceSource):
     """The trace of *ports*, for *image*. Raises PortFileError."""
 
     def __init__(self, ports: Sequence[Tandem], image: Image) -> None:
@@ -217,18 +217,6 @@ class TandemTrace:
         except RvtraceError:
             self.close()
             raise
-
-    @property
-    def encoders(self) -> tuple[CapturedEncoder, ...]:
-        return ()
-
-    @property
-    def sinks(self) -> tuple[CapturedSink, ...]:
-        return ()
-
-    @property
-    def records(self) -> tuple[CapturedRecords, ...]:
-        return ()
 
     @property
     def tandem(self) -> tuple[CapturedTandem, ...]:
@@ -256,12 +244,6 @@ class TandemTrace:
 
     def ended(self) -> list[str]:
         return self._lines(tracing=False)
-
-    def unlisted(self) -> list[str]:
-        return []
-
-    def use_context(self, context: Context) -> None:
-        """Take over nothing: the trace itself contains everything."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         """Return a value that stays the same as long as nothing runs: nothing arrives then."""

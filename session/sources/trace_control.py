@@ -19,16 +19,14 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.etrace_settings import Value
 from rvtrace_gdb.session.capture.model import (
     CapturedEncoder,
-    CapturedRecords,
     CapturedSink,
-    CapturedTandem,
     Unregistered,
 )
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description, Encoder
 from rvtrace_gdb.session.errors import NotResumed, SetUpLost, joined
-from rvtrace_gdb.session.sources import TraceOwner
+from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, LiveSink, unreadable
 from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
 from rvtrace_gdb.session.target.link import Connect, Link, open_link, states
@@ -154,7 +152,7 @@ def _passing_state(status: PassingStatus) -> str:
     return "on" if status.enabled else "off" if status.empty else "off, still has trace"
 
 
-class LiveTrace:
+class LiveTrace(TraceSource):
     """A trace on the target that *link* leads to. `start` creates one."""
 
     def __init__(self, link: Link, hardware: Hardware, graph: Graph, in_force: GraphInForce, armed: Armed) -> None:
@@ -223,14 +221,6 @@ class LiveTrace:
     @property
     def sinks(self) -> tuple[CapturedSink, ...]:
         return tuple(sink.captured for sink in self.live_sinks)
-
-    @property
-    def records(self) -> tuple[CapturedRecords, ...]:
-        return ()
-
-    @property
-    def tandem(self) -> tuple[CapturedTandem, ...]:
-        return ()
 
     def started(self) -> list[str]:
         """Return lines about what was set up, and which requests were not granted."""

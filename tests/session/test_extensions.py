@@ -16,9 +16,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session import program, report
 from rvtrace_gdb.session.capture.model import (
     CapturedEncoder,
-    CapturedRecords,
     CapturedSink,
-    CapturedTandem,
 )
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
@@ -69,13 +67,13 @@ def test_a_toy_transport_captures_a_trace(tmp_path: Path) -> None:
     assert transport.words > 100
 
 
-class ToySource:
+class ToySource(TraceSource):
     """A `TraceSource`: a program that ran elsewhere; each read-out brings `PIECE` instructions more."""
 
     PIECE = 300
 
     def __init__(self, pcs: list[int], image: Image) -> None:
-        self.tracing = self.behind = True
+        self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None
         self.notes = ["a toy made this"]
         self._pcs, self._image = pcs, image
@@ -90,14 +88,6 @@ class ToySource:
     def sinks(self) -> tuple[CapturedSink, ...]:
         return self._captured.sinks
 
-    @property
-    def records(self) -> tuple[CapturedRecords, ...]:
-        return ()
-
-    @property
-    def tandem(self) -> tuple[CapturedTandem, ...]:
-        return ()
-
     def started(self) -> list[str]:
         return [report.line("tracing", "a toy"), *(report.line("note", note) for note in self.notes)]
 
@@ -106,11 +96,6 @@ class ToySource:
 
     def ended(self) -> list[str]:
         return self.status()
-
-    def unlisted(self) -> list[str]:
-        return []
-
-    def told(self, context: Context) -> None: ...
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         return None
@@ -128,7 +113,7 @@ class ToySource:
         encoder.retire(list(blocks_from_pcs(self._pcs[: self._ran], self._image)))
         encoder.stop(Evcode.TRACE_DISABLED)
         self._captured = capture_of(Raw("toy", b"".join(sent), EncoderOptions().of_decoder, self._image))
-        self.behind = False
+        self.incomplete = False
 
     def stop(self, progress: Progress) -> None:
         self.read_out(progress)

@@ -15,13 +15,13 @@ from typing import Any
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report as common
-from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
+from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.program import Program
-from rvtrace_gdb.session.sources import TraceOwner
+from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.options import chosen_components, trace_request, unsupported_notes
 from rvtrace_gdb.session.sources.qemu import encoder
 from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for, encoder_options
@@ -175,7 +175,7 @@ def gone(it: Ring) -> str:
 _WORD = 4  # bytes
 
 
-class QemuTrace:
+class QemuTrace(TraceSource):
     """The trace of *harts*, by the recorder in *folder*. *program* is given the code that ran and that no ELF has."""
 
     def __init__(self, folder: Path, harts: list[int], wanted: EncoderOptions, program: Program) -> None:
@@ -213,14 +213,6 @@ class QemuTrace:
     def sinks(self) -> tuple[CapturedSink, ...]:
         return tuple(hart.sink for hart in self._harts)
 
-    @property
-    def records(self) -> tuple[CapturedRecords, ...]:
-        return ()
-
-    @property
-    def tandem(self) -> tuple[CapturedTandem, ...]:
-        return ()
-
     def retired(self, hart: int) -> int:
         """Return how many instructions of a hart were read out since the trace began, including those dropped."""
         return next(it.instructions for it in self._harts if it.hart == hart)
@@ -244,12 +236,6 @@ class QemuTrace:
 
     def ended(self) -> list[str]:
         return [*hart_lines(self._harts, read=True), *notes(self.notes)]
-
-    def unlisted(self) -> list[str]:
-        return []
-
-    def use_context(self, context: Context) -> None:
-        """Take over nothing: gdb knows nothing that is not in the ring."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         """Return a value that stays the same as long as nothing runs."""

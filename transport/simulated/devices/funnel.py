@@ -14,19 +14,110 @@ from rvtrace_gdb.transport.simulated.devices import component
 from rvtrace_gdb.transport.simulated.devices.component import UNDEFINED, Clock, ComponentBuild, TimestampUnit
 from rvtrace_gdb.transport.simulated.devices.output import Outputs, TraceConsumer, TraceOutput
 
-_DEPTH = 8  # messages; how many an input can hold is up to the implementation
 
-
-class FunnelInput:
-    """One input: the `TraceOutput` of the component connected to it. While it is disabled its messages are taken and
-    discarded.
+class QueuedInput:
+    """One input of a funnel of any version: the `TraceOutput` of the component connected to it. While it *discards*,
+    its messages are taken and dropped.
     """
 
     by_message = True
 
-    def __init__(self, owner: "Funnel", number: int) -> None:
+    def __init__(self, owner: "MessageFunnel") -> None:
         self.queue: deque[bytes] = deque()
         self._owner = owner
+
+    @property
+    def enabled(self) -> bool:
+        return self._owner.enabled
+
+    @property
+    def ready(self) -> bool:
+        raise NotImplementedError
+
+    @property
+    def discards(self) -> bool:
+        raise NotImplementedError
+
+    def fed_by(self, drain: Callable[[], None]) -> None:
+        self._owner.fed_by(drain)
+
+    def accept(self, data: bytes) -> int:
+        """Take one whole message."""
+        if not self.ready:
+            return 0
+        if not self.discards:
+            self.queue.append(data)
+        return len(data)
+
+
+class MessageFunnel(TraceConsumer):
+    """What funnels of all versions share: inputs hold up to *depth* messages each; when one is full, one message of
+    each is sent in turn. A flush does not end before everything could be sent.
+    """
+
+    inputs: Sequence[QueuedInput]
+    depth = 8  # how many messages an input can hold is up to the implementation
+
+    @property
+    def passes(self) -> bool:
+        """Whether a message can be passed on now."""
+        raise NotImplementedError
+
+    def pass_on(self, message: bytes) -> None:
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Send everything there is, at the end of a flush."""
+        raise NotImplementedError
+
+    @property
+    def waiting(self) -> bool:
+        """Whether an input holds a message."""
+        return any(source.queue for source in self.inputs)
+
+    def drain(self) -> None:
+        """Deliver as much as is necessary."""
+        self.pull()
+        if any(len(source.queue) >= self.depth for source in self.inputs):
+            self.forward()
+
+    def room(self, source: QueuedInput) -> bool:
+        """Return whether this input has room, after making some if possible."""
+        if len(source.queue) >= self.depth:
+            self.forward()
+        return len(source.queue) < self.depth
+
+    def forward(self) -> None:
+        """Send one message of each input in turn, as long as they are taken."""
+        while self.waiting:
+            for source in self.inputs:
+                if source.queue:
+                    if not self.passes:
+                        return
+                    self.pass_on(source.queue.popleft())
+
+    @property
+    def empty(self) -> bool:
+        if not self._unsettled and not self.enabled:
+            self.finish()
+        return super().empty and not self.waiting
+
+    def flushed(self) -> None:
+        self.finish()
+
+    def deactivated(self) -> None:
+        super().deactivated()
+        for source in self.inputs:
+            source.queue.clear()
+
+
+class FunnelInput(QueuedInput):
+    """An input of a `Funnel`, which trFunnelDisInput can cut."""
+
+    _owner: "Funnel"
+
+    def __init__(self, owner: "Funnel", number: int) -> None:
+        super().__init__(owner)
         self._number = number
         self._filling = b"\xff"
 
@@ -40,46 +131,33 @@ class FunnelInput:
         self._owner.fill_with(filling)
 
     @property
-    def enabled(self) -> bool:
-        return self._owner.enabled
-
-    @property
     def ready(self) -> bool:
-        return self._owner.ready and (self._cut or self._owner.room(self))
+        return self._owner.ready and (self.discards or self._owner.room(self))
 
     @property
     def async_interval(self) -> int:
         return self._owner.async_interval
 
-    def fed_by(self, drain: Callable[[], None]) -> None:
-        self._owner.fed_by(drain)
-
-    def accept(self, data: bytes) -> int:
-        """Take one whole message."""
-        if not self.ready:
-            return 0
-        if not self._cut:
-            self.queue.append(data)
-        return len(data)
-
     @property
-    def _cut(self) -> bool:
+    def discards(self) -> bool:
         return bool(self._owner.field("trFunnelDisInput") >> self._number & 1)
 
 
-class Funnel(TraceConsumer):
-    """A funnel. *inputs* hold up to *depth* messages each; when one is full, one message of each is sent in turn.
+class Funnel(MessageFunnel):
+    """A funnel of the ratified interface, with so many *inputs*.
 
     *outputs*: its receivers. *clocks*: those of its timestamp unit; without any it passes on the time of *above*, or
-    has no unit. A flush does not end before everything could be sent.
+    has no unit.
     """
+
+    inputs: tuple[FunnelInput, ...]
 
     def __init__(
         self,
         outputs: Sequence[TraceOutput],
         *,
         inputs: int = 2,
-        depth: int = _DEPTH,
+        depth: int = MessageFunnel.depth,
         system_clock: Clock | None = None,
         external: Clock | None = None,
         above: TimestampUnit | None = None,
@@ -91,7 +169,7 @@ class Funnel(TraceConsumer):
                 f"a funnel has up to {component_registers.FUNNEL_INPUTS} inputs that hold a message or more"
             )
         self._outputs = Outputs(outputs)
-        self._depth = depth
+        self.depth = depth
         self.inputs = tuple(FunnelInput(self, number) for number in range(inputs))
         clocks = {TsMode.INTERNAL_SYSTEM: system_clock, TsMode.EXTERNAL: external}
         present = {int(mode): clock for mode, clock in clocks.items() if clock is not None}
@@ -124,47 +202,21 @@ class Funnel(TraceConsumer):
         """Set the byte that may stand between messages, as its inputs require."""
         self._outputs.fill_with(filling)
 
-    def drain(self) -> None:
-        """Deliver as much as is necessary."""
-        self.pull()
-        if any(len(source.queue) >= self._depth for source in self.inputs):
-            self._forward()
-
-    def room(self, source: FunnelInput) -> bool:
-        """Return whether this input has room, after making some if possible."""
-        if len(source.queue) >= self._depth:
-            self._forward()
-        return len(source.queue) < self._depth
-
-    def _forward(self) -> None:
-        """Forward one message of each input in turn, as long as they are accepted."""
-        while any(source.queue for source in self.inputs):
-            for source in self.inputs:
-                if source.queue:
-                    if not self._outputs.ready:
-                        return
-                    self._outputs.put(source.queue.popleft())
-                    self._outputs.deliver()
-
-    # -- registers
-
     @property
-    def empty(self) -> bool:
-        if not self._unsettled and not self.enabled:
-            self._finish()
-        return super().empty and not any(source.queue for source in self.inputs)
+    def passes(self) -> bool:
+        return self._outputs.ready
 
-    def flushed(self) -> None:
-        """Send everything."""
-        self._finish()
+    def pass_on(self, message: bytes) -> None:
+        self._outputs.put(message)
+        self._outputs.deliver()
 
-    def _finish(self) -> None:
-        """Send all there is."""
-        if any(source.queue for source in self.inputs):
-            self._forward()
-        if not any(source.queue for source in self.inputs) and self._outputs.ready:
+    def finish(self) -> None:
+        self.forward()
+        if not self.waiting and self._outputs.ready:
             self._outputs.fill()
             self._outputs.deliver()
+
+    # -- registers
 
     def activated(self) -> None:
         self.timestamps.powered = True
@@ -174,8 +226,7 @@ class Funnel(TraceConsumer):
         self.timestamps.powered = False
         self.timestamps.reset()
         self._outputs.clear()
-        for source in self.inputs:
-            source.queue.clear()
+        super().deactivated()
 
     def load(self, register: Register) -> int:
         return (
