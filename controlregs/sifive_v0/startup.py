@@ -28,25 +28,20 @@ from rvtrace_gdb.controlregs.sifive_v0.sinks import (
     select_sink,
     set_enabled,
 )
-from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import InstMode
 from rvtrace_gdb.controlregs.trace_control.lifecycle import check_active
 from rvtrace_gdb.controlregs.trace_control.request import (
     BridgeInForce,
-    Buffer,
     EncoderInForce,
     FunnelInForce,
     GraphInForce,
     GraphRequest,
     PibInForce,
     Pins,
-    SinkInForce,
     TraceRequest,
 )
-from rvtrace_gdb.controlregs.trace_control.startup import STREAM_BYTES
+from rvtrace_gdb.controlregs.trace_control.startup import TraceStart, check_streams
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
-
-_ADVICE = "trace one of them, or let each feed a sink of its own"
 
 
 def set_sources(graph: Graph, request: TraceRequest) -> list[str]:
@@ -98,31 +93,12 @@ def _set_id(encoder: Component, number: int, bits: int, *, mixed: bool) -> list[
     return notes
 
 
-def check_streams(graph: Graph, in_force: Sequence[EncoderInForce]) -> None:
-    """Raise SettingRefused when the trace of several encoders in a sink could not be separated."""
-    by_name = {encoder.name: encoder for encoder in in_force}
-    for sink in graph.sinks:
-        seen: dict[int, EncoderInForce] = {}
-        stream = [by_name[encoder.name] for encoder in graph.encoders_of(sink)]
-        for encoder in stream if len(stream) > 1 else ():
-            why = _conflict(encoder, stream[0], seen)
-            if why:
-                names = ", ".join(e.name for e in stream)
-                mixed = f"and the trace of {names} is mixed in {sink.name}: {_ADVICE}"
-                raise SettingRefused(encoder.name, encoder.base, f"{why}, {mixed}")
-            seen[encoder.src_id] = encoder
-
-
-def _conflict(encoder: EncoderInForce, first: EncoderInForce, seen: Mapping[int, EncoderInForce]) -> str:
-    """Return why the trace of *encoder* cannot be separated from that of others, or an empty string."""
+def _no_id(encoder: EncoderInForce) -> str:
+    """Return why the encoder's messages do not identify it, or an empty string."""
     if not encoder.src_bits:
         return "it puts no source ID into its messages (nSrcBits reads 0, or teInhibitSrc stays 1)"
     if encoder.src_id.bit_length() > encoder.src_bits:
         return f"its source ID {encoder.src_id} does not fit the {encoder.src_bits} bits of nSrcBits"
-    if encoder.src_bits != first.src_bits:
-        return f"its source IDs have {encoder.src_bits} bits, those of {first.name} {first.src_bits}"
-    if encoder.src_id in seen:
-        return f"its source ID is {encoder.src_id} like that of {seen[encoder.src_id].name} (srcID)"
     return ""
 
 
@@ -140,17 +116,13 @@ def host_of(graph: Graph, sink: Component) -> Component:
     return feeders[0]
 
 
-class StartSequence:
-    """One start of a trace, and its state."""
+class StartSequence(TraceStart):
+    """A start with components of version 0, whose sinks are inside encoders and funnels."""
 
     def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
-        self._graph, self._request, self._progress = graph, request, progress
-        self._notes: list[str] = []
-        self._enabled: list[Component] = []
-        self._sinks: dict[str, SinkInForce] = {}
+        super().__init__(graph, request, progress, enable, disable)
         self._pins: list[PibInForce] = []
         self._bridges: list[BridgeInForce] = []
-        self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
 
     def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
         """Start everything. Raises ComponentError and transport errors; components that were enabled are then disabled
@@ -184,11 +156,7 @@ class StartSequence:
             self._notes.append("sinks of version 0 insert no alignment sequences, which only E-Trace needs")
 
     def _reset(self) -> None:
-        for component in self._graph.unused:
-            try:
-                disable(component, self._progress)
-            except ComponentError as error:
-                self._notes.append(f"{component.name} is not traced, but cannot be switched off: {error}")
+        self._keep_off()
         for component in register_hosts(self._graph):
             self._notes += reset(component, self._progress).notes
         self._notes += set_sources(self._graph, self._request.trace)
@@ -213,11 +181,6 @@ class StartSequence:
         if has_time:
             self._clock[funnel.name] = top
 
-    def _clock_of(self, component: Component) -> str:
-        """Return the top funnel whose time *component* can share; empty if there is none."""
-        receivers = self._graph.receivers_of(component)
-        return next((self._clock[fed.name] for fed in receivers if fed.name in self._clock), "")
-
     def _note_clocks(self) -> None:
         if not self._request.trace.timestamps:
             return
@@ -237,29 +200,21 @@ class StartSequence:
         elif fed in self._graph.pib_sinks:
             self._notes += configure_pins(fed, host, self._request.pins.get(fed.name, Pins()))
             receive(pins_in_force(fed))  # its clock runs, and nothing is sent yet
-            self._switch_on(fed)
+            self._start_sink(fed)
             self._pins.append(pins_in_force(fed))
         else:
             self._notes += configure_atb(fed, host, self._request.atb_ids.get(fed.name))
-            self._switch_on(fed)
+            self._start_sink(fed)
             self._bridges.append(atb_in_force(fed))
 
-    def _switch_on(self, sink: Component) -> None:
+    def _start_sink(self, sink: Component) -> None:
         self._enabled.append(sink)
         set_enabled(sink, on=True)
 
     def _set_memory(self, sink: Component, host: Component) -> None:
-        trace = self._request.trace
-        buffer = self._request.buffers.get(sink.name, Buffer(trace.buffer_start, trace.buffer_size))
         kind = "funnel" if host in self._graph.funnels else "encoder"
-        configured, notes = configure_memory(sink, host, kind, buffer, stop_on_wrap=trace.stop_on_wrap)
-        for other in self._sinks.values():
-            in_memory = configured.mode is other.mode is RamMode.SMEM
-            if in_memory and configured.start < other.end and other.start < configured.end:
-                text = f"its buffer {configured.start:#x} to {configured.end:#x} overlaps that of {other.name}"
-                raise SettingRefused(sink.name, sink.base, f"{text}; give each its own")
-        self._sinks[sink.name] = configured
-        self._notes += notes
+        buffer, stop_on_wrap = self._buffer_of(sink), self._request.trace.stop_on_wrap
+        self._add_sink(*configure_memory(sink, host, kind, buffer, stop_on_wrap=stop_on_wrap))
 
     def _start_encoders(self, receive: Callable[[PibInForce], None]) -> None:
         trace = self._request.trace
@@ -271,7 +226,7 @@ class StartSequence:
             if encoder.inst_mode not in (InstMode.BTM, InstMode.HTM):  # it was refused before if it has none
                 text = f"does not keep its settings (teControl reads {encoder.control:#010x}): was it reset?"
                 raise SettingRefused(encoder.name, encoder.base, f"{text} start the trace again")
-        check_streams(self._graph, encoders)
+        check_streams(self._graph, encoders, _no_id)
         for component in self._graph.encoders:
             self._enable(component)
         pins, bridges = tuple(self._pins), tuple(self._bridges)
@@ -280,34 +235,9 @@ class StartSequence:
         for component in self._graph.encoders if trace.triggers is None or not trace.triggers.waits else ():
             self._notes += start_tracing(component)
 
-    def _room_for(self, encoder: Component) -> int:
-        """Return the bytes of the buffer that the encoder's trace goes into, divided among the encoders that share it.
-        """
-        sizes = {name: sink.size for name, sink in self._sinks.items()}
-        sinks = self._graph.sinks_of(encoder)
-        return min(sizes.get(sink.name, STREAM_BYTES) // len(self._graph.encoders_of(sink)) for sink in sinks)
-
-    def _enable(self, component: Component) -> None:
-        self._enabled.append(component)
-        enable(component, self._progress)
-
     def _in_force(self) -> GraphInForce:
-        graph = self._graph
-        encoders = tuple(map(in_force, graph.encoders))
-        sharing = [e for e, now in zip(graph.encoders, encoders, strict=True) if now.ts_mode == TsType.SLAVE]
-        return GraphInForce(
-            encoders,
-            tuple(self._sinks[sink.name] for sink in graph.ram_sinks),
-            tuple[PibInForce, ...](map(pins_in_force, graph.pib_sinks)),
-            tuple[BridgeInForce, ...](map(atb_in_force, graph.bridges)),
-            tuple(map(_funnel_in_force, graph.funnels)),
-            {sink.name: tuple(e.name for e in graph.encoders_of(sink)) for sink in graph.sinks},
-            self._clocks(sharing),
-            tuple(self._notes),
-        )
-
-    def _clocks(self, sharing: list[Component]) -> Mapping[str, str]:
-        return {encoder.name: clock for encoder in sharing if (clock := self._clock_of(encoder))}
+        encoders = tuple(map(in_force, self._graph.encoders))
+        return self._result(encoders, TsType.SLAVE, pins_in_force, atb_in_force, _funnel_in_force)
 
 
 def switch_off(graph: Graph, component: Component, progress: Progress = silent) -> bool:

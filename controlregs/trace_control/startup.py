@@ -134,22 +134,7 @@ def _has(encoder: Component, number: int, bits: int) -> bool:
     return (INST_FEATURES.get(value, "trTeSrcID"), INST_FEATURES.get(value, "trTeSrcBits")) == (number, bits)
 
 
-def check_streams(graph: Graph, in_force: Sequence[EncoderInForce]) -> None:
-    """Raise SettingRefused when the trace of several encoders in a sink could not be separated."""
-    by_name = {encoder.name: encoder for encoder in in_force}
-    for sink in graph.sinks:
-        seen: dict[int, EncoderInForce] = {}
-        stream = [by_name[encoder.name] for encoder in graph.encoders_of(sink)]
-        for encoder in stream if len(stream) > 1 else ():
-            why = _no_id(encoder) or _conflict(encoder, stream[0], seen.get(encoder.src_id))
-            if why:
-                names = ", ".join(e.name for e in stream)
-                mixed = f"and the trace of {names} is mixed in {sink.name}: {_ADVICE}"
-                raise SettingRefused(encoder.name, encoder.base, f"{why}, {mixed}")
-            seen[encoder.src_id] = encoder
-
-
-def _no_id(encoder: EncoderInForce) -> str:
+def no_id(encoder: EncoderInForce) -> str:
     """Return why the encoder's messages do not identify it, or an empty string."""
     if not encoder.src_bits:
         kept = "trTeSrcBits reads 0" if not encoder.feature("trTeSrcBits") else "trTeInhibitSrc stays 1"
@@ -157,6 +142,23 @@ def _no_id(encoder: EncoderInForce) -> str:
     if encoder.src_id.bit_length() > encoder.src_bits:
         return f"its source ID {encoder.src_id} does not fit the {encoder.src_bits} bits of trTeSrcBits"
     return ""
+
+
+def check_streams(
+    graph: Graph, in_force: Sequence[EncoderInForce], no_id: Callable[[EncoderInForce], str] = no_id
+) -> None:
+    """Raise SettingRefused when the trace of several encoders in a sink could not be separated. *no_id*: see there."""
+    by_name = {encoder.name: encoder for encoder in in_force}
+    for sink in graph.sinks:
+        seen: dict[int, EncoderInForce] = {}
+        stream = [by_name[encoder.name] for encoder in graph.encoders_of(sink)]
+        for encoder in stream if len(stream) > 1 else ():
+            why = no_id(encoder) or _conflict(encoder, stream[0], seen.get(encoder.src_id))
+            if why:
+                names = ", ".join(e.name for e in stream)
+                mixed = f"and the trace of {names} is mixed in {sink.name}: {_ADVICE}"
+                raise SettingRefused(encoder.name, encoder.base, f"{why}, {mixed}")
+            seen[encoder.src_id] = encoder
 
 
 def _conflict(encoder: EncoderInForce, other: EncoderInForce, same: EncoderInForce | None) -> str:
@@ -181,21 +183,103 @@ not known.
 """
 
 
-class StartSequence:
-    """One start of a trace, and its state. *enabled*: components, in the order in which they were enabled."""
+class TraceStart:
+    """One start of a trace, and its state: what interfaces of all versions need.
 
-    def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
+    *enable*, *disable*: those of the interface. *_enabled*: components, in the order in which they were enabled.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        request: GraphRequest,
+        progress: Progress,
+        enable: Callable[[Component, Progress], None],
+        disable: Callable[[Component, Progress], bool],
+    ) -> None:
         self._graph, self._request, self._progress = graph, request, progress
+        self._switch_on, self._switch_off = enable, disable
         self._notes: list[str] = []
         self._enabled: list[Component] = []
         self._quiet: set[str] = set()  # what is connected and sends nothing
+        self._sinks: dict[str, SinkInForce] = {}
+        self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
+
+    def _keep_off(self) -> None:
+        """Disable what is connected and not part of the trace."""
+        for component in self._graph.unused:
+            try:
+                self._switch_off(component, self._progress)
+                self._quiet.add(component.name)
+            except ComponentError as error:
+                self._notes.append(f"{component.name} is not traced, but cannot be switched off: {error}")
+
+    def _enable(self, component: Component) -> None:
+        self._enabled.append(component)
+        self._switch_on(component, self._progress)
+
+    def _buffer_of(self, sink: Component) -> Buffer:
+        trace = self._request.trace
+        return self._request.buffers.get(sink.name, Buffer(trace.buffer_start, trace.buffer_size))
+
+    def _add_sink(self, sink: SinkInForce, notes: Sequence[str]) -> None:
+        """Refuse two sinks that store into the same memory, as they would destroy each other's trace."""
+        for other in self._sinks.values():
+            in_memory = sink.mode is other.mode is RamMode.SMEM
+            if in_memory and sink.start < other.end and other.start < sink.end:
+                text = f"its buffer {sink.start:#x} to {sink.end:#x} overlaps that of {other.name}; give each its own"
+                raise SettingRefused(sink.name, sink.base, text)
+        self._sinks[sink.name] = sink
+        self._notes += notes
+
+    def _clock_of(self, component: Component) -> str:
+        """Return the top funnel whose time *component* can share; empty if there is none."""
+        receivers = self._graph.receivers_of(component)
+        return next((self._clock[fed.name] for fed in receivers if fed.name in self._clock), "")
+
+    def _room_for(self, encoder: Component) -> int:
+        """Return the bytes of the smallest buffer that the encoder's trace goes into, divided among the encoders that
+        share it.
+        """
+        sizes = {name: sink.size for name, sink in self._sinks.items()}
+        sinks = self._graph.sinks_of(encoder)
+        return min(sizes.get(sink.name, STREAM_BYTES) // len(self._graph.encoders_of(sink)) for sink in sinks)
+
+    def _result(
+        self,
+        encoders: tuple[EncoderInForce, ...],
+        shared: int,
+        pibs: Callable[[Component], PibInForce],
+        bridges: Callable[[Component], BridgeInForce],
+        funnels: Callable[[Component], FunnelInForce],
+    ) -> GraphInForce:
+        """Return what is in force. *shared*: the time mode of encoders that share another's; *pibs*, *bridges* and
+        *funnels* read a component.
+        """
+        graph = self._graph
+        sharing = [e for e, now in zip(graph.encoders, encoders, strict=True) if now.ts_mode == shared]
+        return GraphInForce(
+            encoders,
+            tuple(self._sinks[sink.name] for sink in graph.ram_sinks),
+            tuple(map(pibs, graph.pib_sinks)),
+            tuple(map(bridges, graph.bridges)),
+            tuple(map(funnels, graph.funnels)),
+            {sink.name: tuple(e.name for e in graph.encoders_of(sink)) for sink in graph.sinks},
+            {encoder.name: clock for encoder in sharing if (clock := self._clock_of(encoder))},
+            tuple(self._notes),
+        )
+
+
+class StartSequence(TraceStart):
+    """A start with components of interface 1.0."""
+
+    def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
+        super().__init__(graph, request, progress, enable, disable)
         self._formats: dict[str, int] = {}
-        self._sinks: list[SinkInForce] = []
         self._pibs: list[PibInForce] = []
         self._bridges: list[BridgeInForce] = []
         self._funnels: list[FunnelInForce] = []
         self._awake = False  # everything has been reset, and nothing is to be in reset from here on
-        self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
 
     def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
         """Start everything. Raises ComponentError and transport errors; components that were enabled are then disabled
@@ -217,12 +301,7 @@ class StartSequence:
         return got
 
     def _reset(self) -> None:
-        for component in self._graph.unused:
-            try:
-                disable(component, self._progress)
-                self._quiet.add(component.name)
-            except ComponentError as error:
-                self._notes.append(f"{component.name} is not traced, but cannot be switched off: {error}")
+        self._keep_off()
         for component in self._graph.start_order:
             self._notes += reset(component, self._progress).notes
         self._awake = True
@@ -232,10 +311,9 @@ class StartSequence:
 
     def _start_sinks(self, receive: Callable[[PibInForce], None]) -> None:
         for sink in self._graph.ram_sinks:
-            configured, notes = configure_sink(sink, self._request_of(sink), aligned=self._aligned(sink))
-            self._apart(configured)
-            self._sinks.append(configured)
-            self._notes += notes
+            buffer = self._buffer_of(sink)
+            request = replace(self._request.trace, buffer_start=buffer.start, buffer_size=buffer.size)
+            self._add_sink(*configure_sink(sink, request, aligned=self._aligned(sink)))
         for pib in self._graph.pib_sinks:
             pins = self._request.pins.get(pib.name, Pins())
             self._notes += configure_pib(pib, pins, self._async_freq(pib))
@@ -247,19 +325,6 @@ class StartSequence:
             self._bridges.append(bridge_in_force(bridge))
         for sink in self._graph.sinks:
             self._enable(sink)
-
-    def _request_of(self, sink: Component) -> TraceRequest:
-        trace = self._request.trace
-        buffer = self._request.buffers.get(sink.name, Buffer(trace.buffer_start, trace.buffer_size))
-        return replace(trace, buffer_start=buffer.start, buffer_size=buffer.size)
-
-    def _apart(self, sink: SinkInForce) -> None:
-        """Refuse two sinks that store into the same memory, as they would destroy each other's trace."""
-        for other in self._sinks:
-            in_memory = sink.mode is other.mode is RamMode.SMEM
-            if in_memory and sink.start < other.end and other.start < sink.end:
-                text = f"its buffer {sink.start:#x} to {sink.end:#x} overlaps that of {other.name}; give each its own"
-                raise SettingRefused(sink.name, sink.base, text)
 
     def _aligned(self, sink: Component) -> bool:
         """Return whether the sink's trace needs alignment sequences to be read from the middle."""
@@ -294,11 +359,6 @@ class StartSequence:
         if has_time:
             self._clock[funnel.name] = clock
 
-    def _clock_of(self, component: Component) -> str:
-        """Return the top funnel whose time *component* can share; empty if there is none."""
-        receivers = self._graph.receivers_of(component)
-        return next((self._clock[fed.name] for fed in receivers if fed.name in self._clock), "")
-
     def _note_clocks(self) -> None:
         trace = self._request.trace
         if not trace.timestamps or trace.ts_mode not in FROM_THE_TOP:
@@ -322,7 +382,7 @@ class StartSequence:
         encoders = [in_force(encoder) for encoder in self._graph.encoders]
         check_streams(self._graph, encoders)
         self._set_up = GraphInForce(
-            tuple(encoders), tuple(self._sinks), tuple(self._pibs), tuple(self._bridges), tuple(self._funnels)
+            tuple(encoders), tuple(self._sinks.values()), tuple(self._pibs), tuple(self._bridges), tuple(self._funnels)
         )
         passing = [component for component in self._graph.start_order if component not in self._graph.encoders]
         check_settings(passing, self._set_up)  # a sink that has lost its pointers could store anywhere
@@ -331,18 +391,6 @@ class StartSequence:
         at_once = trace.triggers is None or not trace.triggers.waits
         for encoder in self._graph.encoders:
             self._notes += start_tracing(encoder, data=trace.data, on=at_once)
-
-    def _room_for(self, encoder: Component) -> int:
-        """Return the bytes of the smallest buffer that the encoder's trace goes into, divided among the encoders that
-        share it.
-        """
-        sizes = {sink.name: sink.size for sink in self._sinks}
-        sinks = self._graph.sinks_of(encoder)
-        return min(sizes.get(sink.name, STREAM_BYTES) // len(self._graph.encoders_of(sink)) for sink in sinks)
-
-    def _enable(self, component: Component) -> None:
-        self._enabled.append(component)
-        enable(component, self._progress)
 
     def _check(self) -> None:
         """Check that settings are still as read back, and that all components are active: none was reset in between."""
@@ -370,16 +418,5 @@ class StartSequence:
         return replace(begun, data_control=encoder.read(DATA_CONTROL)) if self._request.trace.data else begun
 
     def _in_force(self) -> GraphInForce:
-        graph = self._graph
-        encoders = tuple(map(self._begun, graph.encoders, self._set_up.encoders))
-        sharing = [e for e, now in zip(graph.encoders, encoders, strict=True) if now.ts_mode == TsMode.SHARED]
-        return GraphInForce(
-            encoders,
-            tuple(self._sinks),
-            tuple(map(pib_in_force, graph.pib_sinks)),
-            tuple(map(bridge_in_force, graph.bridges)),
-            tuple(map(funnel_in_force, graph.funnels)),
-            {sink.name: tuple(e.name for e in graph.encoders_of(sink)) for sink in graph.sinks},
-            {encoder.name: clock for encoder in sharing if (clock := self._clock_of(encoder))},
-            tuple(self._notes),
-        )
+        encoders = tuple(map(self._begun, self._graph.encoders, self._set_up.encoders))
+        return self._result(encoders, TsMode.SHARED, pib_in_force, bridge_in_force, funnel_in_force)

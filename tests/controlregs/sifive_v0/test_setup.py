@@ -229,7 +229,7 @@ class TestSources:
     @pytest.mark.parametrize(
         ("second", "why"),
         [
-            ({"src_id": 0}, r"its source ID is 0 like that of enc0 \(srcID\)"),
+            ({"src_id": 0}, "its source ID is 0 like that of enc0"),
             ({"src_id": 1, "src_bits": 1}, "its source IDs have 1 bits, those of enc0 2"),
             ({"src_id": 1, "src_bits": 0}, "it puts no source ID into its messages"),
             ({"src_id": 5}, "its source ID 5 does not fit the 2 bits of nSrcBits"),
