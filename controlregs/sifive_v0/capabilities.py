@@ -5,7 +5,6 @@ field and reading back the result".
 """
 
 from rvtrace_gdb.controlregs.component import Component
-from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
     ENCODER,
@@ -18,7 +17,15 @@ from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
 )
 from rvtrace_gdb.controlregs.sifive_v0.lifecycle import identify, reset
 from rvtrace_gdb.controlregs.sifive_v0.sinks import sinks_of
-from rvtrace_gdb.controlregs.trace_control.capabilities import Capabilities, Findings, Probe, probe_disabled
+from rvtrace_gdb.controlregs.trace_control.capabilities import (
+    Capabilities,
+    Findings,
+    Probe,
+    note_switch,
+    note_triggers,
+    probe_disabled,
+    reach,
+)
 from rvtrace_gdb.controlregs.trace_control.lifecycle import Identity
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -53,7 +60,7 @@ def _found(component: Component, identity: Identity) -> Capabilities:
         with Probe(component) as probe:
             if component.block is ENCODER:
                 _note_encoder(probe, found)
-            _note_switch(probe, found, component.block.control, component.block.prefix + "StopOnWrap", "stop-on-wrap")
+            note_switch(probe, found, component.block.control, component.block.prefix + "StopOnWrap", "stop-on-wrap")
             _note_time(probe, found)
             _note_sinks(probe, found, identity.impl)
     finally:
@@ -67,7 +74,7 @@ def _note_encoder(probe: Probe, found: Findings) -> None:
     found.has.append(_FORMATS.get(protocol, f"format {protocol}"))
     modes = probe.values(control, "teInstruction", list(_MODES))
     found.has += [_MODES[Instruction(mode)] for mode in modes]
-    _note_switch(probe, found, control, "teStallEnable", "stalling the hart instead of losing trace")
+    note_switch(probe, found, control, "teStallEnable", "stalling the hart instead of losing trace")
     _note_period(probe, found, "teSyncMaxBTM", "messages", 5)
     _note_period(probe, found, "teSyncMaxInst", "halfwords", 4)
     _note_source(probe, found)
@@ -76,8 +83,7 @@ def _note_encoder(probe: Probe, found: Findings) -> None:
         (component_registers.XTI_CONTROL, "trigger input", int(XtiAction.START)),
         (component_registers.XTO_CONTROL, "trigger output", 1),
     ):
-        number = sum(probe.can(register, name, value) for name in register.by_name)
-        found.note(number, f"{number} {label}{'s' * (number != 1)}", f"{label}s")
+        note_triggers(probe, found, register, label, value)
 
 
 def _note_period(probe: Probe, found: Findings, name: str, unit: str, exponent: int) -> None:
@@ -93,11 +99,6 @@ def _note_source(probe: Probe, found: Findings) -> None:
         and f", always {probe.read(component_registers.ENCODER_IMPL, 'srcID')}"
     )
     found.note(bits, f"source IDs of {bits} bits{fixed or ''}", "source IDs")
-
-
-def _note_switch(probe: Probe, found: Findings, register: Register, name: str, words: str) -> None:
-    present = probe.can(register, name)
-    found.note(present, f"{words}, always" if present and not probe.can(register, name, 0) else words)
 
 
 def _note_time(probe: Probe, found: Findings) -> None:
@@ -118,6 +119,4 @@ def _reach(probe: Probe) -> str:
     """Return the range and the alignment of its buffers' addresses, in words."""
     high = probe.ones(component_registers.SINK_BASE_HIGH, "teSinkBaseH")
     low = probe.ones(component_registers.SINK_LIMIT, "teSinkLimit")
-    if not low or probe.fixed(component_registers.SINK_BASE, "teSinkBase"):
-        return " at a fixed address" if low else ""
-    return f" with addresses of {32 + high.bit_length()} bits, aligned to {(low & -low) * 4} bytes"
+    return reach(high, low, fixed=probe.fixed(component_registers.SINK_BASE, "teSinkBase")) if low else ""

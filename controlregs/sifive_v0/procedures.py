@@ -19,7 +19,13 @@ from rvtrace_gdb.controlregs.errors import ComponentError, SinkNotReadable
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import ENCODER_CONTROL
-from rvtrace_gdb.controlregs.sifive_v0.lifecycle import check_settings, enable, start_tracing
+from rvtrace_gdb.controlregs.sifive_v0.lifecycle import (
+    changed_encoder,
+    check_settings,
+    enable,
+    moved_buffer,
+    start_tracing,
+)
 from rvtrace_gdb.controlregs.sifive_v0.settings import SinkInForce as InForce
 from rvtrace_gdb.controlregs.sifive_v0.sinks import WORD_MASK, probe_limit, set_enabled
 from rvtrace_gdb.controlregs.sifive_v0.startup import StartSequence, disable_all, host_of, register_hosts, switch_off
@@ -47,7 +53,10 @@ from rvtrace_gdb.controlregs.trace_control.procedures import (
 from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, GraphRequest, PibInForce, SinkInForce
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
-__all__ = ["DrainResults", "StopResult", "drain_all", "raise_failures", "resume", "start", "stop"]
+__all__ = [
+    "DrainResults", "StopResult", "changed_encoder", "drain_all", "moved_buffer", "raise_failures", "read_status",
+    "resume", "start", "stop",
+]  # fmt: skip
 
 _HIGH = 32
 
@@ -126,12 +135,7 @@ def read_status(graph: Graph) -> GraphStatus:
             found.append(_status(graph, component, refused))
         except ComponentError as error:
             problems[component.name] = error
-    return GraphStatus(
-        tuple(status for status in found if isinstance(status, EncoderStatus)),
-        tuple(status for status in found if isinstance(status, SinkStatus)),
-        tuple(status for status in found if isinstance(status, PassingStatus)),
-        problems,
-    )
+    return GraphStatus.of(found, problems)
 
 
 def _status(graph: Graph, component: Component, refused: Collection[str]) -> EncoderStatus | SinkStatus | PassingStatus:

@@ -186,10 +186,8 @@ def _note_sync(probe: Probe, found: Findings) -> None:
 def _note_features(probe: Probe, found: Findings, protocol: int) -> None:
     register = encoder_registers.INST_FEATURES
     for feature in _FEATURES.get(protocol, FEATURES):
-        present = probe.can(register, feature.field)
-        always = present and not probe.can(register, feature.field, 0)
-        found.note(present, f"{feature.name}, always" if always else feature.name)
-        if present and feature.field == "trTeInstEnImplicitReturn":
+        note_switch(probe, found, register, feature.field, feature.name)
+        if feature.field == "trTeInstEnImplicitReturn" and probe.can(register, feature.field):
             ways = probe.values(register, "trTeInstImplicitReturnMode", list(RETURN_MODE_NAMES))
             found.has += [f"implicit return with a {RETURN_MODE_NAMES[way]}" for way in ways]
     bits = probe.ones(register, "trTeSrcID").bit_length()
@@ -207,8 +205,13 @@ def _note_filters(probe: Probe, found: Findings) -> None:
         (encoder_registers.TRIG_EXT_IN_CONTROL, "trigger input", int(TrigAction.TRACE_ON)),
         (encoder_registers.TRIG_EXT_OUT_CONTROL, "trigger output", 1),
     ):
-        number = sum(probe.can(register, name, value) for name in register.by_name)
-        found.note(number, _several(number, label), f"{label}s")
+        note_triggers(probe, found, register, label, value)
+
+
+def note_triggers(probe: Probe, found: Findings, register: Register, label: str, value: int) -> None:
+    """Note how many external triggers there are: fields of *register* that can hold *value*."""
+    number = sum(probe.can(register, name, value) for name in register.by_name)
+    found.note(number, _several(number, label), f"{label}s")
 
 
 def _several(number: int, what: str) -> str:
@@ -235,7 +238,7 @@ def _ram_sink(probe: Probe) -> Findings:
         found.note(probe.read(component_registers.RAM_IMPL, "trRamHasSRAM"), "its own SRAM")
     in_memory = not in_sram or probe.read(component_registers.RAM_IMPL, "trRamHasSMEM")
     found.note(in_memory, "buffers in system memory" + ("" if in_sram else _reach(probe)), "buffers in system memory")
-    _note_switch(probe, found, component_registers.RAM_CONTROL, "trRamStopOnWrap", "stopping when the buffer is full")
+    note_switch(probe, found, component_registers.RAM_CONTROL, "trRamStopOnWrap", "stopping when the buffer is full")
     found.note(probe.ones(component_registers.RAM_CONTROL, "trRamAsyncFreq"), "alignment sequences")
     return found
 
@@ -244,12 +247,18 @@ def _reach(probe: Probe) -> str:
     """Return the range and the alignment of the sink's addresses, in words."""
     high = probe.ones(component_registers.RAM_START_HIGH, "trRamStartHigh")
     low = probe.ones(component_registers.RAM_START_LOW, "trRamStartLow")
-    if probe.fixed(component_registers.RAM_START_LOW, "trRamStartLow"):
+    return reach(high, low, fixed=probe.fixed(component_registers.RAM_START_LOW, "trRamStartLow"))
+
+
+def reach(high: int, low: int, *, fixed: bool) -> str:
+    """Return the same for a buffer whose address registers can hold *high* and *low*."""
+    if fixed:
         return " at a fixed address"
     return f" with addresses of {32 + high.bit_length()} bits, aligned to {(low & -low) * 4} bytes"
 
 
-def _note_switch(probe: Probe, found: Findings, register: Register, name: str, words: str) -> None:
+def note_switch(probe: Probe, found: Findings, register: Register, name: str, words: str) -> None:
+    """Note whether there is a field that switches something, and whether it is always on."""
     present = probe.can(register, name)
     found.note(present, f"{words}, always" if present and not probe.can(register, name, 0) else words)
 

@@ -9,7 +9,7 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discove
 tr??Control of all components, trRamWP.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rvtrace_gdb.controlregs.component import Component
@@ -20,17 +20,25 @@ from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer, 
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import is_switched_off
 from rvtrace_gdb.controlregs.trace_control.funnels_and_sinks import configure_pib, pib_in_force
 from rvtrace_gdb.controlregs.trace_control.lifecycle import (
+    changed_encoder,
     check_active,
     check_settings,
     disable,
     disable_all,
     enable,
+    moved_buffer,
     reset,
     start_tracing,
 )
 from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, GraphRequest, PibInForce, Pins, SinkInForce
 from rvtrace_gdb.controlregs.trace_control.startup import StartSequence
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+
+__all__ = [
+    "DrainResults", "EncoderStatus", "GraphStatus", "PassingStatus", "SinkStatus", "StopResult", "calibrate",
+    "changed_encoder", "drain_all", "drain_each", "encoder_status", "has_lost", "moved_buffer", "no_receiver",
+    "raise_failures", "read_status", "resume", "sink_status", "start", "stop", "stop_each",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,17 @@ class GraphStatus:
     passing: tuple[PassingStatus, ...]
     problems: Mapping[str, ComponentError]
 
+    @classmethod
+    def of(
+        cls, found: Sequence[EncoderStatus | SinkStatus | PassingStatus], problems: Mapping[str, ComponentError]
+    ) -> "GraphStatus":
+        return cls(
+            tuple(status for status in found if isinstance(status, EncoderStatus)),
+            tuple(status for status in found if isinstance(status, SinkStatus)),
+            tuple(status for status in found if isinstance(status, PassingStatus)),
+            problems,
+        )
+
 
 def read_status(graph: Graph) -> GraphStatus:
     """Return the present state of all components, as far as they can be read. Raises transport errors."""
@@ -88,12 +107,7 @@ def read_status(graph: Graph) -> GraphStatus:
             found.append(_status(component))
         except ComponentError as error:
             problems[component.name] = error
-    return GraphStatus(
-        tuple(status for status in found if isinstance(status, EncoderStatus)),
-        tuple(status for status in found if isinstance(status, SinkStatus)),
-        tuple(status for status in found if isinstance(status, PassingStatus)),
-        problems,
-    )
+    return GraphStatus.of(found, problems)
 
 
 def _status(component: Component) -> EncoderStatus | SinkStatus | PassingStatus:

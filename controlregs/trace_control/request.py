@@ -43,17 +43,23 @@ class TraceRequest:
 
 
 @dataclass(frozen=True)
-class EncoderInForce:
+class ComponentInForce:
+    """A component's control and identification registers as read back."""
+
+    name: str
+    base: int
+    control: int
+    impl: int
+
+
+@dataclass(frozen=True)
+class EncoderInForce(ComponentInForce):
     """One encoder's registers as read back when tracing had started.
 
     For a pre-ratification encoder it is a `controlregs.sifive_v0.settings.EncoderInForce`, which has the same
     properties: code that needs a setting of an encoder uses these properties, not the registers.
     """
 
-    name: str
-    base: int
-    control: int
-    impl: int
     features: int
     ts_control: int
     data_control: int = 0
@@ -140,16 +146,12 @@ class EncoderInForce:
 
 
 @dataclass(frozen=True)
-class SinkInForce:
+class SinkInForce(ComponentInForce):
     """A RAM sink's settings as read back. The buffer is [start, end); *access_bytes* is the width of its writes.
 
     For a pre-ratification sink it is a `controlregs.sifive_v0.settings.SinkInForce`.
     """
 
-    name: str
-    base: int
-    control: int
-    impl: int
     start: int
     limit: int
     access_bytes: int
@@ -218,13 +220,9 @@ class GraphRequest:
 
 
 @dataclass(frozen=True)
-class FunnelInForce:
+class FunnelInForce(ComponentInForce):
     """A funnel's registers as read back."""
 
-    name: str
-    base: int
-    control: int
-    impl: int
     dis_input: int
     ts_control: int
 
@@ -244,13 +242,8 @@ class FunnelInForce:
 
 
 @dataclass(frozen=True)
-class PibInForce:
+class PibInForce(ComponentInForce):
     """A PIB sink's registers as read back."""
-
-    name: str
-    base: int
-    control: int
-    impl: int
 
     @property
     def mode(self) -> int:
@@ -276,13 +269,8 @@ class PibInForce:
 
 
 @dataclass(frozen=True)
-class BridgeInForce:
+class BridgeInForce(ComponentInForce):
     """An ATB bridge's registers as read back."""
-
-    name: str
-    base: int
-    control: int
-    impl: int
 
     @property
     def atb_id(self) -> int:

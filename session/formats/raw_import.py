@@ -56,6 +56,7 @@ EncoderHow = NTrace | ETrace
 """How to read a trace that encoders sent."""
 
 _MAX_SRC_BITS, _MAX_SRC = 12, (1 << 12) - 1  # of trTeSrcBits and trTeSrcID
+_MAX_WIDTH = (1 << component_registers.TS_CONTROL.by_name["trTsWidth"].width) - 1
 _SYNC, _WITH_ADDRESS = 0b11, (0, 1)  # format 3, subformats 0 and 1 (2.0, "Format 3 packets")
 
 
@@ -76,7 +77,7 @@ def etrace_encoder(name: str, hart: int, how: ETrace, source: int = 0) -> Captur
         ts_control=component_registers.TS_CONTROL.pack(
             trTsActive=how.encapsulation.timestamp_bytes > 0,
             trTsEnable=how.encapsulation.timestamp_bytes > 0,
-            trTsWidth=min(8 * how.encapsulation.timestamp_bytes, _max_width()),
+            trTsWidth=min(8 * how.encapsulation.timestamp_bytes, _MAX_WIDTH),
         ),
     )
     told = etrace_of_registers(in_force, {})
@@ -111,17 +112,13 @@ def _features(how: ETrace, source: int) -> int:
     )
 
 
-def _max_width() -> int:
-    return (1 << component_registers.TS_CONTROL.by_name["trTsWidth"].width) - 1
-
-
 def tandem_capture(
     name: str, data: bytes, parameters: Parameters, image: Image, *, hart: int = 0, wrapped: bool = False
 ) -> Capture:
     """Return the bytes as the capture of one hart. *name*: the file's. *image*: the program, empty if unknown."""
     port = TandemPort(f"tandem{hart}", parameters)
     return Capture(
-        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        created=_now(),
         tool=tool(),
         target=f"an unknown target, imported from {PurePath(name).name}",
         xlen=parameters.xlen,
@@ -131,9 +128,6 @@ def tandem_capture(
         code=tuple(image.code) if image.path else tuple(image.segments),
         tandem=(CapturedTandem(hart, port, data, wrapped),),
     )
-
-
-_MAX_WIDTH = (1 << component_registers.TS_CONTROL.by_name["trTsWidth"].width) - 1
 
 
 @dataclass(frozen=True)
@@ -166,7 +160,7 @@ def capture_of(raw: Raw) -> Capture:
         xlen=raw.image.xlen,
         elf=identity_of(raw.image) if raw.image.path else None,
         encoders=encoders,
-        sinks=(_sink(raw.name, raw.data, raw.wrapped, names),),
+        sinks=(full_sink(raw.name, raw.data, raw.wrapped, names),),
         code=tuple(raw.image.code),
         images=raw.images,
     )
@@ -186,7 +180,7 @@ def with_settings(settings: Capture, name: str, data: bytes, *, wrapped: bool = 
         created=_now(),
         tool=tool(),
         encoders=encoders,
-        sinks=(_sink(name, data, wrapped, names),),
+        sinks=(full_sink(name, data, wrapped, names),),
         records=(),
     )
 
@@ -197,20 +191,13 @@ def _now() -> str:
 
 def _encoders(raw: Raw) -> Iterator[CapturedEncoder]:
     how = raw.options
-    if raw.sources is not None:
-        for source in raw.sources:
-            yield (
-                etrace_encoder(f"encoder{source}", source, how, source)
-                if isinstance(how, ETrace)
-                else _encoder(source, how)
-            )
-        return
     if isinstance(how, ETrace):
-        sources = [raw.source] if raw.source is not None else etrace_sources(raw.data, how, wrapped=raw.wrapped)
-        for source in sources:
-            yield etrace_encoder(f"encoder{source}", source, how, source)
+        only = raw.source
+        found = raw.sources or ([only] if only is not None else etrace_sources(raw.data, how, wrapped=raw.wrapped))
+        yield from (etrace_encoder(f"encoder{source}", source, how, source) for source in found)
         return
-    for source in [how.src_id] if how.src_id is not None else sources_in(raw.data, how, raw.wrapped):
+    only = how.src_id
+    for source in raw.sources or ([only] if only is not None else sources_in(raw.data, how, raw.wrapped)):
         yield _encoder(source, how)
 
 
@@ -292,7 +279,7 @@ def _encoder(source: int, options: Options) -> CapturedEncoder:
     return CapturedEncoder(source, in_force, unregistered)
 
 
-def _sink(name: str, data: bytes, wrapped: bool, encoders: tuple[str, ...]) -> CapturedSink:
+def full_sink(name: str, data: bytes, wrapped: bool, encoders: tuple[str, ...]) -> CapturedSink:
     """Return a buffer that is full to the last byte."""
     control = component_registers.RAM_CONTROL.pack(trRamActive=1, trRamEnable=1, trRamMode=RamMode.SMEM)
     impl = component_registers.RAM_IMPL.pack(trRamVerMajor=1, trRamCompType=CompType.RAM_SINK, trRamHasSMEM=1)

@@ -13,11 +13,9 @@ from itertools import repeat
 from typing import Any, cast
 
 from rvtrace_gdb.controlregs.encoder_features import ETRACE, NTRACE, NTRACE_SWITCHES, EncoderFeature
-from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control import encoder_registers as registers
-from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, TraceRequest
 from rvtrace_gdb.decode.etrace.encoder import encoder as etrace
 from rvtrace_gdb.decode.etrace.encoder import options as etrace_options
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
@@ -29,7 +27,7 @@ from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, etrace_of
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_encoder
+from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_encoder, full_sink
 from rvtrace_gdb.session.sources.qemu.records import Item, Jumped
 
 _SYNC_MAX = 10  # a period of 16384 halfwords: little is lost at the beginning of a ring that has wrapped
@@ -154,10 +152,7 @@ def encoder(hart: int, wanted: EncoderOptions, image: Image) -> CapturedEncoder:
 
 def sink(hart: int, data: bytes, *, wrapped: bool) -> CapturedSink:
     """Return the capture's sink with the bytes of a hart's encoder."""
-    control = component_registers.RAM_CONTROL.pack(trRamActive=1, trRamEnable=1, trRamMode=RamMode.SMEM)
-    impl = component_registers.RAM_IMPL.pack(trRamVerMajor=1, trRamCompType=CompType.RAM_SINK, trRamHasSMEM=1)
-    in_force = SinkInForce(f"hart{hart}", 0, control, impl, 0, max(len(data) - 1, 0), 1)
-    return CapturedSink(in_force, data, wrapped, 0, (f"encoder{hart}",), ())
+    return full_sink(f"hart{hart}", data, wrapped, (f"encoder{hart}",))
 
 
 class HartEncoder(ABC):
