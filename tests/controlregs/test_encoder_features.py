@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.console.commands.encode import etrace as encode_etrace
 from rvtrace_gdb.console.options import encoder as encode_ntrace
+from rvtrace_gdb.console.options import etrace as options_etrace
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.controlregs.encoder_features import FEATURES, SWITCHES, EncoderFeature
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
@@ -133,8 +133,11 @@ def test_encode_has_an_option_for_it(feature: EncoderFeature) -> None:
         built = encode_ntrace.options(parser.parse_args(words), 64)
         assert getattr(built, feature.ntrace) and (feature.in_messages or is_on(built.of_decoder, feature))
     if feature.etrace:
-        shared = {"sijump", "implicit_return"}  # with N-Trace: options of raw bytes, under N-Trace's name
-        assert feature.etrace in encode_etrace._all_names() | shared
+        parser = argparse.ArgumentParser()
+        options_etrace.add_arguments(parser, raw=False)
+        options_etrace.add_shared(parser)
+        args = parser.parse_args([f"--{(feature.ntrace or feature.etrace).replace('_', '-')}"])
+        assert is_on(options_etrace.how(args, 64), feature)
 
 
 @EACH

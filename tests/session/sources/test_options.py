@@ -97,11 +97,6 @@ def test_timestamps(on: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"speed": 1}, "trace start has no option speed; it has stop_on_wrap, stall, btm, timestamps, context,"
-         " data, no_data_values, no_data_addresses, full_data_addresses, full_addresses, implicit_exceptions,"
-         " sequential_jumps, branch_prediction, jump_target_cache, repeated_history, all_jumps, address_compression,"
-         " format, implicit_return, sync_period, timestamp_source, timestamp_prescale, range, function, priv,"
-         " trigger_on, trigger_off, trigger_notify, trigger_control, trigger_input, trigger_output, to, harts"),
         ({"implicit_return": "deep"}, "implicit_return is 'deep', it must be off, on, counter, partial or full"),
         ({"implicit_return": True}, "implicit_return is True, it must be off, on, counter, partial or full"),
         ({"implicit_return": ["off"]}, "implicit_return is ['off'], it must be off, on, counter, partial or full"),
