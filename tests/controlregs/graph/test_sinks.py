@@ -152,7 +152,7 @@ def test_asked_alignment() -> None:
 def test_the_interface_of_before_ratification_is_refused() -> None:
     w = world({"ram0": ram(), "enc0": GraphEncoder()}, [("enc0", "ram0")])
     old = Component(w.target, 0x10_0000, sifive_v0.ENCODER, "enc1")
-    with pytest.raises(SettingRefused, match="enc1 at 0x100000: has the trace control interface of before"):
+    with pytest.raises(SettingRefused, match="enc1 at 0x100000: has the trace control interface older than"):
         Graph.direct(w.component("ram0"), [old])
 
 

@@ -49,7 +49,7 @@ def test_what_is_lost_on_the_way_to_two_sinks_is_said_once() -> None:
         (FUNNEL, {0: "running", 1: "halted"}, "harts:    0 running, 1 halted"),
         (NOBODY, {0: "running"}, "hart:     running when OpenOCD saw it last"),
         (NOBODY, {0: "running", 1: "halted"}, "harts:    0 running, 1 halted when OpenOCD saw them last"),
-        (NOBODY, {}, "hart:     cannot be asked"),
+        (NOBODY, {}, "hart:     cannot be reached"),
     ],
 )
 def test_the_state_of_a_hart_is_only_as_good_as_the_way_to_the_chip(
