@@ -67,7 +67,7 @@ def test_a_stretch_with_too_few_packets_is_reported_with_its_bytes() -> None:
     size = len(bytes_of([again()]))
     assert (event.offset, event.end) == (second - size, third - size)
     assert event.position == 62 * (17 + 17 + 9) + 1
-    assert "9 from one synchronization to the next, of 16 or more" in event.text
+    assert "9 from one synchronization to the next instead of 16 or more" in event.text
     history = decode(bytes_of(packets), LOOP, OPTIONS, Encapsulation())
     assert history.instructions == len(history) == 62 * (17 + 17 + 9 + 17) + 1  # no row is invented
 

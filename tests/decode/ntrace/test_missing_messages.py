@@ -45,7 +45,7 @@ def test_a_stretch_with_too_few_messages_is_reported_with_its_bytes() -> None:
     (event,) = lost(stream)
     assert (event.offset, event.end) == (syncs[2], syncs[3])
     assert event.position == 2 * (16 + 16 + 9)
-    assert "9 from one synchronization to the next, of 16 or more" in event.text
+    assert "9 from one synchronization to the next instead of 16 or more" in event.text
     history = decode(stream, LOOP, Options(btm=True, sync_period=PERIOD))
     assert history.instructions == len(history) == 2 * (16 + 16 + 9 + 16) + 1  # no row is invented
 
