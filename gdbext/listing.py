@@ -142,7 +142,7 @@ class Lister:
         rows = list(rows)
         self._texts.add_codes({row.pc: bytes.fromhex(row.text) for row in rows if row.pc is not None and row.text})
         events = {it.number: it for it in between}
-        for number, pc, text, *symbol in rows:
+        for number, pc, text, function, offset in rows:
             if number in events:
                 yield f"{numbering(None)}\t{_annotation_line(events.pop(number))}"
             if pc is None:
@@ -151,7 +151,8 @@ class Lister:
             if self._style.source:
                 yield from self._sources.before(pc)
             marker = "=> " if self._mark.is_at(number, pc) else "   "
-            yield f"{numbering(number)}\t{marker}{self.body(pc, text, *symbol)}"
+            body = self.body(pc, text, function, offset) if text else self.body(pc)
+            yield f"{numbering(number)}\t{marker}{body}"
         for annotation in events.values():
             yield f"{numbering(None)}\t{_annotation_line(annotation)}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import starmap
 from typing import Any, Callable
 
 import gdb
@@ -114,7 +115,7 @@ def _print(line: str) -> None:
 def page_of(what: str, answer: Mapping[str, Any]) -> Page:
     """Return a part of the list *what*, as it came through the pipe, with its types."""
     kind = ROWS[what]
-    rows = answer["rows"] if kind is dict else [kind(*row) for row in answer["rows"]]
+    rows = answer["rows"] if kind is dict else list(starmap(kind, answer["rows"]))
     if kind is HartRows:
         rows = [
             run._replace(rows=[HistoryRow(*row) for row in run.rows], events=_annotations(run.events)) for run in rows
