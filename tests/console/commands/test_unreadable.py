@@ -12,6 +12,7 @@ from rvtrace_gdb.session.session import Session
 from tests.console.interruption import stdin
 from tests.decode.ntrace.messages import split
 from tests.helpers import reference_streams
+from tests.helpers.amounts import some_of
 
 ELF = str(reference_streams.FOLDER / "median.elf")
 STREAM = (reference_streams.FOLDER / "median.1.nex").read_bytes()
@@ -33,7 +34,7 @@ NO_TRACES = {
     "ten": noise(10),
     "some": noise(300),
     "thousand": noise(1000),
-    "many": noise(100_000),
+    "many": noise(some_of(100_000)),
     "zeros": bytes(1000),
     "ones": b"\xff" * 1000,
     "text": Path(__file__).read_bytes()[:2000],

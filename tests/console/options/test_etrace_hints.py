@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.options import Dialect
 from tests.decode.etrace.vectors import ROOT, expected, vector
 from tests.helpers import reference_streams
+from tests.helpers.amounts import some_of
 
 BRANCHES = ROOT / "br_j_asm" / "br_j_asm.riscv"
 BENCH = ROOT / "esp32_synth" / "embench-crc32.riscv"
@@ -107,7 +108,7 @@ def test_data_in_another_transport(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("command", ["decode", "dump"])
 def test_noise_has_no_hint(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "noise").write_bytes(random.Random(4).randbytes(6_000))
+    (tmp_path / "noise").write_bytes(random.Random(4).randbytes(some_of(6_000)))
     elf = ["--elf", BRANCHES] if command == "decode" else []
     for form in ("--ntrace", "--etrace"):
         assert hint(run(capsys, command, tmp_path / "noise", form, *elf)[1]) == ""

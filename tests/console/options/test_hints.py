@@ -8,6 +8,7 @@ import pytest
 from rvtrace_gdb.console.main import main
 from tests.decode.ntrace.messages import groups
 from tests.helpers import reference_streams
+from tests.helpers.amounts import some_of
 from tests.helpers.core_captures import sifive
 
 FITS = "hint:     the trace fits far better "
@@ -155,6 +156,6 @@ def test_the_messages_alone_tell_how_they_are_laid_out(
 
 @pytest.mark.parametrize("command", ["decode", "dump"])
 def test_noise_has_no_hint(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "noise").write_bytes(random.Random(1).randbytes(20_000))
+    (tmp_path / "noise").write_bytes(random.Random(1).randbytes(some_of(20_000)))
     words = ["--elf", reference_streams.FOLDER / "median.elf", "--events"] if command == "decode" else []
     assert hint(capsys, command, tmp_path / "noise", "--ntrace", *words) is None
