@@ -13,10 +13,11 @@ from rvtrace_gdb.decode.executed.readers import LogError
 from rvtrace_gdb.decode.program.csrs import Context
 from tests.decode.executed.logs import CLOCK, PROGRAMS, qemu_log, spike_log
 from tests.decode.executed.reading import Told, executed_pcs, read, told, told_by_qemu
+from tests.helpers.amounts import some_of
 from tests.transport.simulated.hart.programs import build
 from tests.transport.simulated.hart.qemu import run_qemu
 
-STEPS = 30_000
+STEPS = some_of(30_000)
 SOURCES: dict[str, tuple[str | Path, ...]] = {
     "calls_and_traps": ("start.S", PROGRAMS / "calls_and_traps.c"),
     "workload": ("start.S", "workload.c"),
