@@ -28,7 +28,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import Line, printable, warning
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
+    from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
     from rvtrace_gdb.session.capture.etrace_settings import Value
     from rvtrace_gdb.session.description.model import Description
 
@@ -60,7 +60,7 @@ def nothing(description: "Callable[[], Description]") -> list[str]:
     return [Line("Nothing is being traced.", nothing=True), found]
 
 
-def protocol(encoder: "EncoderInForce") -> str:
+def protocol(encoder: "EncoderSettings") -> str:
     """Describe an encoder's settings: "N-Trace 1.0 HTM, implicit return, timestamps, sync every 4096 messages".
 
     E-Trace has one mode only. The synchronization period is given only if registers contain it: not for imported
@@ -79,7 +79,7 @@ def protocol(encoder: "EncoderInForce") -> str:
     return ", ".join([title, *parts]) + stall
 
 
-def _in_use(encoder: "EncoderInForce") -> Iterator[str]:
+def _in_use(encoder: "EncoderSettings") -> Iterator[str]:
     """Yield the optional features that are enabled."""
     if encoder.implicit_return is not None:
         mode = encoder.implicit_return.name.lower().replace("_", " ")
@@ -93,7 +93,7 @@ def _in_use(encoder: "EncoderInForce") -> Iterator[str]:
         yield "context"
 
 
-def buffer(sink: "SinkInForce") -> str:
+def buffer(sink: "SinkSettings") -> str:
     """Describe a sink's buffer: "SMEM 0x30000000, 65536 bytes, keeps the newest"."""
     where = f"SMEM {sink.start:#x}" if sink.mode is RamMode.SMEM else "SRAM"
     return f"{where}, {sink.size} bytes, {'stops when full' if sink.stop_on_wrap else 'keeps the newest'}"

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRIES_MAX, ENTRY_SELECT, SOURCE, Entry
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.controlregs.ctr.versions import RV32, VERSIONS, Control, CtrVersion, Indirect, Level
 from rvtrace_gdb.controlregs.errors import (
     CtrForbidden,
@@ -148,9 +148,9 @@ class CtrHart:
         """Return the value of the control register of VS and VU mode; None without the H extension."""
         return None if self.ask(self.version.virtual.csr) is None else self.read_control(self.version.virtual)
 
-    def in_force(self, name: str) -> CtrInForce:
+    def in_force(self, name: str) -> CtrRegisterValues:
         """Read the registers and return how transfers are recorded."""
-        return CtrInForce(
+        return CtrRegisterValues(
             name=name,
             version=self.version.key,
             xlen=self.access.xlen,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from rvtrace_gdb.controlregs.ctr.entries import FILTER_LSB, Entry, TransferType
 from rvtrace_gdb.controlregs.ctr.hart import CtrHart, clear_entries, count_recorded, open_hart, read_entries
 from rvtrace_gdb.controlregs.ctr.hart import detect as detect
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, CtrRequest
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, CtrRequest
 from rvtrace_gdb.controlregs.ctr.versions import Control, CtrVersion
 from rvtrace_gdb.controlregs.errors import DepthRefused, NothingRecorded, NotRestored, WriteIneffective
 from rvtrace_gdb.controlregs.target import CsrAccess
@@ -250,7 +250,7 @@ class Started:
     granted.
     """
 
-    in_force: CtrInForce
+    in_force: CtrRegisterValues
     found: SavedSetup
     notes: tuple[str, ...] = ()
 
@@ -259,7 +259,7 @@ class Started:
 class CtrStatus:
     """The present settings, and the number of valid entries (*recorded*)."""
 
-    in_force: CtrInForce
+    in_force: CtrRegisterValues
     recorded: int
 
 
@@ -361,7 +361,7 @@ def status(access: CsrAccess, version: CtrVersion, name: str) -> CtrStatus:
         return CtrStatus(in_force, count_recorded(hart, in_force.depth))
 
 
-def has_run_since(access: CsrAccess, version: CtrVersion, since: CtrInForce) -> bool:
+def has_run_since(access: CsrAccess, version: CtrVersion, since: CtrRegisterValues) -> bool:
     """Return whether the hart appears to have run, or to have been reset, since *since* was read. This takes one batch
     of reads and sees what the hart's present mode shows. Raises HartRuns.
     """
@@ -372,7 +372,7 @@ def has_run_since(access: CsrAccess, version: CtrVersion, since: CtrInForce) -> 
 
 def read(
     access: CsrAccess, version: CtrVersion, name: str, progress: Progress = silent
-) -> tuple[CtrInForce, list[Entry]]:
+) -> tuple[CtrRegisterValues, list[Entry]]:
     """Return how transfers are recorded, and the valid entries, youngest first.
 
     Raises RegisterRefused, WriteIneffective, StaleEntries, CtrForbidden, ReservedDepth, NotRestored, HartRuns.

@@ -1,6 +1,6 @@
 """A user's request to Control Transfer Records, the hart's registers as read back, and what these mean.
 
-`CtrInForce` holds register values; `settings` returns their meaning independently of the version.
+`CtrRegisterValues` holds register values; `settings` returns their meaning independently of the version.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class CtrRequest:
 
 
 @dataclass(frozen=True)
-class CtrInForce:
+class CtrRegisterValues:
     """One hart's CTR registers when its entries were read.
 
     name        "ctr0", for messages
@@ -101,7 +101,7 @@ class CtrSettings:
     hidden: bool
 
 
-def settings(in_force: CtrInForce) -> CtrSettings:
+def settings(in_force: CtrRegisterValues) -> CtrSettings:
     version = VERSIONS[in_force.version]
     host, guest = (version.machine.control, in_force.control), (version.virtual, in_force.vs_control)
     control, value = guest if in_force.privilege is not None and in_force.privilege & VIRTUALIZED else host

@@ -28,7 +28,7 @@ from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
     TsType,
 )
 from rvtrace_gdb.controlregs.sifive_v0.lifecycle import update
-from rvtrace_gdb.controlregs.sifive_v0.settings import SYNC_BTM_LOWEST_UNIT, EncoderInForce
+from rvtrace_gdb.controlregs.sifive_v0.settings import SYNC_BTM_LOWEST_UNIT, EncoderSettings
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     SYNC_MAX_LOWEST_UNIT,
     Format,
@@ -206,11 +206,11 @@ def configure_encoder(component: Component, request: TraceRequest, buffer_size: 
     return notes
 
 
-def in_force(component: Component) -> EncoderInForce:
+def in_force(component: Component) -> EncoderSettings:
     """Read the encoder's registers and return its settings."""
     registers = (component_registers.ENCODER_CONTROL, component_registers.ENCODER_IMPL)
     control, impl = map(component.read, registers)
-    return EncoderInForce(
+    return EncoderSettings(
         component.name, component.base, control, impl, 0, component.read(component_registers.TS_CONTROL)
     )
 
@@ -300,7 +300,7 @@ def _set_sync(component: Component, request: TraceRequest, buffer_size: int) -> 
     return list(_sync_notes(in_force(component), request, wanted))
 
 
-def _sync_notes(now: EncoderInForce, request: TraceRequest, wanted: int) -> Iterator[str]:
+def _sync_notes(now: EncoderSettings, request: TraceRequest, wanted: int) -> Iterator[str]:
     mode, got = now.sync
     unit = "halfwords" if mode == SyncMode.HALFWORDS else "messages"
     period = f"every {1 << got + SYNC_MAX_LOWEST_UNIT} {unit}"

@@ -19,7 +19,7 @@ from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import ENCODER, ENCODER_CONTROL, FUNNEL
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.lifecycle import UNANSWERED_READS, Identity, check_active, read_stable
-from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, SinkInForce
+from rvtrace_gdb.controlregs.trace_control.request import GraphSettings, SinkSettings
 from rvtrace_gdb.support.errors import Progress, silent
 
 _OF_ENCODERS = component_registers.ENCODER_CONTROL.mask(
@@ -125,7 +125,7 @@ _PINS = ("pibMode", "pibRefCenter", "pibCalibrate", "pibDivider")
 _LOW = 0xFFFF_FFFF
 
 
-def moved_buffer(sink: Component, before: SinkInForce) -> str | None:
+def moved_buffer(sink: Component, before: SinkSettings) -> str | None:
     """Return the name of the register that shows that a RAM sink's buffer is not where it was, or None. Raises
     ComponentAccess.
     """
@@ -135,7 +135,7 @@ def moved_buffer(sink: Component, before: SinkInForce) -> str | None:
     return next((register.name for register, was in places.items() if sink.read(register) != was), None)
 
 
-def _places(before: SinkInForce) -> Mapping[Register, int]:
+def _places(before: SinkSettings) -> Mapping[Register, int]:
     """Return the limits of the buffer if it is in system memory; SRAM has none that could change."""
     if before.mode is not RamMode.SMEM:
         return {}
@@ -147,7 +147,7 @@ def _places(before: SinkInForce) -> Mapping[Register, int]:
     }
 
 
-def changed_encoder(graph: Graph, before: GraphInForce) -> tuple[str, str] | None:
+def changed_encoder(graph: Graph, before: GraphSettings) -> tuple[str, str] | None:
     """Return an encoder that no longer sends what it did, and the register that shows it, or None. Raises
     ComponentAccess.
     """
@@ -160,7 +160,7 @@ def changed_encoder(graph: Graph, before: GraphInForce) -> tuple[str, str] | Non
     return None
 
 
-def check_settings(graph: Graph, before: GraphInForce) -> None:
+def check_settings(graph: Graph, before: GraphSettings) -> None:
     """Raise SettingsChanged or WasReset for a component that is not set up as it was, NoAnswer, or ComponentAccess.
 
     Components that *before* does not contain are not checked.
@@ -172,7 +172,7 @@ def check_settings(graph: Graph, before: GraphInForce) -> None:
             raise SettingsChanged(component.name, component.base, register.name, value & mask, now & mask)
 
 
-def _settings(graph: Graph, before: GraphInForce) -> Iterator[tuple[Component, Register, int, int]]:
+def _settings(graph: Graph, before: GraphSettings) -> Iterator[tuple[Component, Register, int, int]]:
     """Yield what each register held when it was set, and the bits that only software changes."""
     there = {component.name: component for component in graph.order}
     for encoder_ in before.encoders:

@@ -17,7 +17,7 @@ from functools import partial
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import ComponentError, SinkNotReadable
 from rvtrace_gdb.controlregs.graph import Graph
-from rvtrace_gdb.controlregs.sifive_v0 import component_registers
+from rvtrace_gdb.controlregs.sifive_v0 import component_registers, settings
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import ENCODER_CONTROL
 from rvtrace_gdb.controlregs.sifive_v0.lifecycle import (
     changed_encoder,
@@ -26,7 +26,6 @@ from rvtrace_gdb.controlregs.sifive_v0.lifecycle import (
     moved_buffer,
     start_tracing,
 )
-from rvtrace_gdb.controlregs.sifive_v0.settings import SinkInForce as InForce
 from rvtrace_gdb.controlregs.sifive_v0.sinks import WORD_MASK, probe_limit, set_enabled
 from rvtrace_gdb.controlregs.sifive_v0.startup import StartSequence, disable_all, host_of, register_hosts, switch_off
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import (
@@ -50,7 +49,7 @@ from rvtrace_gdb.controlregs.trace_control.procedures import (
     raise_failures,
     stop_each,
 )
-from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, GraphRequest, PibInForce, SinkInForce
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, PibSettings, SinkSettings
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 __all__ = [
@@ -75,7 +74,7 @@ def read_buffer_pointers(sink: Component) -> tuple[int, int, int, bool]:
 
 
 def drain(
-    sink: Component, kind: str, in_force: SinkInForce | None = None, progress: Progress = silent
+    sink: Component, kind: str, in_force: SinkSettings | None = None, progress: Progress = silent
 ) -> DrainedBuffer:
     """Return all trace in the buffer, oldest first. The component that the sink is inside (*kind*: "encoder", "funnel")
     must have been stopped; the sink is not changed.
@@ -85,7 +84,7 @@ def drain(
     ComponentAccess, Cancelled.
     """
     control = _check_stopped(sink)
-    mode = InForce(sink.name, sink.base, control, sink.read(sink.block.impl), 0, 0, 0, host=kind).mode
+    mode = settings.SinkSettings(sink.name, sink.base, control, sink.read(sink.block.impl), 0, 0, 0, host=kind).mode
     start, limit, pointer, wrapped = read_buffer_pointers(sink)
     if in_force is None:
         last, width = probe_limit(sink, in_memory=mode is RamMode.SMEM)
@@ -169,8 +168,8 @@ def start(
     graph: Graph,
     request: GraphRequest,
     progress: Progress = silent,
-    receive: Callable[[PibInForce], None] = no_receiver,
-) -> GraphInForce:
+    receive: Callable[[PibSettings], None] = no_receiver,
+) -> GraphSettings:
     """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
 
     *receive* is called for each PIB sink before it sends: the receiver has to be ready when it returns.
@@ -242,21 +241,21 @@ def _refusal(graph: Graph, host: Component) -> str:
     return f"{host.name}: {fed.name} refused trace ({host.block.prefix}SinkError): {why}"
 
 
-def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> DrainResults:
+def drain_all(graph: Graph, in_force: GraphSettings | None = None, progress: Progress = silent) -> DrainResults:
     """Return all trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being
     read.
 
     Raises Cancelled only.
     """
 
-    def read(sink: Component, set_up: SinkInForce | None) -> DrainedBuffer:
+    def read(sink: Component, set_up: SinkSettings | None) -> DrainedBuffer:
         kind = "funnel" if host_of(graph, sink) in graph.funnels else "encoder"
         return drain(sink, kind, set_up, progress)
 
     return drain_each(graph, in_force, read)
 
 
-def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, off: Collection[str] = ()) -> None:
+def resume(graph: Graph, in_force: GraphSettings, progress: Progress = silent, off: Collection[str] = ()) -> None:
     """Continue a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
 
     *off*: as in `StopResult`; these encoders still wait for a trigger. Raises WasReset or SettingsChanged when other

@@ -11,9 +11,9 @@ from rvtrace_gdb.controlregs.sifive_v0.component_registers import SYNC_OFF, Inst
 from rvtrace_gdb.controlregs.trace_control import request
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
-from rvtrace_gdb.controlregs.trace_control.request import BridgeInForce as Bridge
-from rvtrace_gdb.controlregs.trace_control.request import FunnelInForce as Funnel
-from rvtrace_gdb.controlregs.trace_control.request import PibInForce as Pib
+from rvtrace_gdb.controlregs.trace_control.request import BridgeSettings as Bridge
+from rvtrace_gdb.controlregs.trace_control.request import FunnelSettings as Funnel
+from rvtrace_gdb.controlregs.trace_control.request import PibSettings as Pib
 
 SYNC_BTM_LOWEST_UNIT = 5
 """The exponent of the shortest period: it is 2**(teSyncMaxBTM + 5) messages."""
@@ -28,7 +28,7 @@ _OPTIMIZED = {
 
 
 @dataclass(frozen=True)
-class EncoderInForce(request.EncoderInForce):
+class EncoderSettings(request.EncoderSettings):
     """*control* is teControl, *impl* is teImpl, *ts_control* is tsControl. The other registers have no counterpart and
     are 0.
     """
@@ -121,7 +121,7 @@ class EncoderInForce(request.EncoderInForce):
 
 
 @dataclass(frozen=True)
-class SinkInForce(request.SinkInForce):
+class SinkSettings(request.SinkSettings):
     """A sink inside a *host*, "encoder" or "funnel". *control* and *impl* are the host's teControl or tfControl, teImpl
     or tfImpl.
     """
@@ -165,7 +165,7 @@ _HOSTS = {"encoder": component_registers.ENCODER_CONTROL, "funnel": component_re
 
 
 @dataclass(frozen=True)
-class FunnelInForce(Funnel):
+class FunnelSettings(Funnel):
     """*control* is tfControl, *impl* is tfImpl, *ts_control* is tsControl. All inputs are always open."""
 
     @property
@@ -182,7 +182,7 @@ class FunnelInForce(Funnel):
 
 
 @dataclass(frozen=True)
-class PibInForce(Pib):
+class PibSettings(Pib):
     """*control* is pibControl, *impl* is that of its host."""
 
     @property
@@ -208,7 +208,7 @@ class PibInForce(Pib):
 
 
 @dataclass(frozen=True)
-class BridgeInForce(Bridge):
+class BridgeSettings(Bridge):
     """*control* is atbControl, *impl* is that of its host."""
 
     @property

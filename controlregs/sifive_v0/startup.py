@@ -31,12 +31,12 @@ from rvtrace_gdb.controlregs.sifive_v0.sinks import (
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import InstMode
 from rvtrace_gdb.controlregs.trace_control.lifecycle import check_active
 from rvtrace_gdb.controlregs.trace_control.request import (
-    BridgeInForce,
-    EncoderInForce,
-    FunnelInForce,
-    GraphInForce,
+    BridgeSettings,
+    EncoderSettings,
+    FunnelSettings,
     GraphRequest,
-    PibInForce,
+    GraphSettings,
+    PibSettings,
     Pins,
     TraceRequest,
 )
@@ -93,7 +93,7 @@ def _set_id(encoder: Component, number: int, bits: int, *, mixed: bool) -> list[
     return notes
 
 
-def _no_id(encoder: EncoderInForce) -> str:
+def _no_id(encoder: EncoderSettings) -> str:
     """Return why the encoder's messages do not identify it, or an empty string."""
     if not encoder.src_bits:
         return "it puts no source ID into its messages (nSrcBits reads 0, or teInhibitSrc stays 1)"
@@ -121,10 +121,10 @@ class StartSequence(TraceStart):
 
     def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
         super().__init__(graph, request, progress, enable, disable)
-        self._pins: list[PibInForce] = []
-        self._bridges: list[BridgeInForce] = []
+        self._pins: list[PibSettings] = []
+        self._bridges: list[BridgeSettings] = []
 
-    def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
+    def run(self, receive: Callable[[PibSettings], None]) -> GraphSettings:
         """Start everything. Raises ComponentError and transport errors; components that were enabled are then disabled
         again, if possible.
         """
@@ -161,7 +161,7 @@ class StartSequence(TraceStart):
             self._notes += reset(component, self._progress).notes
         self._notes += set_sources(self._graph, self._request.trace)
 
-    def _start_funnels(self, receive: Callable[[PibInForce], None]) -> None:
+    def _start_funnels(self, receive: Callable[[PibSettings], None]) -> None:
         for funnel in self._graph.funnels:
             self._set_sink(funnel, receive)
             if self._request.trace.timestamps:
@@ -189,7 +189,7 @@ class StartSequence(TraceStart):
                 text = "has no time to share: that of different harts below it may not be comparable"
                 self._notes.append(f"{top.name} {text}")
 
-    def _set_sink(self, host: Component, receive: Callable[[PibInForce], None]) -> None:
+    def _set_sink(self, host: Component, receive: Callable[[PibSettings], None]) -> None:
         """Let *host* send to its receiver, and configure a sink that is inside it."""
         (fed,) = self._graph.receivers_of(host)
         if fed in self._graph.funnels:
@@ -216,7 +216,7 @@ class StartSequence(TraceStart):
         buffer, stop_on_wrap = self._buffer_of(sink), self._request.trace.stop_on_wrap
         self._add_sink(*configure_memory(sink, host, kind, buffer, stop_on_wrap=stop_on_wrap))
 
-    def _start_encoders(self, receive: Callable[[PibInForce], None]) -> None:
+    def _start_encoders(self, receive: Callable[[PibSettings], None]) -> None:
         trace = self._request.trace
         for component in self._graph.encoders:
             self._set_sink(component, receive)
@@ -235,7 +235,7 @@ class StartSequence(TraceStart):
         for component in self._graph.encoders if trace.triggers is None or not trace.triggers.waits else ():
             self._notes += start_tracing(component)
 
-    def _in_force(self) -> GraphInForce:
+    def _in_force(self) -> GraphSettings:
         encoders = tuple(map(in_force, self._graph.encoders))
         return self._result(encoders, TsType.SLAVE, pins_in_force, atb_in_force, _funnel_in_force)
 
@@ -259,7 +259,7 @@ def disable_all(graph: Graph, enabled: Sequence[Component]) -> None:
             return
 
 
-def _funnel_in_force(funnel: Component) -> FunnelInForce:
+def _funnel_in_force(funnel: Component) -> FunnelSettings:
     registers = (funnel.block.control, funnel.block.impl)
     control, impl = map(funnel.read, registers)
-    return found.FunnelInForce(funnel.name, funnel.base, control, impl, 0, funnel.read(component_registers.TS_CONTROL))
+    return found.FunnelSettings(funnel.name, funnel.base, control, impl, 0, funnel.read(component_registers.TS_CONTROL))

@@ -16,7 +16,7 @@ from rvtrace_gdb.controlregs.target import DataPort
 from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.funnels_and_sinks import WORD_MASK, access_bytes, read_address, write_address
-from rvtrace_gdb.controlregs.trace_control.request import SinkInForce
+from rvtrace_gdb.controlregs.trace_control.request import SinkSettings
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
 PROGRESS_STEP = 256  # bytes read word by word between two calls of the progress watcher
@@ -42,7 +42,7 @@ class SramUnreadable(RvtraceError):
         super().__init__(text)
 
 
-def check_buffer(sink: Component, in_force: SinkInForce | None, mode: RamMode, found: tuple[int, int, int]) -> None:
+def check_buffer(sink: Component, in_force: SinkSettings | None, mode: RamMode, found: tuple[int, int, int]) -> None:
     """Raise SinkNotReadable unless the buffer is as configured. *found*: its start, the write pointer, and its end."""
     start, pointer, end = found
     if in_force and (in_force.mode, in_force.start, in_force.end) != (mode, start, end):
@@ -115,7 +115,7 @@ def _read_word(sink: Component, address: int, before: bytes) -> bytes:
         raise SramUnreadable(str(error), before) from error
 
 
-def drain(sink: Component, in_force: SinkInForce | None = None, progress: Progress = silent) -> DrainedBuffer:
+def drain(sink: Component, in_force: SinkSettings | None = None, progress: Progress = silent) -> DrainedBuffer:
     """Return all trace in the buffer, oldest first. The sink must have been stopped (`procedures.stop`); it is not
     changed.
 
@@ -137,7 +137,7 @@ def drain(sink: Component, in_force: SinkInForce | None = None, progress: Progre
     return DrainedBuffer(read_pieces(sink, read, pieces, wrapped=wrapped, progress=progress), wrapped)
 
 
-def _check_stopped(sink: Component, in_force: SinkInForce | None) -> int:
+def _check_stopped(sink: Component, in_force: SinkSettings | None) -> int:
     control = sink.read_control()
     if not component_registers.RAM_CONTROL.get(control, "trRamActive"):
         in_memory = in_force is not None and in_force.mode is RamMode.SMEM

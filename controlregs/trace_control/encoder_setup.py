@@ -27,7 +27,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     SyncMode,
 )
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import configure_filters, configure_triggers
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, TraceRequest
 
 FROM_THE_TOP = (TsMode.INTERNAL_SYSTEM, TsMode.EXTERNAL)
 """Modes in which a funnel can be the source of time. In others encoders count themselves, or time comes from another
@@ -237,9 +237,9 @@ def _always_on(name: str, request: TraceRequest, zeroed: Mapping[Register, int])
         yield f"{name} always traces data (trTeDataTracing stays 1)"
 
 
-def in_force(component: Component) -> EncoderInForce:
+def in_force(component: Component) -> EncoderSettings:
     """Read the encoder's registers and return its settings."""
-    return EncoderInForce(
+    return EncoderSettings(
         component.name,
         component.base,
         component.read(encoder_registers.ENCODER_CONTROL),
@@ -414,7 +414,7 @@ def _check_protocol(component: Component) -> None:
     enabled.
     """
     control, impl = component.read(encoder_registers.ENCODER_CONTROL), component.read(encoder_registers.ENCODER_IMPL)
-    now = EncoderInForce(component.name, component.base, control, impl, 0, 0, 0)
+    now = EncoderSettings(component.name, component.base, control, impl, 0, 0, 0)
     if now.format not in PROTOCOLS or PROTOCOLS[now.format][1] != now.protocol_version[0]:
         raise UnsupportedProtocol(
             component.name, component.base, _protocol_name(now.format), now.protocol_version, now.impl

@@ -14,11 +14,11 @@ from rvtrace_gdb.controlregs.fields import Register
 from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import USABLE_ATB_IDS, PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.request import (
-    BridgeInForce,
-    FunnelInForce,
-    PibInForce,
+    BridgeSettings,
+    FunnelSettings,
+    PibSettings,
     Pins,
-    SinkInForce,
+    SinkSettings,
     TraceRequest,
 )
 
@@ -48,14 +48,14 @@ def configure_funnel(
     ]
 
 
-def funnel_in_force(component: Component) -> FunnelInForce:
+def funnel_in_force(component: Component) -> FunnelSettings:
     registers = (
         component_registers.FUNNEL_CONTROL,
         component_registers.FUNNEL_IMPL,
         component_registers.FUNNEL_DIS_INPUT,
         component_registers.TS_CONTROL,
     )
-    return FunnelInForce(component.name, component.base, *map(component.read, registers))
+    return FunnelSettings(component.name, component.base, *map(component.read, registers))
 
 
 def configure_pib(component: Component, pins: Pins, async_freq: int = 0, *, calibrate: bool = False) -> list[str]:
@@ -118,8 +118,8 @@ def _async_notes(name: str, asked: int, got: int) -> list[str]:
     return []
 
 
-def pib_in_force(component: Component) -> PibInForce:
-    return PibInForce(
+def pib_in_force(component: Component) -> PibSettings:
+    return PibSettings(
         component.name,
         component.base,
         component.read(component_registers.PIB_CONTROL),
@@ -146,9 +146,9 @@ def configure_bridge(component: Component, atb_id: int | None, async_freq: int =
     )
 
 
-def bridge_in_force(component: Component) -> BridgeInForce:
+def bridge_in_force(component: Component) -> BridgeSettings:
     values = map(component.read, (component_registers.ATB_BRIDGE_CONTROL, component_registers.ATB_BRIDGE_IMPL))
-    return BridgeInForce(component.name, component.base, *values)
+    return BridgeSettings(component.name, component.base, *values)
 
 
 SRAM_ACCESS_BYTES = 4
@@ -191,7 +191,7 @@ def default_async_freq(buffer_size: int | None, *, stop_on_wrap: bool) -> int:
     return min(max(doublings.bit_length(), 1), ASYNC_RAREST)
 
 
-def configure_sink(sink: Component, request: TraceRequest, *, aligned: bool = False) -> tuple[SinkInForce, list[str]]:
+def configure_sink(sink: Component, request: TraceRequest, *, aligned: bool = False) -> tuple[SinkSettings, list[str]]:
     """Set storage mode and buffer of a sink that was just reset, and empty it: pointers at Start, wrap flag clear.
 
     The sink is never allowed to write memory outside [buffer_start, buffer_start + buffer_size). *aligned*: the trace
@@ -213,7 +213,8 @@ def configure_sink(sink: Component, request: TraceRequest, *, aligned: bool = Fa
         raise SettingRefused(sink.name, sink.base, text)
     start, limit, access = _set_sram(sink, request) if mode is RamMode.SRAM else _set_smem(sink, request)
     _rewind(sink, mode, start)
-    in_force = SinkInForce(sink.name, sink.base, control, sink.read(component_registers.RAM_IMPL), start, limit, access)
+    impl = sink.read(component_registers.RAM_IMPL)
+    in_force = SinkSettings(sink.name, sink.base, control, impl, start, limit, access)
     notes = _sink_notes(in_force, request)
     if frequency and not in_force.async_freq and not in_force.stop_on_wrap:
         notes.append(f"{sink.name} inserts no alignment sequences; a buffer that wraps may not be decodable")
@@ -233,7 +234,7 @@ def _set_mode(sink: Component, request: TraceRequest) -> RamMode:
     return mode
 
 
-def _sink_notes(sink: SinkInForce, request: TraceRequest) -> list[str]:
+def _sink_notes(sink: SinkSettings, request: TraceRequest) -> list[str]:
     notes = []
     if sink.mode is RamMode.SRAM and request.buffer_start is not None:
         notes.append(f"{sink.name} cannot use system memory; using its own SRAM of {sink.size} bytes")

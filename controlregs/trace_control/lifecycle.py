@@ -36,12 +36,12 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
 from rvtrace_gdb.controlregs.trace_control.encoder_setup import begin_data
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import data_follows
 from rvtrace_gdb.controlregs.trace_control.request import (
-    BridgeInForce,
-    EncoderInForce,
-    FunnelInForce,
-    GraphInForce,
-    PibInForce,
-    SinkInForce,
+    BridgeSettings,
+    EncoderSettings,
+    FunnelSettings,
+    GraphSettings,
+    PibSettings,
+    SinkSettings,
 )
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
@@ -207,7 +207,7 @@ _SENT: Mapping[Register, tuple[str, ...]] = {
 """The fields that decide what an encoder sends."""
 
 
-def moved_buffer(sink: Component, before: SinkInForce) -> str | None:
+def moved_buffer(sink: Component, before: SinkSettings) -> str | None:
     """Return the name of the register that shows that a RAM sink's buffer is not where it was, or None. Raises
     ComponentAccess.
     """
@@ -218,7 +218,7 @@ def moved_buffer(sink: Component, before: SinkInForce) -> str | None:
     return component_registers.RAM_START_LOW.name
 
 
-def changed_encoder(graph: Graph, before: GraphInForce) -> tuple[str, str] | None:
+def changed_encoder(graph: Graph, before: GraphSettings) -> tuple[str, str] | None:
     """Return an encoder that no longer sends what it did, and the register that shows it, or None. Raises
     ComponentAccess.
     """
@@ -231,12 +231,12 @@ def changed_encoder(graph: Graph, before: GraphInForce) -> tuple[str, str] | Non
     return None
 
 
-def _values(encoder: EncoderInForce) -> tuple[int, ...]:
+def _values(encoder: EncoderSettings) -> tuple[int, ...]:
     """Return the values of the registers of `_SENT`."""
     return encoder.control, encoder.features, encoder.ts_control, encoder.data_control
 
 
-_InForce = EncoderInForce | SinkInForce | PibInForce | BridgeInForce | FunnelInForce
+_Settings = EncoderSettings | SinkSettings | PibSettings | BridgeSettings | FunnelSettings
 
 
 class _Setting(NamedTuple):
@@ -247,12 +247,12 @@ class _Setting(NamedTuple):
     mask: int
 
 
-def check_settings(components: Iterable[Component], before: GraphInForce) -> None:
+def check_settings(components: Iterable[Component], before: GraphSettings) -> None:
     """Raise SettingsChanged for a component that is not set up as it was, or ComponentAccess.
 
     Components that *before* does not contain are not checked.
     """
-    known: dict[str, _InForce] = {}
+    known: dict[str, _Settings] = {}
     for of_kind in (before.encoders, before.ram_sinks, before.pib_sinks, before.bridges, before.funnels):
         known |= {each.name: each for each in of_kind}
     for component in components:
@@ -262,8 +262,8 @@ def check_settings(components: Iterable[Component], before: GraphInForce) -> Non
                 raise SettingsChanged(component.name, component.base, register.name, value & mask, now & mask)
 
 
-def _settings(before: _InForce | None) -> list[_Setting]:
-    if isinstance(before, EncoderInForce):
+def _settings(before: _Settings | None) -> list[_Setting]:
+    if isinstance(before, EncoderSettings):
         return [
             _set(ENCODER_CONTROL, before.control, "trTeInstTracing"),  # triggers change what is traced
             _set(INST_FEATURES, before.features),
@@ -271,17 +271,17 @@ def _settings(before: _InForce | None) -> list[_Setting]:
             _set(DATA_CONTROL, before.data_control, "trTeDataTracing"),
             *([] if before.inst_filters is None else [_set(INST_FILTERS, before.inst_filters)]),
         ]
-    if isinstance(before, SinkInForce):
+    if isinstance(before, SinkSettings):
         return [_set(component_registers.RAM_CONTROL, before.control), *_buffer(before)]
-    if isinstance(before, PibInForce):
+    if isinstance(before, PibSettings):
         return [_set(component_registers.PIB_CONTROL, before.control)]
-    if isinstance(before, BridgeInForce):
+    if isinstance(before, BridgeSettings):
         identity = component_registers.ATB_BRIDGE_CONTROL.mask("trAtbBridgeID")
         return [
             _Setting(component_registers.ATB_BRIDGE_CONTROL, before.control, identity),
             _set(component_registers.ATB_BRIDGE_IMPL, before.impl),
         ]
-    if isinstance(before, FunnelInForce):
+    if isinstance(before, FunnelSettings):
         return [
             _set(component_registers.FUNNEL_DIS_INPUT, before.dis_input),
             _set(component_registers.TS_CONTROL, before.ts_control),
@@ -293,7 +293,7 @@ def _set(register: Register, value: int, *but: str) -> _Setting:
     return _Setting(register, value, register.mask_of(Access.WARL) & ~register.mask(*but))
 
 
-def _buffer(sink: SinkInForce) -> Iterable[_Setting]:
+def _buffer(sink: SinkSettings) -> Iterable[_Setting]:
     """Return the settings of a sink's buffer. SRAM needs no high words."""
     word = 0xFFFF_FFFF
     for low, high, address in (

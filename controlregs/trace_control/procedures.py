@@ -30,7 +30,7 @@ from rvtrace_gdb.controlregs.trace_control.lifecycle import (
     reset,
     start_tracing,
 )
-from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, GraphRequest, PibInForce, Pins, SinkInForce
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, PibSettings, Pins, SinkSettings
 from rvtrace_gdb.controlregs.trace_control.startup import StartSequence
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
@@ -165,7 +165,7 @@ def sink_status(sink: Component) -> SinkStatus:
     return SinkStatus(sink.name, True, bool(bits["trRamEnable"]), wrapped, pointer)
 
 
-def no_receiver(pins: PibInForce) -> None:
+def no_receiver(pins: PibSettings) -> None:
     """Do nothing: the trace probe at these pins is not rvtrace's."""
 
 
@@ -194,8 +194,8 @@ def start(
     graph: Graph,
     request: GraphRequest,
     progress: Progress = silent,
-    receive: Callable[[PibInForce], None] = no_receiver,
-) -> GraphInForce:
+    receive: Callable[[PibSettings], None] = no_receiver,
+) -> GraphSettings:
     """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
 
     *receive* is called for each PIB sink when its clock runs, before it sends: the receiver has to be ready when it
@@ -204,7 +204,7 @@ def start(
     return StartSequence(graph, request, progress).run(receive)
 
 
-def calibrate(component: Component, pins: Pins, progress: Progress = silent) -> PibInForce:
+def calibrate(component: Component, pins: Pins, progress: Progress = silent) -> PibSettings:
     """Reset a PIB sink, and let it send its calibration pattern until it is disabled, or a trace starts."""
     reset(component, progress)
     configure_pib(component, pins, calibrate=True)
@@ -289,7 +289,7 @@ def _lost(graph: Graph) -> tuple[str, ...]:
     return tuple(lost)
 
 
-def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> DrainResults:
+def drain_all(graph: Graph, in_force: GraphSettings | None = None, progress: Progress = silent) -> DrainResults:
     """Return all trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being
     read.
 
@@ -299,7 +299,7 @@ def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Prog
 
 
 def drain_each(
-    graph: Graph, in_force: GraphInForce | None, read: Callable[[Component, SinkInForce | None], DrainedBuffer]
+    graph: Graph, in_force: GraphSettings | None, read: Callable[[Component, SinkSettings | None], DrainedBuffer]
 ) -> DrainResults:
     """Return what *read* returns for each RAM sink, given its settings, whatever its version. Raises Cancelled only."""
     set_up = {sink.name: sink for sink in in_force.ram_sinks} if in_force else {}
@@ -315,7 +315,7 @@ def drain_each(
     return DrainResults(drained, failures)
 
 
-def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, off: Collection[str] = ()) -> None:
+def resume(graph: Graph, in_force: GraphSettings, progress: Progress = silent, off: Collection[str] = ()) -> None:
     """Continue a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
 
     *off*: as in `StopResult`; these encoders still wait for a trigger. Raises WasReset or SettingsChanged for a
@@ -341,7 +341,7 @@ def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, of
         raise
 
 
-def _begin(graph: Graph, in_force: GraphInForce, off: Collection[str]) -> None:
+def _begin(graph: Graph, in_force: GraphSettings, off: Collection[str]) -> None:
     before = {encoder.name: encoder for encoder in in_force.encoders}
     for component in graph.encoders:
         was = before[component.name]

@@ -1,6 +1,6 @@
 """The user's request to the trace components, and their resulting settings.
 
-`TraceRequest` is the request to each encoder, `GraphRequest` that to all components of a target. The `...InForce`
+`TraceRequest` is the request to each encoder, `GraphRequest` that to all components of a target. The `...Settings`
 classes hold register values as read back. A decoder is given those, never the request.
 """
 
@@ -43,7 +43,7 @@ class TraceRequest:
 
 
 @dataclass(frozen=True)
-class ComponentInForce:
+class ComponentSettings:
     """A component's control and identification registers as read back."""
 
     name: str
@@ -53,10 +53,10 @@ class ComponentInForce:
 
 
 @dataclass(frozen=True)
-class EncoderInForce(ComponentInForce):
+class EncoderSettings(ComponentSettings):
     """One encoder's registers as read back when tracing had started.
 
-    For a pre-ratification encoder it is a `controlregs.sifive_v0.settings.EncoderInForce`, which has the same
+    For a pre-ratification encoder it is a `controlregs.sifive_v0.settings.EncoderSettings`, which has the same
     properties: code that needs a setting of an encoder uses these properties, not the registers.
     """
 
@@ -146,10 +146,10 @@ class EncoderInForce(ComponentInForce):
 
 
 @dataclass(frozen=True)
-class SinkInForce(ComponentInForce):
+class SinkSettings(ComponentSettings):
     """A RAM sink's settings as read back. The buffer is [start, end); *access_bytes* is the width of its writes.
 
-    For a pre-ratification sink it is a `controlregs.sifive_v0.settings.SinkInForce`.
+    For a pre-ratification sink it is a `controlregs.sifive_v0.settings.SinkSettings`.
     """
 
     start: int
@@ -220,7 +220,7 @@ class GraphRequest:
 
 
 @dataclass(frozen=True)
-class FunnelInForce(ComponentInForce):
+class FunnelSettings(ComponentSettings):
     """A funnel's registers as read back."""
 
     dis_input: int
@@ -242,7 +242,7 @@ class FunnelInForce(ComponentInForce):
 
 
 @dataclass(frozen=True)
-class PibInForce(ComponentInForce):
+class PibSettings(ComponentSettings):
     """A PIB sink's registers as read back."""
 
     @property
@@ -269,7 +269,7 @@ class PibInForce(ComponentInForce):
 
 
 @dataclass(frozen=True)
-class BridgeInForce(ComponentInForce):
+class BridgeSettings(ComponentSettings):
     """An ATB bridge's registers as read back."""
 
     @property
@@ -282,7 +282,7 @@ class BridgeInForce(ComponentInForce):
 
 
 @dataclass(frozen=True)
-class GraphInForce:
+class GraphSettings:
     """The settings of the hardware since `procedures.start`. *streams*: for each sink, the encoders whose trace it
     receives.
 
@@ -290,11 +290,11 @@ class GraphInForce:
     for each request that was not granted.
     """
 
-    encoders: tuple[EncoderInForce, ...]
-    ram_sinks: tuple[SinkInForce, ...] = ()
-    pib_sinks: tuple[PibInForce, ...] = ()
-    bridges: tuple[BridgeInForce, ...] = ()
-    funnels: tuple[FunnelInForce, ...] = ()
+    encoders: tuple[EncoderSettings, ...]
+    ram_sinks: tuple[SinkSettings, ...] = ()
+    pib_sinks: tuple[PibSettings, ...] = ()
+    bridges: tuple[BridgeSettings, ...] = ()
+    funnels: tuple[FunnelSettings, ...] = ()
     streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     clocks: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -43,15 +43,15 @@ from rvtrace_gdb.controlregs.trace_control.lifecycle import (
     start_tracing,
 )
 from rvtrace_gdb.controlregs.trace_control.request import (
-    BridgeInForce,
+    BridgeSettings,
     Buffer,
-    EncoderInForce,
-    FunnelInForce,
-    GraphInForce,
+    EncoderSettings,
+    FunnelSettings,
     GraphRequest,
-    PibInForce,
+    GraphSettings,
+    PibSettings,
     Pins,
-    SinkInForce,
+    SinkSettings,
     TraceRequest,
 )
 from rvtrace_gdb.support.errors import Progress, RvtraceError
@@ -134,7 +134,7 @@ def _has(encoder: Component, number: int, bits: int) -> bool:
     return (INST_FEATURES.get(value, "trTeSrcID"), INST_FEATURES.get(value, "trTeSrcBits")) == (number, bits)
 
 
-def no_id(encoder: EncoderInForce) -> str:
+def no_id(encoder: EncoderSettings) -> str:
     """Return why the encoder's messages do not identify it, or an empty string."""
     if not encoder.src_bits:
         kept = "trTeSrcBits reads 0" if not encoder.feature("trTeSrcBits") else "trTeInhibitSrc stays 1"
@@ -145,12 +145,12 @@ def no_id(encoder: EncoderInForce) -> str:
 
 
 def check_streams(
-    graph: Graph, in_force: Sequence[EncoderInForce], no_id: Callable[[EncoderInForce], str] = no_id
+    graph: Graph, in_force: Sequence[EncoderSettings], no_id: Callable[[EncoderSettings], str] = no_id
 ) -> None:
     """Raise SettingRefused when the trace of several encoders in a sink could not be separated. *no_id*: see there."""
     by_name = {encoder.name: encoder for encoder in in_force}
     for sink in graph.sinks:
-        seen: dict[int, EncoderInForce] = {}
+        seen: dict[int, EncoderSettings] = {}
         stream = [by_name[encoder.name] for encoder in graph.encoders_of(sink)]
         for encoder in stream if len(stream) > 1 else ():
             why = no_id(encoder) or _conflict(encoder, stream[0], seen.get(encoder.src_id))
@@ -161,7 +161,7 @@ def check_streams(
             seen[encoder.src_id] = encoder
 
 
-def _conflict(encoder: EncoderInForce, other: EncoderInForce, same: EncoderInForce | None) -> str:
+def _conflict(encoder: EncoderSettings, other: EncoderSettings, same: EncoderSettings | None) -> str:
     """Return why the traces of *encoder* and another cannot be separated. *same*: an encoder that already has its ID.
     """
     if encoder.format != other.format:
@@ -173,7 +173,7 @@ def _conflict(encoder: EncoderInForce, other: EncoderInForce, same: EncoderInFor
     return ""
 
 
-def _protocol(encoder: EncoderInForce) -> str:
+def _protocol(encoder: EncoderSettings) -> str:
     return PROTOCOLS[encoder.format][0] if encoder.format in PROTOCOLS else f"format {encoder.format}"
 
 
@@ -202,7 +202,7 @@ class TraceStart:
         self._notes: list[str] = []
         self._enabled: list[Component] = []
         self._quiet: set[str] = set()  # what is connected and sends nothing
-        self._sinks: dict[str, SinkInForce] = {}
+        self._sinks: dict[str, SinkSettings] = {}
         self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
 
     def _keep_off(self) -> None:
@@ -222,7 +222,7 @@ class TraceStart:
         trace = self._request.trace
         return self._request.buffers.get(sink.name, Buffer(trace.buffer_start, trace.buffer_size))
 
-    def _add_sink(self, sink: SinkInForce, notes: Sequence[str]) -> None:
+    def _add_sink(self, sink: SinkSettings, notes: Sequence[str]) -> None:
         """Refuse two sinks that store into the same memory, as they would destroy each other's trace."""
         for other in self._sinks.values():
             in_memory = sink.mode is other.mode is RamMode.SMEM
@@ -247,18 +247,18 @@ class TraceStart:
 
     def _result(
         self,
-        encoders: tuple[EncoderInForce, ...],
+        encoders: tuple[EncoderSettings, ...],
         shared: int,
-        pibs: Callable[[Component], PibInForce],
-        bridges: Callable[[Component], BridgeInForce],
-        funnels: Callable[[Component], FunnelInForce],
-    ) -> GraphInForce:
+        pibs: Callable[[Component], PibSettings],
+        bridges: Callable[[Component], BridgeSettings],
+        funnels: Callable[[Component], FunnelSettings],
+    ) -> GraphSettings:
         """Return what is in force. *shared*: the time mode of encoders that share another's; *pibs*, *bridges* and
         *funnels* read a component.
         """
         graph = self._graph
         sharing = [e for e, now in zip(graph.encoders, encoders, strict=True) if now.ts_mode == shared]
-        return GraphInForce(
+        return GraphSettings(
             encoders,
             tuple(self._sinks[sink.name] for sink in graph.ram_sinks),
             tuple(map(pibs, graph.pib_sinks)),
@@ -276,12 +276,12 @@ class StartSequence(TraceStart):
     def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
         super().__init__(graph, request, progress, enable, disable)
         self._formats: dict[str, int] = {}
-        self._pibs: list[PibInForce] = []
-        self._bridges: list[BridgeInForce] = []
-        self._funnels: list[FunnelInForce] = []
+        self._pibs: list[PibSettings] = []
+        self._bridges: list[BridgeSettings] = []
+        self._funnels: list[FunnelSettings] = []
         self._awake = False  # everything has been reset, and nothing is to be in reset from here on
 
-    def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
+    def run(self, receive: Callable[[PibSettings], None]) -> GraphSettings:
         """Start everything. Raises ComponentError and transport errors; components that were enabled are then disabled
         again, if possible.
         """
@@ -309,7 +309,7 @@ class StartSequence(TraceStart):
             self._formats[encoder.name] = choose_format(encoder, self._request.trace)
         self._sources = choose_sources(self._graph, self._request.trace)
 
-    def _start_sinks(self, receive: Callable[[PibInForce], None]) -> None:
+    def _start_sinks(self, receive: Callable[[PibSettings], None]) -> None:
         for sink in self._graph.ram_sinks:
             buffer = self._buffer_of(sink)
             request = replace(self._request.trace, buffer_start=buffer.start, buffer_size=buffer.size)
@@ -381,7 +381,7 @@ class StartSequence(TraceStart):
             self._notes += configure_encoder(encoder, request, source.id, size, self._clock_of(encoder))
         encoders = [in_force(encoder) for encoder in self._graph.encoders]
         check_streams(self._graph, encoders)
-        self._set_up = GraphInForce(
+        self._set_up = GraphSettings(
             tuple(encoders), tuple(self._sinks.values()), tuple(self._pibs), tuple(self._bridges), tuple(self._funnels)
         )
         passing = [component for component in self._graph.start_order if component not in self._graph.encoders]
@@ -412,11 +412,11 @@ class StartSequence(TraceStart):
             pass  # what went wrong is already known
         return error
 
-    def _begun(self, encoder: Component, before: EncoderInForce) -> EncoderInForce:
+    def _begun(self, encoder: Component, before: EncoderSettings) -> EncoderSettings:
         """Return the settings as configured with the registers that have changed since: `_check` covers the rest."""
         begun = replace(before, control=encoder.read(ENCODER_CONTROL))
         return replace(begun, data_control=encoder.read(DATA_CONTROL)) if self._request.trace.data else begun
 
-    def _in_force(self) -> GraphInForce:
+    def _in_force(self) -> GraphSettings:
         encoders = tuple(map(self._begun, self._graph.encoders, self._set_up.encoders))
         return self._result(encoders, TsMode.SHARED, pib_in_force, bridge_in_force, funnel_in_force)

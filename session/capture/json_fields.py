@@ -10,10 +10,10 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.sifive_v0 import settings as v0
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, BadParameters, Parameters
 from rvtrace_gdb.session.capture.model import CapturedRecords, CapturedTandem, TandemPort
 from rvtrace_gdb.support.errors import RvtraceError
@@ -126,7 +126,7 @@ _HOSTS = {"teControl": "encoder", "tfControl": "funnel"}
 """The component that contains a sink of version 0, by the register that says so."""
 
 
-def encoder_registers(traced: EncoderInForce) -> dict[str, str]:
+def encoder_registers(traced: EncoderSettings) -> dict[str, str]:
     """Return the registers by name, as text."""
     names = _ENCODER_REGISTERS if traced.version else _ENCODER_REGISTERS_V0
     registers = {name: f"{getattr(traced, field):#010x}" for field, name in names.items()}
@@ -137,26 +137,26 @@ def encoder_registers(traced: EncoderInForce) -> dict[str, str]:
     return registers
 
 
-def read_encoder(table: Table) -> EncoderInForce:
+def read_encoder(table: Table) -> EncoderSettings:
     """Return the encoder. Raises `BadDescription`."""
     name, base = table.text("name"), table.address("base")
     if _has(table, _ENCODER_REGISTERS_V0["control"]):
         registers = table.registers(_ENCODER_REGISTERS_V0.values())
         control, impl, ts_control = (registers[name] for name in _ENCODER_REGISTERS_V0.values())
-        return v0.EncoderInForce(name, base, control, impl, 0, ts_control)
+        return v0.EncoderSettings(name, base, control, impl, 0, ts_control)
     registers = table.registers(_ENCODER_REGISTERS.values(), (_DATA_REGISTERS, _FILTER_REGISTERS))
     values = {field: registers[name] for field, name in _ENCODER_REGISTERS.items()}
     filters = registers.get(_FILTER_REGISTERS)
-    return EncoderInForce(name, base, **values, data_control=registers.get(_DATA_REGISTERS, 0), inst_filters=filters)
+    return EncoderSettings(name, base, **values, data_control=registers.get(_DATA_REGISTERS, 0), inst_filters=filters)
 
 
-def sink_registers(stored: SinkInForce) -> dict[str, str]:
+def sink_registers(stored: SinkSettings) -> dict[str, str]:
     """Return the registers by name, as text."""
-    names = (stored.control_name, stored.impl_name) if isinstance(stored, v0.SinkInForce) else _SINK_REGISTERS
+    names = (stored.control_name, stored.impl_name) if isinstance(stored, v0.SinkSettings) else _SINK_REGISTERS
     return {name: f"{value:#010x}" for name, value in zip(names, (stored.control, stored.impl), strict=True)}
 
 
-def read_sink(table: Table) -> SinkInForce:
+def read_sink(table: Table) -> SinkSettings:
     """Return the sink. Raises `BadDescription`."""
     place: dict[str, Any] = {key: table.address(key) for key in ("start", "limit")}
     place |= {"name": table.text("name"), "base": table.address("base"), "access_bytes": table.number("access_bytes")}
@@ -164,9 +164,9 @@ def read_sink(table: Table) -> SinkInForce:
         if _has(table, control):
             impl = control.replace("Control", "Impl")
             found = table.registers((control, impl))
-            return v0.SinkInForce(control=found[control], impl=found[impl], host=host, **place)
+            return v0.SinkSettings(control=found[control], impl=found[impl], host=host, **place)
     registers = table.registers(_SINK_REGISTERS)
-    return SinkInForce(control=registers["trRamControl"], impl=registers["trRamImpl"], **place)
+    return SinkSettings(control=registers["trRamControl"], impl=registers["trRamImpl"], **place)
 
 
 def _has(table: Table, register: str) -> bool:
@@ -210,7 +210,7 @@ def _read_records_of_hart(table: Table, fetch: Callable[[Member], bytes]) -> Cap
     version = table.text("ctr_version")
     if version not in VERSIONS:
         raise table.bad("ctr_version")
-    in_force = CtrInForce(
+    in_force = CtrRegisterValues(
         table.text("name"),
         version,
         table.number("xlen", (32, 64)),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
-    from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
+    from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
+    from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
     from rvtrace_gdb.decode.tandem.protocol import Parameters
     from rvtrace_gdb.session.capture.etrace_settings import Value
 
@@ -46,7 +46,7 @@ class CapturedEncoder:
     """An encoder, its registers as read back while tracing, and the hart it traced."""
 
     hart: int
-    in_force: "EncoderInForce"
+    in_force: "EncoderSettings"
     unregistered: Unregistered = Unregistered()
 
 
@@ -59,7 +59,7 @@ class CapturedSink:
     their hart.
     """
 
-    in_force: "SinkInForce"
+    in_force: "SinkSettings"
     data: bytes
     wrapped: bool
     missing: int
@@ -72,7 +72,7 @@ class CapturedRecords:
     """A hart's Control Transfer Records. *data*: the entries, oldest first, as `controlregs.ctr.entries` packs them."""
 
     hart: int
-    in_force: "CtrInForce"
+    in_force: "CtrRegisterValues"
     data: bytes
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, RECORDABLE, Entry, unpack
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, settings
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, settings
 from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
 from rvtrace_gdb.decode.ctr.records import Options, Record, record_text
 from rvtrace_gdb.decode.history.builder import Streams
@@ -89,14 +89,14 @@ class Wording:
         return False
 
 
-def options_of(how: CtrInForce, records: Sequence[Record] = ()) -> Options:
+def options_of(how: CtrRegisterValues, records: Sequence[Record] = ()) -> Options:
     """Return the decoder's options; a kind of transfer that occurs was recorded, whatever the registers say now."""
     found = settings(how)
     kinds = frozenset(IType(kind) for kind in found.kinds) | {record.kind for record in records} - {IType.NONE}
     return Options(kinds, found.ras, how.pc if found.recording_at_end else None, found.hidden)
 
 
-def decode(data: bytes, program: Program, how: CtrInForce, progress: Progress = silent) -> Decoded:
+def decode(data: bytes, program: Program, how: CtrRegisterValues, progress: Progress = silent) -> Decoded:
     """Return the history of the entries *data*, and where in it the stretches between them are."""
     found = list(items(data))
     idle = sum(item.end - item.offset for item in found if item.record is None)
@@ -107,7 +107,7 @@ def decode(data: bytes, program: Program, how: CtrInForce, progress: Progress = 
 class Entries:
     """All entries in *data*."""
 
-    def __init__(self, data: bytes, how: CtrInForce) -> None:
+    def __init__(self, data: bytes, how: CtrRegisterValues) -> None:
         self.data, self.how = data, how
         self._items = list(items(data))
 
@@ -126,7 +126,7 @@ class Entries:
 class _RecordsDecoding:
     """The `Decoding` of a hart's records: there are some hundred at most, which are decoded at once."""
 
-    def __init__(self, data: bytes, program: Program, how: CtrInForce) -> None:
+    def __init__(self, data: bytes, program: Program, how: CtrRegisterValues) -> None:
         self._data, self._program, self._how = data, program, how
         self._found: Streams | None = None
 
@@ -138,34 +138,36 @@ class _RecordsDecoding:
         return self._found
 
 
-def decoding(data: bytes, program: Program, how: CtrInForce, *, wrapped: bool, stop_at_error: bool) -> _RecordsDecoding:
+def decoding(
+    data: bytes, program: Program, how: CtrRegisterValues, *, wrapped: bool, stop_at_error: bool
+) -> _RecordsDecoding:
     """See `Format`."""
     return _RecordsDecoding(data, program, how)
 
 
 def arriving_decoder(
-    program: Program, how: CtrInForce, builders: Builders, *, wrapped: bool, stop_at_error: bool
+    program: Program, how: CtrRegisterValues, builders: Builders, *, wrapped: bool, stop_at_error: bool
 ) -> NoReturn:
     """Raises `Unsupported`: records do not come as a stream."""
     raise Unsupported("the records of a hart do not come as a stream")
 
 
-def itemizer(how: CtrInForce, xlen: int, *, wrapped: bool = False) -> Itemizer:
+def itemizer(how: CtrRegisterValues, xlen: int, *, wrapped: bool = False) -> Itemizer:
     """See `Format`."""
     return Itemizer()
 
 
-def wording(how: CtrInForce) -> Wording:
+def wording(how: CtrRegisterValues) -> Wording:
     """See `Format`."""
     return Wording()
 
 
-def numbered_items(data: bytes, how: CtrInForce, xlen: int, *, wrapped: bool, progress: Progress) -> Entries:
+def numbered_items(data: bytes, how: CtrRegisterValues, xlen: int, *, wrapped: bool, progress: Progress) -> Entries:
     """See `Format`."""
     return Entries(data, how)
 
 
-def has_sources(how: CtrInForce) -> bool:
+def has_sources(how: CtrRegisterValues) -> bool:
     """Records do not carry the hart."""
     return False
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.controlregs.encoder_features import ETRACE
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER_CONTROL, DataAddrCompress, SyncMode
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.etrace.items import Itemizer
 from rvtrace_gdb.decode.etrace.wording import Wording
@@ -30,7 +30,7 @@ E_TRACE_MAJOR = 0
 """The trTeProtocolMajor that can be decoded (E-Trace 2.0, "Basic Control")."""
 
 
-def etrace_of_registers(encoder: EncoderInForce, values: Values) -> ETrace:
+def etrace_of_registers(encoder: EncoderSettings, values: Values) -> ETrace:
     """Return the decoder's settings; *values*, which take precedence, are those that registers do not contain.
 
     Raises `BadSetting`, `Unsupported`.

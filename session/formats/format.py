@@ -16,7 +16,7 @@ from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+    from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 
 _PIECE = 1 << 16
 """Bytes decoded between two calls of the progress: some hundredths of a second if nothing repeats."""
@@ -159,7 +159,7 @@ class PiecewiseDecoding:
         return None
 
 
-def sync_period(encoder: "EncoderInForce") -> int | None:
+def sync_period(encoder: "EncoderSettings") -> int | None:
     """Return the number of messages or packets between synchronizations; None if it counts other
     units or is unknown.
     """
@@ -167,6 +167,6 @@ def sync_period(encoder: "EncoderInForce") -> int | None:
     return 1 << exponent + SYNC_MAX_LOWEST_UNIT if encoder.version and mode == SyncMode.MESSAGES else None
 
 
-def undecodable(encoder: "EncoderInForce", what: str) -> Unsupported:
+def undecodable(encoder: "EncoderSettings", what: str) -> Unsupported:
     """Return the error for an encoder that produces *what*."""
     return Unsupported(f"{printable(encoder.name)} produces {what}, which cannot be decoded yet; `trace save` keeps it")

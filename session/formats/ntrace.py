@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.encoder_features import RAW_NTRACE
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.items import Item, Itemizer, SourceState
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, ImplicitReturn, Options
@@ -26,7 +26,7 @@ N_TRACE_MAJOR = 1
 """The trTeProtocolMajor that can be decoded (N-Trace 1.0, "N-Trace Specific Trace Controls")."""
 
 
-def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> Options:
+def ntrace_options(encoder: EncoderSettings, *, alone: bool) -> Options:
     """Return the decoder's options; *alone*: nothing else is in the same buffer. Raises `Unsupported`."""
     if encoder.format != Format.N_TRACE:
         name = "E-Trace" if encoder.format == Format.E_TRACE else f"trTeFormat {encoder.format}"
@@ -48,7 +48,7 @@ def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> Options:
     )
 
 
-def _implicit_return(encoder: EncoderInForce) -> ImplicitReturn:
+def _implicit_return(encoder: EncoderSettings) -> ImplicitReturn:
     """Return the mode; if registers do not say it, that of most encoders: I-CNT shows what was not reported."""
     mode = encoder.implicit_return
     return ImplicitReturn.OFF if mode is None else ImplicitReturn(mode or ImplicitReturn.FULL_STACK)

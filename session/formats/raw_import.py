@@ -21,7 +21,7 @@ from rvtrace_gdb.controlregs.encoder_features import ETRACE, RAW_NTRACE
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
 from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
 from rvtrace_gdb.decode.ntrace.decoder import source_of
 from rvtrace_gdb.decode.ntrace.framing import Batch, Framer
@@ -62,7 +62,7 @@ _SYNC, _WITH_ADDRESS = 0b11, (0, 1)  # format 3, subformats 0 and 1 (2.0, "Forma
 
 def etrace_encoder(name: str, hart: int, how: ETrace, source: int = 0) -> CapturedEncoder:
     """Return an encoder with these settings: in its registers if they can hold them, else beside them."""
-    in_force = EncoderInForce(
+    in_force = EncoderSettings(
         name=name,
         base=0,
         control=encoder_registers.ENCODER_CONTROL.pack(
@@ -247,7 +247,7 @@ def sources_in(data: bytes, options: Options, wrapped: bool = False) -> list[int
 def _encoder(source: int, options: Options) -> CapturedEncoder:
     """Return an encoder with these *options*."""
     wraps_late = options.timestamp_bits > _MAX_WIDTH  # later specified than its register can hold
-    in_force = EncoderInForce(
+    in_force = EncoderSettings(
         name=f"encoder{source}",
         base=0,
         control=encoder_registers.ENCODER_CONTROL.pack(
@@ -283,7 +283,7 @@ def full_sink(name: str, data: bytes, wrapped: bool, encoders: tuple[str, ...]) 
     """Return a buffer that is full to the last byte."""
     control = component_registers.RAM_CONTROL.pack(trRamActive=1, trRamEnable=1, trRamMode=RamMode.SMEM)
     impl = component_registers.RAM_IMPL.pack(trRamVerMajor=1, trRamCompType=CompType.RAM_SINK, trRamHasSMEM=1)
-    in_force = SinkInForce(PurePath(name).name, 0, control, impl, 0, max(len(data) - 1, 0), 1)
+    in_force = SinkSettings(PurePath(name).name, 0, control, impl, 0, max(len(data) - 1, 0), 1)
     return CapturedSink(in_force, data, wrapped, 0, encoders, ())
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.ctr.entries import Entry
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, settings
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, settings
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.dump import field_texts
 from rvtrace_gdb.controlregs.fields import Csr
@@ -40,7 +40,7 @@ def hart_of(name: str) -> int | None:
     return int(number) if name.startswith(PREFIX) and number.isascii() and number.isdigit() else None
 
 
-def ctr_lines(made: CtrInForce, hart: int, more: str = "", *, everything: bool = False) -> list[str]:
+def ctr_lines(made: CtrRegisterValues, hart: int, more: str = "", *, everything: bool = False) -> list[str]:
     """Describe a hart's registers, below a title that ends with *more*. Optional ones that are 0 only if *everything*
     is set.
     """
@@ -77,7 +77,7 @@ def recorders(session: Session) -> Sequence[Recorder]:
     return session.live.recorders if isinstance(session.live, CtrTrace) else ()
 
 
-def _registers(made: CtrInForce, everything: bool) -> Iterator[tuple[Csr, int]]:
+def _registers(made: CtrRegisterValues, everything: bool) -> Iterator[tuple[Csr, int]]:
     """Yield each register that is known, in the order of their numbers."""
     version = VERSIONS[made.version]
     found = {version.machine.control.csr: made.control, version.machine.status: made.status}

@@ -18,7 +18,7 @@ from rvtrace_gdb.controlregs.fields import Register, RegisterBlock
 from rvtrace_gdb.controlregs.graph import PRE_RATIFIED, RATIFIED, block
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers as v0
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import TS_CONTROL as V0_TS_CONTROL
-from rvtrace_gdb.controlregs.sifive_v0.settings import SinkInForce as V0Sink
+from rvtrace_gdb.controlregs.sifive_v0.settings import SinkSettings as V0Sink
 from rvtrace_gdb.controlregs.trace_control.component_registers import (
     CONTROL_OFFSET,
     IMPL_OFFSET,
@@ -39,7 +39,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     INST_FILTERS,
 )
 from rvtrace_gdb.controlregs.trace_control.lifecycle import identify, read_stable
-from rvtrace_gdb.controlregs.trace_control.request import SinkInForce
+from rvtrace_gdb.controlregs.trace_control.request import SinkSettings
 from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import AnyComponent, Description, DescriptionError, Encoder, Funnel
@@ -226,7 +226,7 @@ def _sinks(capture: Capture, name: str, everything: bool) -> Iterator[str]:
             yield from _component(name, known, found.base, "", _of_sink(found), everything)
 
 
-def _of_sink(found: SinkInForce) -> Mapping[Register, int]:
+def _of_sink(found: SinkSettings) -> Mapping[Register, int]:
     if isinstance(found, V0Sink):
         host = PRE_RATIFIED[found.host]
         places = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, Entry, TransferType, pack
 from rvtrace_gdb.controlregs.ctr.procedures import CtrStatus, SavedSetup
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, settings
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, settings
 from rvtrace_gdb.controlregs.ctr.versions import CtrVersion
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess
@@ -33,7 +33,7 @@ def target(access: CsrAccess) -> str:
     return line("target", f"CSRs by {access.name}")
 
 
-def recording(how: CtrInForce) -> str:
+def recording(how: CtrRegisterValues) -> str:
     """Describe what is recorded, e.g. "ctr0: CTR 1.0, 16 entries, M-, S- and U-mode, without direct jumps, freezes at
     breakpoints".
     """
@@ -66,7 +66,7 @@ def failure(error: RvtraceError | None) -> list[str]:
     return [] if error is None else [warning(f"the records were not read: {error}")]
 
 
-def _what(how: CtrInForce) -> str:
+def _what(how: CtrRegisterValues) -> str:
     found = settings(how)
     modes = [f"{mode.upper()}-mode" for mode in _MODES if mode in found.modes]
     if not modes:
@@ -289,6 +289,6 @@ class CtrTrace(TraceSource):
             return error
 
 
-def captured(hart: int, in_force: CtrInForce, entries: list[Entry]) -> CapturedRecords:
+def captured(hart: int, in_force: CtrRegisterValues, entries: list[Entry]) -> CapturedRecords:
     """Return entries, which are read youngest first, as a capture stores them: oldest first."""
     return CapturedRecords(hart, in_force, pack(entries[::-1]))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, RamMode
-from rvtrace_gdb.controlregs.trace_control.request import SinkInForce
+from rvtrace_gdb.controlregs.trace_control.request import SinkSettings
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.esp32.readout import SYMBOL, Answer, Batch, is_core_dump, read_core_dump, read_snapshot
 from rvtrace_gdb.decode.etrace.esp32.snapshot import (
@@ -222,7 +222,7 @@ def _traced(snapshot: Snapshot, core: Core) -> tuple[CapturedEncoder, CapturedSi
     return encoder, CapturedSink(_sink(core), ring.data, ring.wrapped, 0, (name,), lost)
 
 
-def _sink(core: Core) -> SinkInForce:
+def _sink(core: Core) -> SinkSettings:
     """Describe the buffer as a RAM sink."""
     control = component_registers.RAM_CONTROL.pack(
         trRamActive=1,
@@ -232,7 +232,7 @@ def _sink(core: Core) -> SinkInForce:
     )
     impl = component_registers.RAM_IMPL.pack(trRamVerMajor=1, trRamCompType=CompType.RAM_SINK, trRamHasSMEM=1)
     end = core.buffer_addr + core.capacity
-    return SinkInForce(f"buffer{core.core_id}", 0, control, impl, core.buffer_addr, max(end - 1, core.buffer_addr), 1)
+    return SinkSettings(f"buffer{core.core_id}", 0, control, impl, core.buffer_addr, max(end - 1, core.buffer_addr), 1)
 
 
 def _notes(snapshot: Snapshot, parts: Sequence[tuple[CapturedEncoder, CapturedSink]]) -> list[str]:

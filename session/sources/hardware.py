@@ -23,7 +23,7 @@ from rvtrace_gdb.controlregs.target import Target
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.procedures import SinkStatus
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, Pins, SinkInForce, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, Pins, SinkSettings, TraceRequest
 from rvtrace_gdb.session.capture.model import CapturedSink
 from rvtrace_gdb.session.description.model import (
     AnyComponent,
@@ -349,7 +349,7 @@ def _pins(sink: PibSink) -> Pins:
     return Pins(None if sink.mode is None else PibMode[sink.mode.upper()], sink.divider, sink.clk_center)
 
 
-def unreadable(target: Target, sinks: Iterable[SinkInForce]) -> Iterator[str]:
+def unreadable(target: Target, sinks: Iterable[SinkSettings]) -> Iterator[str]:
     """Yield a line for each buffer that the debugger cannot read: trace would be lost in it. Raises
     transport errors.
     """
@@ -368,7 +368,7 @@ class LiveSink:
     """A RAM sink during a trace. *encoders*: names of those that feed it. *captured*: all that was read so far."""
 
     def __init__(
-        self, component: Component, ring: IncrementalBuffer, in_force: SinkInForce, encoders: tuple[str, ...]
+        self, component: Component, ring: IncrementalBuffer, in_force: SinkSettings, encoders: tuple[str, ...]
     ) -> None:
         self.component, self._ring, self.in_force = component, ring, in_force
         self.captured = CapturedSink(in_force, b"", False, 0, encoders, ())

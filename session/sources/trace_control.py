@@ -13,7 +13,7 @@ from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
 from rvtrace_gdb.controlregs.trace_control.procedures import EncoderStatus, GraphStatus, PassingStatus, SinkStatus
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, GraphInForce, SinkInForce, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, GraphSettings, SinkSettings, TraceRequest
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.etrace_settings import Value
@@ -47,7 +47,7 @@ def notes(texts: Iterable[str]) -> list[str]:
     return [report.line("note", note) for note in texts]
 
 
-def _outlets(made: GraphInForce) -> Iterator[tuple[str, str]]:
+def _outlets(made: GraphSettings) -> Iterator[tuple[str, str]]:
     """Yield the sinks through which trace leaves the chip, and how."""
     for pib in made.pib_sinks:
         mode = PibMode(pib.mode).name.lower().replace("_", " ") if pib.mode in list(PibMode) else f"mode {pib.mode}"
@@ -76,7 +76,7 @@ def status(trace: "LiveTrace") -> list[str]:
     return lines + report.failure(trace) + list(dict.fromkeys(problems))
 
 
-def _sink(in_force: SinkInForce, status: SinkStatus | None, captured: CapturedSink) -> str:
+def _sink(in_force: SinkSettings, status: SinkStatus | None, captured: CapturedSink) -> str:
     """Describe a sink's buffer and its fill: the current one if it could be read, else that of the last read-out."""
     if status is not None and status.active:
         wrapped, used = status.wrapped, max(status.pointer - in_force.start, 0)
@@ -155,7 +155,7 @@ def _passing_state(status: PassingStatus) -> str:
 class LiveTrace(TraceSource):
     """A trace on the target that *link* leads to. `start` creates one."""
 
-    def __init__(self, link: Link, hardware: Hardware, graph: Graph, in_force: GraphInForce, armed: Armed) -> None:
+    def __init__(self, link: Link, hardware: Hardware, graph: Graph, in_force: GraphSettings, armed: Armed) -> None:
         self.link, self.hardware, self.graph, self.in_force = link, hardware, graph, in_force
         self._drive = generations.procedures(graph)
         self._memories = Graph.build(graph.ram_sinks, ())
@@ -204,7 +204,7 @@ class LiveTrace(TraceSource):
         made = ((harts[now.name], now) for now in self.in_force.encoders)
         return tuple(CapturedEncoder(encoder.hart, now, self._unregistered(encoder, now)) for encoder, now in made)
 
-    def _unregistered(self, encoder: Encoder, in_force: EncoderInForce) -> Unregistered:
+    def _unregistered(self, encoder: Encoder, in_force: EncoderSettings) -> Unregistered:
         """Return what is known of an encoder without its registers."""
         clock = self.in_force.clocks.get(encoder.name)
         widths = {funnel.name: funnel.timestamp_bits for funnel in self.in_force.funnels}

@@ -14,7 +14,7 @@ from rvtrace_gdb.console.options import etrace as options_etrace
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.controlregs.encoder_features import FEATURES, SWITCHES, EncoderFeature
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, TraceRequest
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.gdbext import start_options
@@ -54,11 +54,11 @@ def formats(feature: EncoderFeature) -> list[str]:
     return ["ntrace"] * bool(feature.ntrace) + ["etrace"] * bool(feature.etrace)
 
 
-def in_force(format: str, features: int, base: int = 0x2000_0000) -> EncoderInForce:
+def in_force(format: str, features: int, base: int = 0x2000_0000) -> EncoderSettings:
     """An encoder with this trTeInstFeatures."""
     if format == "ntrace":
-        return EncoderInForce("encoder0", base, N_TRACE | HTM, N_TRACE_1_0, features, 0)
-    return EncoderInForce("encoder0", base, 7 << 4, 0x0101, features, 0)
+        return EncoderSettings("encoder0", base, N_TRACE | HTM, N_TRACE_1_0, features, 0)
+    return EncoderSettings("encoder0", base, 7 << 4, 0x0101, features, 0)
 
 
 def is_on(how: Any, feature: EncoderFeature) -> bool:

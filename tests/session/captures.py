@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
 from rvtrace_gdb.decode.ntrace.options import DIALECTS
 from rvtrace_gdb.session.capture.etrace_settings import values_of
 from rvtrace_gdb.session.capture.model import (
@@ -27,10 +27,10 @@ SMALL = Capture(
     target="board",
     xlen=64,
     elf=ElfIdentity("/home/me/äpp.elf", "ee26895712f71c328ce434b27dbd666cfdca613d", "ab" * 32),
-    encoders=(CapturedEncoder(0, EncoderInForce("encoder0", 0x20000000, 0x0134006F, 0x10010001, 0, 0)),),
+    encoders=(CapturedEncoder(0, EncoderSettings("encoder0", 0x20000000, 0x0134006F, 0x10010001, 0, 0)),),
     sinks=(
         CapturedSink(
-            SinkInForce("ram0", 0x20001000, 0x13, 0x2901, 0x30000000, 0x3000FFFC, 4),
+            SinkSettings("ram0", 0x20001000, 0x13, 0x2901, 0x30000000, 0x3000FFFC, 4),
             bytes(range(200)) + bytes(100),
             True,
             4,
@@ -64,12 +64,12 @@ WITH_RECORDS = replace(
     records=(
         CapturedRecords(
             1,
-            CtrInForce(
+            CtrRegisterValues(
                 "ctr1", "1.0", 64, 16, 0x0000_8010_0000_0087, 3, 0x8000_0001, 0x8000_0044, 7, 0x8000_0000_0014_1101
             ),
             struct.pack("<6Q", 0x8000_0001, 0x8000_0010, 0x8009, 0x8000_0021, 0x8000_0031, 0x0005),
         ),
-        CapturedRecords(2, CtrInForce("ctr2", "0.1.4", 32, 256, 7, 0, 0), b""),
+        CapturedRecords(2, CtrRegisterValues("ctr2", "0.1.4", 32, 256, 7, 0, 0), b""),
     ),
 )
 """With what needs version 3."""
@@ -83,7 +83,7 @@ _etrace_controls = _words.map(lambda word: word & ~(7 << 24))  # trTeFormat 0
 _encoders = st.builds(
     CapturedEncoder,
     _numbers,
-    st.builds(EncoderInForce, _names, _addresses, _words | _etrace_controls, _words, _words, _words, _words),
+    st.builds(EncoderSettings, _names, _addresses, _words | _etrace_controls, _words, _words, _words, _words),
     st.builds(
         Unregistered,
         st.none() | st.sampled_from(sorted(DIALECTS)),
@@ -105,10 +105,10 @@ _images = st.builds(
     st.lists(st.builds(PlacedElf, _elves, _addresses), max_size=2).map(tuple),
     st.lists(st.tuples(_addresses, _numbers, _names), max_size=2).map(tuple),
 )
-_in_force = st.builds(SinkInForce, _names, _addresses, _words, _words, _addresses, _addresses, _numbers)
+_in_force = st.builds(SinkSettings, _names, _addresses, _words, _words, _addresses, _addresses, _numbers)
 _long = st.integers(0, (1 << 64) - 1)
 _recording = st.builds(
-    CtrInForce, _names, st.sampled_from(["1.0", "0.1.4"]), st.sampled_from([32, 64]),
+    CtrRegisterValues, _names, st.sampled_from(["1.0", "0.1.4"]), st.sampled_from([32, 64]),
     st.sampled_from([16, 32, 64, 128, 256]), _long, _long, _long, st.none() | _addresses, st.none() | st.integers(0, 7),
     st.none() | _long,
 )  # fmt: skip

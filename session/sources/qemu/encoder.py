@@ -15,7 +15,7 @@ from typing import Any, cast
 from rvtrace_gdb.controlregs.encoder_features import ETRACE, NTRACE, NTRACE_SWITCHES, EncoderFeature
 from rvtrace_gdb.controlregs.trace_control import encoder_registers as registers
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, TraceRequest
 from rvtrace_gdb.decode.etrace.encoder import encoder as etrace
 from rvtrace_gdb.decode.etrace.encoder import options as etrace_options
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
@@ -141,7 +141,7 @@ def encoder(hart: int, wanted: EncoderOptions, image: Image) -> CapturedEncoder:
         return etrace_encoder(name, hart, wanted.how)
     (made,) = capture_of(Raw(name, b"", wanted.how, image)).encoders
     in_force, options = made.in_force, wanted.options
-    assert isinstance(in_force, EncoderInForce)
+    assert isinstance(in_force, EncoderSettings)
     beside = registers.ENCODER_CONTROL.pack(
         trTeContext=options.context, trTeInstSyncMode=options.sync_mode, trTeInstSyncMax=options.sync_max
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from rvtrace_gdb.controlregs.ctr.entries import RECORDABLE, TransferType
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, modes_of, settings
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues, modes_of, settings
 
 VERSION = pytest.mark.parametrize("version", ["1.0", "0.1.4"])
 BY_DEFAULT = frozenset(RECORDABLE) - {TransferType.NOT_TAKEN_BRANCH}
@@ -18,8 +18,8 @@ def in_force(
     status: int = 0,
     privilege: int | None = M,
     misa: int | None = None,
-) -> CtrInForce:
-    return CtrInForce("ctr0", version, 64, 16, control, vs_control, status, None, privilege, misa)
+) -> CtrRegisterValues:
+    return CtrRegisterValues("ctr0", version, 64, 16, control, vs_control, status, None, privilege, misa)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.session.formats.ntrace import ntrace_options
 from rvtrace_gdb.transport.simulated.bus import BusError
@@ -84,10 +84,10 @@ class Board:
         trace = TraceRequest(**asked)
         return GraphRequest(trace, {"ram0": Buffer(BUFFER, SIZE)}, {"pib0": Pins(PibMode.PARALLEL_4)}, {"atb0": 3})
 
-    def start(self, **asked: Any) -> GraphInForce:
+    def start(self, **asked: Any) -> GraphSettings:
         return procedures.start(self.graph, self.request(**asked))
 
-    def decoded(self, data: bytes, got: GraphInForce) -> None:
+    def decoded(self, data: bytes, got: GraphSettings) -> None:
         """The trace is of what the hart executed, read as the registers said."""
         history = decode(data, self.rig.image, ntrace_options(got.encoders[0], alone=True))
         assert list(history.pcs(0, len(history))) == [step.pc for step in self.log.steps if step.trap is None]

@@ -14,7 +14,7 @@ from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.capabilities import capabilities
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
 from rvtrace_gdb.controlregs.trace_control.procedures import read_status
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.graph.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.interruptions import EVENTS, Breaking, one_line
@@ -83,17 +83,17 @@ def sweep(
 def nothing(_: World) -> None: ...
 
 
-def start(w: World, _: object = None) -> GraphInForce:
+def start(w: World, _: object = None) -> GraphSettings:
     return procedures.start(w.graph, REQUEST)
 
 
-def traced(w: World) -> GraphInForce:
+def traced(w: World) -> GraphSettings:
     got = start(w)
     trace(w)
     return got
 
 
-def stopped(w: World) -> GraphInForce:
+def stopped(w: World) -> GraphSettings:
     got = traced(w)
     assert procedures.stop(w.graph) == procedures.StopResult((), ())
     return got

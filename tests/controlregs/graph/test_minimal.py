@@ -10,7 +10,7 @@ from rvtrace_gdb.controlregs.errors import SettingRefused
 from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.capabilities import capabilities
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, TraceRequest
 from rvtrace_gdb.support.errors import Progress, silent
 from tests.controlregs.trace_control.component_model import BusFault
 
@@ -121,7 +121,7 @@ def chain(*devices: Tied) -> tuple[Bus, Graph]:
     return bus, Graph.build(parts, edges, inputs)
 
 
-def start(graph: Graph) -> GraphInForce:
+def start(graph: Graph) -> GraphSettings:
     request = GraphRequest(TraceRequest(inst_mode=3), {"ram_sink0": Buffer(LOW, 0x1000)}, atb_ids={"atb_bridge0": 1})
     return procedures.start(graph, request)
 

@@ -8,7 +8,7 @@ from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
 from rvtrace_gdb.controlregs.trace_control.procedures import read_status
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
 from tests.controlregs.graph.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.trace_control.component_model import ACTIVE, ENABLE, TRACING
 
@@ -28,7 +28,7 @@ def two_levels(**options: Any) -> World:
     return world(models | options, edges)
 
 
-def run(w: World, request: GraphRequest = REQUEST) -> GraphInForce:
+def run(w: World, request: GraphRequest = REQUEST) -> GraphSettings:
     """A start, some trace of each encoder, and a stop."""
     got = procedures.start(w.graph, request)
     for encoder in w.graph.encoders:

@@ -21,7 +21,7 @@ from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.capabilities import capabilities
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -108,7 +108,7 @@ class Chip:
             self.rigs[0].run(300)
             self.rigs[1].run(200)
 
-    def decoded(self, data: bytes, got: GraphInForce) -> None:
+    def decoded(self, data: bytes, got: GraphSettings) -> None:
         """Each source ID has what its hart executed."""
         for encoder, log in zip(got.encoders, self.logs, strict=True):
             options = Options(src_bits=encoder.src_bits, src_id=encoder.src_id, timestamps=encoder.timestamps)

@@ -11,14 +11,14 @@ from rvtrace_gdb.controlregs.fields import FieldRange
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, Pins, TraceRequest
 from tests.controlregs.graph.graph_model import GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.trace_control.component_model import ENABLE
 
 ETRACE = {"impl": 0x0000_0101, "modes": (7,), "fixed_ones": 0, "fixed_zeros": 7 << 24}
 
 
-def pins(pib: dict[str, Any], encoder: dict[str, Any] | None = None, **asked: Any) -> tuple[World, GraphInForce]:
+def pins(pib: dict[str, Any], encoder: dict[str, Any] | None = None, **asked: Any) -> tuple[World, GraphSettings]:
     w = world({"pib0": GraphPib(**pib), "enc0": GraphEncoder(**encoder or {})}, [("enc0", "pib0")])
     return w, procedures.start(w.graph, GraphRequest(pins={"pib0": Pins(**asked)}))
 
@@ -112,7 +112,7 @@ def test_no_calibration_mode() -> None:
     assert not w.models["pib0"].control & ENABLE
 
 
-def bridge(options: dict[str, Any], atb_id: int | None, encoder: dict[str, Any] | None = None) -> GraphInForce:
+def bridge(options: dict[str, Any], atb_id: int | None, encoder: dict[str, Any] | None = None) -> GraphSettings:
     models = {"atb0": GraphBridge(**options), "f0": GraphFunnel(), "enc0": GraphEncoder(**encoder or {})}
     w = world({**models}, [("f0", "atb0"), ("enc0", "f0")])
     return procedures.start(w.graph, GraphRequest(atb_ids={} if atb_id is None else {"atb0": atb_id}))

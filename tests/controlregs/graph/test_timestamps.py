@@ -10,7 +10,7 @@ import pytest
 
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, TraceRequest
 from tests.controlregs.graph.graph_model import LOW, GraphEncoder, GraphFunnel, Models, World, ram, world
 
 TIME = 0x40
@@ -25,7 +25,7 @@ def two_levels(**models: Any) -> World:
     return world(made | models, edges, timeout=0.02)
 
 
-def start(w: World, mode: int = TsMode.INTERNAL_SYSTEM, on: bool = True) -> GraphInForce:
+def start(w: World, mode: int = TsMode.INTERNAL_SYSTEM, on: bool = True) -> GraphSettings:
     request = TraceRequest(timestamps=on, ts_mode=mode)
     buffers = {"ram0": Buffer(LOW, 0x1000), "ram1": Buffer(LOW + 0x1000, 0x1000)}
     return procedures.start(w.graph, GraphRequest(request, buffers))
@@ -133,7 +133,7 @@ def test_an_encoder_beside_the_funnels_counts_itself() -> None:
 EXTERNAL, SYSTEM, CORE, SHARED = 1, 2, 3, 4
 
 
-def started(w: World, mode: int, prescale: int) -> GraphInForce:
+def started(w: World, mode: int, prescale: int) -> GraphSettings:
     trace = TraceRequest(timestamps=True, ts_mode=TsMode(mode), ts_prescale=prescale)
     return procedures.start(w.graph, GraphRequest(trace, {"ram0": Buffer(LOW, 0x1000)}))
 

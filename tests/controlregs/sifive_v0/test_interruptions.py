@@ -13,7 +13,7 @@ from rvtrace_gdb.controlregs.errors import ComponentError
 from rvtrace_gdb.controlregs.sifive_v0 import procedures
 from rvtrace_gdb.controlregs.sifive_v0.procedures import read_status
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.graph.graph_model import World
 from tests.controlregs.interruptions import EVENTS, Breaking, one_line
@@ -35,7 +35,7 @@ def target(w: World) -> Breaking:
     return w.target
 
 
-def start(w: World, _: object = None) -> GraphInForce:
+def start(w: World, _: object = None) -> GraphSettings:
     return procedures.start(w.graph, REQUEST)
 
 
@@ -46,13 +46,13 @@ def trace(w: World) -> None:
             send(w, name, data[n : n + 8])
 
 
-def traced(w: World) -> GraphInForce:
+def traced(w: World) -> GraphSettings:
     got = start(w)
     trace(w)
     return got
 
 
-def stopped(w: World) -> GraphInForce:
+def stopped(w: World) -> GraphSettings:
     got = traced(w)
     assert procedures.stop(w.graph) == procedures.StopResult((), ())
     return got
@@ -201,7 +201,7 @@ def test_drain(event: str) -> None:
 def test_resume(event: str) -> None:
     """No sink whose pointers were lost is let loose: `sweep` sees stores to elsewhere."""
 
-    def act(w: World, got: GraphInForce) -> None:
+    def act(w: World, got: GraphSettings) -> None:
         try:
             procedures.resume(w.graph, got)
         finally:

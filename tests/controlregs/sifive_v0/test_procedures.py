@@ -14,7 +14,7 @@ from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Triggers
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
 from rvtrace_gdb.transport.simulated.hart.csr import Action
 from rvtrace_gdb.transport.simulated.sifive_v0.component import V0Build
 from tests.transport.simulated.encoder.traces import compiled
@@ -34,7 +34,7 @@ def asked(**trace: Any) -> GraphRequest:
     return GraphRequest(TraceRequest(**{"buffer_start": MEMORY, "buffer_size": SIZE, **trace}))
 
 
-def start(graph: Graph, request: GraphRequest = BUFFER) -> GraphInForce:
+def start(graph: Graph, request: GraphRequest = BUFFER) -> GraphSettings:
     return procedures(graph).start(graph, request)
 
 
@@ -43,13 +43,13 @@ def stop(graph: Graph) -> None:
     assert (stopped.lost, stopped.notes, stopped.failures) == ((), (), ())
 
 
-def drain(graph: Graph, got: GraphInForce, name: str = "ram0") -> bytes:
+def drain(graph: Graph, got: GraphSettings, name: str = "ram0") -> bytes:
     drains = procedures(graph).drain_all(graph, got)
     assert not drains.failures and not drains.drained[name].wrapped
     return drains.drained[name].data
 
 
-def check(chip: Chip, data: bytes, got: GraphInForce, harts: list[int]) -> None:
+def check(chip: Chip, data: bytes, got: GraphSettings, harts: list[int]) -> None:
     """Each of *harts* has what it executed."""
     found = decoded(chip, data, [encoder for encoder in got.encoders if encoder.name == f"enc{harts[0]}"])
     for hart in harts:

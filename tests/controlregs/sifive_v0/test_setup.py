@@ -19,7 +19,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     TrigAction,
 )
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Filter, Triggers
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
 from rvtrace_gdb.transport.simulated.sifive_v0.component import V0Build
 from tests.controlregs.sifive_v0.test_procedures import asked
 from tests.transport.simulated.encoder.traces import compiled
@@ -33,7 +33,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("v0"), "rv64imac")
 
 
-def start(chip: Chip, request: GraphRequest) -> GraphInForce:
+def start(chip: Chip, request: GraphRequest) -> GraphSettings:
     graph = chip.graph()
     return procedures(graph).start(graph, request)
 

@@ -22,19 +22,19 @@ from rvtrace_gdb.controlregs.trace_control.procedures import (
     encoder_status,
     sink_status,
 )
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, GraphRequest, SinkInForce, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, GraphRequest, SinkSettings, TraceRequest
 from rvtrace_gdb.support.errors import Progress, silent
 from tests.controlregs.trace_control.component_model import ModelEncoder, ModelSink, ModelTarget
 
 __all__ = [
-    "EncoderInForce",
+    "EncoderSettings",
     "EncoderStatus",
     "Identity",
-    "SinkInForce",
+    "SinkSettings",
     "SinkStatus",
     "StopResult",
-    "TraceInForce",
     "TraceRequest",
+    "TraceSettings",
     "disable",
     "drain",
     "enable",
@@ -47,23 +47,23 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class TraceInForce:
+class TraceSettings:
     """What the hardware does since `start`. *notes*: one line per thing that was asked for and not granted."""
 
-    encoders: tuple[EncoderInForce, ...]
-    sink: SinkInForce
+    encoders: tuple[EncoderSettings, ...]
+    sink: SinkSettings
     notes: tuple[str, ...] = ()
 
 
 def start(
     sink: Component, encoders: Sequence[Component], request: TraceRequest, progress: Progress = silent
-) -> TraceInForce:
+) -> TraceSettings:
     """Reset, configure and enable everything, then begin tracing; what was in the buffer is lost.
 
     The first encoder gets the source ID request.src_id, the following ones count up.
     """
     got = procedures.start(Graph.direct(sink, encoders), GraphRequest(request), progress)
-    return TraceInForce(got.encoders, got.ram_sinks[0], got.notes)
+    return TraceSettings(got.encoders, got.ram_sinks[0], got.notes)
 
 
 def stop(sink: Component, encoders: Sequence[Component], progress: Progress = silent) -> StopResult:
@@ -97,7 +97,7 @@ class Rig:
     encoder: Component
     sink: Component
 
-    def start(self, request: TraceRequest) -> TraceInForce:
+    def start(self, request: TraceRequest) -> TraceSettings:
         return start(self.sink, [self.encoder], request)
 
     def outside(self) -> bytes:

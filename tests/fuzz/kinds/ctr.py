@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, Entry, pack
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.capture.model import Capture, CapturedRecords
 from tests.decode.ctr.random_harts import ALL, Hart, Program, recorded
@@ -40,7 +40,7 @@ def ctr_of(number: int) -> Trace:
     ]
     version, xlen = ("1.0", 64) if number % 3 else ("0.1.4", 64)
     control, status = rng.choice((0x8000000087, 0x87, (1 << 64) - 1, rng.getrandbits(64))), rng.getrandbits(32)
-    how = CtrInForce(
+    how = CtrRegisterValues(
         "ctr0", version, xlen, _DEPTHS[number % 5], control, rng.choice((0, 3)), status,
         rng.choice((None, hart.pc)), rng.choice((None, 3, 7)), rng.choice((None, 0x8000000000141101)),
     )  # fmt: skip
@@ -50,7 +50,7 @@ def ctr_of(number: int) -> Trace:
 def records_of(number: int) -> Capture:
     """The same as a capture."""
     trace = ctr_of(number)
-    assert isinstance(trace.how, CtrInForce)
+    assert isinstance(trace.how, CtrRegisterValues)
     return Capture(
         "2025-01-02T03:04:05Z", "rvtrace 0.1.0", "board", 64, None, (), (), tuple(trace.program.base.code),
         records=(CapturedRecords(0, trace.how, trace.data[: ENTRY_BYTES * trace.how.depth]),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
@@ -129,7 +129,7 @@ def _find(trace: Trace) -> None:
 
 def _follow(trace: Trace) -> None:
     """As it arrives, in small pieces."""
-    if isinstance(trace.how, CtrInForce):
+    if isinstance(trace.how, CtrRegisterValues):
         return
     following = StreamFollower(Source(trace.how, None, alone=False), trace.program, wrapped=trace.wrapped)
     for at in range(0, len(trace.data), 37):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.console.options import etrace
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
 from rvtrace_gdb.session.capture.etrace_settings import (
@@ -73,7 +73,7 @@ def test_what_was_said_of_the_bytes_is_what_the_decoder_is_told(how: ETrace, sou
 
 # Registers: bit numbers as in the Trace Control Interface 1.0, trTeInstFeatures, trTeDataControl, trTsControl.
 
-LIVE = EncoderInForce("encoder0", 0x20000000, 0x00010067, 0x0000_0101, 0, 0)  # trTeInstSyncMode 1
+LIVE = EncoderSettings("encoder0", 0x20000000, 0x00010067, 0x0000_0101, 0, 0)  # trTeInstSyncMode 1
 PLAIN = Options(Parameters(), Modes(), sync_packets=16)
 
 
@@ -99,7 +99,7 @@ PLAIN = Options(Parameters(), Modes(), sync_packets=16)
     ],
 )
 def test_every_register_a_decoder_must_know(
-    registers: EncoderInForce, modes: Modes, encapsulation: Encapsulation
+    registers: EncoderSettings, modes: Modes, encapsulation: Encapsulation
 ) -> None:
     wanted = replace(PLAIN, modes=modes, sync_packets=0 if modes.resync_disabled else PLAIN.sync_packets)
     assert etrace_of_registers(registers, {}) == ETrace(wanted, encapsulation)

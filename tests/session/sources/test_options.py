@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import BadOption, Unsupported
@@ -23,7 +23,7 @@ from tests.session.board import DEMO, ENCODER, SMALL_RAM, Board
 CONTROL, FEATURES, TS_CONTROL = 0x00, 0x08, 0x40
 N_TRACE, HTM, BTM = 1 << 24, 6 << 4, 3 << 4
 N_TRACE_1_0 = 0x0001_0101
-HEAD = EncoderInForce("encoder0", ENCODER, N_TRACE | HTM, N_TRACE_1_0, 0, 0)
+HEAD = EncoderSettings("encoder0", ENCODER, N_TRACE | HTM, N_TRACE_1_0, 0, 0)
 
 
 def board_with(folder: Path, *absent: str) -> Board:
@@ -178,7 +178,7 @@ def test_settings_that_changed_while_tracing_are_named(offset: int, change: int,
 # From registers to the decoder
 
 
-def features(bits: int) -> EncoderInForce:
+def features(bits: int) -> EncoderSettings:
     return replace(HEAD, features=bits)
 
 
@@ -207,7 +207,7 @@ def features(bits: int) -> EncoderInForce:
         (replace(HEAD, control=HEAD.control | 3 << 16 | 3 << 20), Options()),
     ],
 )
-def test_every_register_a_decoder_must_know(in_force: EncoderInForce, options: Options) -> None:
+def test_every_register_a_decoder_must_know(in_force: EncoderSettings, options: Options) -> None:
     """An implicit return mode without its enable bit means nothing; 0 with it, that the encoder does not say."""
     assert ntrace_options(in_force, alone=True) == options
 
@@ -233,7 +233,7 @@ def test_the_source_id_matters_only_among_others() -> None:
         (lambda head: replace(head, control=HTM | 7 << 24), "trTeFormat 7"),
     ],
 )
-def test_protocols_that_cannot_be_decoded(change: Callable[[EncoderInForce], EncoderInForce], what: str) -> None:
+def test_protocols_that_cannot_be_decoded(change: Callable[[EncoderSettings], EncoderSettings], what: str) -> None:
     """N-Trace 1.0, "N-Trace Specific Trace Controls": another major version must be rejected, a minor one accepted."""
     with pytest.raises(Unsupported, match=f"^encoder0 produces {what}, which cannot be decoded yet"):
         ntrace_options(change(HEAD), alone=True)

@@ -8,7 +8,7 @@ import pytest
 
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus, PassingStatus
-from rvtrace_gdb.controlregs.trace_control.request import SinkInForce
+from rvtrace_gdb.controlregs.trace_control.request import SinkSettings
 from rvtrace_gdb.session.capture.model import CapturedSink
 from rvtrace_gdb.session.sources.trace_control import status
 
@@ -32,7 +32,7 @@ def trace(now: GraphStatus, harts: dict[int, str], sinks: tuple[CapturedSink, ..
 
 
 def captured(name: str) -> CapturedSink:
-    in_force = SinkInForce(name, 0x1000, 1, 0x3901, 0, 0xFC, 4)
+    in_force = SinkSettings(name, 0x1000, 1, 0x3901, 0, 0xFC, 4)
     assert in_force.mode is RamMode.SRAM
     return CapturedSink(in_force, b"", False, 0, ("encoder0",), ("encoder0",))
 

@@ -17,7 +17,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import RAM_SINK
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER, SyncMode
 from rvtrace_gdb.support.errors import Cancelled
 from rvtrace_gdb.transport.openocd.target import NoSuchTarget, NotOpenOcd, OpenOcd, OpenOcdError, OpenOcdRefused
-from tests.controlregs.trace_control.rig import TraceInForce, TraceRequest, drain, start, status, stop
+from tests.controlregs.trace_control.rig import TraceRequest, TraceSettings, drain, start, status, stop
 from tests.transport.openocd.live_target import CODE, EBREAK, ENTRY, LOOP_FOREVER, Live
 
 ENCODER_BASE, SINK_BASE, TRACE_RAM = 0x2000_0000, 0x2000_1000, 0x3000_0000
@@ -52,7 +52,7 @@ def components(openocd: OpenOcd) -> tuple[Component, Component]:
     )
 
 
-def traced_run(openocd: OpenOcd, request: TraceRequest) -> tuple[DrainedBuffer, TraceInForce]:
+def traced_run(openocd: OpenOcd, request: TraceRequest) -> tuple[DrainedBuffer, TraceSettings]:
     """The whole program under trace, from its entry to the ebreak."""
     sink, encoder = components(openocd)
     openocd.command(f"reg pc {ENTRY:#x}")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
@@ -73,8 +73,8 @@ def told_to(log: list[int], retired: Sequence[Retired]) -> None:
             log += item[0].pcs[: item[1]]
 
 
-def in_force(te: Registers) -> EncoderInForce:
-    return EncoderInForce("encoder", TE, te[CONTROL], te[IMPL], te[INST_FEATURES], te[TS_CONTROL])
+def in_force(te: Registers) -> EncoderSettings:
+    return EncoderSettings("encoder", TE, te[CONTROL], te[IMPL], te[INST_FEATURES], te[TS_CONTROL])
 
 
 def trace(
