@@ -141,7 +141,7 @@ def check(shown: Shown, expected: Expected) -> int:
 
 def _check_between(text: str, ran: list[int | None], expected: Expected, number: int) -> bool:
     possible = [expected.between(number, back=back) for back in (False, True)]
-    if text.startswith("not "):
+    if text.startswith(("not known", "partly known")):
         gap = ran.index(None) if None in ran else 0
         before, behind = ran[:gap], ran[gap + 1 :]
         assert any(pcs[:gap] == before and pcs[len(pcs) - len(behind) :] == behind for pcs in possible), (number, text)
