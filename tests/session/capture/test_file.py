@@ -96,6 +96,14 @@ def test_records() -> None:
     }  # fmt: skip
 
 
+def test_records_of_a_full_buffer_are_loaded() -> None:
+    """As many as the depth says."""
+    (first, *_) = WITH_RECORDS.records
+    full = replace(first, data=first.data[:24] * first.in_force.depth)
+    capture = replace(WITH_RECORDS, records=(full,))
+    assert parse(dump(capture), "x.rvt") == capture
+
+
 @pytest.mark.parametrize(
     ("key", "value"), [("ctr_version", "2.0"), ("xlen", 16), ("depth", 17), ("size", 47), ("size", 24 * 17), ("pc", 5),
                        ("privilege", 8)],
