@@ -168,7 +168,7 @@ class TestSink:
         got = r.start(SRAM)
         r.sink_model.store((TRACE * 2)[:length])
         stop(r.sink, [r.encoder])
-        said = r"sink 0 at 0x20001000: 0 of .*: trRamRP reads .*, or does not go on"
+        said = r"sink 0 at 0x20001000: 0 of .*: trRamRP reads .*, or does not advance"
         with pytest.raises(DrainFailed, match=said) as caught:
             drain(r.sink, got.sink)
         assert caught.value.partial == b""
