@@ -155,6 +155,7 @@ def ask_gdb(elf: Path | None, commands: list[str], gdb: str = GDB) -> dict[str, 
         _kept[key] = KeptGdb(elf, gdb)
         _kept[key].run([SOURCE])
     assert not any(command.startswith("set ") and not command.startswith("set trace ") for command in commands)
+    assert not any(re.fullmatch("set trace .* (on|off)", command) for command in commands), "switches stay"
     unset = [" ".join(command.split()[:3]) for command in commands if command.startswith("set trace ")]
     kept = _kept.pop(key)  # if it ends early, it is kept no longer
     outputs = kept.run([command for command in commands if command != SOURCE] + [f"{command} " for command in unset])

@@ -13,9 +13,13 @@ from tests.gdbext.gdb_process import HOME, SOURCE, every_gdb, run_gdb
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of what gdb loads, without an environment beside it."""
+    facts = tmp_path / "rvtrace_gdb" / "controlregs"
     shutil.copy(HOME / "rvtrace.py", tmp_path)
     shutil.copytree(HOME / "rvtrace_gdb" / "gdbext", tmp_path / "rvtrace_gdb" / "gdbext")
     shutil.copy(HOME / "rvtrace_gdb" / "__init__.py", tmp_path / "rvtrace_gdb")
+    facts.mkdir()
+    for name in ("__init__.py", "encoder_features.py"):
+        shutil.copy(HOME / "rvtrace_gdb" / "controlregs" / name, facts)
     return tmp_path
 
 

@@ -108,7 +108,7 @@ def test_a_program_that_is_gone_is_asked_for(tmp_path: Path) -> None:
     file = saved(board(tmp_path, elf))
     os.remove(elf)
     how = r"in gdb: `file app\.elf`, in the shell: --elf app\.elf"
-    with pytest.raises(NoElf, match=rf"gone\.elf, which is not here: give the ELF \({how}\)$"):
+    with pytest.raises(NoElf, match=rf"gone\.elf, which was not found: give the ELF \({how}\)$"):
         elsewhere().open(file, None)
 
 
@@ -304,5 +304,5 @@ def test_a_path_that_is_no_text_is_kept(demo: Board) -> None:
     odd = replace(capture, elf=replace(capture.elf, path="/tmp/\udce4\n.elf"))
     save(odd, file)
     assert load(file) == odd
-    with pytest.raises(NoElf, match=r"was made with /tmp/\\xe4\\n\.elf, which is not here"):
+    with pytest.raises(NoElf, match=r"was made with /tmp/\\xe4\\n\.elf, which was not found"):
         elsewhere().open(file, None)

@@ -134,7 +134,7 @@ def test_the_option_takes_only_what_is_qemus(tmp_path: Path) -> None:
     done = run_script(tmp_path, "echo hello", "--qemu", "-s", "--elf", demo(tmp_path))
     assert (done.status, done.err) == (2, "x.rvts: --qemu: -s cannot be given here: rvtrace chooses the port\n")
     both = run_script(tmp_path, "echo hello", "--sim", "--qemu", "--elf", demo(tmp_path))
-    assert (both.status, both.err) == (2, "x.rvts: --sim, --qemu: one of them\n")
+    assert (both.status, both.err) == (2, "x.rvts: --sim, --qemu: give only one of them\n")
     alone = run_script(tmp_path, "echo hello", "--qemu", "--quiet")
     assert alone.err == "x.rvts: --qemu: needs --elf, and takes neither --target nor --connect\n"
 

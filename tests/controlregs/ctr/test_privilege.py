@@ -140,7 +140,8 @@ def test_the_mode_cannot_be_raised(version: str, mstateen0: int, strict: bool, c
 
 def test_detect_where_the_mode_cannot_be_raised() -> None:
     hart = CtrHart(priv=0, mstateen0=0, strict=True, priv_fixed=True)
-    with pytest.raises(CtrForbidden, match="is closed in U mode, or not there, and `priv` cannot be set to 3") as error:
+    refusal = "is closed in U mode, or does not exist, and `priv` cannot be set to 3"
+    with pytest.raises(CtrForbidden, match=refusal) as error:
         detect(hart)
     assert not error.value.sure
 

@@ -202,7 +202,7 @@ def test_openocd_is_started_anew(session: Session, read: bool) -> None:
         assert pcs(refused) == kept
         one_line(refused if not read else refused[: refused.index("\n")])
         assert "no OpenOCD at 127.0.0.1:" in refused
-        assert "hart:     cannot be asked" in gdb.say("trace status")
+        assert "hart:     cannot be reached" in gdb.say("trace status")
         session.rig.start_openocd()
         gdb.connect()
         here = pcs(gdb.say(ALL))

@@ -12,7 +12,6 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.commands.coverage_output import INSTRUCTION, count, traced
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
-from tests.gdbext.commands.test_find import run
 from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, run_gdb
 from tests.gdbext.tui.test_window import gdb as in_terminal
 from tests.helpers import reference_streams
@@ -44,6 +43,11 @@ def interrupted(self, pc, length, text):
 module.Counts.around = interrupted
 end
 """
+
+
+def run(capture: Path, *commands: str) -> dict[str, str]:
+    """What a gdb of its own prints: settings and disassemblers stay what they are in the next test."""
+    return run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
 
 
 class Session(NamedTuple):

@@ -170,7 +170,7 @@ def test_what_cannot_be_done(program: Program, tmp_path: Path) -> None:
         " places",
         "trace start -trigger-on fib,add,mul -trigger-off main,classify": "hart 0 has 4 free triggers, 5 places need"
         " one each: name fewer, or delete hardware breakpoints and watchpoints",
-        "trace start -trigger-on fib -trigger-control 0x10": "encoder0 at 0x20000000: does not hold 0x10 in"
+        "trace start -trigger-on fib -trigger-control 0x10": "encoder0 at 0x20000000: does not keep 0x10 in"
         " trTeTrigDbgControl (it reads 0x0)",
     }
     free = [f"monitor set_reg {{tselect {number}}}; return [get_reg -force tdata1]" for number in range(4)]

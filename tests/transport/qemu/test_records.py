@@ -190,7 +190,7 @@ def test_what_is_no_instruction(ring: Ring) -> None:
 
 
 def test_a_block_nobody_knows(ring: Ring) -> None:
-    with pytest.raises(QemuError, match="what block 9 is"):
+    with pytest.raises(QemuError, match="the recorder has not described block 9"):
         told(ring, [BEGIN, 9])
 
 

@@ -125,7 +125,7 @@ def test_a_core_dump_without_a_trace() -> None:
     ("change", "says"),
     [
         ({"magic": b"RVTX"}, "magic number is 0x58545652"),
-        ({"major": 2}, "ABI 2.0, this rvtrace knows 1"),
+        ({"major": 2}, "ABI 2.0, this rvtrace knows ABI 1"),
         ({"header_size": 84, "record_size": 40}, "damaged or truncated"),
     ],
 )

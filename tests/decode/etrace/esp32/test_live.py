@@ -108,7 +108,7 @@ def test_a_chip_that_runs_on_is_not_read() -> None:
     ("change", "says"),
     [
         ({"magic": bytes(4)}, "there is no trace snapshot .*has the firmware not started yet"),
-        ({"major": 3}, "ABI 3.0, this rvtrace knows 1"),
+        ({"major": 3}, "ABI 3.0, this rvtrace knows ABI 1"),
     ],
 )
 def test_memory_that_is_no_snapshot(change: dict[str, Any], says: str) -> None:

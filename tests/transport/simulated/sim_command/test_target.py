@@ -105,7 +105,7 @@ def test_two_clusters_start(tmp_path: Path, elf: Path) -> None:
         printed = until(process, "listening on")
         process.terminate()
         process.communicate(timeout=60)
-    assert "7 harts RV64IMAFDC: " in printed and f"what pib0 sends goes to {tmp_path}/pins\n" in printed
+    assert "7 harts RV64IMAFDC: " in printed and f"the trace of pib0 goes to {tmp_path}/pins\n" in printed
     assert "target create sim.cpu6 riscv" in printed
     assert [len(load(target).encoders), len(load(target).funnels)] == [7, 3]
     assert (tmp_path / "pins").read_bytes() == b""
