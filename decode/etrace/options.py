@@ -92,7 +92,7 @@ class Modes:
     sijump               trTeInstEnSequentialJump
     implicit_return      trTeInstEnImplicitReturn
     branch_prediction    trTeInstEnBranchPrediction
-    jump_target_cache    trTeInstJumpTargetCache
+    jump_target_cache    trTeInstEnJumpTargetCache
     resync_disabled      predictor, cache and return stack are kept at a synchronization (trTeInstSyncMode 0)
     data_no_address, data_no_data, data_full_address, data_full_data   the modes of data packets
     """

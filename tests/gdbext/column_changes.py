@@ -30,7 +30,9 @@ COMMANDS = {
     "calls": ("trace calls", "calls"),
 }
 """The list's command, with all modifiers that add columns, and its MI command."""
-VALUES: dict[str, tuple[Any, Any]] = {"int": (7, 8), "str": ("one", "another"), "bool": (True, False)}
+VALUES: dict[str, tuple[Any, Any]] = {
+    "int": (7, 8), "float": (0.25, 0.5), "str": ("one", "another"), "bool": (True, False),
+}  # fmt: skip
 """Two values of a type; those of addresses are functions of the program."""
 
 WITHOUT: dict[tuple[str, str], dict[str, None]] = {

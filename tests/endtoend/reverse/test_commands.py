@@ -15,6 +15,7 @@ from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.reverse.walk_model import Code, Walk
 from tests.gdbext.gdb_process import GDB, GDBS, SOURCE, run_gdb
+from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
 
 WALKER = f"source {Path(__file__).resolve().parent / 'walker.py'}"
@@ -128,7 +129,7 @@ def test_random_commands_end_where_the_model_says(ground: Ground, gdb: str) -> N
     follow(ground, gdb, 0)
 
 
-@pytest.mark.parametrize("seed", range(1, WALKS))
-def test_ten_thousand_random_commands_end_where_the_model_says(seed: int, tmp_path: Path) -> None:
-    """With those of the test before, ten thousand."""
+@pytest.mark.parametrize("seed", range(1, WALKS if LONG else 3))
+def test_thousands_of_random_commands_end_where_the_model_says(seed: int, tmp_path: Path) -> None:
+    """With those of the test before, ten thousand in the long run, three thousand otherwise."""
     follow(Ground(tmp_path, "rv64imac_zicsr", ""), GDB, seed)

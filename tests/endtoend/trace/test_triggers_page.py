@@ -1,9 +1,6 @@
 """docs/triggers.md and docs/trace-start.md: the session is what the real gdb prints, the tables are the options."""
 
 import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -46,16 +43,6 @@ def test_gdb_prints_what_the_page_says(tmp_path: Path) -> None:
         begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
         out = run_gdb(elf, [*begin, *(command for command, _ in session)])
     assert [(command, printed(out[command])) for command, _ in session] == session
-
-
-def test_the_tables_of_options_are_those_of_the_programs() -> None:
-    """Of the pages in the order in which the script prints them."""
-    pages = [HOME / "docs" / name for name in ("trace-start.md", "ntrace.md", "etrace.md", "usb.md")]
-    text = "".join(page.read_text(encoding="utf-8") for page in pages)
-    command = [sys.executable, "scripts/option_tables.py", "--print"]
-    tables = subprocess.run(command, cwd=HOME, check=True, capture_output=True, text=True).stdout
-    written = re.findall(r"<!-- (\w+): written by scripts/option_tables.py -->\n(.*?)<!-- end of \1 -->", text, re.S)
-    assert "".join(table for _, table in written).split() == tables.split()
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
