@@ -12,6 +12,7 @@ import mmap
 import os
 import socket
 import struct
+import time
 from array import array
 from contextlib import closing
 from pathlib import Path
@@ -189,6 +190,7 @@ class Ring:
 
 _PATIENCE = 20.0  # seconds; both answer at once unless the machine is very busy
 _ANSWER_LIMIT = 1 << 20  # bytes
+_LONGEST_END = 5.0  # seconds
 
 
 def synchronize(folder: Path) -> None:
@@ -221,6 +223,19 @@ def is_running(folder: Path) -> bool:
             raise QemuError(f"{folder / QMP}: QEMU does not say whether it runs") from None
         except (OSError, ValueError, KeyError, TypeError):  # cut off in the middle: it is just ending
             raise QemuGone(str(folder)) from None
+
+
+def wait_for_end(ring: Ring) -> None:
+    """Wait until a QEMU that does not answer any more has ended: it records the last instructions after it has stopped
+    answering. Returns at once if its process is gone.
+    """
+    deadline = time.monotonic() + _LONGEST_END
+    while not ring.ended and time.monotonic() < deadline:
+        try:
+            _connected(ring.folder, CONTROL).close()
+        except QemuError:
+            return
+        time.sleep(0.005)
 
 
 def _json(line: str) -> dict[str, Any]:

@@ -299,6 +299,7 @@ class QemuTrace(TraceSource):
                 return False
             recorder.synchronize(self._folder)
         except QemuGone:
+            recorder.wait_for_end(self._ring)
             if self.tracing:
                 self.tracing = False
                 self.notes.append(gone(self._ring))

@@ -1,5 +1,8 @@
 """From the recorder's words to blocks and traps, word by word; transport/qemu/plugin/plugin.c says what they are."""
 
+import socket
+import threading
+import time
 from array import array
 from collections.abc import Iterator
 from contextlib import closing
@@ -56,6 +59,26 @@ def told(ring: Ring, words: list[int]) -> list[object]:
 
 def _short(item: Item) -> object:
     return (item.pc, item.instructions) if isinstance(item, Block) else item
+
+
+def test_the_end_of_qemu_is_waited_for(ring: Ring, tmp_path: Path) -> None:
+    """Its sockets close before its last instructions are in the ring."""
+    with closing(socket.socket(socket.AF_UNIX)) as control:
+        control.bind(str(tmp_path / "control"))
+        control.listen()
+        writes_down = threading.Timer(0.3, ring.end)
+        writes_down.start()
+        recorder.wait_for_end(ring)
+        assert ring.ended
+        writes_down.join()
+
+
+def test_a_qemu_that_was_killed_is_not_waited_for(ring: Ring, tmp_path: Path) -> None:
+    with closing(socket.socket(socket.AF_UNIX)) as control:
+        control.bind(str(tmp_path / "control"))  # and nobody listens any more
+    start = time.monotonic()
+    recorder.wait_for_end(ring)
+    assert not ring.ended and time.monotonic() - start < 1
 
 
 def test_a_block_is_told_when_the_next_is_entered(ring: Ring) -> None:
