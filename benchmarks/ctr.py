@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.ctr_model.programs import build
-from tests.gdbext.csr_questions import SISELECT, Request, ask, entries
+from tests.gdbext.csrs.csr_questions import SISELECT, Request, ask, entries
 from tests.gdbext.gdb_process import GDB
 from tests.helpers.cross_compiler import demo
 from tests.helpers.qemu10 import running

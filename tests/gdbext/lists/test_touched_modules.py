@@ -14,7 +14,7 @@ from rvtrace_gdb.session.session import Session
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
 from tests.gdbext.gdb_process import HOME, SOURCE, run_gdb
 
-TOUCHED = f"source {HOME / 'tests' / 'gdbext' / 'touched_modules.py'}"
+TOUCHED = f"source {HOME / 'tests' / 'gdbext' / 'lists' / 'touched_modules.py'}"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Sourced in gdb behind rvtrace.py: which of our modules a command runs code of, and what it asks of the session.
+"""Sourced in gdb after rvtrace.py: which of our modules a command runs code of, and what it asks of the session.
 
 `python touched('COMMAND')` prints [requests: [method, parameters], modules].
 """

@@ -20,7 +20,7 @@ from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent.parent))
 LENGTH = 5000
 CURSOR = Cursor("toy box")
 

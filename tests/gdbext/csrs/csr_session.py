@@ -17,7 +17,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import open_access
 from rvtrace_gdb.support.errors import Progress
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent.parent))
 
 
 def csrs(it: Session, params: Params, progress: Progress) -> Any:

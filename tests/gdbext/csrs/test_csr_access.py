@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.ctr_model.programs import build
-from tests.gdbext.csr_questions import MCTRCTL, SCTRCTL, SCTRDEPTH, SIREG, SISELECT, Request, ask, asking_gdb, entries
+from tests.gdbext.csrs.csr_questions import (
+    MCTRCTL,
+    SCTRCTL,
+    SCTRDEPTH,
+    SIREG,
+    SISELECT,
+    Request,
+    ask,
+    asking_gdb,
+    entries,
+)
 from tests.gdbext.gdb_process import GDB, GDBS, KeptGdb, every_gdb
 from tests.helpers.qemu10 import CPU, QEMU10, Qemu10, running
 from tests.helpers.remote_protocol import Rsp

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.gdbext.csr_questions import MCTRCTL, SCTRDEPTH, SIREG, SIREG2, SISELECT, Request, ask, asking_gdb, entries
+from tests.gdbext.csrs.csr_questions import (
+    MCTRCTL,
+    SCTRDEPTH,
+    SIREG,
+    SIREG2,
+    SISELECT,
+    Request,
+    ask,
+    asking_gdb,
+    entries,
+)
 from tests.gdbext.gdb_process import GDB, GDBS, KeptGdb, every_gdb
 from tests.helpers.cross_compiler import demo
 from tests.transport.openocd.live_target import LOOP_FOREVER, write_elf

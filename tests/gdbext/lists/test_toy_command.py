@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.gdbext.gdb_process import HOME, SOURCE, every_gdb, run_gdb
 
-FOLDER = HOME / "tests" / "gdbext"
+FOLDER = HOME / "tests" / "gdbext" / "lists"
 
 
 @every_gdb

@@ -14,7 +14,7 @@ from rvtrace_gdb.session.rpc.lists import LISTS
 from tests.gdbext.gdb_process import GDB, HOME, SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
 
-CHANGES = f"source {HOME / 'tests' / 'gdbext' / 'column_changes.py'}"
+CHANGES = f"source {HOME / 'tests' / 'gdbext' / 'lists' / 'column_changes.py'}"
 DOCUMENTED = (HOME / "docs" / "ide.md").read_text(encoding="utf-8")
 
 
