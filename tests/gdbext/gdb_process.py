@@ -120,7 +120,7 @@ class KeptGdb:
         self._process.stdin.write("".join(f"{line}\n" for line in [*lines, f"echo {_END}"]).encode())
         self._process.stdin.flush()
         printed = b""
-        while not printed.endswith(_ENDED.encode()):
+        while _ENDED.encode() not in printed:  # a target that is gone may have gdb say more after it
             piece = os.read(self._process.stdout.fileno(), 1 << 16)
             assert piece, f"gdb ended early: {printed[-2000:]!r}"
             printed += piece
@@ -147,7 +147,9 @@ def ask_gdb(elf: Path | None, commands: list[str], gdb: str = GDB) -> dict[str, 
 
     It has rvtrace, the session of the others, and no settings of rvtrace's: what commands set is unset after them. For
     commands that begin with a capture, or need none, and do not depend on what else was set or printed before.
+    A target that goes away would leave its breakpoints, and a trace that is being recorded.
     """
+    assert not any(command.startswith(("trace connect", "target ")) for command in commands), "use run_gdb"
     key = gdb, elf
     if key not in _kept:
         if len(_kept) == _KEPT_AT_MOST:

@@ -14,7 +14,7 @@ import pytest
 from tests.console.scripts.script_runs import run_script
 from tests.endtoend.retired_instructions import ROW, retired_pcs
 from tests.gdbext.filter_rig import FilterRig
-from tests.gdbext.gdb_process import GDBS, SOURCE, ask_gdb
+from tests.gdbext.gdb_process import GDBS, SOURCE, ask_gdb, run_gdb
 from tests.helpers.cross_compiler import compile_program
 
 FOLDER = Path(__file__).resolve().parent.parent / "programs" / "same"
@@ -52,7 +52,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     folder = tmp_path_factory.mktemp("same")
     elf, log = compile_program(folder, *SOURCES, options=("-O1",)), folder / "retired"
     with FilterRig(elf, folder / "rig", "--log-retired", str(log)) as rig:
-        ask_gdb(elf, [*connected(rig), "trace start", "break finish", "continue"])
+        run_gdb(elf, [*connected(rig), "trace start", "break finish", "continue"])
     table = subprocess.run(["riscv64-unknown-elf-nm", "-lS", elf], check=True, capture_output=True, text=True).stdout
     rows = [line.split() for line in table.splitlines()]
     inits = {
@@ -70,7 +70,7 @@ def said(request: pytest.FixtureRequest, program: Program, tmp_path_factory: pyt
     commands += [word for _ in range(6) for word in ("trace goto init", "info line *$pc", "print $trace_pos")]
     gone = [f"{command}{' ' * (i // 3)}" for i, command in enumerate(commands[-18:])]  # told apart
     with FilterRig(program.elf, tmp_path_factory.mktemp("said") / "rig") as rig:
-        return ask_gdb(program.elf, [*connected(rig), *commands[:-18], *gone], gdb=request.param)
+        return run_gdb(program.elf, [*connected(rig), *commands[:-18], *gone], gdb=request.param)
 
 
 NAMES = {"init": ("first.c", "second.c"), "first.c:init": ("first.c",), "second.c:init": ("second.c",),
@@ -127,14 +127,14 @@ def test_filters(program: Program, name: str, tmp_path: Path) -> None:
     files = NAMES.get(name, ("first.c",))
     start = f"trace start -function {name.format(first=hex(program.inits['first.c'][0]))}"
     with FilterRig(program.elf, tmp_path / "rig") as rig:
-        out = ask_gdb(program.elf, [*connected(rig), start, "break finish", "continue", ALL])
+        out = run_gdb(program.elf, [*connected(rig), start, "break finish", "continue", ALL])
     assert in_order(program.inside(*files), out[ALL]), out
 
 
 def test_a_range_takes_one(program: Program, tmp_path: Path) -> None:
     with FilterRig(program.elf, tmp_path / "rig") as rig:
         commands = [f"trace start -range {name},+4" for name in ("init", "first.c:init")]
-        out = ask_gdb(program.elf, [*connected(rig), *commands])
+        out = run_gdb(program.elf, [*connected(rig), *commands])
     assert "-range init,+4: there are 2 functions of that name, give one of" in out["trace start -range init,+4"]
     start = program.inits["first.c"][0]
     assert f"traces only {start:#x} to {start + 3:#x}" in out["trace start -range first.c:init,+4"]
@@ -144,7 +144,7 @@ def test_triggers(program: Program, tmp_path: Path) -> None:
     """Marked where either of them begins: also in each round of the loop."""
     with FilterRig(program.elf, tmp_path / "rig") as rig:
         commands = ["trace start -trigger-notify init", "break finish", "continue", "trace events sync 1,1000"]
-        out = ask_gdb(program.elf, [*connected(rig), *commands])
+        out = run_gdb(program.elf, [*connected(rig), *commands])
     starts = [start for start, _ in program.inits.values()]
     marked = re.findall(r"0x([0-9a-f]+) <[^>]*>:\tsync: trace event", out["trace events sync 1,1000"])
     assert {int(pc, 16) for pc in marked} >= set(starts), (out["trace events sync 1,1000"], out[commands[0]])
@@ -155,7 +155,7 @@ def capture(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Itera
     folder = tmp_path_factory.mktemp("kept")
     with FilterRig(program.elf, folder / "rig") as rig:
         kept = folder / "x.rvt"
-        ask_gdb(program.elf, [*connected(rig), "trace start", "break finish", "continue", f"trace save {kept}"])
+        run_gdb(program.elf, [*connected(rig), "trace start", "break finish", "continue", f"trace save {kept}"])
         yield kept
 
 

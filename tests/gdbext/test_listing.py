@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from tests.gdbext.gdb_process import SOURCE, ask_gdb
+from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
 
 ALL = "1,100000"
@@ -24,7 +24,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         commands += ["trace start", "break finish", "continue", "list demo.c:1,100"]
         commands += [f"trace history {modifier}{ALL}" for modifier in ("", "/r ", "/f ", "/s ")]
         commands += [f"disassemble {name}" for name in functions] + [f"disassemble /r {name}" for name in functions]
-        yield ask_gdb(elf, commands)
+        yield run_gdb(elf, commands)
 
 
 def own(outputs: dict[str, str], command: str) -> set[str]:

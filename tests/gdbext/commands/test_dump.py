@@ -161,7 +161,7 @@ def test_the_history_is_that_of_the_selected_thread(tmp_path: Path) -> None:
     qemu = "qemu-system-riscv64 -M virt -smp 2 -S -bios none -display none -monitor none -serial none -gdb stdio"
     commands = [SOURCE, f"target remote | {qemu}", f"trace open {capture}"]
     commands += ["trace history", "thread 2", "trace history ", "thread 1", "trace history  1,+1", "set trace hart 1"]
-    out = ask_gdb(ELF, [*commands, "trace history   "])
+    out = run_gdb(ELF, [*commands, "trace history   "])
     count, _ = reference_streams.golden("median")
     assert out["trace history"].splitlines()[-1].startswith(f"{count}\t")
     assert 0 < int(out["trace history "].splitlines()[-1].split("\t")[0]) < count
