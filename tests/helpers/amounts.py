@@ -7,10 +7,11 @@ import inspect
 import os
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 LONG = os.environ.get("RVTRACE_TEST_LONG", "0") not in ("", "0")
 _SHARE, _STRIDE = 5, 3
+_Case = TypeVar("_Case")
 
 
 def some_of(count: int) -> int:
@@ -21,6 +22,14 @@ def some_of(count: int) -> int:
 def sparse(every: int) -> int:
     """Return the distance of the places that are tried where *every* place so far apart is tried in the long run."""
     return every if LONG else _STRIDE * every
+
+
+def long_only(*cases: _Case) -> tuple[_Case, ...]:
+    """Return further cases for the long run, which take no other way than those before them: `[*few, *long_only(...)]`.
+
+    Nothing otherwise.
+    """
+    return cases if LONG else ()
 
 
 def each_seed(seeds: range) -> Callable[[Callable[..., None]], Callable[..., None]]:
