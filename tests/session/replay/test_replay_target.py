@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from rvtrace_gdb.session.replay import proxy as proxies
 from rvtrace_gdb.session.replay import stepping
 from rvtrace_gdb.session.replay.connection import Stub
 from rvtrace_gdb.session.replay.proxy import Proxy
@@ -195,7 +196,7 @@ def test_a_range_is_stepped_through(between: Between) -> None:
 
 def test_interrupts_end_long_work(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while the trace is decoded, and while it is searched. Output tells how far it is."""
-    monkeypatch.setattr(stepping, "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(stepping, "FIRST_SECONDS", 0.1)
     between.past.slow = 0.05  # fifty seconds, if it is not ended
     client = between.client()
     begin = time.monotonic()
@@ -205,7 +206,7 @@ def test_interrupts_end_long_work(between: Between, monkeypatch: pytest.MonkeyPa
     client.socket.sendall(b"\x03")
     assert client.answer() == b"T024000:%b;thread:p1.1;" % hexed(END + 1)
     took = time.monotonic() - begin
-    assert took >= 0.2 and len(client.output) <= took / stepping.NEXT_SECONDS
+    assert took >= 0.1 and len(client.output) <= took / stepping.NEXT_SECONDS
     between.past.slow = 0
     assert client.ask(b"bs") == at(END - 1)
     between.past.slow = 0.05
@@ -465,7 +466,8 @@ def heard(proxy: Proxy) -> list[str]:
     return lines
 
 
-def test_gdb_is_served_as_soon_as_there_is_a_descriptor_for_it() -> None:
+def test_gdb_is_served_as_soon_as_there_is_a_descriptor_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxies, "_MOMENT", 0.1)
     proxy = Proxy(ListedPast(lambda hart: PCS, CODE), threading.RLock(), None)
     proxy.start()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -18,7 +18,8 @@ from tests.session.replay.listed_past import ListedPast
 END = len(PCS) - 1
 
 
-def test_a_second_gdb_is_refused(between: Between) -> None:
+def test_a_second_gdb_is_refused(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(router, "_KNOCKING_SECONDS", 0.1)
     client = between.client()
     with socket.create_connection(("127.0.0.1", between.proxy.port), 60) as other:
         other.sendall(b"+" + packet(b"qSupported"))
@@ -29,7 +30,7 @@ def test_a_second_gdb_is_refused(between: Between) -> None:
 
 
 def test_what_says_nothing_is_no_stub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(router, "_SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(router, "_SILENCE_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = int(mute.getsockname()[1])
         proxy = Proxy(ListedPast(lambda hart: PCS), threading.RLock(), ("127.0.0.1", port))
