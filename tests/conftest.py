@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from rvtrace_gdb.support.system import frozen_startup
 from tests.helpers.amounts import some_of
+from tests.helpers.started_python import python_stub
 
 # How long an example takes, and to draw it, is up to the machine, and no test asserts a speed. The examples are the
 # same each time, so that no change is refused for what was there before; `make fuzz SEED=...` looks for new ones.
@@ -32,6 +33,12 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
                         (signal.SIGHUP, signal.SIG_DFL)):  # fmt: skip
     if signal.getsignal(number) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(number, handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_start() -> None:
+    """Have a Rig start its simulated target from a process that has the modules loaded, as gdb its session."""
+    sys.executable = python_stub()
 
 
 _LOGS, _LAST_BYTES = 4, 1000

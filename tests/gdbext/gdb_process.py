@@ -20,6 +20,8 @@ from types import TracebackType
 
 import pytest
 
+from tests.helpers.started_python import python_stub
+
 HOME = Path(__file__).resolve().parent.parent.parent
 SOURCE = f"source {HOME / 'rvtrace.py'}"
 
@@ -51,9 +53,12 @@ SETTINGS = ("set height 0", "set width 0", "set confirm off", PATIENT)
 
 
 def gdb_environ(**more: str) -> dict[str, str]:
-    """The environment for gdb: none of the variables that would point it to another rvtrace or target."""
+    """The environment for gdb: none of the variables that would point it to another rvtrace or target.
+
+    Its sessions are started from one that has all modules loaded.
+    """
     keep = {k: v for k, v in os.environ.items() if not k.startswith("RVTRACE_") and k != "VIRTUAL_ENV"}
-    return {**keep, "TERM": "dumb", "LC_ALL": "C.UTF-8", **more}
+    return {**keep, "TERM": "dumb", "LC_ALL": "C.UTF-8", "RVTRACE_PYTHON": python_stub(), **more}
 
 
 _LATE = re.compile(r"keep_alive\(\) was not invoked in the .*\n")

@@ -24,7 +24,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def answer(copy: Path, **environ: str) -> str:
-    out = run_gdb(None, [f"source {copy / 'rvtrace.py'}", "trace status"], **environ)
+    out = run_gdb(None, [f"source {copy / 'rvtrace.py'}", "trace status"], **{"RVTRACE_PYTHON": "", **environ})
     return out["trace status"].strip()
 
 

@@ -3,42 +3,59 @@
 A server loads `rvtrace_gdb` once and forks for each command. The forked process has the arguments, the folder, the
 environment and the descriptors of a new one, its own standard streams and its own end. What it has not is a start of
 Python: whether a command loads what it needs is seen by tests that start one.
+
+`rvtrace` and `Started` start a command. Programs that start one by themselves, gdb and a Rig, are given `python_stub()`
+instead of the interpreter.
 """
 
 import atexit
 import gc
-import json
+import importlib
+import marshal
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import IO, Any, NoReturn
 
-from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.main import COMMANDS, main
-
 HOME = Path(__file__).resolve().parents[2]
+PYTHON = sys.executable
 CLOSED = -1
 """A descriptor that the process does not have."""
 
 
 @cache
-def _server() -> socket.socket:
-    """The connection to this process's server, which ends with it."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "tests.helpers.started_python", str(theirs.fileno())],
-            cwd=HOME, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
-        )  # fmt: skip
-    atexit.register(server.wait)
-    atexit.register(ours.close)
-    return ours
+def _folder() -> Path:
+    """The folder of this process's server, with its socket and the stub; both end with this process."""
+    folder = tempfile.TemporaryDirectory(prefix="rvtrace-")
+    path = Path(folder.name)
+    stub = path / "python3"
+    names = f"SERVER, PYTHON = {str(path / 'server')!r}, {PYTHON!r}"
+    text = (Path(__file__).parent / "python_stub.py").read_text().replace('SERVER, PYTHON = "", ""', names)
+    stub.write_text(f"#!{PYTHON} -IS\n{text}")
+    stub.chmod(0o755)
+    server = subprocess.Popen(
+        [PYTHON, "-m", "tests.helpers.started_python", str(path)], cwd=HOME, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert server.stdin is not None and server.stdout is not None
+    assert server.stdout.readline(), "the server of started_python did not start"
+    for end in (folder.cleanup, server.wait, server.stdin.close):
+        atexit.register(end)
+    return path
+
+
+def python_stub() -> str:
+    """Return the path of a program that behaves as Python, and starts some of rvtrace's programs from the server."""
+    return str(_folder() / "python3")
 
 
 class Started:
@@ -49,16 +66,18 @@ class Started:
         environ: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
         is_open = [descriptor != CLOSED for descriptor in descriptors]
-        self._answer, end = socket.socketpair()
-        request = {"words": list(words), "cwd": str(cwd), "environ": environ or dict(os.environ), "open": is_open}
-        with end:
-            passed = [descriptor for descriptor in descriptors if descriptor != CLOSED]
-            socket.send_fds(_server(), [json.dumps(request).encode()], [end.fileno(), *passed])
+        request = {"module": "rvtrace_gdb", "words": list(words), "cwd": str(cwd), "open": is_open}
+        passed = [descriptor for descriptor in descriptors if descriptor != CLOSED]
+        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._server.connect(str(_folder() / "server"))
+        data = marshal.dumps({**request, "environ": dict(environ or os.environ), "executable": sys.executable})
+        socket.send_fds(self._server, [data], passed)
 
     def wait(self) -> int:
         """Its exit status; -n after signal n, as in `subprocess`."""
-        with self._answer:
-            return int(self._answer.makefile().readline())
+        with self._server:
+            self._server.recv(100)  # its process number
+            return int(self._server.recv(100))
 
 
 def rvtrace(
@@ -83,30 +102,61 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode()
 
 
-def _serve(requests: socket.socket) -> None:
-    """Start a process for each request, up to the end of the connection."""
+def _serve(folder: Path) -> None:
+    """Start a process for each connection, up to the end of standard input."""
+    _load()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for a command
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(folder / "server"))
+        listener.listen(100)
+        os.write(1, b"listening\n")
+        while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+            connection, _ = listener.accept()
+            if not os.fork():
+                listener.close()
+                _attend(connection)
+            connection.close()
+
+
+def _load() -> None:
+    """Load what most programs need, once for all of them."""
+    from rvtrace_gdb.console.commands import CommandParser
+    from rvtrace_gdb.console.main import COMMANDS
+
     for row in COMMANDS:
         row.add_arguments(CommandParser())
+    for room in ("controlregs", "decode", "session"):
+        package = importlib.import_module(f"rvtrace_gdb.{room}")
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for a command
-    while True:
-        data, descriptors, _, _ = socket.recv_fds(requests, 1 << 20, 4)
-        if not data:
-            return
-        if not os.fork():
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _run(json.loads(data), *descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
 
 
-def _run(request: dict[str, Any], answer: int, *descriptors: int) -> NoReturn:
-    """Run the command in a process of its own, and answer with its exit status."""
+def _attend(connection: socket.socket) -> NoReturn:
+    """Start the command that is asked for, and say how it ends. Who asked is gone, so is the command."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    data, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     command = os.fork()
-    if command:
-        _, status = os.waitpid(command, 0)
-        os.write(answer, str(os.waitstatus_to_exitcode(status)).encode())
-        os._exit(0)
+    if not command:
+        connection.close()
+        _run(marshal.loads(data), descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    connection.send(str(command).encode())
+    process = os.pidfd_open(command)
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    poll.register(connection, select.POLLHUP)
+    if not any(ready == process for ready, _ in poll.poll()):
+        os.kill(command, signal.SIGKILL)
+    _, status = os.waitpid(command, 0)
+    with suppress(OSError):
+        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    """Be the process of the command."""
     left = list(descriptors)
     for number, is_open in enumerate(request["open"]):
         if is_open:
@@ -122,9 +172,10 @@ def _run(request: dict[str, Any], answer: int, *descriptors: int) -> NoReturn:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environ"])
-    sys.argv = ["rvtrace", *request["words"]]
-    raise SystemExit(main())
+    sys.argv, sys.executable = ["rvtrace", *request["words"]], request["executable"]
+    module = "rvtrace_gdb.console.main" if request["module"] == "rvtrace_gdb" else f"{request['module']}.__main__"
+    raise SystemExit(importlib.import_module(module).main())
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(Path(sys.argv[1]))

@@ -5,7 +5,6 @@ import json
 import os
 import queue
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from rvtrace_gdb.session.rpc.server import Server
 from rvtrace_gdb.session.session import Session
+from tests.helpers.started_python import PYTHON
 
 
 class Client:
@@ -22,7 +22,7 @@ class Client:
 
     def __init__(self, environ: dict[str, str], *options: str, log: int | IO[bytes] = subprocess.PIPE) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-I", *options, "-m", "rvtrace_gdb.session"],
+            [PYTHON, "-I", *options, "-m", "rvtrace_gdb.session"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
