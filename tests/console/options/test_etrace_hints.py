@@ -11,9 +11,10 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.console.options.etrace import words as changes
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.options import Dialect
+from tests.console.options.beginnings import beginning
 from tests.decode.etrace.vectors import ROOT, expected, vector
 from tests.helpers import reference_streams
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import LONG, long_only
 
 BRANCHES = ROOT / "br_j_asm" / "br_j_asm.riscv"
 BENCH = ROOT / "esp32_synth" / "embench-crc32.riscv"
@@ -57,14 +58,16 @@ def followed(words: list[str], hinted: str) -> list[str]:
     ("file", "program", "said", "instructions"),
     [
         ("esp32_synth/embench-crc32.et20.bin", BENCH, "--etrace --dialect et20", 20000),
-        ("esp32_synth/embench-crc32.pt10.bin", BENCH, "--etrace", 20000),
-        ("esp32_synth/embench-crc32.pt10.bin", BENCH, "--ntrace", 20000),
         ("rv_tracer/hello_culsans/packets.bin", HELLO, "--etrace", 660),
         ("rv_tracer/hello_culsans/encap.bin", HELLO, "--etrace --dialect pulp", 660),
         ("rv_tracer/hello_culsans/normalised.smi", HELLO, "--etrace --dialect pulp", 660),
         ("encap/br_j_asm.src6_type2.bin", BRANCHES, f"--etrace {KNOWN} --src-bits 6 --type-bits 2", 5149),
-        ("encap/br_j_asm.src12_T2_allts.bin", BRANCHES, "--ntrace", 5149),
         (STREAM, BRANCHES, "--ntrace", 5149),
+        *long_only(
+            ("esp32_synth/embench-crc32.pt10.bin", BENCH, "--etrace", 20000),
+            ("esp32_synth/embench-crc32.pt10.bin", BENCH, "--ntrace", 20000),
+            ("encap/br_j_asm.src12_T2_allts.bin", BRANCHES, "--ntrace", 5149),
+        ),
     ],
 )
 def test_a_hint_that_is_followed_leads_to_the_trace(
@@ -79,8 +82,14 @@ def test_a_hint_that_is_followed_leads_to_the_trace(
     assert not hint(told)
 
 
-@pytest.mark.parametrize("said", ["", "--encapsulation smi", "--src-bits 3"])
-@pytest.mark.parametrize("command", ["decode", "dump"])
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("decode", "--src-bits 3"),
+        *(("dump", said) for said in ("", "--encapsulation smi", "--src-bits 3")),
+        *long_only(("decode", ""), ("decode", "--encapsulation smi")),
+    ],
+)
 def test_ntrace_that_is_taken_for_etrace(command: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     elf = ["--elf", reference_streams.FOLDER / "median.elf"] if command == "decode" else []
     found = run(capsys, command, reference_streams.FOLDER / "median.1.nex", *elf, "--etrace", *said.split())[1]
@@ -100,15 +109,17 @@ def test_etrace_that_is_dumped_as_ntrace(file: str, hinted: str, capsys: pytest.
     assert hint(run(capsys, "dump", ROOT / file, "--ntrace")[1]) == hinted
 
 
-def test_data_in_another_transport(capsys: pytest.CaptureFixture[str]) -> None:
-    _, said = run(capsys, "data", ROOT / "data" / "basic" / "qsort.te_data_raw", "--etrace", "--elf", QSORT)
+def test_data_in_another_transport(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = beginning(ROOT / "data" / "basic" / "qsort.te_data_raw", 1000, tmp_path)
+    _, said = run(capsys, "data", trace, "--etrace", "--elf", QSORT)
     assert hint(said) == "with --encapsulation smi"
     assert said[-1].startswith("rvtrace: no data trace: ")
 
 
-@pytest.mark.parametrize("command", ["decode", "dump"])
+@pytest.mark.parametrize("command", ["dump", *long_only("decode")])
 def test_noise_has_no_hint(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "noise").write_bytes(random.Random(4).randbytes(some_of(6_000)))
+    """What is said beside noise that is decoded is seen in tests/console/commands/test_unreadable.py, too."""
+    (tmp_path / "noise").write_bytes(random.Random(4).randbytes(6_000 if LONG else 400))
     elf = ["--elf", BRANCHES] if command == "decode" else []
     for form in ("--ntrace", "--etrace"):
         assert hint(run(capsys, command, tmp_path / "noise", form, *elf)[1]) == ""
@@ -116,7 +127,7 @@ def test_noise_has_no_hint(command: str, tmp_path: Path, capsys: pytest.CaptureF
 
 def test_a_trace_without_synchronization_has_no_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Packets of o03, which synchronizes at its start only."""
-    packets = vector("br_j_asm", "o03").packets[100:]
+    packets = vector("br_j_asm", "o03").packets[100:200]
     (tmp_path / "rest").write_bytes(b"".join(bytes([len(packet)]) + packet for packet in packets))
     _, said = run(capsys, "decode", tmp_path / "rest", "--etrace", "--elf", BRANCHES)
     assert hint(said) == ""
@@ -182,10 +193,10 @@ def test_a_program_for_another_hart_is_refused(capsys: pytest.CaptureFixture[str
     assert said == [f"rvtrace: --elf {BENCH}: RV32, and {BRANCHES} is an RV64 program"]
 
 
-def test_memory_that_nothing_accessed(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = ROOT / "data" / "basic"
+def test_memory_that_nothing_accessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = beginning(ROOT / "data" / "basic" / "qsort.te_data_raw", 1000, tmp_path)
     words = ["--etrace", "--encapsulation", "smi", "--data-reference", "--elf", QSORT]
-    shown, said = run(capsys, "data", folder / "qsort.te_data_raw", *words, "0x10,4")
+    shown, said = run(capsys, "data", trace, *words, "0x10,4")
     assert (shown, said[-1]) == ([], "No access to 4 bytes at 0x10 is in the trace.")
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
+from tests.console.options.beginnings import beginning
 from tests.decode.ntrace.messages import groups
 from tests.helpers import reference_streams
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import LONG, long_only
 from tests.helpers.core_captures import sifive
 
 FITS = "hint:     the trace fits far better "
@@ -33,7 +34,7 @@ COUNTER = "--implicit-return counter"
 E31 = f"--dialect sifive {COUNTER}"
 
 
-@pytest.mark.parametrize("name", ["propertiesfile", "dv-uaddr1", "e31_hello_debug", "itc_printf"])
+@pytest.mark.parametrize("name", ["propertiesfile", "e31_hello_debug", "itc_printf", *long_only("dv-uaddr1")])
 def test_there_is_no_hint_where_all_is_well(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert of_sifive(capsys, name, E31) is None
 
@@ -48,31 +49,37 @@ def test_there_is_no_hint_where_all_is_well(name: str, capsys: pytest.CaptureFix
         ("e31_hello_debug", f"{E31} --all-jumps", "without --all-jumps"),
         ("e31_hello_debug", f"{E31} --src-bits 2", "without --src-bits"),
         ("e31_coremark_release", "", "with --dialect sifive and with --implicit-return full"),
-        ("dv-uaddr1", "--dialect sifive", "with --implicit-return full"),
         ("timestamp", E31, "with --timestamps"),
-        ("timestamp", COUNTER, "with --dialect sifive and with --timestamps"),
         ("ca-vector-gemm", "--btm", "with --dialect sifive"),
         ("ca-vector-gemm", "--dialect sifive", "with --btm"),
+        *long_only(
+            ("dv-uaddr1", "--dialect sifive", "with --implicit-return full"),
+            ("timestamp", COUNTER, "with --dialect sifive and with --timestamps"),
+        ),
     ],
 )
 def test_the_option_is_named(name: str, said: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert of_sifive(capsys, name, said) == FITS + told
 
 
-@pytest.mark.parametrize("program", ["median", "qsort"])
+@pytest.mark.parametrize("program", ["median", *long_only("qsort")])
 @pytest.mark.parametrize(
     ("mode", "told"), [(0, "with --btm"), (1, None), (2, None), (3, "with --implicit-return full")]
 )
 def test_the_option_of_the_reference_streams_is_named(
-    program: str, mode: int, told: str | None, capsys: pytest.CaptureFixture[str]
+    program: str, mode: int, told: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stream, elf = reference_streams.FOLDER / f"{program}.{mode}.nex", reference_streams.FOLDER / f"{program}.elf"
+    stream = beginning(reference_streams.FOLDER / f"{program}.{mode}.nex", 700, tmp_path)
+    elf = reference_streams.FOLDER / f"{program}.elf"
     assert hint(capsys, "decode", stream, "--ntrace", "--elf", elf) == (told and FITS + told)
 
 
-@pytest.mark.parametrize("mode", range(5))
-def test_no_option_makes_up_for_the_wrong_program(mode: int, capsys: pytest.CaptureFixture[str]) -> None:
-    stream, elf = reference_streams.FOLDER / f"median.{mode}.nex", reference_streams.FOLDER / "towers.elf"
+@pytest.mark.parametrize("mode", [0, *long_only(1, 2, 3, 4)])
+def test_no_option_makes_up_for_the_wrong_program(
+    mode: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = beginning(reference_streams.FOLDER / f"median.{mode}.nex", 1000, tmp_path)
+    elf = reference_streams.FOLDER / "towers.elf"
     assert hint(capsys, "decode", stream, "--ntrace", "--elf", elf) is None
 
 
@@ -84,8 +91,13 @@ def without_flow(kind: str) -> bytes:
     return first + b"".join(groups((34, 6), (15, 4), (0, 2), (0x28 + i, 0)) for i in range(40))
 
 
-@pytest.mark.parametrize("kind", ["samples", "text"])
-@pytest.mark.parametrize("command", ["decode", "import", "dump"])
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("samples", "import"), ("text", "decode"), ("samples", "dump"), ("text", "dump"),
+        *long_only(("samples", "decode"), ("text", "import")),
+    ],
+)  # fmt: skip
 def test_a_trace_without_flow_leads_to_the_dialect_that_has_its_messages(
     kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,18 +120,22 @@ def test_a_trace_that_contradicts_itself_has_no_hint(capsys: pytest.CaptureFixtu
     ("said", "told"),
     [
         ("--dialect sifive --src-bits 2", None),
-        ("--src-bits 2", "with --dialect sifive"),
-        ("--dialect sifive", "with --src-bits 2"),
         ("", "with --dialect sifive and with --src-bits 2"),
-        ("--dialect sifive --src-bits 3", "with --src-bits 2"),
+        *long_only(
+            ("--src-bits 2", "with --dialect sifive"),
+            ("--dialect sifive", "with --src-bits 2"),
+            ("--dialect sifive --src-bits 3", "with --src-bits 2"),
+        ),
     ],
 )
 def test_the_option_is_named_where_code_is_missing_too(
-    said: str, told: str | None, capsys: pytest.CaptureFixture[str]
+    said: str, told: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """In 1000 bytes it is missing five times."""
     folder = sifive("linux-static")
+    trace = beginning(sifive("linux-static.rtd"), 1000, tmp_path)
     words = ["--maps", f"738={folder / 'gtod.map'}", "--kernel-pages", folder / "kmem", "--elf", folder / "gtod"]
-    found = hint(capsys, "decode", sifive("linux-static.rtd"), "--ntrace", "--events", *words, *said.split())
+    found = hint(capsys, "decode", trace, "--ntrace", "--events", *words, *said.split())
     assert found == (told and FITS + told)
 
 
@@ -154,8 +170,9 @@ def test_the_messages_alone_tell_how_they_are_laid_out(
     assert hint(capsys, "dump", sifive(f"{name}.rtd"), "--ntrace", *said.split()) == (told and SENSE + told)
 
 
-@pytest.mark.parametrize("command", ["decode", "dump"])
+@pytest.mark.parametrize("command", ["dump", *long_only("decode")])
 def test_noise_has_no_hint(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "noise").write_bytes(random.Random(1).randbytes(some_of(20_000)))
+    """What is said beside noise that is decoded is seen in tests/console/commands/test_unreadable.py, too."""
+    (tmp_path / "noise").write_bytes(random.Random(1).randbytes(20_000 if LONG else 700))
     words = ["--elf", reference_streams.FOLDER / "median.elf", "--events"] if command == "decode" else []
     assert hint(capsys, command, tmp_path / "noise", "--ntrace", *words) is None
