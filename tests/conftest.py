@@ -22,12 +22,6 @@ settings.register_profile(
 )
 settings.load_profile("rvtrace")
 
-# Tests start some thousand Pythons. Where bytecode is not wanted beside the sources, it is kept elsewhere, so that not
-# each of them compiles all of rvtrace again.
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-    os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).resolve().parent.parent / "build" / "pycache")
-    sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
-
 # Who starts the tests in the background, or with nohup, has them ignore the keys that tests press.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL),
                         (signal.SIGHUP, signal.SIG_DFL)):  # fmt: skip

@@ -103,8 +103,10 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _serve(folder: Path) -> None:
-    """Start a process for each connection, up to the end of standard input."""
-    _load()
+    """Start a process for each connection, up to the end of standard input.
+
+    The modules are loaded when the first one is wanted: most tests want none.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for a command
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(folder / "server"))
@@ -112,12 +114,14 @@ def _serve(folder: Path) -> None:
         os.write(1, b"listening\n")
         while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
             connection, _ = listener.accept()
+            _load()
             if not os.fork():
                 listener.close()
                 _attend(connection)
             connection.close()
 
 
+@cache
 def _load() -> None:
     """Load what most programs need, once for all of them."""
     from rvtrace_gdb.console.commands import CommandParser
