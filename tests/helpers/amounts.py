@@ -5,8 +5,9 @@ The cases follow from their numbers, so that the some are the first of all, and 
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import product
 from typing import Any, TypeVar
 
 LONG = os.environ.get("RVTRACE_TEST_LONG", "0") not in ("", "0")
@@ -30,6 +31,16 @@ def long_only(*cases: _Case) -> tuple[_Case, ...]:
     Nothing otherwise.
     """
     return cases if LONG else ()
+
+
+def crossed(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return cases of these axes: all combinations in the long run, otherwise each value of every axis at least once.
+
+    Those are as many as the longest axis has values; a shorter one begins again.
+    """
+    if LONG:
+        return list(product(*axes))
+    return [tuple(axis[n % len(axis)] for axis in axes) for n in range(max(map(len, axes)))]
 
 
 def each_seed(seeds: range) -> Callable[[Callable[..., None]], Callable[..., None]]:

