@@ -67,6 +67,9 @@ class Typed(Gdb):
     def close(self) -> None:
         self.process.kill()
         self.process.communicate()
+        self.check_said()
+
+    def check_said(self) -> None:
         assert "Traceback" not in self.said and "Python Exception" not in self.said, self.said
 
 
