@@ -14,12 +14,13 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.reverse.walk_model import Code, Walk
-from tests.gdbext.gdb_process import GDB, GDBS, SOURCE, run_gdb
-from tests.helpers.amounts import LONG
+from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
+from tests.helpers.amounts import LONG, long_only
 from tests.helpers.cross_compiler import demo
 
 WALKER = f"source {Path(__file__).resolve().parent / 'walker.py'}"
-COMMANDS, WALKS = 1_000, 10
+COMMANDS = 1_000 if LONG else 300
+KINDS = 11  # four that step or run, in both directions; trace goto, break, delete
 
 
 class Reached(NamedTuple):
@@ -51,16 +52,6 @@ class Ground:
         model = Walk(self.code, retired_pcs(log), frozenset([self.code.symbols["on_trap"]]))
         rows = [line.split("\t") for line in result.read_text().splitlines()]
         return model, [Reached(row[0], int(row[1]), int(row[2], 16), row[3]) for row in rows], said
-
-
-@pytest.fixture(
-    scope="module",
-    params=[("rv64imac_zicsr", ""), ("rv32imac_zicsr", "-format etrace -implicit-return full")],
-    ids=["rv64", "rv32-etrace"],
-)
-def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ground:
-    march, options = request.param
-    return Ground(tmp_path_factory.mktemp("reverse"), march, options)
 
 
 def random_commands(seed: int, count: int, symbols: dict[str, int]) -> list[str]:
@@ -113,8 +104,19 @@ class Follower:
         return here
 
 
-def follow(ground: Ground, gdb: str, seed: int) -> None:
-    """Random commands end where the model says."""
+RV64 = ("rv64imac_zicsr", "")
+RV32 = ("rv32imac_zicsr", "-format etrace -implicit-return full")
+NEW = GDB16 or GDB
+WALKS = [(*RV64, GDB, 0), (*RV32, NEW, 1)]
+WALKS += long_only((*RV32, GDB, 0), (*RV64, NEW, 0), *((*RV64, GDB, seed) for seed in range(1, 10)))
+
+
+@pytest.mark.parametrize(("march", "options", "gdb", "seed"), WALKS)
+def test_random_commands_end_where_the_model_says(
+    march: str, options: str, gdb: str, seed: int, tmp_path: Path
+) -> None:
+    """Each kind of them in both formats of a trace; more than ten thousand in the long run."""
+    ground = Ground(tmp_path, march, options)
     commands = random_commands(seed, COMMANDS, ground.code.symbols)
     walk, reached, _ = ground.walk(commands, gdb)
     follower = Follower(walk)
@@ -122,14 +124,4 @@ def follow(ground: Ground, gdb: str, seed: int) -> None:
         follower.check(done)
     assert len(reached) > COMMANDS * 0.9
     assert {done.command.split()[0] for done in reached} == {command.split()[0] for command in commands} - {"goto"}
-
-
-@pytest.mark.parametrize("gdb", GDBS)
-def test_random_commands_end_where_the_model_says(ground: Ground, gdb: str) -> None:
-    follow(ground, gdb, 0)
-
-
-@pytest.mark.parametrize("seed", range(1, WALKS if LONG else 3))
-def test_thousands_of_random_commands_end_where_the_model_says(seed: int, tmp_path: Path) -> None:
-    """With those of the test before, ten thousand in the long run, three thousand otherwise."""
-    follow(Ground(tmp_path, "rv64imac_zicsr", ""), GDB, seed)
+    assert len({done.command.split()[0] for done in reached}) == KINDS

@@ -1,6 +1,7 @@
 """What goes wrong while gdb is in the past, or on its way there: gdb stays whole, and one line says what happened.
 
 Real gdb 13.1, real OpenOCD, simulated target. What is expected of places comes from the source and the hart's log.
+Tests that leave the target alive share it: each begins with a reset.
 """
 
 import re
@@ -15,11 +16,12 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.replay.stepping import FIRST_STEPPING_SECONDS
-from tests.gdbext.gdb_process import GDB, SOURCE, every_gdb, run_gdb
-from tests.gdbext.test_interrupt import PROGRAM, Gdb
+from tests.endtoend.reverse.typed_gdb import POS, beginning, power_off, typed, without_prompts
+from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, run_gdb
+from tests.gdbext.test_interrupt import PROGRAM
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program, demo
 
-POS = "print $trace_pos"
 MANY = 20
 # A condition: what it prints does not go through gdb's own output, which would count lines.
 FALSE = f"""
@@ -40,46 +42,14 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return demo(tmp_path_factory.mktemp("breaking"))
 
 
-def beginning(rig: Rig, *, traced: bool = True) -> list[str]:
-    """Commands that lead to `finish`."""
-    commands = [SOURCE, f"set trace target {rig.target_file}", f"trace connect localhost:{rig.gdb_port}"]
-    return [*commands, "trace start", "tbreak finish", "continue"] if traced else commands
+@pytest.fixture(scope="module")
+def rig(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    with Rig(elf, tmp_path_factory.mktemp("rig") / "rig") as rig:
+        yield rig
 
 
-class Typed(Gdb):
-    """A gdb at `finish` that is typed at, with all it said."""
-
-    def __init__(self, rig: Rig, *, traced: bool = True, gdb: str = GDB) -> None:
-        super().__init__(rig.elf, gdb)
-        self.said = ""
-        for command in ("set height 0", "set width 0", "set confirm off", *beginning(rig, traced=traced)):
-            self.run(command)
-
-    def answer(self, timeout: float = 60) -> str:
-        said = super().answer(timeout)
-        self.said += said
-        return said
-
-    def place(self) -> int:
-        """$trace_pos."""
-        return int(re.findall(r"\$\d+ = (-?\d+)", self.run(POS))[-1])
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-        self.check_said()
-
-    def check_said(self) -> None:
-        assert "Traceback" not in self.said and "Python Exception" not in self.said, self.said
-
-
-@contextmanager
-def typed(rig: Rig, *, traced: bool = True, gdb: str = GDB) -> Iterator[Typed]:
-    session = Typed(rig, traced=traced, gdb=gdb)
-    try:
-        yield session
-    finally:
-        session.close()
+ONE_GDB = pytest.mark.parametrize("gdb", [*GDBS[:1], *long_only(*GDBS[1:])])
+"""For what rvtrace alone decides; gdb 16 takes the same way in the long run."""
 
 
 @contextmanager
@@ -106,17 +76,12 @@ def no_stub(answer: bytes | None) -> Iterator[tuple[int, threading.Event]]:
         thread.join()
 
 
-def without_prompts(text: str) -> str:
-    return re.sub(r"^(?:\(gdb\) )+", "", text, flags=re.M).strip()
-
-
-def test_where_there_is_no_past_one_line_says_so_and_no_setting_changes(elf: Path, tmp_path: Path) -> None:
+def test_where_there_is_no_past_one_line_says_so_and_no_setting_changes(rig: Rig) -> None:
     commands = ["reverse-stepi", "reverse-next", "reverse-finish", "reverse-continue", "reverse-until", "trace goto 1"]
     settings = ["show print finish", "show print frame-arguments", "show print entry-values"]
-    with Rig(elf, tmp_path / "rig") as rig:
-        begin = beginning(rig, traced=False)
-        said = run_gdb(elf, [*begin, *commands, *settings, "trace start", "reverse-step", "set exec-direction reverse",
-                             "stepi"])  # fmt: skip
+    begin = beginning(rig, traced=False)
+    nothing_yet = ["trace start", "reverse-step", "set exec-direction reverse", "stepi"]
+    said = run_gdb(rig.elf, [*begin, *commands, *settings, *nothing_yet])
     for command in commands:
         assert said[command] == "there is no trace: `trace start` makes one, `trace open FILE` shows a saved one\n"
     for command in ("reverse-step", "stepi"):
@@ -124,21 +89,20 @@ def test_where_there_is_no_past_one_line_says_so_and_no_setting_changes(elf: Pat
     assert "is on" in said[settings[0]] and '"scalars"' in said[settings[1]] and '"default"' in said[settings[2]]
 
 
-def test_a_step_over_a_breakpoint_that_ends_in_the_present(elf: Path, tmp_path: Path) -> None:
+def test_a_step_over_a_breakpoint_that_ends_in_the_present(rig: Rig) -> None:
     """gdb 13 and 16 that are told of the end of the history then never send a packet again."""
-    with Rig(elf, tmp_path / "rig") as rig:
-        begin = beginning(rig)
-        back = ["reverse-stepi", "break *$pc", "stepi", POS, "stepi ", "print $pc", "reverse-stepi 2", "stepi 9"]
-        said = run_gdb(elf, [*begin, *back, f"{POS} ", "reverse-stepi ", "continue", f"{POS}  ", "stepi  ", "next"])
+    begin = beginning(rig)
+    back = ["reverse-stepi", "break *$pc", "stepi", POS, "stepi ", "print $pc", "reverse-stepi 2", "stepi 9"]
+    said = run_gdb(rig.elf, [*begin, *back, f"{POS} ", "reverse-stepi ", "continue", f"{POS}  ", "stepi  ", "next"])
     assert said[POS].split()[-1] == said[f"{POS} "].split()[-1] == said[f"{POS}  "].split()[-1] == "-1"
     assert "This is the end of the trace." in said["stepi"]
     assert said["stepi 9"].count("stopped") + said["stepi 9"].count("No more reverse-execution history") <= 1
     assert "<finish+4>" in said["print $pc"]  # `stepi ` ran the target
 
 
-def test_openocd_dies_in_the_present(elf: Path, tmp_path: Path) -> None:
+def test_openocd_dies_in_the_present(rig: Rig) -> None:
     """gdb 13 and 16 crash when the connection ends while they find frames."""
-    with Rig(elf, tmp_path / "rig") as rig, typed(rig) as gdb:
+    with typed(rig) as gdb:
         gdb.run("trace history")
         rig.kill_openocd()
         assert "closed the connection; what was traced is kept" in gdb.run("bt")
@@ -167,15 +131,14 @@ def test_a_present_that_cannot_be_read_is_not_entered(elf: Path, tmp_path: Path)
         target, own = (re.search(r"0x[0-9a-f]+", gdb.run(command)) for command in ("monitor reg pc", "print/x $pc"))
         assert target is not None and own is not None and int(target[0], 16) == int(own[0], 16)
         gdb.run("reverse-stepi")
-        rig.simulator.kill()
-        rig.simulator.wait()
+        power_off(rig)
         assert unreadable in gdb.run("trace live")
         assert gdb.place() > 0
         assert "<_start+0>" in gdb.run("trace history 1,2")
 
 
-def test_what_is_no_stub_is_told_in_one_line(elf: Path, tmp_path: Path) -> None:
-    with Rig(elf, tmp_path / "rig") as rig, typed(rig, traced=False) as gdb:
+def test_what_is_no_stub_is_told_in_one_line(rig: Rig) -> None:
+    with typed(rig, traced=False) as gdb:
         gdb.run("disconnect")
         with no_stub(b"HTTP/1.1 400 Bad Request\r\n\r\n<html>$5</html>") as (port, _):
             said = without_prompts(gdb.run(f"trace connect localhost:{port}"))
@@ -191,8 +154,8 @@ def test_what_is_no_stub_is_told_in_one_line(elf: Path, tmp_path: Path) -> None:
         assert "_start ()" in gdb.run(f"trace connect localhost:{rig.gdb_port}")
 
 
-def test_goto_while_the_program_runs_leaves_nothing_behind(elf: Path, tmp_path: Path) -> None:
-    with Rig(elf, tmp_path / "rig") as rig, typed(rig) as gdb:
+def test_goto_while_the_program_runs_leaves_nothing_behind(rig: Rig) -> None:
+    with typed(rig) as gdb:
         gdb.run("continue&")
         for command in ("trace goto 5", "trace live"):
             assert "The program is running: stop it first" in gdb.run(command)
@@ -229,10 +192,10 @@ def test_interrupts(tmp_path: Path) -> None:
         assert gdb.place() > 0
 
 
-@every_gdb
-def test_a_user_who_thinks_between_two_steps(gdb: str, elf: Path, tmp_path: Path) -> None:
+@ONE_GDB
+def test_a_user_who_thinks_between_two_steps(gdb: str, rig: Rig) -> None:
     """Longer than a command may take before it is said how far it is."""
-    with Rig(elf, tmp_path / "rig") as rig, typed(rig, gdb=gdb) as session:
+    with typed(rig, gdb=gdb) as session:
         session.run("reverse-stepi")
         time.sleep(FIRST_STEPPING_SECONDS + 0.1)
         session.run("reverse-stepi")
@@ -240,10 +203,10 @@ def test_a_user_who_thinks_between_two_steps(gdb: str, elf: Path, tmp_path: Path
         assert "stepping, at number" not in session.said
 
 
-def test_breakpoints_and_registers_are_right_in_the_present(elf: Path, tmp_path: Path) -> None:
+def test_breakpoints_and_registers_are_right_in_the_present(rig: Rig) -> None:
     """Looked at through the debug port's side door, not through gdb."""
     registers = "info registers pc sp ra a0 mcycle mstatus trace_pos"
-    with Rig(elf, tmp_path / "rig") as rig, typed(rig) as gdb:
+    with typed(rig) as gdb:
         before = gdb.run(registers)
         gdb.run("break classify")
         gdb.run("reverse-step")
@@ -264,8 +227,8 @@ def test_breakpoints_and_registers_are_right_in_the_present(elf: Path, tmp_path:
         assert "fib (n=" in gdb.run("continue")
 
 
-def test_a_command_that_fails_before_it_goes_back_leaves_gdb_in_the_present(elf: Path, tmp_path: Path) -> None:
-    with Rig(elf, tmp_path / "rig") as rig, typed(rig) as gdb:
+def test_a_command_that_fails_before_it_goes_back_leaves_gdb_in_the_present(rig: Rig) -> None:
+    with typed(rig) as gdb:
         for command, error in (
             ("reverse-next nosuch", 'No symbol "nosuch" in current context.'),
             ("trace goto 100000", "there is no number 100000"),
@@ -277,20 +240,19 @@ def test_a_command_that_fails_before_it_goes_back_leaves_gdb_in_the_present(elf:
             assert re.search(r"\$\d+ = 2\b", gdb.run("print fib(3)"))  # that runs the target
 
 
-def test_loaded_again_in_the_past(elf: Path, tmp_path: Path) -> None:
-    with Rig(elf, tmp_path / "rig") as rig:
-        said = run_gdb(elf, [*beginning(rig), "reverse-step", f"{SOURCE} ", "show osabi", "show print finish", "bt",
-                             f"trace connect localhost:{rig.gdb_port} ", "info registers pc"])  # fmt: skip
+def test_loaded_again_in_the_past(rig: Rig) -> None:
+    commands = [*beginning(rig), "reverse-step", f"{SOURCE} ", "show osabi", "show print finish", "bt"]
+    said = run_gdb(rig.elf, [*commands, f"trace connect localhost:{rig.gdb_port} ", "info registers pc"])
     assert "gdb is no longer connected" in said[f"{SOURCE} "]
     assert '"auto"' in said["show osabi"] and "is on" in said["show print finish"] and "No stack" in said["bt"]
     assert "<finish>" in said["info registers pc"]
 
 
 @every_gdb
-def test_why_memory_is_not_known_is_said_once_in_each_stay(gdb: str, elf: Path, tmp_path: Path) -> None:
+def test_why_memory_is_not_known_is_said_once_in_each_stay(gdb: str, rig: Rig, tmp_path: Path) -> None:
     """And not before somebody asks for it."""
     note, returns = "the trace shows what ran there, not what memory held", "; `trace live` returns to the present"
-    with Rig(elf, tmp_path / "rig") as rig, typed(rig, gdb=gdb) as session:
+    with typed(rig, gdb=gdb) as session:
         for _ in range(2):
             for command in ("reverse-step", "reverse-next", "backtrace", "trace goto fib", "info locals", "x/2i $pc"):
                 assert note not in session.run(command)
@@ -307,10 +269,10 @@ def test_why_memory_is_not_known_is_said_once_in_each_stay(gdb: str, elf: Path, 
         assert said.count(note) == 1 and returns not in said
 
 
-@every_gdb
-def test_a_trace_alone_does_not_take_the_place_of_a_target(gdb: str, elf: Path, tmp_path: Path) -> None:
+@ONE_GDB
+def test_a_trace_alone_does_not_take_the_place_of_a_target(gdb: str, rig: Rig, tmp_path: Path) -> None:
     """It is refused, and there is a way back to the target."""
-    with Rig(elf, tmp_path / "rig") as rig, typed(rig, gdb=gdb) as session:
+    with typed(rig, gdb=gdb) as session:
         kept = tmp_path / "kept.rvt"
         session.run(f"trace save {kept}")
         session.run("trace stop")

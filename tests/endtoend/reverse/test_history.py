@@ -13,6 +13,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
 
 ALL = "1,1000000"
@@ -35,7 +36,7 @@ def page(listing: str, retired: list[int]) -> Page:
     return Page(rows[0][0], rows[-1][0], [number for number, mark, _ in rows if mark == "=> "])
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=[*GDBS[:1], *long_only(*GDBS[1:])])
 def outcome(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, str], list[int]]:

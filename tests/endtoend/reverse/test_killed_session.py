@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from tests.endtoend.reverse.test_failures import Typed, beginning
+from tests.endtoend.reverse.typed_gdb import Typed, beginning
 from tests.gdbext.gdb_process import GDB, every_gdb
 from tests.gdbext.test_interrupt import Gdb
 from tests.helpers.amounts import LONG
@@ -116,7 +116,7 @@ THEN = ("backtrace", "info threads", "backtrace full", "reverse-stepi", "info re
 
 
 INSIDE: list[State] = [running, frames, frames_of_the_past, on_its_way]
-"""Those in which gdb itself is at work when the connection ends: how it bears that is another matter in each version."""
+"""Those in which gdb itself is at work when the connection ends: how it bears that may differ between versions."""
 
 
 @every_gdb

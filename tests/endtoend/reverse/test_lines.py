@@ -5,23 +5,25 @@ What ran is QEMU's log; what is right is worked out from it, the line table and 
 """
 
 import random
-import subprocess
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.endtoend.command_line import printed
 from tests.endtoend.reverse.line_rules import Lines, LineWalk
-from tests.endtoend.reverse.qemu_session import captures, ran
+from tests.endtoend.reverse.qemu_session import ran
 from tests.endtoend.reverse.test_commands import WALKER, Reached
 from tests.endtoend.reverse.walk_model import Code, Walk
-from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
 from tests.helpers import qemu
+from tests.helpers.amounts import LONG, long_only
 from tests.helpers.cross_compiler import HOME, compile_program
 
 PROGRAMS = HOME / "tests" / "programs" / "reverse"
-BEGINNINGS = 70
+BEGINNINGS = 70 if LONG else 40
 
 
 class Ground:
@@ -33,10 +35,11 @@ class Ground:
         self.elf = compile_program(folder, PROGRAMS / "lines.c", PROGRAMS / "bare.S", options=options)
         with qemu.running(self.elf, folder) as machine:
             run_gdb(self.elf, [f"target extended-remote :{machine.port}", "break finish", "continue", "kill"])
-        log = folder / "qemu.log"
-        subprocess.run(["bash", "-c", captures(self.elf, log, folder, [0])], check=True)
         self.code = Code(self.elf)
-        self.pcs = ran(log)
+        self.pcs = ran(folder / "qemu.log")
+        (folder / "0.pcs").write_text("".join(f"{pc:x}\n" for pc in self.pcs))
+        pcs = ("--pcs", folder / "0.pcs", "--format", "pcs")
+        printed("encode", "--elf", self.elf, *pcs, "-o", folder / "now.rvt")
         self.walk = Walk(self.code, self.pcs, frozenset([self.code.symbols["on_trap"]]))
         self.lines = LineWalk(self.walk, Lines(self.elf), optimization=optimization)
 
@@ -59,9 +62,10 @@ class Ground:
         return found
 
 
-@pytest.fixture(scope="module", params=["-O0", "-Og", "-O2"])
-def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ground:
-    return Ground(tmp_path_factory.mktemp("lines"), request.param)
+@pytest.fixture(scope="module")
+def grounds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Ground]:
+    """By optimization."""
+    return cache(lambda optimization: Ground(tmp_path_factory.mktemp("lines"), optimization))
 
 
 def everywhere(ground: Ground, chance: random.Random, kinds: Sequence[Sequence[str]]) -> list[str]:
@@ -83,23 +87,26 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("gdb", GDBS)
-def test_lines_are_stepped_through(ground: Ground, gdb: str) -> None:
-    commands = everywhere(ground, random.Random(5), KINDS)
-    reached = ground.reached(commands, gdb)
-    wrong = [(it, ground.lines.wrong(*it)) for it in reached]
-    assert [it for it in wrong if it[1]] == []
-    assert min(Counter(command for command, _, _ in reached).values()) >= 5
-
-
 PLACES = ["leaf", "twice", "sum_to", "round_of", "on_trap", "bare"]
+NEW = GDB16 or GDB
+CASES = [("-O0", GDB), ("-Og", NEW), ("-O2", GDB), *long_only(("-O0", NEW), ("-Og", GDB), ("-O2", NEW))]
 
 
-@pytest.mark.parametrize("gdb", GDBS[:1])
-def test_advance_leads_to_the_place_or_out_of_the_function(ground: Ground, gdb: str) -> None:
+@pytest.mark.parametrize(("optimization", "gdb"), CASES)
+def test_lines_are_stepped_through_and_advance_leads_to_the_place(
+    grounds: Callable[[str], Ground], optimization: str, gdb: str
+) -> None:
+    """Or, advance, out of the function."""
+    ground = grounds(optimization)
+    commands = everywhere(ground, random.Random(5), KINDS)
     kinds = [[f"{back}advance *{ground.code.symbols[name]:#x}"] for name in PLACES for back in ("", "reverse-")]
-    reached = ground.reached(everywhere(ground, random.Random(6), kinds), gdb)
-    assert [(it, expected) for it in reached if (expected := advanced(ground, *it)) != it[2]] == []
+    reached = ground.reached([*commands, *everywhere(ground, random.Random(6), kinds)], gdb)
+    lines, advances = ([it for it in reached if ("advance" in it[0]) is is_one] for is_one in (False, True))
+    wrong = [(it, ground.lines.wrong(*it)) for it in lines]
+    assert [it for it in wrong if it[1]] == []
+    assert min(Counter(command for command, _, _ in lines).values()) >= 5
+    assert [(it, expected) for it in advances if (expected := advanced(ground, *it)) != it[2]] == []
+    assert len(advances) == BEGINNINGS
 
 
 def advanced(ground: Ground, command: str, here: int, there: int) -> int:

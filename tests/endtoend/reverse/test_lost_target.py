@@ -14,8 +14,9 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import ROW, retired_pcs
-from tests.endtoend.reverse.test_failures import Typed, beginning, typed, without_prompts
+from tests.endtoend.reverse.typed_gdb import Typed, beginning, power_off, typed, without_prompts
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
 
 ALL = "trace history /a 1,10000000"
@@ -72,8 +73,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 def gone(program: Program, folder: Path) -> Iterator[Gone]:
     with Rig(program.elf, folder / "rig") as rig, typed(rig) as gdb:
         assert listed(gdb.run(ALL)) == program.pcs
-        rig.simulator.kill()
-        rig.simulator.wait()
+        power_off(rig)
         yield Gone(gdb, program)
 
 
@@ -108,7 +108,7 @@ def test_a_command_that_fails_before_it_goes_back(program: Program, tmp_path: Pa
         session.check(end)
 
 
-@pytest.mark.parametrize("command", ["reverse-stepi", "trace goto -1"])
+@pytest.mark.parametrize("command", ["reverse-stepi", *long_only("trace goto -1")])
 def test_gdb_has_no_registers_any_more(program: Program, command: str, tmp_path: Path) -> None:
     """But the target's last answer is known."""
     end = len(program.pcs)

@@ -13,13 +13,15 @@ import pytest
 from tests.endtoend.reverse.qemu_session import captures, ran
 from tests.endtoend.reverse.test_commands import WALKER, Follower, Reached, random_commands
 from tests.endtoend.reverse.walk_model import Code, Walk
-from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
 from tests.helpers import qemu
+from tests.helpers.amounts import LONG, long_only
 from tests.helpers.cross_compiler import HOME, compile_program
 
 PROGRAMS = HOME / "tests" / "programs" / "reverse"
 WHERE = "print $trace_pos"
-MANY = 1_000
+MANY = 1_000 if LONG else 300
+RV64, RV32, NEW = "rv64imac_zicsr", "rv32imac_zicsr", GDB16 or GDB
 
 
 class Machine:
@@ -46,11 +48,6 @@ class Machine:
         return Walk(self.code, pcs, frozenset([self.code.symbols["on_trap"]]))
 
 
-@pytest.fixture(scope="module", params=["rv64imac_zicsr", "rv32imac_zicsr"])
-def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    return Machine(tmp_path_factory.mktemp("qemu"), request.param)
-
-
 def place(said: dict[str, str], nth: int) -> int:
     """What the *nth* print of $trace_pos said, counted from 1."""
     return int(said[numbered(nth)].split()[-1])
@@ -65,14 +62,17 @@ def with_places(commands: Sequence[str]) -> list[str]:
     return [one for nth, command in enumerate(commands, 1) for one in (command, numbered(nth))]
 
 
-def test_a_thousand_random_commands_end_where_the_model_says(machine: Machine) -> None:
+@pytest.mark.parametrize("march", [RV64, *long_only(RV32)])
+def test_random_commands_end_where_the_model_says(march: str, tmp_path: Path) -> None:
+    """A thousand of them in the long run."""
+    machine = Machine(tmp_path, march)
     names = {"classify": "choose", "fib": "sum_to", "add": "leaf", "sub": "twice", "mul": "bare"}
     symbols = machine.code.symbols
     symbols = {**symbols, **{wanted: symbols[there] for wanted, there in names.items()}}
     commands = random_commands(20261123, MANY, symbols)
     script, result = machine.folder / "commands.txt", machine.folder / "result.txt"
     script.write_text("\n".join(commands))
-    machine.run(["delete", WALKER], "gdb-multiarch", WALK_COMMANDS=str(script), WALK_RESULT=str(result))
+    machine.run(["delete", WALKER], GDB, WALK_COMMANDS=str(script), WALK_RESULT=str(result))
     rows = [line.split("\t") for line in result.read_text().splitlines()]
     reached = [Reached(row[0], int(row[1]), int(row[2], 16), row[3]) for row in rows]
     pcs = ran(machine.log)
@@ -92,8 +92,9 @@ SESSION = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("gdb", GDBS)
-def test_a_session_with_every_command(machine: Machine, gdb: str) -> None:
+@pytest.mark.parametrize(("march", "gdb"), [(RV64, GDB), (RV32, NEW), *long_only((RV32, GDB), (RV64, NEW))])
+def test_a_session_with_every_command(march: str, gdb: str, tmp_path: Path) -> None:
+    machine = Machine(tmp_path, march)
     commands = with_places(SESSION)
     i = commands.index("CAPTURE")
     commands[i : i + 1] = [command + " " for command in machine.captured()]
@@ -128,7 +129,7 @@ def test_what_the_log_does_not_have_yet_is_told(tmp_path: Path) -> None:
     """QEMU's log says that an instruction was entered: whether the last one retired, `rvtrace encode` leaves open."""
     machine = Machine(tmp_path)
     encode = captures(machine.elf, machine.log, tmp_path, [0]).replace("0.pcs --format pcs", str(machine.log))
-    said = machine.run([f"shell {encode}", f"trace open {machine.capture} ", "reverse-stepi", WHERE], "gdb-multiarch")
+    said = machine.run([f"shell {encode}", f"trace open {machine.capture} ", "reverse-stepi", WHERE], GDB)
     number = int(said[WHERE].split()[-1])
     pcs = ran(machine.log)
     assert number == len(pcs) - 1
@@ -144,7 +145,7 @@ TWO = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("gdb", GDBS)
+@pytest.mark.parametrize("gdb", [GDB, *long_only(NEW)])
 def test_each_of_two_harts_has_its_place(tmp_path: Path, gdb: str) -> None:
     machine = Machine(tmp_path, harts=2)
     said = machine.run(with_places(TWO), gdb)
