@@ -69,10 +69,10 @@ def grounds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Ground]
 
 
 def everywhere(ground: Ground, chance: random.Random, kinds: Sequence[Sequence[str]]) -> list[str]:
-    """Commands from places all over the history, each followed by those that undo it."""
+    """Commands from places all over the history, each followed by those that undo it; of each kind as many."""
     found = []
-    for _ in range(BEGINNINGS):
-        found += [f"trace goto {chance.randrange(60, len(ground.pcs))}", *chance.choice(kinds)]
+    for number in range(BEGINNINGS):
+        found += [f"trace goto {chance.randrange(60, len(ground.pcs))}", *kinds[number % len(kinds)]]
     return found
 
 
