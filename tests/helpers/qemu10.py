@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
@@ -49,6 +50,23 @@ class Qemu10:
         """Return what a hart has executed so far, without the boot ROM (needs *logged*)."""
         with self._log.open(encoding="latin-1") as log:
             return list(events(_of_hart(log, hart), Code(self._elf), writes(self._elf)))
+
+    def reset_commands(self) -> list[str]:
+        """Commands of gdb that reset the machine, and note where its log was then."""
+        noted = f"shell stat -L -c %s {self._log} >> {self._resets()}"
+        return [noted, "monitor system_reset", "maintenance flush register-cache"]
+
+    def events_between_resets(self) -> list[list[Event]]:
+        """The events of hart 0 between the resets that `reset_commands` made (needs *logged*)."""
+        data = self._log.read_bytes()
+        noted = self._resets().read_text().split() if self._resets().exists() else []
+        places = [0, *map(int, noted), len(data)]
+        code, written = Code(self._elf), writes(self._elf)
+        lines = (data[begin:end].decode("latin-1").splitlines() for begin, end in pairwise(places))
+        return [list(events(_of_hart(part, 0), code, written)) for part in lines]
+
+    def _resets(self) -> Path:
+        return self._log.with_suffix(".resets")
 
 
 @contextmanager

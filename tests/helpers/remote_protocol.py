@@ -7,12 +7,28 @@ Descriptions", "RISC-V Features").
 
 import re
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 
 
 class Refused(Exception):
     """The stub answered with an error."""
+
+
+def _packet(text: str) -> bytes:
+    return f"${text}#{sum(text.encode()) % 256:02x}".encode()
+
+
+def _value(number: int, answer: str) -> int:
+    if answer.startswith("E") or not answer:
+        raise Refused(f"p{number:x}: {answer}")
+    return int.from_bytes(bytes.fromhex(answer), "little")
+
+
+def _written(number: int, answer: str) -> None:
+    if answer != "OK":
+        raise Refused(f"P{number:x}: {answer}")
 
 
 class Rsp:
@@ -38,8 +54,16 @@ class Rsp:
             self._socket.close()
 
     def ask(self, packet: str) -> str:
-        self._socket.sendall(f"${packet}#{sum(packet.encode()) % 256:02x}".encode())
+        self._socket.sendall(_packet(packet))
         return self._answer()
+
+    def ask_all(self, packets: Sequence[str]) -> list[str]:
+        """As `ask` for each of them, without waiting in between: a stub takes the next packet for an acknowledgement.
+
+        For so few packets that they and their answers have room on the way.
+        """
+        self._socket.sendall(b"".join(_packet(text) for text in packets))
+        return [self._answer() for _ in packets]
 
     def _answer(self) -> str:
         while (found := re.search(rb"\$([^#]*)#..", self._received)) is None:
@@ -69,21 +93,26 @@ class Rsp:
     # Registers
 
     def read(self, number: int) -> int:
-        answer = self.ask(f"p{number:x}")
-        if answer.startswith("E") or not answer:
-            raise Refused(f"p{number:x}: {answer}")
-        return int.from_bytes(bytes.fromhex(answer), "little")
+        return _value(number, self.ask(f"p{number:x}"))
 
     def write(self, number: int, value: int) -> None:
-        answer = self.ask(f"P{number:x}={value.to_bytes(self.bytes, 'little').hex()}")
-        if answer != "OK":
-            raise Refused(f"P{number:x}: {answer}")
+        _written(number, self.ask(self._writing(number, value)))
+
+    def _writing(self, number: int, value: int) -> str:
+        return f"P{number:x}={value.to_bytes(self.bytes, 'little').hex()}"
 
     def csr(self, number: int) -> int:
         return self.read(self.csr_base + number)
 
     def set_csr(self, number: int, value: int) -> None:
         self.write(self.csr_base + number, value)
+
+    def selected(self, select: int, value: int, numbers: Sequence[int]) -> list[int]:
+        """Write *value* to a CSR, and read others."""
+        first = self._writing(self.csr_base + select, value)
+        written, *read = self.ask_all([first, *(f"p{self.csr_base + number:x}" for number in numbers)])
+        _written(self.csr_base + select, written)
+        return [_value(self.csr_base + number, answer) for number, answer in zip(numbers, read, strict=True)]
 
     @property
     def pc(self) -> int:

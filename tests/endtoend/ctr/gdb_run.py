@@ -1,6 +1,6 @@
 """Control Transfer Records through rvtrace in a real gdb with QEMU 10, and what its log says they must be.
 
-    run = Run(elf, folder, ["trace ctr start"], "finish")
+    run = run_once(elf, folder, Setting(["trace ctr start"], "finish", control=7))
     run.check()
 
 What was recorded is tests.ctr_model.model's, fed with the log of the same run from where recording was started; what
@@ -9,6 +9,7 @@ ran between records is the log itself.
 
 import re
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -152,35 +153,88 @@ def _check_between(text: str, ran: list[int | None], expected: Expected, number:
     return True
 
 
-class Run:
-    """A program that runs to *begin*, where *commands* are given, and on to *stop*, where it is looked at.
+@dataclass(frozen=True)
+class Setting:
+    """How a program is run: to *begin*, where *commands* are given, and on to *stop*, where it is looked at.
 
     control   what the commands must have written to mctrctl, for the model
+    before    commands before it runs at all
     on_the_way, after   commands while it is recorded, and when it was looked at
     times     it stops when it comes to *stop* for that time
-    clock     QEMU's: how often interrupts come
     """
 
-    def __init__(
-        self, elf: Path, folder: Path, commands: Sequence[str], stop: str, control: int, depth: int = 256, *,
-        begin: str = "main", gdb: str = GDB, connect: str = "target remote", cpu: str = f"rv64,{CPU}",
-        on_the_way: Sequence[str] = (), after: Sequence[str] = (), times: int = 1, clock: int = 10,
-    ) -> None:  # fmt: skip
-        with running(elf, folder, cpu=cpu, logged=True, clock=clock) as machine:
-            first = [SOURCE, f"{connect} :{machine.port}", f"tbreak {begin}", "continue", *commands, "print/x $pc"]
-            there = [f"tbreak {stop}", f"ignore $bpnum {times - 1}", "continue "]
-            looked = ["print/x $pc ", "print $priv", SHOW, HISTORY]
-            self.said = run_gdb(elf, [*first, *on_the_way, *there, *looked, *after, "disconnect"], gdb=gdb)
-            events = machine.events()
-        self.shown = Shown.of(self.said[SHOW], self.said[HISTORY])
-        start, pc = (int(self.said[words].split()[-1], 16) for words in ("print/x $pc", "print/x $pc "))
+    commands: Sequence[str]
+    stop: str
+    control: int
+    depth: int = 256
+    _: KW_ONLY
+    begin: str = "main"
+    before: Sequence[str] = ()
+    on_the_way: Sequence[str] = ()
+    after: Sequence[str] = ()
+    times: int = 1
+
+    def all_commands(self) -> list[str]:
+        """What gdb is told, from the reset on."""
+        first = [*self.before, f"tbreak {self.begin}", "continue", *self.commands, "print/x $pc"]
+        there = [f"tbreak {self.stop}", f"ignore $bpnum {self.times - 1}", "continue "]
+        return [*first, *self.on_the_way, *there, "print/x $pc ", "print $priv", SHOW, HISTORY, *self.after]
+
+
+class Run:
+    """What was said and what ran, of one *setting*."""
+
+    def __init__(self, elf: Path, setting: Setting, said: dict[str, str], events: list[Event]) -> None:
+        self.said = said
+        self.shown = Shown.of(said[SHOW], said[HISTORY])
+        start, pc = (int(said[words].split()[-1], 16) for words in ("print/x $pc", "print/x $pc "))
         at = next(n for n, event in enumerate(events) if isinstance(event, Instruction) and event.pc == start)
         self.events = events[at:]
-        writes = [Write(0x15F, (depth // 16).bit_length() - 1), Write(0x34E, control)]
-        mode = int(self.said["print $priv"].split()[-1])
+        writes = [Write(0x15F, (setting.depth // 16).bit_length() - 1), Write(0x34E, setting.control)]
+        mode = int(said["print $priv"].split()[-1])
         self.expected = Expected(Model(elf, "1.0"), [*writes, *self.events], pc, mode)
 
     def check(self) -> int:
         for command, output in self.said.items():
             assert "Traceback" not in output and "Python Exception" not in output, (command, output)
         return check(self.shown, self.expected)
+
+
+def run_each(
+    elf: Path, folder: Path, settings: Sequence[Setting], *,
+    gdb: str = GDB, connect: str = "target remote", cpu: str = f"rv64,{CPU}", clock: int = 10,
+) -> list[Run]:  # fmt: skip
+    """Run a program with each of *settings*, one after the other, in one gdb: in between, recording is stopped, and
+    QEMU is reset.
+
+    clock     QEMU's: how often interrupts come
+    """
+    with running(elf, folder, cpu=cpu, logged=True, clock=clock) as machine:
+        commands, names = [SOURCE, f"{connect} :{machine.port}"], []
+        for number, setting in enumerate(settings):
+            again = [_STOP, *machine.reset_commands()] if number else []
+            spaces = " " * _DISTINCT * number  # a command has its output under its own text
+            commands += [f"{command}{spaces}" for command in again]
+            names.append({command: f"{command}{spaces}" for command in setting.all_commands()})
+            commands += names[-1].values()
+        said = run_gdb(elf, [*commands, "disconnect"], gdb=gdb)
+        ends = [said[command] for command in commands if command.rstrip() == _STOP]
+        assert all(end.startswith("Tracing stopped.\n") for end in ends), ends
+        parts = machine.events_between_resets()
+    assert len(parts) == len(settings)
+    told = [{command: said[spelt] for command, spelt in spelling.items()} for spelling in names]
+    return [Run(elf, setting, words, events) for setting, words, events in zip(settings, told, parts, strict=True)]
+
+
+_STOP = "trace ctr stop"
+_DISTINCT = 64
+"""More spaces than a setting's own commands end with to be told apart."""
+
+
+def run_once(
+    elf: Path, folder: Path, setting: Setting, *,
+    gdb: str = GDB, connect: str = "target remote", cpu: str = f"rv64,{CPU}",
+) -> Run:  # fmt: skip
+    """Run a program with one setting, in a gdb and on a machine of its own."""
+    (run,) = run_each(elf, folder, [setting], gdb=gdb, connect=connect, cpu=cpu)
+    return run

@@ -10,8 +10,9 @@ import pytest
 
 from tests.ctr_model.model import Instruction, Model, Write
 from tests.ctr_model.programs import build
-from tests.endtoend.ctr.gdb_run import HISTORY, SHOW, Expected, Run, Shown, check
+from tests.endtoend.ctr.gdb_run import HISTORY, SHOW, Expected, Setting, Shown, check, run_each, run_once
 from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import HOME, compile_program, demo
 from tests.helpers.qemu10 import CPU, RV32_CPU, running
 
@@ -19,37 +20,43 @@ U, S, M, RASEMU, STE, MTE, BPFRZ, LCOFIFRZ = (1 << bit for bit in (0, 1, 2, 7, 8
 FREEZES = f"rv64,{CPU},sscofpmf=true"
 NESTED = HOME / "tests" / "programs" / "ctr" / "nested.c"
 
-STARTS = [
-    ("modes", "", "look_modes_1", M | S | U),
-    ("modes", "-modes u", "look_modes_1", U),
-    ("modes", "-modes u -external m,s", "look_modes_1", U | MTE | STE),
-    ("modes", "-modes u -external m", "look_modes_1", U | MTE),
-    ("modes", "-modes s,u -external m", "look_modes_1", S | U | MTE),
-    ("modes", "-modes s", "look_modes_1", S),
-    ("modes", "-modes m", "look_modes_1", M),
-    ("freeze", "-freeze breakpoint", "look_bp_m", M | S | U | BPFRZ),
-    ("freeze", "-freeze lcofi", "look_bp_m", M | S | U | LCOFIFRZ),
-    ("freeze", "-freeze breakpoint,lcofi -modes s", "look_bp_m", S | BPFRZ | LCOFIFRZ),
-    ("freeze", "-ras -freeze breakpoint", "look_bp_m", M | S | U | RASEMU | BPFRZ),
-]
+STARTS = {
+    "modes": [
+        ("", M | S | U),
+        ("-modes u", U),
+        ("-modes u -external m,s", U | MTE | STE),
+        ("-modes u -external m", U | MTE),
+        ("-modes s,u -external m", S | U | MTE),
+        ("-modes s", S),
+        ("-modes m", M),
+    ],
+    "freeze": [
+        ("-freeze breakpoint", M | S | U | BPFRZ),
+        ("-freeze lcofi", M | S | U | LCOFIFRZ),
+        ("-freeze breakpoint,lcofi -modes s", S | BPFRZ | LCOFIFRZ),
+        ("-ras -freeze breakpoint", M | S | U | RASEMU | BPFRZ),
+    ],
+}
+STOPS = {"modes": "look_modes_1", "freeze": "look_bp_m"}
 
 
-IDS = [name + options.replace(" ", "") for name, options, *_ in STARTS]
-
-
-@pytest.mark.parametrize(("name", "options", "stop", "control"), STARTS, ids=IDS)
-def test_modes_external_traps_and_freezing(tmp_path: Path, name: str, options: str, stop: str, control: int) -> None:
+@pytest.mark.parametrize("name", STARTS)
+def test_modes_external_traps_and_freezing(tmp_path: Path, name: str) -> None:
     elf = build(tmp_path, name, "none")
-    run = Run(elf, tmp_path, [f"trace ctr start {options}"], stop, control, begin="exercise", cpu=FREEZES)
-    run.check()
-    assert run.expected.valid > 0
+    settings = [
+        Setting([f"trace ctr start {options}"], STOPS[name], control, begin="exercise")
+        for options, control in STARTS[name]
+    ]
+    for setting, run in zip(settings, run_each(elf, tmp_path, settings, cpu=FREEZES), strict=True):
+        run.check()
+        assert run.expected.valid > 0, setting.commands
 
 
 def test_rv32(tmp_path: Path) -> None:
     """Transfer types cannot be chosen there, and it is said; everything else is as with RV64."""
     elf = demo(tmp_path, "rv32imac_zicsr")
     start = "trace ctr start -without branches"
-    run = Run(elf, tmp_path, [start], "finish", M | S | U, cpu=RV32_CPU)
+    run = run_once(elf, tmp_path, Setting([start], "finish", M | S | U), cpu=RV32_CPU)
     assert run.check() > 200
     assert "taken branch" in {row.kind for row in run.shown.rows}
     assert "it cannot omit taken branches" in run.said[start]
@@ -59,38 +66,42 @@ def test_rv32(tmp_path: Path) -> None:
 def test_stops_and_steps_leave_no_trace(tmp_path: Path, gdb: str) -> None:
     way = [*(f"stepi {n}" for n in range(1, 9)), "next", "step", "break classify", "continue  ", "next 2", "delete"]
     looked = ["trace ctr show", "trace history", "next 3"]
-    run = Run(demo(tmp_path), tmp_path, ["trace ctr start"], "finish", M | S | U, gdb=gdb, on_the_way=[*way, *looked])
+    setting = Setting(["trace ctr start"], "finish", M | S | U, on_the_way=[*way, *looked])
+    run = run_once(demo(tmp_path), tmp_path, setting, gdb=gdb)
     assert run.check() > 200
 
 
-@pytest.mark.parametrize("gdb", GDBS)
+@pytest.mark.parametrize("gdb", GDBS if LONG else GDBS[-1:])
 def test_gdb_goes_back_in_the_records(tmp_path: Path, gdb: str) -> None:
     back = [word for n in range(1, 60) for word in (f"reverse-stepi{' ' * n}", f"print/x $pc  {' ' * n}")]
-    run = Run(
-        demo(tmp_path), tmp_path, ["trace ctr start"], "finish", M | S | U, gdb=gdb, connect="trace connect", after=back
-    )
+    setting = Setting(["trace ctr start"], "finish", M | S | U, after=back)
+    run = run_once(demo(tmp_path), tmp_path, setting, gdb=gdb, connect="trace connect")
     run.check()
     ran = [event.pc for event in run.events if isinstance(event, Instruction)]
     ran = ran[: len(ran) - ran[::-1].index(run.shown.history[max(run.shown.history)] or 0)]
     assert [int(run.said[word].split()[-1], 16) for word in back[1::2]] == ran[::-1][:59]
 
 
-@pytest.mark.parametrize("depth", [16, 64])
-def test_the_calls_under_way(tmp_path: Path, depth: int) -> None:
+DEPTHS = (16, 64)
+
+
+def test_the_calls_under_way(tmp_path: Path) -> None:
     """RAS emulation: what the hart keeps are the calls that gdb finds, as far as its entries go."""
     elf = compile_program(tmp_path, NESTED)
-    run = Run(
-        elf, tmp_path, [f"trace ctr start -ras -depth {depth}"], "deepest", M | S | U | RASEMU, depth,
-        after=["trace ctr stack", "backtrace"],
-    )  # fmt: skip
-    run.check()
+    after = ["trace ctr stack", "backtrace"]
+    settings = [
+        Setting([f"trace ctr start -ras -depth {depth}"], "deepest", M | S | U | RASEMU, depth, after=after)
+        for depth in DEPTHS
+    ]
     frame = re.compile(r"^#(\d+) +(?:0x([0-9a-f]+) in )?(\w+)", re.M)
-    shown, gdb = frame.findall(run.said["trace ctr stack"]), frame.findall(run.said["backtrace"])
-    calls = len(gdb) - 1
-    assert calls == 42 and run.expected.valid == min(depth, calls)
-    assert [name for _, _, name in shown][: depth + 1] == [name for _, _, name in gdb][: depth + 1]
-    sources = [int(pc, 16) for _, pc, _ in shown[1 : run.expected.valid + 1]]
-    assert sources == [source for source, _, _ in run.expected.rows]
+    for depth, run in zip(DEPTHS, run_each(elf, tmp_path, settings), strict=True):
+        run.check()
+        shown, gdb = frame.findall(run.said["trace ctr stack"]), frame.findall(run.said["backtrace"])
+        calls = len(gdb) - 1
+        assert calls == 42 and run.expected.valid == min(depth, calls)
+        assert [name for _, _, name in shown][: depth + 1] == [name for _, _, name in gdb][: depth + 1]
+        sources = [int(pc, 16) for _, pc, _ in shown[1 : run.expected.valid + 1]]
+        assert sources == [source for source, _, _ in run.expected.rows]
 
 
 def test_registers_are_put_back(tmp_path: Path) -> None:
@@ -106,7 +117,7 @@ def test_registers_are_put_back(tmp_path: Path) -> None:
     assert before == after and int(before[0]) == M | RASEMU | 0xFF3E << 32
 
 
-@pytest.mark.parametrize("gdb", GDBS)
+@pytest.mark.parametrize("gdb", GDBS if LONG else GDBS[:1])
 def test_each_hart_has_its_own(tmp_path: Path, gdb: str) -> None:
     elf = compile_program(tmp_path, HOME / "tests" / "programs" / "reverse" / "two_harts.c")
     looks = [[f"thread {n}", f"print/x $pc{' ' * n}", SHOW + " " * n, HISTORY + " " * n] for n in (1, 2)]

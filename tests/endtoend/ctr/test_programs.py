@@ -5,6 +5,7 @@ model, and of what ran between them nothing wrong may be said: instructions that
 """
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.ctr_model.model import Event, Instruction, Model
 from tests.ctr_model.programs import build, looks, symbols
 from tests.endtoend.ctr.gdb_run import HISTORY, SHOW, Expected, Shown, check
 from tests.gdbext.gdb_process import GDB, GDBS, SOURCE, run_gdb
+from tests.helpers.amounts import LONG
 from tests.helpers.qemu10 import CPU, running
 
 EVERYTHING = f"rv64,{CPU},sscofpmf=true"
@@ -75,20 +77,22 @@ def test_what_the_program_recorded_itself(tmp_path: Path, name: str, least: int)
 
 HOSTS = ["look_modes_28", "user", "trap_m", "trap_s", "supervisor", "user_again"]
 GUESTS = ["look_open_62", "guest_user", "trap_vs", "trap_s", "guest", "trap_m", "guest_user_again"]
-PLACES = [
-    pytest.param("modes", HOSTS, [3, 0, 3, 1, 1, 0], id="modes"),
-    pytest.param("virtual", GUESTS, [3, 4, 5, 1, 5, 3, 4], id="virtual"),
+PLACES = {"modes": (HOSTS, [3, 0, 3, 1, 1, 0]), "virtual": (GUESTS, [3, 4, 5, 1, 5, 3, 4])}
+CPUS = {"open": EVERYTHING, "max": "max"}
+PAIRS = {("modes", "open"): GDBS[:1], ("modes", "max"): GDBS[-1:], ("virtual", "open"): GDBS[-1:]}
+CASES = [
+    pytest.param(name, cpu, *gdb.values, id=f"{name}-{cpu}-{gdb.id}")
+    for name, cpu in product(PLACES, CPUS)
+    for gdb in (GDBS if LONG else PAIRS.get((name, cpu), GDBS[:1]))
 ]
+"""Each program on each CPU, and each of both in each gdb."""
 
 
-@pytest.mark.parametrize("gdb", GDBS)
-@pytest.mark.parametrize("cpu", [EVERYTHING, "max"], ids=["open", "max"])
-@pytest.mark.parametrize(("name", "places", "modes"), PLACES)
-def test_a_hart_that_stands_in_any_mode(
-    tmp_path: Path, name: str, places: list[str], modes: list[int], cpu: str, gdb: str
-) -> None:
+@pytest.mark.parametrize(("name", "cpu", "gdb"), CASES)
+def test_a_hart_that_stands_in_any_mode(tmp_path: Path, name: str, cpu: str, gdb: str) -> None:
     """Where state enables (QEMU's "max") or V=1 close the registers, they are read all the same; priv is put back."""
     elf = build(tmp_path, name)
-    events, said = run(elf, tmp_path, places, cpu, gdb)
+    places, modes = PLACES[name]
+    events, said = run(elf, tmp_path, places, CPUS[cpu], gdb)
     assert check_stops(elf, places, events, said) > 10
     assert [number(said[f"print $priv{' ' * nth}"]) for nth in range(len(places))] == modes
