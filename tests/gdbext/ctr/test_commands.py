@@ -12,6 +12,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
+from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
 from tests.helpers.qemu10 import running
 
@@ -49,8 +50,8 @@ def said(request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.Tem
     target, gdb = request.param
     folder = tmp_path_factory.mktemp("ctr")
     commands = [
-        *NO_VALUES, "trace ctr start -ras", "tbreak fib if n == 1", "continue", "backtrace", "trace ctr stack",
-        "trace ctr start -depth 64", "tbreak finish", "continue ", "trace ctr show", "trace ctr show ",
+        *NO_VALUES, "trace ctr start -ras -depth 16", "tbreak fib if n == 1", "continue", "backtrace", "trace ctr stack",
+        "trace ctr start -depth 128", "tbreak finish", "continue ", "trace ctr show", "trace ctr show ",
         "trace ctr show -", f"trace ctr show {ALL}", f"trace ctr show /i {ALL}", "trace history 1,1000000",
         "trace functions 1,1000000", "reverse-stepi", "trace ctr stack ", "trace live",
         f"trace save {folder / 'it.rvt'}", "trace ctr stop", f"trace ctr show {ALL} ", "disconnect",
@@ -177,7 +178,7 @@ def test_an_openocd_that_exposes_nothing(elf: Path, tmp_path: Path) -> None:
         assert re.fullmatch(r"OpenOCD has no registers .* `riscv expose_csrs 334=sctrctl,.*", text), name
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", TARGETS if LONG else TARGETS[:2])
 def test_while_the_hart_runs(target: str, elf: Path, tmp_path: Path) -> None:
     """Nothing is lost by asking."""
     commands = ["trace ctr start", "tbreak finish", "continue", "continue&"]
@@ -203,9 +204,9 @@ def test_mispredictions_are_told(elf: Path, tmp_path: Path) -> None:
     """The simulated hart predicts that forward branches are not taken: each of those is told, and no call is."""
     show = f"trace ctr show {ALL}"
     with connected("1.0", elf, tmp_path, "--ctr-misp") as first:
-        said = run_gdb(elf, [*first, "trace ctr start", "tbreak finish", "continue", show])
+        said = run_gdb(elf, [*first, "trace ctr start -depth 128", "tbreak finish", "continue", show])
     line = r"^\d+\t0x(\w+) .* -> 0x(\w+) .*\t([^,\n]+)(, mispredicted)?(?:, \d+ cycles?)?$"
     rows = re.findall(line, said[show], re.M)
     forward = [bool(told) for source, target, kind, told in rows if kind == "taken branch" and source < target]
-    assert len(rows) == 256 and forward and all(forward)
+    assert len(rows) == 128 and forward and all(forward)
     assert not any(told for _, _, kind, told in rows if kind == "direct call")

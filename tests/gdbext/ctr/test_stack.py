@@ -10,17 +10,19 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.ctr.test_show import FAKE
-from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.gdbext.gdb_process import GDBS, SOURCE, KeptGdb, run_gdb
 from tests.helpers.cross_compiler import demo
 
 STACK = "trace ctr stack"
 NO_VALUES = ["set print frame-arguments none", "set print entry-values no"]
+VALUES = ["set print frame-arguments scalars", "set print entry-values default"]
 JAL = 4
 
 
 class Stopped(NamedTuple):
     """The demo stopped in its deepest call, what gdb's `backtrace` says there, and how to ask about it again."""
 
+    gdb: str
     backtrace: list[str]
     said: Callable[..., dict[str, str]]
 
@@ -38,22 +40,38 @@ class Stopped(NamedTuple):
         return [re.sub(r"0x[0-9a-f]+", lambda it: f"0x{int(it[0], 16) - JAL:016x}", line) for line in self.backtrace]
 
 
-@pytest.fixture(scope="module", params=GDBS)
-def stopped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stopped]:
-    folder = tmp_path_factory.mktemp("stack")
+TO_FIB = ["break fib if n == 1", "continue", "delete"]
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """The demo, and the command that connects to where it has been stopped."""
+    folder = tmp_path_factory.mktemp("target")
     elf = demo(folder)
     with Rig(elf, folder / "rig") as rig:
+        connect = f"target extended-remote :{rig.gdb_port}"
+        run_gdb(elf, [connect, *TO_FIB, "disconnect"])
+        yield elf, connect
+
+
+@pytest.fixture(scope="module", params=GDBS)
+def stopped(
+    request: pytest.FixtureRequest, target: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stopped]:
+    """In one gdb for all that is asked: who asks puts back what was set."""
+    folder = tmp_path_factory.mktemp("stack")
+    elf, connect = target
+    files = {"CTR_ANSWERS": str(folder / "answers"), "CTR_REQUESTS": str(folder / "requests")}
+    with KeptGdb(elf, request.param, **files) as gdb:
+        gdb.run([SOURCE, FAKE, connect])
 
         def said(answer: dict[str, Any] | None, *commands: str) -> dict[str, str]:
             (folder / "answers").write_text(json.dumps({"ctr_stack": answer}))
-            files = {"CTR_ANSWERS": str(folder / "answers"), "CTR_REQUESTS": str(folder / "requests")}
-            first = [SOURCE, FAKE, f"target extended-remote :{rig.gdb_port}"]
-            return run_gdb(elf, [*first, *commands], gdb=request.param, **files)
+            return gdb.run([*commands])
 
-        said(None, "break fib if n == 1", "continue", "disconnect")
-        backtrace = said(None, *NO_VALUES, "backtrace")["backtrace"].splitlines()
+        backtrace = said(None, *NO_VALUES, "backtrace", *VALUES)["backtrace"].splitlines()
         assert [line.split(" (")[0].split()[-1] for line in backtrace] == ["fib"] * 7 + ["main"]
-        yield Stopped(backtrace, said)
+        yield Stopped(request.param, backtrace, said)
 
 
 def answer(frames: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
@@ -138,14 +156,15 @@ def test_gdb_sees_no_caller(stopped: Stopped) -> None:
     assert lines[0] == stopped.expected()[0] and lines[2:-1] == stopped.expected()[1:]
 
 
-@pytest.mark.parametrize(
-    ("full", "why"),
-    [(False, "(the records begin here)"), (True, "(all entries are in use: older calls may have been lost)")],
-    ids=["begun", "full"],
-)
-def test_without_a_target(full: bool, why: str, tmp_path: Path, stopped: Stopped) -> None:
+def test_without_a_target(tmp_path: Path, stopped: Stopped) -> None:
     """Of a capture: the calls, and nothing beside them."""
-    (tmp_path / "answers").write_text(json.dumps({"ctr_stack": answer(stopped.frames(), full=full)}))
-    files = {"CTR_ANSWERS": str(tmp_path / "answers"), "CTR_REQUESTS": str(tmp_path / "requests")}
-    lines = run_gdb(demo(tmp_path), [SOURCE, FAKE, STACK], **files)[STACK].splitlines()
-    assert lines == [*stopped.expected(), why]
+    answers = tmp_path / "answers"
+    answers.write_text(json.dumps({"ctr_stack": answer(stopped.frames())}))
+    full = tmp_path / "full"
+    full.write_text(json.dumps({"ctr_stack": answer(stopped.frames(), full=True)}))
+    files = {"CTR_ANSWERS": str(answers), "CTR_REQUESTS": str(tmp_path / "requests")}
+    commands = [SOURCE, FAKE, STACK, f"shell cp {full} {answers}", f"{STACK} "]
+    said = run_gdb(demo(tmp_path), commands, gdb=stopped.gdb, **files)
+    assert said[STACK].splitlines() == [*stopped.expected(), "(the records begin here)"]
+    lost = "(all entries are in use: older calls may have been lost)"
+    assert said[f"{STACK} "].splitlines() == [*stopped.expected(), lost]
