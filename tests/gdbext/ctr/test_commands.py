@@ -50,10 +50,10 @@ def said(request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.Tem
     target, gdb = request.param
     folder = tmp_path_factory.mktemp("ctr")
     commands = [
-        *NO_VALUES, "trace ctr start -ras -depth 16", "tbreak fib if n == 1", "continue", "backtrace", "trace ctr stack",
-        "trace ctr start -depth 128", "tbreak finish", "continue ", "trace ctr show", "trace ctr show ",
-        "trace ctr show -", f"trace ctr show {ALL}", f"trace ctr show /i {ALL}", "trace history 1,1000000",
-        "trace functions 1,1000000", "reverse-stepi", "trace ctr stack ", "trace live",
+        *NO_VALUES, "trace ctr start -ras -depth 16", "tbreak fib if n == 1", "continue", "backtrace",
+        "trace ctr stack", "trace ctr start -depth 64", "tbreak finish", "continue ", "trace ctr show",
+        "trace ctr show ", "trace ctr show -", f"trace ctr show {ALL}", f"trace ctr show /i {ALL}",
+        "trace history 1,1000000", "trace functions 1,1000000", "reverse-stepi", "trace ctr stack ", "trace live",
         f"trace save {folder / 'it.rvt'}", "trace ctr stop", f"trace ctr show {ALL} ", "disconnect",
         f"trace open {folder / 'it.rvt'}", f"trace ctr show {ALL}  ", "trace ctr status",
     ]  # fmt: skip
