@@ -20,6 +20,7 @@ from types import TracebackType
 
 import pytest
 
+from tests.helpers.amounts import LONG
 from tests.helpers.started_python import python_stub
 
 HOME = Path(__file__).resolve().parent.parent.parent
@@ -46,6 +47,9 @@ GDB16 = _gdb16()
 GDBS = [pytest.param(GDB, id="gdb"), *([pytest.param(GDB16, id="gdb16")] if GDB16 else [])]
 """The programs that tests of what differs between versions of gdb run with."""
 every_gdb = pytest.mark.parametrize("gdb", GDBS)
+SOME_GDBS = GDBS if LONG else GDBS[:1]
+"""Those for what is the same in all versions: all of them in the long run."""
+some_gdbs = pytest.mark.parametrize("gdb", SOME_GDBS)
 
 PATIENT = "set remotetimeout 60"
 """With gdb's own two seconds for an answer, a machine that stands still for them would be an error of the target's."""
