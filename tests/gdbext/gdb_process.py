@@ -50,6 +50,7 @@ every_gdb = pytest.mark.parametrize("gdb", GDBS)
 SOME_GDBS = GDBS if LONG else GDBS[:1]
 """Those for what is the same in all versions: all of them in the long run."""
 some_gdbs = pytest.mark.parametrize("gdb", SOME_GDBS)
+newest_gdb = pytest.mark.parametrize("gdb", GDBS if LONG else GDBS[-1:])
 
 PATIENT = "set remotetimeout 60"
 """With gdb's own two seconds for an answer, a machine that stands still for them would be an error of the target's."""

@@ -26,7 +26,7 @@ def said_in_turn(
     """What gdb printed in each run, by its name. *rig* has not been started.
 
     Before each run but the first tracing is stopped and breakpoints are deleted; gdb's settings stay. Commands may have
-    blanks at their ends.
+    up to nine blanks at their ends.
     """
     with rig:
         commands = [SOURCE, f"set trace target {rig.target_file}", connect.format(rig.gdb_port)]
@@ -58,5 +58,5 @@ def each_start(pcs: list[int]) -> list[list[int]]:
 
 
 def told_apart(command: str, number: int) -> str:
-    """The command with as many blanks behind it."""
-    return f"{command}{' ' * number}"
+    """The command of this run, in a spelling of its own."""
+    return f"{command}{' ' * 10 * number}"

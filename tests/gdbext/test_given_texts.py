@@ -9,10 +9,13 @@ import pytest
 from rvtrace_gdb.console.main import main
 from tests.endtoend.command_line import printed
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import LONG
 from tests.helpers.core_captures import sifive
 
 KERNEL = "14591,14604"
-MODIFIERS, HARTS = ("", "/r "), (0, 1)
+LISTED = [(0, "/r "), (1, ""), *([(0, ""), (1, "/r ")] if LONG else [])]
+"""Harts, and modifiers of their listings."""
+MAIN = "<main+0>"
 GTOD = sifive("linux-static") / "gtod"
 
 
@@ -40,15 +43,34 @@ def rows(output: str) -> list[str]:
     return [line for line in output.splitlines() if "\t   0x" in line]
 
 
+@pytest.fixture(scope="module")
+def everything(shell: Callable[..., list[str]]) -> list[str]:
+    """Of hart 1."""
+    return shell("--hart", "1")
+
+
+def of_kernel(shell: Callable[..., list[str]], everything: list[str], hart: int, modifier: str) -> list[str]:
+    if (hart, modifier) == (1, ""):
+        first, last = map(int, KERNEL.split(","))
+        return everything[first - 1 : last]
+    return shell(*f"{modifier}{KERNEL} --hart {hart}".split())
+
+
+def number_of_main(everything: list[str]) -> int:
+    return next(n for n, line in enumerate(everything, 1) if MAIN in line)
+
+
 @pytest.fixture(scope="module", params=["of the program", "set by hand"])
-def shown(request: pytest.FixtureRequest, capture: Path) -> dict[tuple[int, str], list[str]]:
-    """What gdb lists of each hart with each modifier."""
+def said(request: pytest.FixtureRequest, capture: Path, everything: list[str]) -> dict[str, str]:
+    """What gdb lists of each hart; without a program also of the process, and at last without an architecture."""
     own = request.param == "of the program"
     commands = [*([] if own else ["set architecture riscv:rv64"]), SOURCE, f"trace open {capture}"]
-    for hart in HARTS:
-        commands += [f"set trace hart {hart}", *(listing(hart, modifier) for modifier in MODIFIERS)]
-    said = run_gdb(GTOD if own else None, commands)
-    return {(hart, modifier): rows(said[listing(hart, modifier)]) for hart in HARTS for modifier in MODIFIERS}
+    for hart, modifier in LISTED:
+        commands += [f"set trace hart {hart}", listing(hart, modifier)]
+    if not own:
+        commands += ["set trace hart 1 ", f"trace history {number_of_main(everything)},+7"]
+        commands += ["set trace hart", "set architecture auto", "trace history 14604,14605"]
+    return run_gdb(GTOD if own else None, commands)
 
 
 def listing(hart: int, modifier: str) -> str:
@@ -56,32 +78,27 @@ def listing(hart: int, modifier: str) -> str:
     return f"trace history {modifier}{KERNEL}{' ' * hart}"
 
 
-@pytest.mark.parametrize("modifier", MODIFIERS)
-@pytest.mark.parametrize("hart", HARTS)
+@pytest.mark.parametrize(("hart", "modifier"), LISTED)
 def test_it_reads_as_in_the_shell(
-    hart: int, modifier: str, shown: dict[tuple[int, str], list[str]], shell: Callable[..., list[str]]
+    hart: int, modifier: str, said: dict[str, str], shell: Callable[..., list[str]], everything: list[str]
 ) -> None:
-    lines = shown[hart, modifier]
+    lines = rows(said[listing(hart, modifier)])
     assert len(lines) == 14
     assert not [line for line in lines if "Cannot access memory" in line]
-    assert lines == without_comments(shell(*f"{modifier}{KERNEL} --hart {hart}".split()))
+    assert lines == without_comments(of_kernel(shell, everything, hart, modifier))
 
 
-def test_functions_of_the_process_have_their_names_without_its_elf(
-    capture: Path, shell: Callable[..., list[str]]
-) -> None:
-    everything = shell("--hart", "1")
-    number = next(n for n, line in enumerate(everything, 1) if "<main+0>" in line)
-    listing = f"trace history {number},+7"
-    commands = ["set architecture riscv:rv64", SOURCE, f"trace open {capture}", "set trace hart 1", listing]
-    shown = rows(run_gdb(None, commands)[listing])
+@pytest.mark.parametrize("said", ["set by hand"], indirect=True)
+def test_functions_of_the_process_have_their_names_without_its_elf(said: dict[str, str], everything: list[str]) -> None:
+    number = number_of_main(everything)
+    shown = rows(said[f"trace history {number},+7"])
     assert shown == without_comments(everything[number - 1 : number + 6])
-    assert "<main+0>" in shown[0]
+    assert MAIN in shown[0]
 
 
-def test_a_gdb_for_another_architecture_shows_the_bytes(capture: Path) -> None:
-    outputs = run_gdb(None, [SOURCE, f"trace open {capture}", "trace history 14604,14605"])
-    assert [line.split("\t", 2)[2] for line in rows(outputs["trace history 14604,14605"])] == [
+@pytest.mark.parametrize("said", ["set by hand"], indirect=True)
+def test_a_gdb_for_another_architecture_shows_the_bytes(said: dict[str, str]) -> None:
+    assert [line.split("\t", 2)[2] for line in rows(said["trace history 14604,14605"])] == [
         ".2byte\t0x6142",
         ".4byte\t0x10200073",
     ]

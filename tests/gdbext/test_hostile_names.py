@@ -1,7 +1,5 @@
 """Names of a hostile program in gdb's own lists of rvtrace: one row each, and nothing there that a terminal obeys."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,8 +7,9 @@ import pytest
 from tests.console.test_hostile_names import captured
 from tests.endtoend.trace.test_find import names
 from tests.gdbext.ctr.test_commands import connected
-from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import SOURCE, run_gdb, some_gdbs
 from tests.helpers.hostile_program import SHOWN, hostile, unfit
+from tests.helpers.started_python import rvtrace
 
 LISTS = (
     "trace history 1,2021", "trace history /m 1,2021", "trace history /r 1,2021", "trace functions 1,200",
@@ -32,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@every_gdb
+@some_gdbs
 def test_lists(gdb: str, folder: Path) -> None:
     said = {}
     for name in ("hostile", "demo-rv64imac_zicsr"):
@@ -48,7 +47,7 @@ def test_lists(gdb: str, folder: Path) -> None:
     assert all(name in said["hostile"]["trace functions 1,200"] for name in SHOWN[:2])
 
 
-@every_gdb
+@some_gdbs
 def test_lists_of_records(gdb: str, folder: Path, tmp_path: Path) -> None:
     """Of the simulated hart, where gdb is connected and in a capture; what the command line says of that, too."""
     said = {}
@@ -63,7 +62,9 @@ def test_lists_of_records(gdb: str, folder: Path, tmp_path: Path) -> None:
                 gdb=gdb,
             )  # fmt: skip
         for words in (["dump"], ["dump", "--json"], ["decode"], ["decode", "--events"]):
-            said[name][" ".join(words)] = output_of(*words, str(capture))
+            done = rvtrace(*words, capture)
+            assert done.returncode == 0, done.stderr
+            said[name][" ".join(words)] = done.stdout
     odd, plain = said["hostile"], said["demo-rv64imac_zicsr"]
     for command in plain:
         if command.startswith(("trace ctr", "trace history", "trace functions", "dump", "decode")):
@@ -76,8 +77,3 @@ def test_lists_of_records(gdb: str, folder: Path, tmp_path: Path) -> None:
 def finish(folder: Path) -> int:
     """Where the last function begins."""
     return names(folder / "demo-rv64imac_zicsr.elf")["finish"]
-
-
-def output_of(*words: str) -> str:
-    """Of the command line."""
-    return subprocess.run([sys.executable, "-m", "rvtrace_gdb", *words], check=True, stdout=-1, text=True).stdout

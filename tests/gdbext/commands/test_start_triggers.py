@@ -106,8 +106,8 @@ def looking_in_between(known: Places) -> list[str]:
     commands = ["trace start -trigger-on add -trigger-off mul", "trace status", "stepi", "trace history 1,5"]
     for number, name in enumerate(STOPS):
         kind = "tbreak" if number == 2 else "thbreak"
-        commands += [f"{kind} *{known[name][0]:#x}{' ' * 20 * number}", f"continue{' ' * 20 * number}"]
-        commands += [f"print/x $pc + {number}", f"trace history 1,+1{' ' * 20 * number}", f"stepi{' ' * 20 * number}"]
+        commands += [f"{kind} *{known[name][0]:#x}{' ' * number}", f"continue{' ' * number}"]
+        commands += [f"print/x $pc + {number}", f"trace history 1,+1{' ' * number}", f"stepi{' ' * number}"]
     return [*commands, "thbreak finish", *TO_THE_END[1:]]
 
 

@@ -5,9 +5,11 @@ gdb numbers and prints by itself here; the addresses must be those of the simula
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -16,8 +18,10 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode.ntrace.messages import split
 from tests.endtoend.retired_instructions import retired_pcs
-from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import GDBS, SOME_GDBS, SOURCE, newest_gdb, run_gdb
+from tests.gdbext.runs_in_turn import THROUGH_RVTRACE, Run, in_turn
 from tests.helpers import reference_streams
+from tests.helpers.amounts import LONG, some_of
 from tests.helpers.cross_compiler import demo
 from tests.helpers.qemu import running
 
@@ -81,9 +85,15 @@ class Session:
         self.pcs = retired_pcs(log)
 
 
+@pytest.fixture(scope="module")
+def session_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Session]:
+    """Of each gdb there is one."""
+    return cache(lambda gdb: Session(tmp_path_factory.mktemp("native"), gdb))
+
+
 @pytest.fixture(scope="module", params=GDBS)
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    yield Session(tmp_path_factory.mktemp("native"), request.param)
+def session(request: pytest.FixtureRequest, session_of: Callable[[str], Session]) -> Session:
+    return session_of(request.param)
 
 
 def test_the_instruction_history_is_what_retired(session: Session) -> None:
@@ -160,51 +170,71 @@ def test_words(session: Session) -> None:
     assert session.said["show trace native-limit"].strip() == "`trace native` gives gdb at most 100000 instructions."
 
 
-@every_gdb
-def test_what_runs_later_is_recorded_too(gdb: str, tmp_path: Path) -> None:
+OURS = "trace history /a 1,100000"
+TO_CLASSIFY, TO_FINISH = ["trace start", "break classify", "continue"], ["trace start", "break finish", "continue"]
+LATER = 5 if LONG else 3
+"""How often the program goes on while gdb records."""
+USE = "use `trace native`, which decodes the trace first and then records"
+
+
+class Recorded(NamedTuple):
+    """What the session before had, a walk in it, and more runs of the same program. The first has nothing before it."""
+
+    first: Session
+    walk: list[tuple[str, int]]
+    runs: dict[str, Run]
+
+
+@pytest.fixture(scope="module", params=SOME_GDBS)
+def more(
+    request: pytest.FixtureRequest, session_of: Callable[[str], Session], tmp_path_factory: pytest.TempPathFactory
+) -> Recorded:
+    folder, first = tmp_path_factory.mktemp("more"), session_of(request.param)
+    steps = list(walk(random.Random(5), len(first.pcs), some_of(400)))
+    (folder / "walk").write_text("".join(f"{command}\necho @\noutput/x $pc\necho @\\n\n" for command, _ in steps))
+    later = [one for i in range(LATER) for one in (f"continue {i + 1}", f"info record {' ' * i}")]
+    destroyed = [f"monitor mww {address:#x} 0xffffffff" for address in (0x3000_0050, 0x3000_0054)]
+    runs = {
+        "alone": [*TO_FINISH, "record btrace", "record btrace bts", "info record", "reverse-stepi", "print/x $pc"],
+        "later": [*TO_CLASSIFY, "trace native", "info record", *later],
+        "lost": [*TO_FINISH, *destroyed, "trace native", ALL, FUNCTIONS, OURS],
+        "untraced": [*TO_CLASSIFY, "trace stop", "delete", "break finish", "continue "],
+        "walk": [*TO_FINISH, "delete", "trace native", f"source {folder / 'walk'}"],
+    }
+    runs["later"] += ["reverse-stepi", "record goto end", "stepi", ALL]
+    runs["untraced"] += ["trace native", ALL, "stepi", "record instruction-history 1,1000001"]
+    runs["alone"] += ["trace live", "trace native", "record stop", "record btrace ", "info record "]
+    ended = {name: [*commands, "trace native off", "trace live"] for name, commands in runs.items()}
+    rig = Rig(first.elf, folder / "rig", "--log-retired", str(folder / "log"))
+    return Recorded(first, steps, in_turn(rig, folder / "log", ended, request.param, THROUGH_RVTRACE))
+
+
+def test_what_runs_later_is_recorded_too(more: Recorded) -> None:
     """gdb asks for more at each command: it is read out meanwhile. Numbers go on, nothing is warned of."""
-    elf, log = demo(tmp_path), tmp_path / "retired.log"
-    with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
-        commands = [*beginning(rig)[:-2], "break classify", "continue", "trace native", "info record"]
-        for i in range(5):
-            commands += [f"continue {i + 1}", f"info record {' ' * i}"]
-        commands += ["reverse-stepi", "record goto end", "stepi", ALL]
-        said = run_gdb(elf, commands, gdb=gdb)
-    pcs = retired_pcs(log)
-    counts = [recorded(said[f"info record {' ' * i}"])[0] for i in range(5)]
+    said, pcs = more.runs["later"]
+    counts = [recorded(said[f"info record {' ' * i}"])[0] for i in range(LATER)]
     assert all(before < after for before, after in pairwise(counts))
     assert not [command for command, text in said.items() if "warning" in text or "corrupted" in text]
     assert listed(said[ALL]) == pcs
 
 
-@every_gdb
-def test_a_loss_is_a_line_of_its_own(gdb: str, tmp_path: Path) -> None:
+def test_a_loss_is_a_line_of_its_own(more: Recorded) -> None:
     """Bytes of the trace are destroyed in its buffer: gdb's list has what `trace history` has, with a gap there."""
-    elf, log = demo(tmp_path), tmp_path / "retired.log"
-    ours = "trace history /a 1,100000"
-    with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
-        commands = [*beginning(rig), "monitor mww 0x30000050 0xffffffff", "monitor mww 0x30000054 0xffffffff"]
-        said = run_gdb(elf, [*commands, "trace native", ALL, FUNCTIONS, ours], gdb=gdb)
+    said, pcs = more.runs["lost"]
     rows = said[ALL].strip().splitlines()
     [gap] = [i for i, row in enumerate(rows) if row.endswith(GAP)]
-    mine = [line for line in said[ours].splitlines() if re.match(r"\d+\t", line)]
+    mine = [line for line in said[OURS].splitlines() if re.match(r"\d+\t", line)]
     assert len(mine) == len(rows) and mine[gap].startswith(f"{gap + 1}\t[")
     assert [ROW.findall(row) for row in rows] == [ROW.findall(row) for row in mine]
     assert said[FUNCTIONS].count(GAP) == 1
     assert recorded(said["trace native"])[2] == 1
-    pcs, found = retired_pcs(log), [int(pc, 16) for _, pc in ROW.findall(said[ALL])]
+    found = [int(pc, 16) for _, pc in ROW.findall(said[ALL])]
     assert found[:gap] == pcs[:gap] and found[gap:] == pcs[gap - len(found) :]
 
 
-@every_gdb
-def test_what_was_not_traced_is_a_gap(gdb: str, tmp_path: Path) -> None:
+def test_what_was_not_traced_is_a_gap(more: Recorded) -> None:
     """The trace has ended and the program ran on."""
-    elf, log = demo(tmp_path), tmp_path / "retired.log"
-    with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
-        commands = [*beginning(rig)[:-2], "break classify", "continue", "trace stop", "break finish", "delete 1"]
-        commands += ["continue ", "trace native", ALL, "stepi", "record instruction-history 1,1000001"]
-        said = run_gdb(elf, commands, gdb=gdb)
-    pcs = retired_pcs(log)
+    said, pcs = more.runs["untraced"]
     before, after = said[ALL].strip().splitlines(), said["record instruction-history 1,1000001"].strip().splitlines()
     assert listed("\n".join(before[:-1])) == pcs and before[-1] == f"{len(pcs) + 1}\t{GAP}"
     rest = [line for line in after if re.match(r"\d+\t", line)]
@@ -212,7 +242,27 @@ def test_what_was_not_traced_is_a_gap(gdb: str, tmp_path: Path) -> None:
     assert "<finish+0>" in rest[-2] and rest[-1] == f"{len(pcs) + 3}\t{GAP}"
 
 
-@every_gdb
+def test_gdbs_own_command_alone_says_what_to_use(more: Recorded) -> None:
+    """It works once the trace was decoded; that gdb could record changes nothing of our own way back."""
+    said, pcs = more.runs["alone"]
+    assert said["record btrace"].strip().endswith(USE) and said["record btrace bts"].strip().endswith(USE)
+    assert said["info record"].strip() == "No recording is currently active."
+    assert said["print/x $pc"].strip().endswith(f"= {pcs[-1]:#x}")
+    assert recorded(said["info record "])[0] == len(pcs)
+
+
+def test_a_random_walk_ends_where_the_log_says(more: Recorded) -> None:
+    said, pcs = more.runs["walk"]
+    here = int(more.first.said["info registers pc"].split()[1], 16)
+    [text] = [text for command, text in said.items() if command.startswith("source ")]
+    found = [int(pc, 16) for pc in re.findall("@(0x[0-9a-f]+)@", text)]
+    assert pcs == more.first.pcs and recorded(said["trace native"])[0] == len(pcs)
+    assert list(zip(more.walk, found, strict=True)) == [
+        ((command, at), [*pcs, here][at]) for command, at in more.walk
+    ]
+
+
+@newest_gdb
 def test_each_hart_has_its_own(gdb: str, tmp_path: Path) -> None:
     """Two harts of QEMU that stand at reset, and a trace of two in which the second one ran half as much."""
     elf = reference_streams.FOLDER / "median.elf"
@@ -273,19 +323,3 @@ def walk(rng: random.Random, length: int, steps: int) -> Iterator[tuple[str, int
         else:
             at = max(at - count, 0)
             yield f"reverse-stepi {count}", at
-
-
-@every_gdb
-def test_a_random_walk_ends_where_the_log_says(gdb: str, tmp_path: Path) -> None:
-    elf, log = demo(tmp_path), tmp_path / "retired.log"
-    with Rig(elf, tmp_path / "rig") as rig:
-        before = run_gdb(elf, [*beginning(rig), "trace native", "print/x $pc"], gdb=gdb)
-    length = recorded(before["trace native"])[0]
-    steps = list(walk(random.Random(5), length, 400))
-    (tmp_path / "walk").write_text("".join(f"{command}\necho @\noutput/x $pc\necho @\\n\n" for command, _ in steps))
-    with Rig(elf, tmp_path / "rig2", "--log-retired", str(log)) as rig:
-        said = run_gdb(elf, [*beginning(rig), "delete", "trace native", f"source {tmp_path / 'walk'}"], gdb=gdb)
-    pcs = [*retired_pcs(log), pc_of(before["print/x $pc"])]
-    found = [int(pc, 16) for pc in re.findall("@(0x[0-9a-f]+)@", said[f"source {tmp_path / 'walk'}"])]
-    assert len(pcs) == length + 1
-    assert list(zip(steps, found, strict=True)) == [((command, at), pcs[at]) for command, at in steps]
