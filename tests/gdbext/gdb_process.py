@@ -47,10 +47,10 @@ GDB16 = _gdb16()
 GDBS = [pytest.param(GDB, id="gdb"), *([pytest.param(GDB16, id="gdb16")] if GDB16 else [])]
 """The programs that tests of what differs between versions of gdb run with."""
 every_gdb = pytest.mark.parametrize("gdb", GDBS)
-SOME_GDBS = GDBS if LONG else GDBS[:1]
-"""Those for what is the same in all versions: all of them in the long run."""
+SOME_GDBS, NEWEST_GDB = (GDBS, GDBS) if LONG else (GDBS[:1], GDBS[-1:])
+"""One for what is the same in all versions: what each of them is asked for has both in the long run."""
 some_gdbs = pytest.mark.parametrize("gdb", SOME_GDBS)
-newest_gdb = pytest.mark.parametrize("gdb", GDBS if LONG else GDBS[-1:])
+newest_gdb = pytest.mark.parametrize("gdb", NEWEST_GDB)
 
 PATIENT = "set remotetimeout 60"
 """With gdb's own two seconds for an answer, a machine that stands still for them would be an error of the target's."""

@@ -257,9 +257,7 @@ def test_a_random_walk_ends_where_the_log_says(more: Recorded) -> None:
     [text] = [text for command, text in said.items() if command.startswith("source ")]
     found = [int(pc, 16) for pc in re.findall("@(0x[0-9a-f]+)@", text)]
     assert pcs == more.first.pcs and recorded(said["trace native"])[0] == len(pcs)
-    assert list(zip(more.walk, found, strict=True)) == [
-        ((command, at), [*pcs, here][at]) for command, at in more.walk
-    ]
+    assert list(zip(more.walk, found, strict=True)) == [((command, at), [*pcs, here][at]) for command, at in more.walk]
 
 
 @newest_gdb

@@ -15,7 +15,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
-from tests.gdbext.gdb_process import GDB, GDBS, PATIENT, SOURCE, every_gdb, gdb_environ, run_gdb
+from tests.gdbext.gdb_process import GDB, NEWEST_GDB, PATIENT, SOME_GDBS, SOURCE, gdb_environ, newest_gdb, run_gdb
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.terminal import Terminal
 
@@ -128,6 +128,23 @@ def window(it: Traced, *, height: int = 40, program: str = GDB) -> Iterator[Debu
         yield debugger
 
 
+@pytest.fixture(scope="module")
+def one_window(it: Traced) -> Iterator[Debugger]:
+    with window(it) as debugger:
+        yield debugger
+
+
+@pytest.fixture
+def debugger(it: Traced, one_window: Debugger, tmp_path: Path) -> Debugger:
+    """The window of many tests, as if it were just opened; keys are for it."""
+    commands = ["layout src", f"file {it.elf}", f"trace open {it.capture}", "layout trace", "focus trace"]
+    (tmp_path / "anew").write_text("\n".join(commands))
+    one_window.terminal.resize(120, 40)
+    one_window.command(f"source {tmp_path / 'anew'}")
+    one_window.settled(lambda screen: "so far" in screen, "history window")
+    return one_window
+
+
 def source_of(screen: str) -> dict[int, str]:
     """The lines in the source window; number 0 where there are none yet."""
     lines = re.findall(r"^│[ bBhH+>-]{3} +(\d+) (.*?) *│$", screen, re.M)
@@ -147,16 +164,15 @@ def line_of(elf: Path, pc: int) -> int:
     return int(found.split(":")[1].split()[0])
 
 
-def test_in_the_present_the_newest_is_shown(it: Traced) -> None:
-    with window(it) as debugger:
-        screen = debugger.command("focus trace")
-        assert f"no gaps, {len(it.retired)} so far" in screen
-        found = it.check(screen)
-        assert len(found) > 5
-        assert found[-1].number == len(it.retired)
+def test_in_the_present_the_newest_is_shown(it: Traced, debugger: Debugger) -> None:
+    screen = debugger.terminal.screen()
+    assert f"no gaps, {len(it.retired)} so far" in screen
+    found = it.check(screen)
+    assert len(found) > 5
+    assert found[-1].number == len(it.retired)
 
 
-@every_gdb
+@newest_gdb
 def test_it_scrolls_and_the_source_with_it(gdb: str, it: Traced) -> None:
     """The line of the instruction in the middle is in the middle of the source window, each time."""
     text = (Path(__file__).resolve().parents[3] / "examples" / "demo.c").read_text().splitlines()
@@ -176,49 +192,44 @@ def test_it_scrolls_and_the_source_with_it(gdb: str, it: Traced) -> None:
         assert marked(debugger.command("print 2"), "->") == at
 
 
-def test_it_ends_where_the_history_does(it: Traced) -> None:
-    with window(it) as debugger:
-        debugger.command("focus trace")
-        debugger.terminal.press(*["PageDown"] * 3)
-        debugger.terminal.enter("+ 10 trace")
-        assert it.check(debugger.command("print 1"))[-1].number == len(it.retired)
-        debugger.command("- 1000000 trace")
-        assert it.check(debugger.command("print 2"))[0].number == 1
+def test_it_ends_where_the_history_does(it: Traced, debugger: Debugger) -> None:
+    debugger.terminal.press(*["PageDown"] * 3)
+    debugger.terminal.enter("+ 10 trace")
+    assert it.check(debugger.command("print 1"))[-1].number == len(it.retired)
+    debugger.command("- 1000000 trace")
+    assert it.check(debugger.command("print 2"))[0].number == 1
 
 
-def test_it_scrolls_sideways(it: Traced) -> None:
-    with window(it) as debugger:
-        before = debugger.command("focus trace").splitlines()[1]
-        debugger.terminal.press("Right", "Right")
-        debugger.settled(
-            lambda screen: screen.splitlines()[1].startswith(f"│{before[3:60]}"), "lines cut at their left"
-        )
-        debugger.terminal.press("Left", "Left", "Left")
-        debugger.settled(lambda screen: screen.splitlines()[1] == before, "whole lines")
+def test_it_scrolls_sideways(it: Traced, debugger: Debugger) -> None:
+    before = debugger.terminal.screen().splitlines()[1]
+    debugger.terminal.press("Right", "Right")
+    debugger.settled(lambda screen: screen.splitlines()[1].startswith(f"│{before[3:60]}"), "lines cut at their left")
+    debugger.terminal.press("Left", "Left", "Left")
+    debugger.settled(lambda screen: screen.splitlines()[1] == before, "whole lines")
 
 
-def test_a_click_shows_the_source_of_a_line(it: Traced) -> None:
-    with window(it) as debugger:
-        wanted = rows(debugger.command("focus trace"))[1]
-        debugger.terminal.click(10, 2)
-        debugger.row(wanted.number, "->")
-        line = line_of(it.elf, wanted.pc)
-        debugger.settled(lambda screen: line in source_of(screen), f"line {line}")
+def test_a_click_shows_the_source_of_a_line(it: Traced, debugger: Debugger) -> None:
+    wanted = rows(debugger.terminal.screen())[1]
+    debugger.terminal.click(10, 2)
+    debugger.row(wanted.number, "->")
+    line = line_of(it.elf, wanted.pc)
+    debugger.settled(lambda screen: line in source_of(screen), f"line {line}")
 
 
-def test_loss_is_shown(with_gaps: Traced) -> None:
+def test_loss_is_shown(with_gaps: Traced, debugger: Debugger) -> None:
     """The program switches its trace off five times. Numbers count gaps, which the hart's log does not have."""
-    with window(with_gaps, height=100) as debugger:
-        screen = debugger.command("focus trace")
-        assert "5 GAPS" in screen
-        debugger.terminal.press("PageUp")
-        screen = debugger.settled(lambda screen: GAP.search(screen), "gap")
-        ((number, text),) = GAP.findall(screen)
-        assert text.startswith("trace disabled, then trace enabled at another place")
-        shown = {row.number: row for row in rows(screen)}
-        before, behind = shown[int(number) - 1], shown[int(number) + 1]
-        index = behind.number - 1 - 5  # of the instruction behind the fifth gap, in the log
-        assert with_gaps.retired[index - 1 : index + 1] == [before.pc, behind.pc]
+    debugger.terminal.resize(120, 100)
+    debugger.command(f"file {with_gaps.elf}")
+    debugger.command(f"trace open {with_gaps.capture}")
+    debugger.settled(lambda screen: "5 GAPS" in screen, "gaps")
+    debugger.terminal.press("PageUp")
+    screen = debugger.settled(lambda screen: GAP.search(screen), "gap")
+    ((number, text),) = GAP.findall(screen)
+    assert text.startswith("trace disabled, then trace enabled at another place")
+    shown = {row.number: row for row in rows(screen)}
+    before, behind = shown[int(number) - 1], shown[int(number) + 1]
+    index = behind.number - 1 - 5  # of the instruction behind the fifth gap, in the log
+    assert with_gaps.retired[index - 1 : index + 1] == [before.pc, behind.pc]
 
 
 def test_without_a_trace_it_says_what_to_do(it: Traced) -> None:
@@ -229,15 +240,13 @@ def test_without_a_trace_it_says_what_to_do(it: Traced) -> None:
         assert it.check(debugger.settled(lambda screen: "so far" in screen, "history"))
 
 
-def test_in_narrow_and_small_terminals(it: Traced) -> None:
-    with window(it) as debugger:
-        debugger.command("focus trace")
-        for columns, height in ((40, 15), (20, 10), (200, 60), (80, 24)):
-            debugger.terminal.resize(columns, height)
-            debugger.settled(lambda screen, columns=columns: width(screen) == columns, f"{columns} columns")
-            debugger.command(f"print {columns}")
-        screen = debugger.settled(lambda screen: rows(screen) and width(screen) == 80, "rows")
-        assert it.check(screen)[-1].number == len(it.retired)
+def test_in_narrow_and_small_terminals(it: Traced, debugger: Debugger) -> None:
+    for columns, height in ((40, 15), (20, 10), (200, 60), (80, 24)):
+        debugger.terminal.resize(columns, height)
+        debugger.settled(lambda screen, columns=columns: width(screen) == columns, f"{columns} columns")
+        debugger.command(f"print {columns}")
+    screen = debugger.settled(lambda screen: rows(screen) and width(screen) == 80, "rows")
+    assert it.check(screen)[-1].number == len(it.retired)
 
 
 def width(screen: str) -> int:
@@ -245,40 +254,37 @@ def width(screen: str) -> int:
     return len(screen.splitlines()[0])
 
 
-def test_it_follows_what_is_opened(it: Traced, with_gaps: Traced) -> None:
+def test_it_follows_what_is_opened(it: Traced, with_gaps: Traced, debugger: Debugger) -> None:
     """Another program, another capture: nothing of the one before stays."""
-    with window(it) as debugger:
-        debugger.command(f"file {with_gaps.elf}")
-        debugger.command(f"trace open {with_gaps.capture}")
-        debugger.settled(lambda screen: "5 GAPS" in screen, "gaps")
-        debugger.command(f"file {it.elf}")
-        debugger.command(f"trace open {it.capture}")
-        screen = debugger.settled(lambda screen: f"{len(it.retired)} so far" in screen, "first capture")
-        assert it.check(screen)[-1].number == len(it.retired)
+    debugger.command(f"file {with_gaps.elf}")
+    debugger.command(f"trace open {with_gaps.capture}")
+    debugger.settled(lambda screen: "5 GAPS" in screen, "gaps")
+    debugger.command(f"file {it.elf}")
+    debugger.command(f"trace open {it.capture}")
+    screen = debugger.settled(lambda screen: f"{len(it.retired)} so far" in screen, "first capture")
+    assert it.check(screen)[-1].number == len(it.retired)
 
 
-def test_a_session_that_ended_is_replaced(it: Traced) -> None:
-    with window(it) as debugger:
-        gdb_process = debugger.terminal.ask("#{pane_pid}")
-        children = subprocess.run(["pgrep", "-P", gdb_process], check=True, capture_output=True, text=True).stdout
-        (session,) = children.split()
-        os.kill(int(session), signal.SIGKILL)
-        debugger.command("print 1")
-        debugger.settled(lambda screen: "session has ended" in screen or "there is no trace" in screen, "message")
-        debugger.command(f"trace open {it.capture}")
-        assert it.check(debugger.settled(lambda screen: "so far" in screen, "history"))
+def test_a_session_that_ended_is_replaced(it: Traced, debugger: Debugger) -> None:
+    gdb_process = debugger.terminal.ask("#{pane_pid}")
+    children = subprocess.run(["pgrep", "-P", gdb_process], check=True, capture_output=True, text=True).stdout
+    (session,) = children.split()
+    os.kill(int(session), signal.SIGKILL)
+    debugger.command("print 1")
+    debugger.settled(lambda screen: "session has ended" in screen or "there is no trace" in screen, "message")
+    debugger.command(f"trace open {it.capture}")
+    assert it.check(debugger.settled(lambda screen: "so far" in screen, "history"))
 
 
-def test_what_goes_wrong_is_said_in_the_window(it: Traced) -> None:
+def test_what_goes_wrong_is_said_in_the_window(it: Traced, debugger: Debugger) -> None:
     """Whatever it is: no traceback over the screen, and the lines that were there stay."""
-    with window(it) as debugger:
-        debugger.command("python import gdb, sys; w = sys.modules['rvtrace_gdb.gdbext.tui.window']; look = w.look")
-        for error, text in (("ZeroDivisionError()", "ZeroDivisionError"), ("KeyboardInterrupt()", "Interrupted: ")):
-            debugger.command(f"python w.look = lambda *_, **__: (_ for _ in ()).throw({error})")
-            screen = debugger.settled(lambda screen, text=text: f"│{text}" in screen, text)
-            assert it.check(screen)[-1].number == len(it.retired)
-        debugger.command("python w.look = look")
-        debugger.settled(lambda screen: "Interrupted" not in screen and rows(screen), "history")
+    debugger.command("python import gdb, sys; w = sys.modules['rvtrace_gdb.gdbext.tui.window']; look = w.look")
+    for error, text in (("ZeroDivisionError()", "ZeroDivisionError"), ("KeyboardInterrupt()", "Interrupted: ")):
+        debugger.command(f"python w.look = lambda *_, **__: (_ for _ in ()).throw({error})")
+        screen = debugger.settled(lambda screen, text=text: f"│{text}" in screen, text)
+        assert it.check(screen)[-1].number == len(it.retired)
+    debugger.command("python w.look = look")
+    debugger.settled(lambda screen: "Interrupted" not in screen and rows(screen), "history")
 
 
 def test_a_second_source_leaves_a_window_that_works(it: Traced) -> None:
@@ -297,23 +303,37 @@ def test_a_gdb_without_windows(it: Traced) -> None:
     assert "x.rvt" in outputs[f"trace open {it.capture}"]
 
 
-def test_nothing_is_done_when_it_is_not_shown(it: Traced) -> None:
-    with window(it) as debugger:
-        debugger.command("layout src")
-        debugger.command("python import gdb, sys; w = sys.modules['rvtrace_gdb.gdbext.tui.window']")
-        assert "handlers: []" in debugger.command("python print('handlers:', w.shown)")
+def test_nothing_is_done_when_it_is_not_shown(it: Traced, debugger: Debugger) -> None:
+    debugger.command("layout src")
+    debugger.command("python import gdb, sys; w = sys.modules['rvtrace_gdb.gdbext.tui.window']")
+    assert "handlers: []" in debugger.command("python print('handlers:', w.shown)")
 
 
-@pytest.fixture(params=GDBS)
-def live(it: Traced, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Debugger]:
-    """The same program, which does the same, on a target: it is traced and has stopped in finish()."""
-    with Rig(it.elf, tmp_path / "rig") as rig:
+@pytest.fixture(scope="module")
+def board(it: Traced, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Debugger]:
+    """The same program, which does the same, on a target."""
+    with Rig(it.elf, tmp_path_factory.mktemp("board") / "rig") as rig:
         commands = [f"set trace target {rig.target_file}", f"trace connect localhost:{rig.gdb_port}", "trace start"]
-        with gdb(it.elf, *commands, "break finish", "continue", program=request.param) as debugger:
-            assert "Breakpoint 1, finish" in debugger.terminal.screen()
+        with gdb(it.elf, *commands, program=request.param) as debugger:
             yield debugger
 
 
+@pytest.fixture
+def live(board: Debugger, tmp_path: Path) -> Debugger:
+    """It is traced from its beginning on and has stopped in finish(); nothing was read out, and no window is there."""
+    commands = ["tui disable", "trace live", "delete", "trace stop", "monitor reset halt"]
+    commands += ["maintenance flush register-cache", "trace start", "break finish", "continue"]
+    (tmp_path / "again").write_text("\n".join(commands))
+    board.command("set trace window-bytes 262144")
+    assert re.search(r"^Breakpoint \d+, finish", board.command(f"source {tmp_path / 'again'}"), re.M)
+    return board
+
+
+some_boards = pytest.mark.parametrize("board", SOME_GDBS, indirect=True)
+newest_board = pytest.mark.parametrize("board", NEWEST_GDB, indirect=True)
+
+
+@some_boards
 def test_it_follows_the_place_in_the_past(it: Traced, live: Debugger) -> None:
     """Backward, forward, to any place, to the callers, and back to the present."""
     debugger, last = live, len(it.retired)
@@ -343,6 +363,7 @@ def test_it_follows_the_place_in_the_past(it: Traced, live: Debugger) -> None:
     assert it.check(screen)[-1].number == last
 
 
+@newest_board
 def test_keys_of_single_key_mode_go_backward(it: Traced, live: Debugger) -> None:
     debugger, last = live, len(it.retired)
     debugger.command("layout trace")
@@ -359,8 +380,10 @@ def test_keys_of_single_key_mode_go_backward(it: Traced, live: Debugger) -> None
     debugger.row(at or 0)
     debugger.terminal.type("L")
     debugger.settled(lambda screen: f"{last} so far" in screen, "present")
+    debugger.terminal.type("q")  # to the prompt again
 
 
+@some_boards
 def test_much_new_trace_is_read_only_when_asked_for(it: Traced, live: Debugger) -> None:
     debugger, last = live, len(it.retired)
     debugger.command("set trace window-bytes 0")
@@ -375,6 +398,7 @@ def test_much_new_trace_is_read_only_when_asked_for(it: Traced, live: Debugger) 
     debugger.settled(lambda screen: f"{last + 1} so far" in screen and "not read out" not in screen, "newest")
 
 
+@newest_board
 def test_a_running_program_is_not_read_out(it: Traced, live: Debugger) -> None:
     debugger, last = live, len(it.retired)
     debugger.command("layout trace")
