@@ -31,7 +31,7 @@ from tests.transport.simulated.devices.test_component import (
     Registers,
     stop,
 )
-from tests.transport.simulated.encoder.traces import LOW, told_to
+from tests.transport.simulated.encoder.traces import INSTRUCTIONS, LOW, told_to
 
 DATA_CONTROL, TS_CONTROL = 0x10, 0x40
 NO_ADDR_DIFF, NO_TRAP_ADDR, SEQUENTIAL, IMPLICIT_RETURN, PREDICTION, CACHE = (1 << n for n in range(6))
@@ -144,7 +144,7 @@ def trace(
     data: int = 0,
     *,
     built: ETraceBuild | None = None,
-    instructions: int = 7000,
+    instructions: int = INSTRUCTIONS,
     slice_length: int = 1111,
 ) -> Traced:
     """Run the program, all of it under trace. *built*: how the machine's encoder is."""

@@ -94,7 +94,7 @@ def test_ownership_follows_every_synchronization(elf: Path) -> None:
     """hcontext first, then scontext ("Ownership Message")."""
     found = messages(trace(machine_with(elf), elf, HTM | CONTEXT | 3 << 16 | 2 << 20).data)
     syncs = [i for i, m in enumerate(found) if m.tcode in SYNCHRONIZING]
-    assert len(syncs) > 100
+    assert len(syncs) > 80
     for i in syncs:
         assert [m.tcode for m in found[i + 1 : i + 3]] == [OWNERSHIP, OWNERSHIP]
         assert [m.variable[0] & 3 for m in found[i + 1 : i + 3]] == [WITH_HCONTEXT, WITH_SCONTEXT]

@@ -13,6 +13,7 @@ from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Retired
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from tests.helpers.amounts import crossed
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.transport.simulated.devices.test_component import BUFFER, Registers, start, stop
 
@@ -47,8 +48,7 @@ def pcs(history: History) -> list[int]:
     return list(history.pcs(0, len(history)))
 
 
-@pytest.mark.parametrize("march", MARCHES)
-@pytest.mark.parametrize("sync", [0, 1 << 16, 2 << 16, 3 << 16 | 3 << 20])
+@pytest.mark.parametrize(("sync", "march"), crossed((0, 1 << 16, 2 << 16, 3 << 16 | 3 << 20), MARCHES))
 def test_the_demo_with_its_timer_interrupts(tmp_path: Path, march: str, sync: int) -> None:
     elf = demo(tmp_path, march)
     machine = build(elf, memory_map=MemoryMap(ram_size=1 << 20, trace_ram_size=1 << 18))
@@ -77,8 +77,7 @@ def test_a_buffer_that_wraps_holds_the_end(tmp_path: Path, march: str) -> None:
     assert decoded == retired_by(elf)[-len(decoded) :]
 
 
-@pytest.mark.parametrize("march", MARCHES)
-@pytest.mark.parametrize("slice_length", [1, 17, 100_000])
+@pytest.mark.parametrize(("slice_length", "march"), crossed((1, 17, 100_000), MARCHES))
 def test_stops_and_steps_do_not_disturb_the_trace(tmp_path: Path, march: str, slice_length: int) -> None:
     """A debugger that halts now and then, steps a few instructions, and goes on."""
     elf = demo(tmp_path, march)

@@ -47,7 +47,7 @@ from tests.transport.simulated.encoder.etrace_traces import (
     trace,
 )
 from tests.transport.simulated.encoder.test_triggers import EXECUTE, TRACE_NOTIFY, set_trigger, symbol
-from tests.transport.simulated.encoder.traces import compiled
+from tests.transport.simulated.encoder.traces import INSTRUCTIONS, compiled
 
 BUILT = ETraceBuild()
 NO_DATA = ETraceBuild(data_trace=False)
@@ -208,7 +208,7 @@ def test_a_trap_is_told_with_its_cause(elf: Path) -> None:
 
 @pytest.mark.parametrize(("unit", "count"), [(PACKETS, 1), (CYCLES, 4), (HALFWORDS, 5)])
 def test_periodic_synchronization(unit: int, count: int, elf: Path) -> None:
-    often, rarely = (trace(machine_with(elf), elf, unit | period << 20) for period in (count, 15))
+    often, rarely = (trace(machine_with(elf), elf, unit | period << 20, instructions=7000) for period in (count, 15))
     often.check()
     assert often.kinds().count(SYNC_START) > rarely.kinds().count(SYNC_START) + 5
 
@@ -308,15 +308,15 @@ def test_synchronization_sequences(frequency: int, interval: int, elf: Path) -> 
 @pytest.mark.parametrize("timestamps", [0, TIME])
 def test_a_ring_that_wrapped_holds_the_end(timestamps: int, elf: Path) -> None:
     whole = trace(machine_with(elf), elf, PACKETS, EVERYTHING, timestamps)
-    machine = machine_with(elf, trace_size=1024)
+    machine = machine_with(elf, trace_size=512)
     te, ram = start(machine, PACKETS, EVERYTHING, timestamps, sink=1 << 12)
-    while machine.hart.instret < 7000:
+    while machine.hart.instret < INSTRUCTIONS:
         machine.run_slice(1111)
     te[CONTROL] = te[CONTROL] & ~ENABLE
     te.poll(ENABLE | EMPTY, EMPTY)
     assert ram[WP] & 1
     at = (ram[WP] & ~1) - 0x3000_0000
-    stored = ram.bus.read_bytes(0x3000_0000, 1024)
+    stored = ram.bus.read_bytes(0x3000_0000, 512)
     history = decode(stored[at:] + stored[:at], Image.from_elf(elf), whole.options, whole.encapsulation, wrapped=True)
     pcs = [pc for pc in history.pcs(0, len(history)) if pc >= 0]
     assert len(pcs) > 200

@@ -16,6 +16,7 @@ from rvtrace_gdb.decode.program.instructions import Access
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.hart.block import Accessed
 from rvtrace_gdb.transport.simulated.hart.hart import Hart, Retired
+from tests.helpers.amounts import crossed, long_only
 from tests.transport.simulated.devices.test_component import BUFFER, STOP_ON_WRAP, stop
 from tests.transport.simulated.encoder.etrace_traces import (
     CYCLES,
@@ -44,7 +45,12 @@ A0, A1, A2 = 10, 11, 12
 DATA = BASE + 0x400
 
 
-@pytest.fixture(scope="module", params=["rv64imac", "rv32imac"])
+ARCHITECTURES = "rv64imac", "rv32imac"
+SYNCS = 0, PACKETS, CYCLES, HALFWORDS | 1 << 20
+FORMS = 0, DATA_DIFFERENCES, DATA_NO_VALUE, DATA_NO_ADDR, DATA_NO_VALUE | DATA_DIFFERENCES
+
+
+@pytest.fixture(scope="module", params=[ARCHITECTURES[0], *long_only(*ARCHITECTURES[1:])])
 def elf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp(request.param), request.param)
 
@@ -153,10 +159,17 @@ def told(access: Accessed, *, address: bool = True, value: bool = True) -> tuple
     return kind, size, operation, shown, what if value else None, operand if value else None
 
 
-@pytest.mark.parametrize(
-    "form", [0, DATA_DIFFERENCES, DATA_NO_VALUE, DATA_NO_ADDR, DATA_NO_VALUE | DATA_DIFFERENCES], ids=hex
-)
-@pytest.mark.parametrize("sync", [0, PACKETS, HALFWORDS | 2 << 20], ids=hex)
+def combined(names: str, *axes: Sequence[object]) -> pytest.MarkDecorator:
+    """Cases of these names and the architectures, with numbers shown in hexadecimal."""
+    cases = crossed(*axes, ARCHITECTURES)
+    return pytest.mark.parametrize(f"{names}, elf", cases, ids=_shown, indirect=["elf"])
+
+
+def _shown(value: object) -> str:
+    return hex(value) if isinstance(value, int) else str(value)
+
+
+@combined("form, sync", FORMS, (0, PACKETS, HALFWORDS | 2 << 20))
 def test_every_access_has_its_packet(form: int, sync: int, elf: Path) -> None:
     traced = trace(machine_with(elf), elf, sync, 0, 0, DATA_TRACING | form)
     traced.check()
@@ -178,11 +191,7 @@ def test_differences_are_shorter(elf: Path) -> None:
     assert len(short.data) < len(full.data)
 
 
-SYNCS = pytest.mark.parametrize("sync", [0, PACKETS, CYCLES, HALFWORDS | 1 << 20], ids=hex)
-
-
-@SYNCS
-@pytest.mark.parametrize("features", [0, EVERYTHING], ids=hex)
+@combined("sync, features", SYNCS, (0, EVERYTHING))
 def test_accesses_are_on_the_right_side_of_synchronizations(sync: int, features: int, elf: Path) -> None:
     """The instruction such a packet reports is behind all that accesses were told of, or has the next one."""
     traced = trace(machine_with(elf), elf, sync, features, 0, DATA_TRACING)
@@ -199,8 +208,7 @@ def test_accesses_are_on_the_right_side_of_synchronizations(sync: int, features:
     assert told_before == len(traced.accessed) and checked >= 5
 
 
-@SYNCS
-@pytest.mark.parametrize("form", [DATA_DIFFERENCES, DATA_NO_VALUE, DATA_NO_ADDR], ids=hex)
+@combined("sync, form", SYNCS, FORMS[1:4])
 def test_the_history_has_them_with_their_instructions(form: int, sync: int, elf: Path) -> None:
     traced = trace(machine_with(elf), elf, sync, EVERYTHING, 0, DATA_TRACING | form)
     found = traced.history().accesses

@@ -8,6 +8,7 @@ import pytest
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Stop
 from rvtrace_gdb.decode.etrace.options import Parameters, SupportLayout
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
+from tests.helpers.amounts import crossed, long_only
 from tests.transport.simulated.encoder.etrace_traces import (
     CACHE,
     CONTEXT_CHANGE,
@@ -26,11 +27,11 @@ from tests.transport.simulated.encoder.etrace_traces import (
     machine_with,
     trace,
 )
-from tests.transport.simulated.encoder.traces import HIGH32, HIGH64, LOW, compiled
+from tests.transport.simulated.encoder.traces import PLACES, compiled
 from tests.transport.simulated.hart.programs import build as compile_for_hart
 
 FEATURES = [0, *(1 << n for n in range(6)), PREDICTION | CACHE, EVERYTHING]
-SYNCS = pytest.mark.parametrize("sync", [0, RARE_SYNC, PACKETS, CYCLES | 2 << 20, HALFWORDS | 2 << 20], ids=hex)
+SYNCS = 0, RARE_SYNC, PACKETS, CYCLES | 2 << 20, HALFWORDS | 2 << 20
 STANDARD = ETraceBuild()
 
 
@@ -53,19 +54,14 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("rv64"), "rv64imac")
 
 
-@SYNCS
-@pytest.mark.parametrize("features", FEATURES, ids=hex)
+@pytest.mark.parametrize(("features", "sync"), crossed(FEATURES, SYNCS), ids=hex)
 def test_each_feature_alone(features: int, sync: int, elf: Path) -> None:
     trace(machine_with(elf), elf, sync, features).check()
 
 
-@pytest.mark.parametrize(
-    ("march", "base"),
-    [("rv64imac", LOW), ("rv32imac", LOW), ("rv64imac", HIGH64), ("rv32imac", HIGH32)],
-    ids=["rv64", "rv32", "rv64-high", "rv32-high"],
-)
-@SYNCS
-def test_everything_on(march: str, base: int, sync: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("place", "sync"), crossed(list(PLACES), SYNCS))
+def test_everything_on(place: str, sync: int, tmp_path: Path) -> None:
+    march, base = PLACES[place]
     elf = compiled(tmp_path, march, base)
     features, data = EVERYTHING | 6 << 28 | 0x2A << 16, DATA_TRACING | DATA_DIFFERENCES
     trace(machine_with(elf, base=base), elf, sync, features, TIME, data).check()
@@ -94,23 +90,31 @@ def test_an_encoder_that_only_counts_calls(iret_ext: bool, tmp_path: Path) -> No
         assert list(traced.history().pcs(0, len(traced.retired) + 1)) == traced.retired
 
 
-@pytest.mark.parametrize("slice_length", [1, 50])
-def test_slices_of_any_length_give_the_same_trace(slice_length: int, elf: Path) -> None:
+def test_slices_of_any_length_give_the_same_trace(elf: Path) -> None:
     """How often the hart's blocks are passed on to the encoder must not show."""
     settings = HALFWORDS | 5 << 20, EVERYTHING, TIME, DATA_TRACING
-    long, short = (trace(machine_with(elf), elf, *settings, slice_length=n) for n in (7000, slice_length))
-    size = min(len(long.data), len(short.data)) - 64  # how far they ran, and the packets about that, may differ
-    assert size > 1000 and long.data[:size] == short.data[:size]
+    traces = [trace(machine_with(elf), elf, *settings, slice_length=n).data for n in (7000, 50, 1)]
+    size = min(map(len, traces)) - 64  # how far they ran, and the packets about that, may differ
+    assert size > 1000 and traces[0][:size] == traces[1][:size] == traces[2][:size]
 
 
 # What each feature is for
 
 
-@pytest.mark.parametrize("features", [SEQUENTIAL, IMPLICIT_RETURN, PREDICTION, CACHE, NO_TRAP_ADDR], ids=hex)
-def test_it_makes_the_trace_shorter(features: int, elf: Path) -> None:
+def size_with(features: int, elf: Path) -> int:
+    """The bytes of all packets."""
     quiet = replace(STANDARD, data_trace=False)
-    short, plain = (trace(machine_with(elf, quiet), elf, RARE_SYNC, wanted, built=quiet) for wanted in (features, 0))
-    assert sum(map(len, short.payloads())) < sum(map(len, plain.payloads()))
+    return sum(map(len, trace(machine_with(elf, quiet), elf, RARE_SYNC, features, built=quiet).payloads()))
+
+
+@pytest.fixture(scope="module")
+def plain_size(elf: Path) -> int:
+    return size_with(0, elf)
+
+
+@pytest.mark.parametrize("features", [SEQUENTIAL, IMPLICIT_RETURN, PREDICTION, CACHE, NO_TRAP_ADDR], ids=hex)
+def test_it_makes_the_trace_shorter(features: int, elf: Path, plain_size: int) -> None:
+    assert size_with(features, elf) < plain_size
 
 
 def test_sequential_jumps_are_left_out(elf: Path) -> None:
@@ -167,7 +171,7 @@ target:
 """
 
 
-@pytest.mark.parametrize("before", range(61, 66))
+@pytest.mark.parametrize("before", [62, 63, 64, *long_only(61, 65)])
 def test_a_pair_that_stands_across_two_blocks_of_the_hart(before: int, tmp_path: Path) -> None:
     """The hart executes at most 64 instructions at once; a decoder knows nothing of that."""
     source = tmp_path / "pair.S"

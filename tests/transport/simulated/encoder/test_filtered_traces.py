@@ -43,7 +43,7 @@ from tests.transport.simulated.encoder.test_filters import (
     handlers,
     one_filter,
 )
-from tests.transport.simulated.encoder.traces import TIME, TS_ACTIVE, compiled
+from tests.transport.simulated.encoder.traces import INSTRUCTIONS, TIME, TS_ACTIVE, compiled
 from tests.transport.simulated.nexus import ERROR, PROG_TRACE_CORRELATION, PROG_TRACE_SYNC, SYNCHRONIZING, messages
 
 USER = one_filter(BY_PRIVILEGE, inst=1 << U)
@@ -93,14 +93,14 @@ class ETraceRun(Run):
 @pytest.mark.parametrize("by", ["privilege", "ecause"])
 def test_e_trace_is_filtered(elf: Path, by: str, options: int) -> None:
     run = ETraceRun(elf, USER if by == "privilege" else one_filter(BY_ECAUSE, ecause=1 << ECALL_FROM_U), options)
-    run.rig.run(7000)
+    run.rig.run(INSTRUCTIONS)
     data = run.stop()
     steps = run.log.steps
     if by == "privilege":
         wanted = addresses([step for step in executed(steps) if step.privilege == U])
     else:
         wanted = addresses(handlers(steps, lambda s: s.trap is not None and s.trap.cause == ECALL_FROM_U))
-    assert len(wanted) > 100
+    assert len(wanted) > 50
     image = Image.from_elf(elf)
     assert NaiveDecoder(image, run.options).decode(run.payloads(data, Kind.INSTRUCTION)) == wanted
     history = decode(data, image, run.options, run.encapsulation)
@@ -119,7 +119,7 @@ def test_data_trace_is_filtered(elf: Path, selected: bool) -> None:
         te[DATA_CONTROL] = 1 << 1
 
     run = ETraceRun(elf, set_up)
-    run.rig.run(7000)
+    run.rig.run(INSTRUCTIONS)
     data = run.stop()
     decoder = DataDecoder(run.options.parameters, run.options.modes)
     for payload in run.payloads(data, Kind.DATA):
@@ -140,12 +140,12 @@ def timed(te: Registers) -> None:
 def test_time_goes_on_while_nothing_is_let_through(elf: Path, slice_length: int) -> None:
     """Each time the filter opens, the message says when: as many cycles as instructions have retired."""
     run = Run(elf, both(USER, timed))
-    run.rig.run(7000, slice_length)
+    run.rig.run(INSTRUCTIONS, slice_length)
     data = run.stop()
     steps = executed(run.log.steps)
     entries = [n for n, step in enumerate(steps) if step.privilege == U and steps[n - 1].privilege == M]
     found = [m for m in messages(data) if m.tcode == PROG_TRACE_SYNC]
-    assert len(found) == len(entries) > 10
+    assert len(found) == len(entries) > 8
     assert [m.variable[1] << 1 for m in found] == [steps[n].pc for n in entries]
     apart = {m.variable[-1] - n for m, n in zip(found, entries, strict=True)}
     assert len(apart) == 1
@@ -156,7 +156,7 @@ def test_the_trace_does_not_show_how_often_the_hart_was_looked_at(elf: Path) -> 
     traces = []
     for slice_length in (1, 33, 7000):
         run = Run(elf, both(USER, timed), HTM | PERIODIC)
-        run.rig.run(7000, slice_length)
+        run.rig.run(INSTRUCTIONS, slice_length)
         traces.append(run.stop())
     shortest = min(map(len, traces)) - 16  # a slice may end a block late
     assert traces[0][:shortest] == traces[1][:shortest] == traces[2][:shortest]

@@ -18,6 +18,7 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import classify
 from tests.decode.filtered import Stretch, check
+from tests.helpers.amounts import crossed
 from tests.transport.simulated.devices.rig import Step
 from tests.transport.simulated.encoder.test_filtered_traces import ETraceRun, Run
 from tests.transport.simulated.encoder.test_filters import (
@@ -38,7 +39,7 @@ from tests.transport.simulated.encoder.traces import BTM, HTM, TRIGGERS, compile
 
 INSTRUCTIONS = 4000
 E_TRACE = 0
-FORMATS = pytest.mark.parametrize("mode", [E_TRACE, HTM, BTM], ids=["E-Trace", "HTM", "BTM"])
+FORMATS = {"E-Trace": E_TRACE, "HTM": HTM, "BTM": BTM}
 Wanted = Callable[[Step], bool]
 
 
@@ -96,10 +97,10 @@ def stretches(steps: list[Step], wanted: Wanted) -> tuple[list[Stretch], list[in
     return (found, words) if not pcs else ([*found, Stretch(pcs, -1)], [*words, last])
 
 
-@FORMATS
-@pytest.mark.parametrize("seed", range(5))
-def test_an_address_range(mode: int, seed: int, elf: Path, steps: list[Step]) -> None:
+@pytest.mark.parametrize(("seed", "trace_format"), crossed(range(5), list(FORMATS)))
+def test_an_address_range(trace_format: str, seed: int, elf: Path, steps: list[Step]) -> None:
     """From any instruction to any other: single ones, loops, functions, parts of them."""
+    mode = FORMATS[trace_format]
     places = sorted(pc for pc, times in Counter(step.pc for step in executed(steps)).items() if times > 2)
     first = random.Random(seed + 1).randrange(len(places))
     low, high = places[first], places[min(first + 8 * seed, len(places) - 1)]
@@ -108,19 +109,19 @@ def test_an_address_range(mode: int, seed: int, elf: Path, steps: list[Step]) ->
     assert check_history(history_of(run, elf, mode), steps, lambda step: low <= step.pc <= high, mode) > 1
 
 
-@FORMATS
-@pytest.mark.parametrize("privilege", [U, M])
-def test_a_privilege_mode(mode: int, privilege: int, elf: Path, steps: list[Step]) -> None:
+@pytest.mark.parametrize(("trace_format", "privilege"), crossed(list(FORMATS), (U, M)))
+def test_a_privilege_mode(trace_format: str, privilege: int, elf: Path, steps: list[Step]) -> None:
     """Over ecall, interrupts and mret."""
+    mode = FORMATS[trace_format]
     run = begun(elf, one_filter(BY_PRIVILEGE, inst=1 << privilege), mode)
     run.rig.run(INSTRUCTIONS)
     assert check_history(history_of(run, elf, mode), steps, lambda step: step.privilege == privilege, mode) > 5
 
 
-@FORMATS
-@pytest.mark.parametrize("seed", range(4))
-def test_triggers(mode: int, seed: int, elf: Path, steps: list[Step]) -> None:
+@pytest.mark.parametrize(("seed", "trace_format"), crossed(range(4), list(FORMATS)))
+def test_triggers(trace_format: str, seed: int, elf: Path, steps: list[Step]) -> None:
     """On before one instruction, off before another. When an interrupt is taken depends on the triggers, so none is."""
+    mode = FORMATS[trace_format]
     quiet = steps[: next(n for n, step in enumerate(steps) if step.trap is not None and step.trap.interrupt)]
     user = [step.pc for step in executed(quiet) if step.privilege == U]
     often = sorted(pc for pc, times in Counter(user).items() if 3 < times < 60)

@@ -14,6 +14,7 @@ from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import Machine
+from tests.helpers.amounts import crossed
 from tests.transport.simulated.devices.test_component import TRACING, start, stop
 from tests.transport.simulated.encoder.traces import (
     BTM,
@@ -36,6 +37,12 @@ EXECUTE, STORE, LOAD = 1 << 2, 1 << 1, 1 << 0
 IN_ALL_MODES = 1 << 6 | 1 << 3
 SYNC_TRACE_ENABLE, SYNC_TRACE_EVENT, EVCODE_DISABLED = 5, 6, 4
 MODES = pytest.mark.parametrize("mode", [HTM, BTM], ids=["HTM", "BTM"])
+WAYS = {
+    "HTM": (HTM, 0),
+    "BTM, everything": (BTM, EVERYTHING),
+    "HTM, everything": (HTM, EVERYTHING),
+    "BTM": (BTM, 0),
+}
 
 
 @pytest.fixture(scope="module")
@@ -148,14 +155,13 @@ def marked(found: list[Message]) -> list[int]:
     return [m.variable[1] << 1 for m in found if m.tcode in SYNCHRONIZING and m.fixed[0] == SYNC_TRACE_EVENT]
 
 
-@MODES
-@pytest.mark.parametrize("features", [0, EVERYTHING & ~(1 << 10)], ids=["nothing", "everything"])
-@pytest.mark.parametrize("name", ["leaf", "far_away", "fibonacci", "round_done", "trap"])
-def test_notify_marks_each_time_the_place_is_reached(mode: int, features: int, name: str, elf: Path) -> None:
+@pytest.mark.parametrize(("name", "way"), crossed(("leaf", "far_away", "fibonacci", "round_done", "trap"), list(WAYS)))
+def test_notify_marks_each_time_the_place_is_reached(name: str, way: str, elf: Path) -> None:
     """Also where a jump leads that is not reported otherwise, and where an interrupt does."""
     machine, place = machine_with(elf), symbol(elf, name)
+    mode, features = WAYS[way]
     set_trigger(machine.hart, 0, TRACE_NOTIFY, EXECUTE, place)
-    log, data = run_with(machine, elf, mode | CONTEXT | RARE_SYNC, features, TIME)
+    log, data = run_with(machine, elf, mode | CONTEXT | RARE_SYNC, features & ~(1 << 10), TIME)
     assert marked(messages(data)) == [place] * log.count(place)
     assert log.count(place) >= 2
 
@@ -181,10 +187,10 @@ def test_notify_does_nothing_when_nothing_is_traced(elf: Path) -> None:
     assert [m.tcode for m in messages(stop(te, ram))] == [PROG_TRACE_SYNC, PROG_TRACE_CORRELATION]
 
 
-@MODES
-@pytest.mark.parametrize("features", [0, EVERYTHING], ids=["nothing", "everything"])
-def test_one_function_is_traced(mode: int, features: int, elf: Path) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_one_function_is_traced(way: str, elf: Path) -> None:
     """From its entry to its caller; what it calls is in it."""
+    mode, features = WAYS[way]
     machine = machine_with(elf)
     first, last = symbol(elf, "sequential_jumps"), symbol(elf, "far_away")
     set_trigger(machine.hart, 0, TRACE_ON, EXECUTE, first)

@@ -16,6 +16,7 @@ from rvtrace_gdb.session.formats.ntrace import ntrace_options
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Retired
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from tests.helpers.amounts import LONG
 from tests.transport.simulated.devices.test_component import CONTROL, IMPL, INST_FEATURES, TE, Registers, start, stop
 from tests.transport.simulated.hart.programs import build as compile_for_hart
 
@@ -32,6 +33,15 @@ TS_ACTIVE, TS_COUNT, TS_RESET, TS_ENABLE = 1, 2, 4, 1 << 15
 TS_SYSTEM, TS_CORE = 2 << 4, 3 << 4
 TIME = TS_ENABLE | TS_SYSTEM | TS_COUNT | TS_ACTIVE
 RARE_SYNC = 1 << 16 | 8 << 20  # every 4096 messages
+INSTRUCTIONS = 7000 if LONG else 4000  # both tasks, system calls, exceptions and timer interrupts, each several times
+
+# Where programs run: an architecture, and where they are linked.
+PLACES = {
+    "rv64": ("rv64imac", LOW),
+    "rv32": ("rv32imac", LOW),
+    "rv64-high": ("rv64imac", HIGH64),
+    "rv32-high": ("rv32imac", HIGH32),
+}
 
 
 def compiled(folder: Path, march: str, origin: int = LOW, user: str = "user.c") -> Path:
@@ -84,7 +94,7 @@ def trace(
     features: int = 0,
     timestamps: int = 0,
     *,
-    instructions: int = 7000,
+    instructions: int = INSTRUCTIONS,
     slice_length: int = 1111,
 ) -> Traced:
     """Run the program, all of it under trace."""
