@@ -17,6 +17,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.program.csrs import CSRS
 from tests.decode.tandem.corpus import DATA, decoded, golden_steps, program_of, trace_bytes
 from tests.gdbext.gdb_process import GDB, GDB16, GDBS, SOURCE, run_gdb
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program
 
 READER = f"source {Path(__file__).resolve().parent / 'state_reader.py'}"
@@ -143,7 +144,7 @@ def spelled(commands: Sequence[str], times: int) -> list[str]:
     return [command + " " * times for command in commands]
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=[*GDBS[:1], *long_only(*GDBS[1:])])
 def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What gdb said in a session on the simulated target; at each place as often as it was there."""
     folder = tmp_path_factory.mktemp("tandem")

@@ -1,18 +1,19 @@
 """Watchpoints in the past of a tandem trace: the real gdb, and a program that Spike ran.
 
 What is expected comes from Spike's own log of that run: what each instruction loaded and stored, and what memory held
-then (`tests.session.spike_program`). Forward gdb stops behind the instruction, backward before it.
+then (`tests.session.spike_program`). Forward gdb stops behind the instruction, backward before it. One gdb for each
+program is asked everything: each test begins without watchpoints, at the end.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.endtoend.reverse.walk_model import Code
-from tests.gdbext.gdb_process import GDB, GDB16, HOME, SOURCE, run_gdb
+from tests.gdbext.gdb_process import GDB, GDB16, HOME, SOURCE, KeptGdb
 from tests.helpers.gdb_mi import GdbMi
 from tests.session.spike_program import Spiked, changes
 
@@ -29,22 +30,23 @@ class Stop(NamedTuple):
 
 
 class Program:
-    """What ran, and gdb in its past."""
+    """What ran, and gdb in its past, until it is closed."""
 
     def __init__(self, folder: Path, march: str, gdb: str) -> None:
         self.gdb = gdb
-        self.folder, self.spiked = folder, Spiked(folder, march)
+        self.script, self.spiked = folder / "commands.txt", Spiked(folder, march)
         self.code = Code(self.spiked.elf)
         self.steps = self.spiked.steps
         self.first = next(i for i, step in enumerate(self.steps) if step.pc == self.code.symbols["main"])
+        environ = {"WATCHED": str(self.script), "FIRST": str(self.first + 1)}
+        self._kept = KeptGdb(self.spiked.elf, gdb, **environ)
+        self._kept.run([SOURCE, f"trace open {self.spiked.capture}", "trace replay"])
+        self.close = self._kept.close
 
     def run(self, commands: Sequence[str]) -> list[tuple[str, int, str]]:
         """(command, number afterwards, what gdb said) of what was executed."""
-        script = self.folder / "commands.txt"
-        script.write_text("\n".join(commands))
-        environ = {"WATCHED": str(script), "FIRST": str(self.first + 1)}
-        begin = [SOURCE, f"trace open {self.spiked.capture}", "trace replay", WATCHER]
-        said = run_gdb(self.spiked.elf, begin, gdb=self.gdb, **environ)
+        self.script.write_text("\n".join(commands))
+        said = self._kept.run(["delete", "set can-use-hw-watchpoints 1", "continue", WATCHER])
         assert "Traceback" not in "".join(said.values()) and "Python Exception" not in said[WATCHER], said[WATCHER]
         assert "\x04" in said[WATCHER], said
         return [(command, int(number), text) for command, text, number in _DONE.findall(said[WATCHER])]
@@ -68,8 +70,10 @@ class Program:
 @pytest.fixture(
     scope="module", params=[("rv64imac_zicsr", GDB), ("rv32imac_zicsr", GDB16 or GDB)], ids=("rv64", "rv32")
 )
-def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return Program(tmp_path_factory.mktemp("watched"), *request.param)
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    program = Program(tmp_path_factory.mktemp("watched"), *request.param)
+    yield program
+    program.close()
 
 
 def stops(rows: Iterable[tuple[str, int, str]], command: str, first: int) -> list[Stop]:
@@ -130,17 +134,8 @@ def _character(value: int) -> str:
 
 
 _ESCAPES = {
-    7: "\\a",
-    8: "\\b",
-    9: "\\t",
-    10: "\\n",
-    11: "\\v",
-    12: "\\f",
-    13: "\\r",
-    27: "\\033",
-    39: "\\'",
-    92: "\\\\",
-}
+    7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\033", 39: "\\'", 92: "\\\\",
+}  # fmt: skip
 
 
 def test_several_and_breakpoints_in_the_order_in_which_they_come(program: Program) -> None:
@@ -148,7 +143,7 @@ def test_several_and_breakpoints_in_the_order_in_which_they_come(program: Progra
     setup = ["watch parts.words[1]", "watch parts.bytes[3]", "watch counter", "break sum"]
     first = program.first
     rows = program.run(["delete", f"trace goto {first + 1}", *setup, "forward", "backward"])
-    numbers = dict(enumerate(setup, 1))
+    numbers = {re.findall(r"point (\d+)", said)[0]: done for done, _, said in rows if done in setup}
     byte = [None if it is None else _character(it) for it in program.held("parts", 3, 1, signed=False)]
     values: dict[str, Sequence[object]] = {setup[0]: program.held("parts", 4, 4), setup[1]: byte}
     values[setup[2]] = program.held("counter", 0, 4)
@@ -158,7 +153,7 @@ def test_several_and_breakpoints_in_the_order_in_which_they_come(program: Progra
         stopped = [(number, said) for done, number, said in rows if done == command and number > first]
         for number, said in stopped:
             for n, rest in re.findall(r"^(?:Hardware watch|Break)point (\d+)((?:: .*\n\nOld.*\nNew.*)?)", said, re.M):
-                told.setdefault(numbers[int(n)], []).append(Stop(number, tuple(_VALUE.findall(rest))))
+                told.setdefault(numbers[n], []).append(Stop(number, tuple(_VALUE.findall(rest))))
         for watch, held in values.items():
             expected = program.expected(program.changed(held), direction)
             assert told[watch] == expected, watch
