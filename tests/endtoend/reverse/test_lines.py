@@ -23,7 +23,7 @@ from tests.helpers.amounts import LONG, long_only
 from tests.helpers.cross_compiler import HOME, compile_program
 
 PROGRAMS = HOME / "tests" / "programs" / "reverse"
-BEGINNINGS = 70 if LONG else 40
+STEPPED, ADVANCED = (70, 70) if LONG else (60, 30)  # from how many places
 
 
 class Ground:
@@ -68,11 +68,11 @@ def grounds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Ground]
     return cache(lambda optimization: Ground(tmp_path_factory.mktemp("lines"), optimization))
 
 
-def everywhere(ground: Ground, chance: random.Random, kinds: Sequence[Sequence[str]]) -> list[str]:
-    """Commands from places all over the history, each followed by those that undo it; of each kind as many."""
+def everywhere(ground: Ground, chance: random.Random, kinds: Sequence[Sequence[str]], count: int) -> list[str]:
+    """Commands from places all over the history, each followed by those that undo it."""
     found = []
-    for number in range(BEGINNINGS):
-        found += [f"trace goto {chance.randrange(60, len(ground.pcs))}", *kinds[number % len(kinds)]]
+    for _ in range(count):
+        found += [f"trace goto {chance.randrange(60, len(ground.pcs))}", *chance.choice(kinds)]
     return found
 
 
@@ -98,15 +98,15 @@ def test_lines_are_stepped_through_and_advance_leads_to_the_place(
 ) -> None:
     """Or, advance, out of the function."""
     ground = grounds(optimization)
-    commands = everywhere(ground, random.Random(5), KINDS)
+    commands = everywhere(ground, random.Random(5), KINDS, STEPPED)
     kinds = [[f"{back}advance *{ground.code.symbols[name]:#x}"] for name in PLACES for back in ("", "reverse-")]
-    reached = ground.reached([*commands, *everywhere(ground, random.Random(6), kinds)], gdb)
+    reached = ground.reached([*commands, *everywhere(ground, random.Random(6), kinds, ADVANCED)], gdb)
     lines, advances = ([it for it in reached if ("advance" in it[0]) is is_one] for is_one in (False, True))
     wrong = [(it, ground.lines.wrong(*it)) for it in lines]
     assert [it for it in wrong if it[1]] == []
     assert min(Counter(command for command, _, _ in lines).values()) >= 5
     assert [(it, expected) for it in advances if (expected := advanced(ground, *it)) != it[2]] == []
-    assert len(advances) == BEGINNINGS
+    assert len(advances) == ADVANCED
 
 
 def advanced(ground: Ground, command: str, here: int, there: int) -> int:
