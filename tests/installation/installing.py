@@ -2,14 +2,17 @@
 
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.helpers.started_python import PYTHON
 
 HOME = Path(__file__).resolve().parent.parent.parent
 ROOMS = ("console", "controlregs", "decode", "gdbext", "session", "support", "transport", "views")
 STRANGERS = ("console==0.9912", "decode==2025.10.0", "views==0.3")
 """Packages of PyPI that have the names of our rooms."""
+
+QUIETLY = ("--disable-pip-version-check", "--quiet")
 
 
 def done(*words: object, cwd: Path | None = None, **environ: str) -> str:
@@ -29,14 +32,18 @@ def tracked() -> list[str]:
 
 
 def built(folder: Path) -> tuple[Path, Path]:
-    """(wheel, source distribution) in *folder*, made as `python -m build` makes them: the wheel from the other."""
+    """(wheel, source distribution) in *folder*, the wheel from the other, as pip makes it for who installs that: with
+    nothing but what pyproject.toml says that it takes. pip keeps it for the next who installs that by its name.
+    """
     source = folder / "source"
     source.mkdir()
     names = folder / "names"
     names.write_bytes(b"".join(name.encode() + b"\0" for name in tracked()))
     done("sh", "-c", f"xargs -0 cp --no-dereference --parents --target-directory={source} <{names}", cwd=HOME)
-    done(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source)
-    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    done(PYTHON, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, source)
+    (sdist,) = folder.glob("*.tar.gz")
+    done(PYTHON, "-m", "pip", *QUIETLY, "wheel", "--no-deps", "--wheel-dir", folder, sdist)
+    (wheel,) = folder.glob("*.whl")
     return wheel, sdist
 
 
@@ -48,7 +55,7 @@ class Environment:
 
     @classmethod
     def made(cls, folder: Path) -> "Environment":
-        done(sys.executable, "-m", "venv", "--without-pip", folder)
+        done(PYTHON, "-m", "venv", "--without-pip", folder)
         return cls(folder)
 
     def program(self, name: str) -> Path:
@@ -56,6 +63,5 @@ class Environment:
 
     def install(self, *words: object) -> None:
         done(
-            sys.executable, "-m", "pip", "--python", self.program("python"), "--disable-pip-version-check", "--quiet",
-            "install", *words,
+            PYTHON, "-m", "pip", "--python", self.program("python"), *QUIETLY, "install", "--no-compile", *words,
         )  # fmt: skip

@@ -1,11 +1,11 @@
 """rvtrace installed from its wheel and its source distribution, among packages and modules of the same names.
 
 The console's libraries come from PyPI, and so do three packages that are called as rooms of ours are; a user's own
-modules lie first on the path. None may be taken for ours, and ours for none of them.
+modules lie first on the path. None may be taken for ours, and ours for none of them. All of that is there once: one
+environment has rvtrace of its wheel, then of its source distribution, then of the checkout.
 """
 
 import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 
 from tests.gdbext.gdb_process import GDB, gdb_environ
 from tests.helpers.cross_compiler import demo
+from tests.helpers.started_python import PYTHON
 from tests.installation.installing import HOME, ROOMS, STRANGERS, Environment, built, done, tracked
 
 MINE = 'raise SystemExit("a module of the user was taken for one of rvtrace")\n'
@@ -35,12 +36,17 @@ class Built(NamedTuple):
     sdist: Path
 
 
-class Installed(NamedTuple):
-    """*folder* has the user's own modules and the demo program."""
+class User(NamedTuple):
+    """*folder* has the user's own modules and the demo program, *environment* what is needed beside rvtrace."""
 
     environment: Environment
     folder: Path
     elf: Path
+
+    def installed(self, name: str) -> str:
+        """What pip has written down of rvtrace in a file of this name."""
+        (found,) = self.environment.folder.glob(f"lib/python*/site-packages/rvtrace_gdb-*.dist-info/{name}")
+        return found.read_text(encoding="utf-8")
 
     def rvtrace(self, *words: object) -> str:
         return done(self.environment.program("rvtrace"), *words, cwd=self.folder, PYTHONPATH=str(self.folder))
@@ -51,18 +57,30 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(*built(tmp_path_factory.mktemp("built")))
 
 
-@pytest.fixture(scope="module", params=Built._fields)
-def installed(
-    request: pytest.FixtureRequest, distributions: Built, tmp_path_factory: pytest.TempPathFactory
-) -> Installed:
+@pytest.fixture(scope="module")
+def user(distributions: Built, tmp_path_factory: pytest.TempPathFactory) -> User:
     folder = tmp_path_factory.mktemp("user")
     environment = Environment.made(folder / "environment")
-    environment.install(f"{getattr(distributions, request.param)}[console]")
-    environment.install("--no-deps", "--no-compile", *STRANGERS)
+    environment.install(f"{distributions.wheel}[console]")
+    environment.install("--no-deps", *STRANGERS)
     (folder / "support").mkdir()
     for name in ("session.py", "decode.py", "support/__init__.py"):
         (folder / name).write_text(MINE)
-    return Installed(environment, folder, demo(folder))
+    return User(environment, folder, demo(folder))
+
+
+@pytest.fixture(scope="module")
+def installed(request: pytest.FixtureRequest, user: User, distributions: Built) -> User:
+    """With rvtrace made from *param*, in place of what was there before. It needs what the wheel needs."""
+    what = HOME if request.param == "editable" else getattr(distributions, request.param)
+    if what.as_uri() not in user.installed("direct_url.json"):
+        words = ["--editable", what] if request.param == "editable" else [f"rvtrace-gdb @ {what.as_uri()}"]
+        user.environment.install("--no-deps", "--force-reinstall", *words)
+    assert what.as_uri() in user.installed("direct_url.json")
+    with zipfile.ZipFile(distributions.wheel) as wheel:
+        (metadata,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        assert user.installed("METADATA") == wheel.read(metadata).decode()
+    return user
 
 
 def test_one_package_and_the_file_to_source_are_installed(distributions: Built) -> None:
@@ -83,7 +101,8 @@ def test_the_source_distribution_has_all_files(distributions: Built) -> None:
     assert wanted - names == set()
 
 
-def test_a_trace_is_recorded_decoded_and_opened_in_gdb(installed: Installed) -> None:
+@pytest.mark.parametrize("installed", ["wheel", "sdist"], indirect=True)
+def test_a_trace_is_recorded_decoded_and_opened_in_gdb(installed: User) -> None:
     """Every process is started as a user would: the program, the session for gdb, the simulated target."""
     script = HOME / "examples" / "scripts" / "demo.rvts"
     ran = installed.rvtrace("run", script, "--sim", "--elf", installed.elf, "-o", "demo.rvt")
@@ -93,8 +112,9 @@ def test_a_trace_is_recorded_decoded_and_opened_in_gdb(installed: Installed) -> 
     file = installed.rvtrace("gdb-script").strip()
     assert Path(file).parent.name == "site-packages"
     words = [GDB, "-q", "-nx", "-batch", str(installed.elf), "-ex", f"source {file}", "-ex", "trace open demo.rvt"]
+    environ = gdb_environ(PYTHONPATH=str(installed.folder), RVTRACE_PYTHON="")  # its session is the installed one's
     gdb = subprocess.run(
-        [*words, "-ex", "trace history 1,5"], cwd=installed.folder, env=gdb_environ(PYTHONPATH=str(installed.folder)),
+        [*words, "-ex", "trace history 1,5"], cwd=installed.folder, env=environ,
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert gdb.stderr == ""
@@ -103,26 +123,23 @@ def test_a_trace_is_recorded_decoded_and_opened_in_gdb(installed: Installed) -> 
     assert installed.rvtrace("--version").startswith("rvtrace ")
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["installed", "editable"])
-def for_checkers(
-    request: pytest.FixtureRequest, distributions: Built, tmp_path_factory: pytest.TempPathFactory
-) -> Environment:
-    environment = Environment.made(tmp_path_factory.mktemp("checked") / "environment")
-    what = ("--editable", HOME) if request.param else ("--no-compile", distributions.wheel)
-    environment.install("--no-deps", *what)
-    return environment
+@pytest.fixture(scope="module")
+def mypy_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What mypy knows of Python's own modules; those of rvtrace are in another place each time."""
+    return tmp_path_factory.mktemp("mypy")
 
 
+@pytest.mark.parametrize("installed", ["wheel", "editable"], indirect=True)
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_type_checkers_find_the_one_mistake(checker: str, for_checkers: Environment, tmp_path: Path) -> None:
-    python = for_checkers.program("python")
+def test_type_checkers_find_the_one_mistake(checker: str, installed: User, mypy_cache: Path, tmp_path: Path) -> None:
+    python = installed.environment.program("python")
     (tmp_path / "used.py").write_text(USED)
     words = {
-        "mypy": ["--strict", "--cache-dir", tmp_path / "cache", "--python-executable", python],
+        "mypy": ["--strict", "--cache-dir", mypy_cache, "--python-executable", python],
         "pyright": ["--pythonpath", python],
     }[checker]
     checked = subprocess.run(
-        [str(word) for word in (Path(sys.executable).with_name(checker), *words, "used.py")],
+        [str(word) for word in (Path(PYTHON).with_name(checker), *words, "used.py")],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     (error,) = [line for line in checked.stdout.splitlines() if " error: " in line]
