@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.gdbext.gdb_process import run_gdb
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program
 from tests.transport.simulated.openocd import OpenOcd
 
 PROGRAM = Path(__file__).resolve().parents[2] / "programs" / "sim_debug.c"
 
 
-@pytest.mark.parametrize("march", ["rv64gc", "rv32imac_zicsr"])
+@pytest.mark.parametrize("march", ["rv32imac_zicsr", *long_only("rv64gc")])
 def test_a_session(tmp_path: Path, march: str) -> None:
     elf = compile_program(tmp_path, PROGRAM, march=march, options=("-O0",))
     isa = "IMAFDC" if march.endswith("gc") else "IMAC"

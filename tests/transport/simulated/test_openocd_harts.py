@@ -10,6 +10,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import held_port
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from tests.gdbext.gdb_process import run_gdb
+from tests.helpers.amounts import long_only
 from tests.helpers.wait import until
 from tests.transport.simulated.harts import compiled
 from tests.transport.simulated.openocd import OpenOcd, Tcl
@@ -72,7 +73,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("harts"))
 
 
-@pytest.fixture(scope="module", params=["1.0", "0.13"])
+@pytest.fixture(scope="module", params=["1.0", *long_only("0.13")])
 def shared(request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     options = ["--harts", str(HARTS), "--isa", "IMAC", "--debug-spec", request.param]
     with OpenOcd(elf, tmp_path_factory.mktemp("rig"), *options) as rig:

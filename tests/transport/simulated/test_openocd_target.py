@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.transport.simulated.bus import ElfFile
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program
 from tests.helpers.wait import until
 from tests.transport.simulated.openocd import OpenOcd, Tcl, TclError
@@ -44,7 +45,7 @@ class Target:
 
 @pytest.fixture(
     scope="module",
-    params=[("rv64gc", "1.0"), ("rv64gc", "0.13"), ("rv32gc", "1.0"), ("rv32imac_zicsr", "0.13")],
+    params=[("rv64gc", "0.13"), ("rv32gc", "1.0"), *long_only(("rv64gc", "1.0"), ("rv32imac_zicsr", "0.13"))],
     ids=lambda p: f"{p[0]}-{p[1]}",
 )
 def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.controlregs.ctr.entries import TransferType
 from rvtrace_gdb.transport.simulated.ctr.recorder import Mode, Recorder
+from tests.helpers.amounts import LONG
 from tests.transport.simulated.ctr.recorders import (
     CALL,
     CORSWAPINH,
@@ -50,8 +51,9 @@ def test_the_youngest_is_entry_0_and_the_oldest_is_lost(version: str, depth: int
     assert numbers(made) == [None] * depth
     for count in range(1, 2 * depth + 3):
         numbered(made, count)
-        wanted = [n if n > 0 else None for n in range(count, count - depth, -1)]
-        assert numbers(made) == wanted
+        if LONG or depth < 64 or count % depth < 3 or count % 16 == 0:  # all entries, where something begins anew
+            wanted = [n if n > 0 else None for n in range(count, count - depth, -1)]
+            assert numbers(made) == wanted
         assert made.buffer.wrptr == count % depth
         assert made.buffer.wrap == (count >= depth)
 

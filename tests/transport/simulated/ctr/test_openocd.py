@@ -12,6 +12,7 @@ import pytest
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
 from tests.ctr_model.model import Entry, Model
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
 from tests.transport.simulated.ctr.program_run import CONTROL, HIGH, Followed
 from tests.transport.simulated.openocd import OpenOcd, Tcl, TclError
@@ -86,11 +87,15 @@ class Target:
         return sum(source & 1 for source, _, _ in expected)
 
 
-@pytest.fixture(params=["1.0-rv64imac_zicsr", "1.0-rv32imac_zicsr", "0.1.4-rv64imac_zicsr", "0.1.4-rv32imac_zicsr"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
+@pytest.fixture(
+    scope="module",
+    params=["1.0-rv64imac_zicsr", "0.1.4-rv32imac_zicsr", *long_only("1.0-rv32imac_zicsr", "0.1.4-rv64imac_zicsr")],
+)
+def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     version, march = request.param.split("-")
-    elf = demo(tmp_path, march)
-    with OpenOcd(elf, tmp_path / "rig", "--ctr", version) as rig:
+    folder = tmp_path_factory.mktemp("ctr")
+    elf = demo(folder, march)
+    with OpenOcd(elf, folder / "rig", "--ctr", version) as rig:
         yield Target(rig, elf, version)
 
 

@@ -48,8 +48,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
         commands += ["trace status"]
         for hart in range(HARTS):
             commands += [f"thread {hart + 1}", listing(hart)]
-        said = run_gdb(elf, [*commands, "trace regs -live", f"trace save {capture}", "trace stop"])
-        said |= run_gdb(elf, [SOURCE, f"trace open {capture}", "trace regs", "trace dump 1,3"])
+        commands += ["trace regs -live", f"trace save {capture}", "trace stop", "disconnect"]
+        said = run_gdb(elf, [*commands, f"trace open {capture}", "trace regs", "trace dump 1,3"])
     return Outcome(said, [retired_pcs(Path(f"{log}.{hart}")) for hart in range(HARTS)], capture, elf)
 
 

@@ -25,6 +25,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
     block_of,
     problems,
 )
+from tests.helpers.amounts import LONG
 from tests.transport.simulated.chips import Chip, enable
 from tests.transport.simulated.devices.test_component import ACTIVE, CONTROL, ENABLE, HTM, IMPL, TRACING
 from tests.transport.simulated.harts import compiled
@@ -84,6 +85,8 @@ def test_whatever_is_hard_wired(elf: Path, name: str, trace_format: Format) -> N
     wiring = Wiring((replace(first, formats=(trace_format,), filters=FilterUnits(2, 2)), *rest))
     tried = hard_wired(part(wiring, name))
     assert len(tried) >= 2
+    if name == "encoder0" and not LONG:  # half of it with one format, half with the other
+        tried = [case for n, case in enumerate(tried) if (n + n // 2) % 2 == (trace_format is Format.E_TRACE)]
     for field, value in tried:
         parts = (p if p.name != name else replace(p, build=ComponentBuild(fixed={field: value})) for p in wiring.parts)
         chip = Chip(elf, Wiring(tuple(parts)), harts=1)
