@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import pytest
 
+from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import listed_pcs
 from tests.endtoend.trace.hard_programs import session
+from tests.endtoend.trace.one_after_the_other import traces
 from tests.endtoend.trace.test_find import instructions, names
-from tests.endtoend.trace.test_first_trace import trace
 from tests.transport.simulated.encoder.traces import LOW, compiled
 
 ALL = "1,10000000"
@@ -63,15 +64,25 @@ def facts(listing: str) -> dict[int, list[str]]:
     return found
 
 
-@pytest.fixture(scope="module", params=OPTIONS)
-def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """A kernel with system calls, timer interrupts and tasks in user mode."""
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """A kernel with system calls, timer interrupts and tasks in user mode, traced with one option after the other."""
     folder = tmp_path_factory.mktemp("events")
-    elf = compiled(folder, "rv64imac", LOW)
-    commands = ["break round_done", "continue", f"trace start {request.param}", "ignore 1 1", "continue 1"]
-    commands += [f"trace history {modifiers}{ALL}" for modifiers in ("", "/a ", "/t ", "/ta ")]
-    said, retired = trace(elf, folder, commands, "--isa", "IMAC", "--ram", hex(LOW))
-    return Outcome(request.param, said, retired, instructions(elf), names(elf))
+    elf, log = compiled(folder, "rv64imac", LOW), folder / "retired.log"
+    asked = [f"trace history {modifiers}{ALL}" for modifiers in ("", "/a ", "/t ", "/ta ")]
+    each = [[f"trace start {options}", "ignore 1 1", "continue 1", *asked] for options in OPTIONS]
+    with Rig(elf, folder / "rig", "--isa", "IMAC", "--ram", hex(LOW), "--log-retired", str(log)) as rig:
+        parts = traces(rig, log, ["break round_done", "continue"], each)
+    code, at = instructions(elf), names(elf)
+    return {
+        options: Outcome(options, said, retired, code, at)
+        for options, (said, retired) in zip(OPTIONS, parts, strict=True)
+    }
+
+
+@pytest.fixture(params=OPTIONS)
+def outcome(request: pytest.FixtureRequest, outcomes: dict[str, Outcome]) -> Outcome:
+    return outcomes[request.param]
 
 
 def test_the_instructions_and_their_numbers_are_the_same_without(outcome: Outcome) -> None:
@@ -145,14 +156,12 @@ def test_nothing_else_is_said(outcome: Outcome) -> None:
     assert all(fact.startswith(kinds) for said in outcome.facts.values() for fact in said)
 
 
-def test_single_steps_look_as_a_run_does(tmp_path: Path) -> None:
+def test_single_steps_and_a_program_that_switches_its_trace_off(tmp_path: Path) -> None:
+    """Single steps look as a run does; where the trace was off, the gap says it."""
     commands = ["trace start", "stepi 20", "stepi", "stepi", f"trace history /t {ALL}"]
+    commands += ["hbreak _exit", "continue", f"trace history {ALL}"]
     outcome = session("self_switching.c", tmp_path, commands)
     assert len(listed_pcs(outcome.said[f"trace history /t {ALL}"])) == 22
-
-
-def test_where_the_program_switched_its_trace_off_the_gap_says_it(tmp_path: Path) -> None:
-    outcome = session("self_switching.c", tmp_path, ["trace start", "hbreak _exit", "continue", f"trace history {ALL}"])
     lines = outcome.said[f"trace history {ALL}"].splitlines()
     assert [line for line in lines if line.startswith("\t")] == []
     assert len([line for line in lines if "trace disabled, then trace enabled at another place" in line]) == 5

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.endtoend.trace.hard_programs import GAP, Outcome, session
+from rvtrace_gdb.console.bench.rig import Rig
+from tests.endtoend.trace.hard_programs import GAP, Outcome, complete, session
+from tests.endtoend.trace.one_after_the_other import traces
 from tests.endtoend.trace.test_first_trace import trace
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.transport.simulated.encoder.traces import LOW, compiled
 
@@ -54,14 +57,20 @@ def came_from(retired: list[int], elf: Path, handler: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("options", ["", "-btm", "-format etrace", "-implicit-return full -timestamps"])
+@pytest.mark.parametrize("options", ["", "-format etrace", *long_only("-btm", "-implicit-return full -timestamps")])
 def test_functions_and_interrupts(options: str, tmp_path: Path) -> None:
-    """None of the functions begins with a loop: each is entered when its first instruction runs."""
+    """None of the functions begins with a loop: each is entered when its first instruction runs. A saved trace has the
+    same.
+    """
     functions = ["main", "fib", "add", "sub", "mul", "classify", "start_timer", "on_trap"]
     asked = [f"trace find {name} {ALL}" for name in functions]
     commands = [f"trace start {options}", "break finish", "continue", *asked, f"trace events {ALL}", "trace gaps"]
-    elf = demo(tmp_path)
-    said, retired = trace(elf, tmp_path, [*commands, f"trace events interrupt {ALL}"])
+    elf, capture = demo(tmp_path), tmp_path / "x.rvt"
+    said, retired = trace(elf, tmp_path, [*commands, f"trace events interrupt {ALL}", f"trace save {capture}"])
+    same = [f"trace find fib {ALL}", f"trace events {ALL}"]
+    saved = run_gdb(elf, [SOURCE, f"trace open {capture}", *same])
+    for command in same:
+        assert saved[command] == said[command] and len(said[command].splitlines()) > 3
     for name, command in zip(functions, asked, strict=True):
         assert positions(said[command]) == where(retired, names(elf)[name]), name
         sources = [int(pc, 16) for pc in SOURCES.findall(said[command])]
@@ -79,9 +88,13 @@ def test_functions_and_interrupts(options: str, tmp_path: Path) -> None:
 
 
 def test_a_function_that_is_nothing_but_a_loop(tmp_path: Path) -> None:
-    """`spin: j spin`, interrupted all the time: it is entered once, whatever interrupts return to."""
+    """`spin: j spin`, interrupted by a timer: full counters are all there is to tell, and it is entered once, whatever
+    interrupts return to.
+    """
     commands = ["trace start", "hbreak second", "continue", "stepi 4", f"trace find spin {ALL}", "trace find *spin"]
     outcome = session("spin.S", tmp_path, [*commands, "trace find handler"])
+    complete(outcome)
+    assert len(outcome.retired) > 2 << 16
     elf = next(tmp_path.glob("spin*.elf"))
     ran = where(outcome.retired, names(elf)["spin"])
     assert len(ran) > 50_000
@@ -91,17 +104,32 @@ def test_a_function_that_is_nothing_but_a_loop(tmp_path: Path) -> None:
     assert positions(outcome.said["trace find handler"]) == where(outcome.retired, names(elf)["handler"])
 
 
-@pytest.fixture(scope="module", params=["-format etrace", "-context", "-btm -implicit-return full"])
-def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome, str]:
-    """A kernel with system calls, interrupts, co-routines and tasks in user mode: the ELF, what came of it, options."""
+KERNEL = ["-format etrace", "-context", "-btm -implicit-return full"]
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Outcome, str]]:
+    """A kernel with system calls, interrupts, co-routines and tasks in user mode, traced with one option after the
+    other: the ELF, what came of it, options.
+    """
     folder = tmp_path_factory.mktemp("kernel")
     elf = compiled(folder, "rv64imac", LOW)
     kinds = ("trap", "exception", "interrupt", "context")
-    commands = ["break round_done", "continue", f"trace start {request.param}", "ignore 1 1", "continue 1"]
-    commands += [f"trace find other {ALL}", f"trace find coroutines,other-1 {ALL}", f"trace find leaf {ALL}"]
-    commands += [f"trace events {kind} {ALL}" for kind in kinds]
-    said, retired = trace(elf, folder, commands, "--isa", "IMAC", "--ram", hex(LOW))
-    return elf, Outcome(said, retired, ""), request.param
+    asked = [f"trace find other {ALL}", f"trace find coroutines,other-1 {ALL}", f"trace find leaf {ALL}"]
+    asked += [f"trace events {kind} {ALL}" for kind in kinds]
+    each = [[f"trace start {options}", "ignore 1 1", "continue 1", *asked] for options in KERNEL]
+    log = folder / "retired.log"
+    with Rig(elf, folder / "rig", "--isa", "IMAC", "--ram", hex(LOW), "--log-retired", str(log)) as rig:
+        parts = traces(rig, log, ["break round_done", "continue"], each)
+    return {
+        options: (elf, Outcome(said, retired, ""), options)
+        for options, (said, retired) in zip(KERNEL, parts, strict=True)
+    }
+
+
+@pytest.fixture(params=KERNEL)
+def kernel(request: pytest.FixtureRequest, kernels: dict[str, tuple[Path, Outcome, str]]) -> "Kernel":
+    return kernels[request.param]
 
 
 Kernel = tuple[Path, Outcome, str]
@@ -216,13 +244,3 @@ def test_lines_and_inlined_functions(tmp_path: Path) -> None:
     line = re.search(r"starts at address 0x([0-9a-f]+)", said[asked[3]])
     assert line and positions(said[asked[2]]) == where(retired, int(line[1], 16))
     assert said["trace find none.c:1"].startswith("trace find: none.c:1: No symbol")
-
-
-def test_a_saved_trace_has_the_same(tmp_path: Path) -> None:
-    asked = [f"trace find fib {ALL}", f"trace events {ALL}"]
-    elf, capture = demo(tmp_path), tmp_path / "x.rvt"
-    commands = ["trace start", "break finish", "continue", *asked, f"trace save {capture}"]
-    said, _ = trace(elf, tmp_path, commands)
-    again = run_gdb(elf, [SOURCE, f"trace open {capture}", *asked])
-    for command in asked:
-        assert again[command] == said[command] and len(again[command].splitlines()) > 3

@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.endtoend.trace.hard_programs import complete, instructions, interrupted_after, session
+from tests.endtoend.command_line import printed
+from tests.endtoend.trace.hard_programs import (
+    CONTROL_C,
+    HALTS,
+    Outcome,
+    complete,
+    in_small_buffers,
+    instructions,
+    interrupted_after,
+    session,
+)
+from tests.helpers.amounts import long_only
 
 TO_THE_END = ["trace start", "hbreak _exit", "continue", "stepi 3"]
 
@@ -13,7 +24,7 @@ TO_THE_END = ["trace start", "hbreak _exit", "continue", "stepi 3"]
 # Traps
 
 
-@pytest.mark.parametrize(("march", "isa"), [("rv64imac_zicsr", "IMAC"), ("rv32ima_zicsr", "IMA")])
+@pytest.mark.parametrize(("march", "isa"), [("rv64imac_zicsr", "IMAC"), *long_only(("rv32ima_zicsr", "IMA"))])
 def test_jumps_to_where_no_code_is(march: str, isa: str, tmp_path: Path) -> None:
     """With breakpoints where nothing can be fetched, and on the first and the last instruction of the handler."""
     commands = ["trace start", "hbreak handler", "continue", "stepi", "stepi 5", "continue 2", "delete"]
@@ -24,14 +35,14 @@ def test_jumps_to_where_no_code_is(march: str, isa: str, tmp_path: Path) -> None
     assert "160 traps" in outcome.said["trace status"]
 
 
-@pytest.mark.parametrize(("march", "isa"), [("rv32imac_zicsr", "IMAC"), ("rv64ima_zicsr", "IMA")])
+@pytest.mark.parametrize(("march", "isa"), [("rv32ima_zicsr", "IMA"), *long_only(("rv64imac_zicsr", "IMAC"))])
 def test_nested_traps_of_user_code(march: str, isa: str, tmp_path: Path) -> None:
     """Traps in the handler, traps right after mret, interrupts in between; stepping into and out of them."""
     commands = ["trace start", "hbreak user", "continue", "stepi", "stepi 3", "delete", "break inner_handler"]
     commands += ["continue 2", "stepi 4", "delete", "hbreak interrupt", "continue 1", "stepi 9", "delete"]
     outcome = session("nested_traps.S", tmp_path, [*commands, *TO_THE_END[1:]], "--isa", isa, march=march)
     complete(outcome)
-    assert len(outcome.retired) > 10000
+    assert len(outcome.retired) > 5000
 
 
 def test_traps_for_ever_are_named(tmp_path: Path) -> None:
@@ -42,18 +53,10 @@ def test_traps_for_ever_are_named(tmp_path: Path) -> None:
     assert "exception with the handler at 0x1000" in outcome.listing
 
 
-def test_a_spinning_instruction(tmp_path: Path) -> None:
-    """`j .`, interrupted by a timer: full counters are all there is to tell."""
-    commands = ["trace start", "hbreak second", "continue", "stepi 4"]
-    outcome = session("spin.S", tmp_path, [*commands, "trace stop"])
-    complete(outcome)
-    assert len(outcome.retired) > 4 << 16
-
-
 # Code
 
 
-@pytest.mark.parametrize("march", ["rv64gc", "rv32gc"])
+@pytest.mark.parametrize("march", ["rv64gc", *long_only("rv32gc")])
 def test_branchy_code_under_every_verb(march: str, tmp_path: Path) -> None:
     commands = ["trace start", "break computed", "continue", "finish", "delete", "break once", "continue 3", "until"]
     commands += ["advance computed", "next", "step", "nexti", "watch *(int *)&sink", "continue 2", "delete"]
@@ -64,11 +67,20 @@ def test_branchy_code_under_every_verb(march: str, tmp_path: Path) -> None:
 
 
 def test_long_code_without_a_branch(tmp_path: Path) -> None:
-    """I-CNT is full in the middle of it; and the listing does not read each function anew for each line."""
-    commands = ["set trust-readonly-sections on", *TO_THE_END]  # saves reading it all from the target
-    outcome = session("straight.S", tmp_path, commands, "--isa", "IMA", march="rv32ima_zicsr")
-    complete(outcome)
-    assert 4 * len(outcome.retired) > 2 << 16
+    """E-Trace has no packet for 32768 instructions; then, as the program runs again, I-CNT is full in the middle of it,
+    and the listing does not read each function anew for each line.
+    """
+    elf, capture = tmp_path / "straight-rv32ima_zicsr.elf", tmp_path / "etrace.rvt"
+    commands = ["trace start -format etrace", "hbreak _exit", "continue ", "stepi 3 ", f"trace save {capture} "]
+    commands += ["trace history /a 32700,32800", "trace stop", "monitor reset halt", "maintenance flush register-cache"]
+    outcome = session(
+        "straight.S", tmp_path, [*commands, "trace start", "continue", "stepi 3"], "--isa", "IMA", march="rv32ima_zicsr"
+    )
+    half = len(outcome.retired) // 2
+    assert 4 * half > 2 << 16
+    complete(outcome._replace(retired=outcome.retired[half:]))
+    assert instructions(printed("decode", capture, "--elf", elf)) == outcome.retired[:half]
+    assert instructions(outcome.said["trace history /a 32700,32800"]) == outcome.retired[32699:32800]
 
 
 def test_code_that_is_loaded_while_it_is_traced(tmp_path: Path) -> None:
@@ -103,15 +115,27 @@ def test_self_modifying_code_is_named(tmp_path: Path) -> None:
 # The buffer, and tracing itself
 
 
-def test_interrupted_at_any_moment(tmp_path: Path) -> None:
-    commands = ["trace start", *interrupted_after(0.01), *interrupted_after(0.02)]
-    complete(session("branchy.c", tmp_path, [*commands, "stepi 3"], "--trace-size", "0x100000"))
+@pytest.mark.parametrize("interruptions", [HALTS, *long_only(CONTROL_C)], ids=lambda commands: commands[-1].split()[0])
+def test_interrupted_at_any_moment(interruptions: list[str], tmp_path: Path) -> None:
+    """By OpenOCD, which takes milliseconds, or by gdb, which takes so long that the list has 400,000 instructions."""
+    outcome = session("branchy.c", tmp_path, ["trace start", *interruptions, "stepi 3"], "--trace-size", "0x100000")
+    complete(outcome)
+    assert len(outcome.retired) > 1000
+
+
+RING, STOPPING = "trace start", "trace start -stop-on-wrap"
+BUFFERS = [(64, RING), (512, RING), (16, STOPPING), (256, STOPPING), (8, RING), (8, STOPPING)]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], Outcome]:
+    """What came out of each of BUFFERS; those before it in the same session are of no matter."""
+    return dict(zip(BUFFERS, in_small_buffers(tmp_path_factory.mktemp("small"), BUFFERS), strict=True))
 
 
 @pytest.mark.parametrize("size", [64, 512])
-def test_a_tiny_ring_has_the_newest(size: int, tmp_path: Path) -> None:
-    commands = ["trace start", "break once", "ignore 1 19", "continue", "stepi"]
-    outcome = session("branchy.c", tmp_path, commands, "--trace-size", str(size))
+def test_a_tiny_ring_has_the_newest(size: int, small: dict[tuple[int, str], Outcome]) -> None:
+    outcome = small[size, RING]
     listed = instructions(outcome.listing)
     assert listed and not outcome.gaps
     assert listed == outcome.retired[-len(listed) :]
@@ -119,20 +143,19 @@ def test_a_tiny_ring_has_the_newest(size: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [16, 256])
-def test_a_full_buffer_that_stopped_has_the_oldest_and_says_so(size: int, tmp_path: Path) -> None:
-    commands = ["trace start -stop-on-wrap", "break once", "ignore 1 19", "continue", "stepi"]
-    outcome = session("branchy.c", tmp_path, commands, "--trace-size", str(size))
+def test_a_full_buffer_that_stopped_has_the_oldest_and_says_so(
+    size: int, small: dict[tuple[int, str], Outcome]
+) -> None:
+    outcome = small[size, STOPPING]
     listed = instructions(outcome.listing)
     assert listed and listed == outcome.retired[: len(listed)]
     assert "the trace ends where ram0 was full" in outcome.warnings
     assert outcome.same_elsewhere()
 
 
-@pytest.mark.parametrize("option", ["", " -stop-on-wrap"])
-def test_a_buffer_too_small_for_anything(option: str, tmp_path: Path) -> None:
-    commands = [f"trace start{option}", "break once", "ignore 1 19", "continue"]
-    outcome = session("branchy.c", tmp_path, commands, "--trace-size", "8")
-    assert "larger buffer" in outcome.listing
+@pytest.mark.parametrize("start", [RING, STOPPING])
+def test_a_buffer_too_small_for_anything(start: str, small: dict[tuple[int, str], Outcome]) -> None:
+    assert "larger buffer" in small[8, start].listing
 
 
 def _reasons(gaps: list[str]) -> list[str]:
@@ -150,22 +173,10 @@ def test_the_program_switches_its_trace(tmp_path: Path) -> None:
 
 def test_reset_is_a_gap(tmp_path: Path) -> None:
     """While halted, and while running."""
-    commands = ["trace start", "stepi 100", "monitor reset halt", "stepi 100 ", "monitor resume", "monitor reset run"]
+    commands = ["trace start", "stepi 20", "monitor reset halt", "stepi 20 ", "monitor resume; sleep 1; reset run"]
     outcome = session("branchy.c", tmp_path, [*commands, "monitor halt"], "--trace-size", "0x100000")
     assert instructions(outcome.listing) == outcome.retired
     assert _reasons(outcome.gaps) == [
         "entry into debug mode, then exit from debug mode at another place",
         "trace disabled, then exit from reset at another place",
     ]
-
-
-@pytest.mark.parametrize(
-    ("register", "named"), [(0x20000000, "encoder0 was reset"), (0x20001000, "ram0 at 0x20001000: is in reset")]
-)
-def test_a_component_that_is_reset_behind_our_back_is_named(register: int, named: str, tmp_path: Path) -> None:
-    """As a system reset does on many chips: it is not started again with whatever its registers hold then."""
-    commands = ["trace start", "stepi 100", "trace history", f"monitor mww {register:#x} 0", "stepi 10"]
-    outcome = session("branchy.c", tmp_path, commands)
-    listed = instructions(outcome.listing)
-    assert len(listed) >= 99 and listed == outcome.retired[: len(listed)]
-    assert named in outcome.warnings

@@ -1,4 +1,5 @@
-/* Calls by pointer, computed gotos, recursion, branches of every outcome, floating point; for ever. */
+/* Calls by pointer, computed gotos, recursion, branches of every outcome, floating point; for ever. `once` is called in
+   each round, `seldom` in every 20th. */
 #include <stdint.h>
 
 typedef unsigned op_t(unsigned);
@@ -45,6 +46,8 @@ __attribute__((noinline)) void branches(unsigned x)
 
 __attribute__((noinline)) void once(void) { sink++; }
 
+__attribute__((noinline)) void seldom(void) { sink += 2; }
+
 int main(void)
 {
     __asm__ volatile("csrs mstatus, %0" ::"r"(0x6000)); /* FS: the floating-point unit is on */
@@ -55,5 +58,7 @@ int main(void)
         deep(i % 300);
         real = real * 1.0001 + 0.5;
         once();
+        if (i % 20 == 19)
+            seldom();
     }
 }

@@ -1,5 +1,5 @@
 # User code with ecalls, illegal instructions and timer interrupts; the machine-mode handler itself traps, and many a trap
-# is taken right after mret. After 50 rounds the handler ends the program.
+# is taken right after mret. After 25 rounds the handler ends the program.
 #if __riscv_xlen == 64
 #define LOAD ld
 #define STORE sd
@@ -45,7 +45,7 @@ user:
 3:  addi t3, t3, -1
     bnez t3, 3b
     jal leaf
-    li t2, 50
+    li t2, 25
     blt s1, t2, user
     li a0, 93
     ecall

@@ -5,7 +5,7 @@ main:
     la t0, handler
     csrw mtvec, t0
     li t0, 0x02004000
-    li t1, 200000
+    li t1, 70000
     sw t1, 0(t0)
     sw zero, 4(t0)
     li t0, 0x80
