@@ -7,6 +7,7 @@ import queue
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -56,12 +57,25 @@ class Client:
         return self.process.returncode, errors
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    client = Client({"TMPDIR": str(tmp_path)})
+@contextmanager
+def process(folder: Path) -> Iterator[Client]:
+    client = Client({"TMPDIR": str(folder)})
     yield client
     assert client.close() == (0, b""), "it ends with its input, and says nothing beside the protocol"
-    assert list(tmp_path.glob("rvtrace-session-*.log")) == []
+    assert list(folder.glob("rvtrace-session-*.log")) == []
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    with process(tmp_path) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """One for all requests that are refused: it is after each as it was before."""
+    with process(tmp_path_factory.mktemp("refusing")) as client:
+        yield client
 
 
 class Pipe:

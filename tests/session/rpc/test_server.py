@@ -105,18 +105,18 @@ def test_a_conversation(client: Client, capture: Path) -> None:
     ],
 )  # fmt: skip
 def test_each_refusal_is_one_line_and_its_kind(
-    client: Client, method: str, params: dict[str, Any], kind: str, message: str
+    refusing: Client, method: str, params: dict[str, Any], kind: str, message: str
 ) -> None:
-    error = client.call(method, **params)["error"]
+    error = refusing.call(method, **params)["error"]
     assert error["kind"] == kind
     assert error["message"].startswith(message)
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"7", b'{"id": []}', b"\xff\xfe", b"[" * 100_000, b'{"params": 3}'])
-def test_what_is_no_request_is_refused_and_survived(client: Client, line: bytes) -> None:
-    client.write(line)
-    assert client.read()["error"]["kind"] == "BadRequest"
-    assert "result" in client.call("hello")
+def test_what_is_no_request_is_refused_and_survived(refusing: Client, line: bytes) -> None:
+    refusing.write(line)
+    assert refusing.read()["error"]["kind"] == "BadRequest"
+    assert "result" in refusing.call("hello")
 
 
 # In this process, where the work can be watched

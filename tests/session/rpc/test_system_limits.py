@@ -95,11 +95,11 @@ def test_too_little_memory_is_no_internal_error(tmp_path: Path, caplog: pytest.L
 
 def test_a_session_that_may_have_little_memory_goes_on(tmp_path: Path) -> None:
     """Under a real limit: a capture that unpacks to more than that."""
-    large = replace(SMALL, sinks=(replace(SMALL.sinks[0], data=bytes(300 << 20)),))
+    large = replace(SMALL, sinks=(replace(SMALL.sinks[0], data=bytes(150 << 20)),))
     save_capture(large, tmp_path / "large.rvt")
     program = (
         "import resource, runpy, sys\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (150 << 20, 150 << 20))\n"
         "sys.argv = ['session']\n"
         "runpy.run_module('rvtrace_gdb.session', run_name='__main__')"
     )
@@ -120,7 +120,7 @@ def test_a_session_that_may_have_little_memory_goes_on(tmp_path: Path) -> None:
     _, errors = session.communicate(timeout=60)
     first, second = replies
     assert first["error"]["message"] == (
-        f"{tmp_path / 'large.rvt'}: cannot be read: there is not enough memory for this (this program may have 300 MiB,"
+        f"{tmp_path / 'large.rvt'}: cannot be read: there is not enough memory for this (this program may have 150 MiB,"
         " see `ulimit -v`): raise that limit, or trace less: a smaller buffer, or filters (`trace start`); what was"
         " captured is kept"
     )
