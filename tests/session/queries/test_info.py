@@ -10,6 +10,7 @@ from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.queries import info
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
+from tests.controlregs.interruptions import no_waiting
 from tests.session.board import ENCODER, SINK, Board, board
 from tests.session.queries.register_target import Connect, Registers, absent, described
 
@@ -155,7 +156,8 @@ def test_a_component_that_does_not_wake_up(tmp_path: Path) -> None:
     """It is left as it was, and the other one is shown."""
     components = ("encoder e 0x1000", 'ram_sink r 0x2000 mode="SRAM"')
     target = Registers({0x1000: 8, 0x2000: 0x0B, 0x2004: 0x901})
-    lines = shown(target.connect, described(tmp_path, *components))
+    with no_waiting():
+        lines = shown(target.connect, described(tmp_path, *components))
     first, why, _ = texts(lines, "e")
     assert first == "trace encoder at 0x1000, hart 0 (cpu0, halted): in reset"
     assert why.startswith("warning: e at 0x1000: trTeControl did not reach trTeActive=1 within ")

@@ -21,6 +21,7 @@ from rvtrace_gdb.support.errors import Cancelled, RvtraceError, silent
 from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
 from rvtrace_gdb.transport.simulated.devices.component import EMPTY
 from tests.console.status_lines import read
+from tests.controlregs.interruptions import no_waiting
 from tests.helpers.gdb_transcripts import FOLDER
 from tests.session.board import BUFFER, ENCODER, SINK, Board, CableOut, board, executed
 
@@ -402,10 +403,11 @@ def test_what_was_not_sent_is_said_with_the_history_once(demo: Board, session: S
     demo.run(1000)
     demo.machine.ram_sink._never |= EMPTY
     note = "note:     ram0 at 0x20001000: trRamControl did not reach trRamEnable=0 trRamEmpty=1 within 1 s"
-    said = [line for line in session.history("", 10, context).lines if line.startswith(note)]
-    assert len(said) == 1
-    assert not any(line.startswith(note) for line in session.history("", 10, context).lines)
-    shown = pcs(session, context)
+    with no_waiting():
+        said = [line for line in session.history("", 10, context).lines if line.startswith(note)]
+        assert len(said) == 1
+        assert not any(line.startswith(note) for line in session.history("", 10, context).lines)
+        shown = pcs(session, context)
     assert shown == reference[: len(shown)]
 
 
