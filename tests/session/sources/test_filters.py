@@ -4,6 +4,7 @@ What ran comes from the hart's own list, which no filter sees; where functions a
 """
 
 import subprocess
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources.options import filter_of
 from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
 from rvtrace_gdb.transport.simulated.machine import build
+from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
 from tests.session.board import DEMO, SMALL_RAM, Board
 from tests.transport.simulated.devices.rig import Log
@@ -95,10 +97,19 @@ def test_a_label_without_a_size_ends_at_the_next(tmp_path: Path) -> None:
 # The whole session
 
 
-@pytest.fixture(scope="module", params=["rv64imac", "rv32imac"])
-def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+ARCHITECTURES = ["rv64imac", "rv32imac"]
+RUNS = [("rv64imac", "ntrace", 1), ("rv64imac", "etrace", 7), ("rv32imac", "ntrace", 7), ("rv32imac", "etrace", 1)]
+"""Any two of architecture, format, and how often the trace is read; in the long run all three with each other."""
+if LONG:
+    RUNS = [*product(ARCHITECTURES, ["ntrace", "etrace"], [1, 7])]
+each_run = pytest.mark.parametrize(("kernel", "format_", "pauses"), RUNS, indirect=["kernel"])
+each_architecture = pytest.mark.parametrize("kernel", ARCHITECTURES, indirect=True)
+
+
+@pytest.fixture
+def kernel(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A kernel in machine mode under tasks in user mode."""
-    return compiled(tmp_path_factory.mktemp("filtering"), request.param)
+    return compiled(tmp_path, request.param)
 
 
 def board_with(elf: Path, folder: Path, units: int) -> Board:
@@ -127,8 +138,7 @@ def ran(log: Log, *ranges: tuple[int, int], privileges: tuple[int, ...] = (0, 3)
     return [pc for pc in inside if not ranges or any(start <= pc < end for start, end in ranges)]
 
 
-@pytest.mark.parametrize("format_", ["ntrace", "etrace"])
-@pytest.mark.parametrize("pauses", [1, 7])
+@each_run
 def test_privilege_modes(kernel: Path, tmp_path: Path, format_: str, pauses: int) -> None:
     for word, number in (("u", 0), ("m", 3)):
         board = board_with(kernel, tmp_path, 2)
@@ -138,8 +148,7 @@ def test_privilege_modes(kernel: Path, tmp_path: Path, format_: str, pauses: int
         assert pcs == wanted
 
 
-@pytest.mark.parametrize("format_", ["ntrace", "etrace"])
-@pytest.mark.parametrize("pauses", [1, 7])
+@each_run
 def test_functions_and_ranges(kernel: Path, tmp_path: Path, format_: str, pauses: int) -> None:
     places = symbols(kernel)
     user = sorted((place for name, place in places.items() if place[1] - place[0] > 40), key=lambda place: place[0])
@@ -151,6 +160,7 @@ def test_functions_and_ranges(kernel: Path, tmp_path: Path, format_: str, pauses
     assert pcs == ran(log, first, second)
 
 
+@each_architecture
 def test_ranges_in_one_mode(kernel: Path, tmp_path: Path) -> None:
     """Half of the program, once in each mode: both conditions count."""
     places = symbols(kernel)
@@ -164,6 +174,7 @@ def test_ranges_in_one_mode(kernel: Path, tmp_path: Path) -> None:
     assert sum(counts) > 0
 
 
+@each_architecture
 def test_what_is_in_force_is_said(kernel: Path, tmp_path: Path) -> None:
     board = board_with(kernel, tmp_path, 2)
     session, context = Session(board.connect, {}), board.describe()
