@@ -14,6 +14,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 NOBODY: dict[str, str] = {}
+TIMES = 10
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +61,13 @@ def test_what_ran_between_breakpoints_is_shown(
 ) -> None:
     lines = session.start(context(rig))
     assert "N-Trace 1.0 HTM" in lines[0]
-    pc = run_to(openocd, most_called(reference), 20)
+    pc = run_to(openocd, most_called(reference), TIMES)
     history, _ = session.decoded(context(rig))
     shown = list(history.pcs())
     assert len(shown) > 100
     assert shown == reference[: len(shown)]
     assert reference[len(shown)] == pc
-    pc = run_to(openocd, most_called(reference), 20)
+    pc = run_to(openocd, most_called(reference), TIMES)
     history, _ = session.decoded(context(rig))
     more = list(history.pcs())
     assert len(more) > len(shown)
@@ -94,14 +95,16 @@ def test_a_running_program_can_be_looked_at(rig: Rig, openocd: OpenOcd, session:
     assert "warning" not in "\n".join(lines)
 
 
-def test_when_openocd_ends_what_was_read_is_still_there(busy_elf: Path, tmp_path: Path, reference: list[int]) -> None:
-    session = Session(environ=NOBODY)
-    with Rig(busy_elf, tmp_path) as rig:
+def test_when_openocd_ends_what_was_read_is_still_there(
+    rig: Rig, session: Session, tmp_path: Path, reference: list[int]
+) -> None:
+    with OpenOcd(port=rig.tcl_port) as openocd:
+        openocd.command("reset halt")
         session.start(context(rig))
-        with OpenOcd(port=rig.tcl_port) as openocd:
-            run_to(openocd, most_called(reference), 20)
-        listing = session.history("", 10, context(rig))
-        rows = session.rows(1, listing.end)
+        run_to(openocd, most_called(reference), TIMES)
+    listing = session.history("", 10, context(rig))
+    rows = session.rows(1, listing.end)
+    rig.kill_openocd()
     again = session.history("1,+5", 10, context(rig))
     [warning] = again.lines
     assert warning.startswith("warning: the trace is not complete: ")
@@ -113,4 +116,4 @@ def test_when_openocd_ends_what_was_read_is_still_there(busy_elf: Path, tmp_path
     with pytest.raises(RvtraceError, match="no OpenOCD at "):
         session.start(context(rig))
     assert session.rows(1, listing.end) == rows
-    session.close()
+    rig.start_openocd()  # for the tests after this one

@@ -22,7 +22,7 @@ from tests.decode.etrace.vectors import ROOT, expected, vector
 from tests.helpers.amounts import some_of
 from tests.session.etraces import etraces
 
-_TIMES = 12
+_TIMES = 8  # the shortest stream so often is longer than a slice
 ENCAP = ROOT / "encap"
 SAID = etrace_of({"iaddress_width": 64, "ecause_width": 5, "context_width": 32, "ecall_retires": True})
 # What br_j_asm.json beside the files says of each, in its words srcbits, srcid, T, typebits.

@@ -17,6 +17,7 @@ from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.proxy_state import TargetState
 from tests.gdbext.gdb_process import run_gdb
 from tests.helpers import qemu
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
 from tests.session.replay.listed_past import HERE, ListedPast
 
@@ -41,7 +42,13 @@ TWO_HARTS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["rv64imac_zicsr", "rv32imac_zicsr"])
+RV64, RV32 = "rv64imac_zicsr", "rv32imac_zicsr"
+ALSO_RV32 = pytest.mark.parametrize("elf", [RV64, *long_only(RV32)], indirect=True)
+"""For what does not depend on the length of registers; RV32 is tried in the long run, and by the other tests."""
+both = pytest.mark.parametrize("elf", [RV64, RV32], indirect=True)
+
+
+@pytest.fixture(scope="module")
 def elf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return demo(tmp_path_factory.mktemp("demo"), request.param)
 
@@ -102,7 +109,7 @@ def told(outputs: dict[str, str]) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("harts", [1, 2])
+@pytest.mark.parametrize(("elf", "harts"), [(RV64, 1), (RV32, 2), *long_only((RV32, 1), (RV64, 2))], indirect=["elf"])
 def test_in_the_present_gdb_prints_what_it_prints_without(elf: Path, tmp_path: Path, harts: int) -> None:
     commands = LIVE if harts == 1 else TWO_HARTS
     with qemu.running(elf, tmp_path, harts, logged=False) as machine:
@@ -131,6 +138,7 @@ def model(pcs: Sequence[int], here: int, command: str, breakpoints: set[int]) ->
     return max(0, here)
 
 
+@both
 def test_ten_score_commands_end_where_the_model_says(elf: Path, tmp_path: Path) -> None:
     chance = random.Random(5)
     start = ["set osabi none", "CONNECT", "break finish", "continue"]
@@ -160,6 +168,7 @@ def _symbols(elf: Path) -> dict[str, str]:
     return {line.split()[2]: line.split()[0] for line in nm.splitlines()}
 
 
+@both
 def test_what_a_user_sees_in_the_past(elf: Path, tmp_path: Path) -> None:
     commands = [
         "set osabi none", "CONNECT", "break finish", "continue", "print $sp", "reverse-stepi", "print $sp ",
@@ -189,6 +198,7 @@ def test_what_a_user_sees_in_the_past(elf: Path, tmp_path: Path) -> None:
     assert "watchpoints cannot trigger in the past" in outputs["reverse-stepi "]
 
 
+@ALSO_RV32
 def test_steps_that_are_left_do_not_run_the_target(elf: Path, tmp_path: Path) -> None:
     """gdb 13 goes on with them after "No more reverse-execution history"."""
     commands = ["set osabi none", "CONNECT", "tbreak finish", "continue", "reverse-stepi", "reverse-stepi 2", "stepi 7"]
@@ -212,6 +222,7 @@ def test_each_thread_has_its_past(tmp_path: Path) -> None:
     assert numbers == [lengths[0], -1, lengths[1] - 1, lengths[0]]
 
 
+@ALSO_RV32
 def test_qemu_ends_while_gdb_is_in_the_past(elf: Path, tmp_path: Path) -> None:
     commands = ["set osabi none", "CONNECT", "break finish", "continue", "reverse-stepi", "KILL", "reverse-stepi ",
                 "print $trace_pos", "reverse-continue", "continue ", "print $trace_pos "]  # fmt: skip
