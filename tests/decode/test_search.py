@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.search import Query, Search, arrivals, entries_of, execu
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from tests.decode.calls.call_histories import in_small_blocks
 from tests.decode.history.test_history import NOTHING, built, flat
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import LONG, some_of
 from tests.helpers.event_facts import INTERRUPT, lost
 
 small_blocks = pytest.fixture(in_small_blocks, autouse=True, scope="module")
@@ -68,9 +68,10 @@ def test_how_many_are_before(runs: list[Path | RepeatPath], wanted: frozenset[in
 @pytest.mark.parametrize("wanted", [executions(3), arrivals(2, 3)])
 def test_many_entries(wanted: Query) -> None:
     """More than are added up at once: 1 2 3, 3 1, 1 2 3, ..., each a path of its own."""
-    history = built(*[Path([(1, 2, 3)]) if i % 2 == 0 else Path([(3, 1)]) for i in range(20_000)])
+    count = 20_000 if LONG else 5_000
+    history = built(*[Path([(1, 2, 3)]) if i % 2 == 0 else Path([(3, 1)]) for i in range(count)])
     of_five = [2, 3] if wanted == executions(3) else [1]
-    assert found(history, wanted) == [5 * i + k for i in range(10_000) for k in of_five]
+    assert found(history, wanted) == [5 * i + k for i in range(count // 2) for k in of_five]
 
 
 def test_numbers_outside_are_an_error() -> None:

@@ -15,9 +15,12 @@ _SHARE, _STRIDE = 5, 3
 _Case = TypeVar("_Case")
 
 
-def some_of(count: int) -> int:
-    """Return how many of *count* cases are tried: a fifth, but 10 at least; in the long run all of them."""
-    return count if LONG else min(count, max(10, count // _SHARE))
+def some_of(count: int, share: int = _SHARE) -> int:
+    """Return how many of *count* cases are tried: a fifth, but 10 at least; in the long run all of them.
+
+    *share*: another part than a fifth, where so few take every way through what is tested.
+    """
+    return count if LONG else min(count, max(10, count // share))
 
 
 def sparse(every: int) -> int:
@@ -43,7 +46,7 @@ def crossed(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [tuple(axis[n % len(axis)] for axis in axes) for n in range(max(map(len, axes)))]
 
 
-def each_seed(seeds: range) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def each_seed(seeds: range, share: int = _SHARE) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a test that takes *seed* some of *seeds* (`some_of`), one after the other: they are one test.
 
     A failure says which seed it was. What else the test takes, fixtures and parameters, stays the same for all seeds.
@@ -52,7 +55,7 @@ def each_seed(seeds: range) -> Callable[[Callable[..., None]], Callable[..., Non
     def decorated(test: Callable[..., None]) -> Callable[..., None]:
         @wraps(test)
         def with_each(**others: Any) -> None:
-            for seed in seeds[: some_of(len(seeds))]:
+            for seed in seeds[: some_of(len(seeds), share)]:
                 try:
                     test(seed=seed, **others)
                 except Exception as error:

@@ -5,6 +5,7 @@ from itertools import accumulate
 
 import pytest
 
+from rvtrace_gdb.decode.calls import call_history, stack
 from rvtrace_gdb.decode.calls.call_history import CallHistory, call_tree, tree_rows
 from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST, Kind
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
@@ -16,6 +17,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode import assembler as asm
 from tests.decode.calls.call_histories import history_of
+from tests.helpers.amounts import LONG
 from tests.helpers.event_facts import INTERRUPT
 
 BASE = 0x1000
@@ -300,10 +302,13 @@ def test_recursion_for_ever() -> None:
     assert (some.begin, some.end) == (2 * 10**11 - 2, 2 * 10**11)
 
 
-def test_deeper_than_what_is_kept() -> None:
+def test_deeper_than_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that never return: the oldest are forgotten, levels go on."""
     builder = HistoryBuilder()
-    count = 3 * DEPTH_AT_MOST
+    most = DEPTH_AT_MOST if LONG else 1 << 13
+    for module in (call_history, stack):
+        monkeypatch.setattr(module, "DEPTH_AT_MOST", most)
+    count = 3 * most
     for _ in range(count // 1000):
         builder.append(Path([tuple(PLAIN.pcs("f.0 f.1") * 1000)]))
     calls = CallHistory(builder.finish(NOTHING), PLAIN.image)

@@ -67,7 +67,7 @@ def told(functions: list[Function]) -> list[Ran]:
     return [Ran(f.begin, f.level, "gap" if f.pc == GAP else WHY[f.kind]) for f in functions]
 
 
-@each_seed(range(400))
+@each_seed(range(400), share=16)
 def test_as_a_naive_interpreter(seed: int) -> None:
     case = Case(seed)
     found = list(case.calls.functions(1, len(case.calls) + 1))

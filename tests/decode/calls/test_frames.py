@@ -59,14 +59,14 @@ def test_as_a_naive_interpreter(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@each_seed(range(540, 600))
+@each_seed(range(540, 600), share=6)
 def test_anywhere_in_many_blocks(seed: int) -> None:
     asked = Asked(seed)
     for _ in range(60):
         asked.check(asked.case.rng.randrange(len(asked.case.pcs)))
 
 
-@each_seed(range(740, 770))
+@each_seed(range(740, 770), share=3)
 def test_at_the_end_with_what_runs_next(seed: int) -> None:
     """A history that ends in the middle of an execution, and where the program is then."""
     case = Case(seed)

@@ -4,6 +4,8 @@ from itertools import islice
 
 import pytest
 
+import rvtrace_gdb.decode.calls.frames as frames_module
+from rvtrace_gdb.decode.calls import call_history, stack
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST, UNKNOWN, Kind
@@ -15,6 +17,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from tests.decode import assembler as asm
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.test_call_history import CALL, JUMP, NOP, PLAIN, RET, Code
+from tests.helpers.amounts import LONG
 
 HANDLED = Code(main=[NOP, CALL, NOP, NOP], f=[NOP, CALL, RET], handler=[NOP, CALL, asm.MRET], g=[NOP, RET])
 
@@ -182,20 +185,23 @@ def test_deep_recursion(depth: int, *, repeated: bool) -> None:
 
 
 @pytest.mark.parametrize("repeated", [False, True])
-def test_recursion_that_is_deeper_than_the_stack_that_is_kept(*, repeated: bool) -> None:
+def test_recursion_that_is_deeper_than_the_stack_that_is_kept(
+    monkeypatch: pytest.MonkeyPatch, *, repeated: bool
+) -> None:
     """What is known is right, the newest calls at least; where older ones are not known any more, the frames end."""
-    depth = DEPTH_AT_MOST + 1000
+    most = DEPTH_AT_MOST if LONG else 1 << 13
+    for module in (call_history, frames_module, stack):
+        monkeypatch.setattr(module, "DEPTH_AT_MOST", most)
+    depth = most + 1000
     frames = frames_of(recursion(depth, repeated=repeated), PLAIN.image)
     behind_g = 2 * depth + 3
-    for under_way in (100, DEPTH_AT_MOST + 9):
+    for under_way in (100, most + 9):
         for position in (2 * under_way, behind_g + depth - under_way):
             found = list(frames.frames(position))
             wanted = [None, *range(2 * (under_way - 1), -1, -2)]
             assert [frame.call for frame in found] == wanted[: len(found)]
             if position < behind_g:
-                assert len(found) > min(
-                    under_way, DEPTH_AT_MOST // 2 if not repeated or under_way < DEPTH_AT_MOST else 0
-                )
+                assert len(found) > min(under_way, most // 2 if not repeated or under_way < most else 0)
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 1000])

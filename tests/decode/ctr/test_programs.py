@@ -2,6 +2,7 @@
 with time slices. What is shown is what the hart ran, under all filters."""
 
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.ctr_model.transfers import Kind
 from tests.decode.ctr.compiled_programs import TRAPS, M, Ran, U, call_stack, recorded, run
+from tests.helpers.amounts import crossed, long_only, sparse
 from tests.transport.simulated.encoder.traces import compiled, machine_with
 
 ALL = frozenset(Kind) - {Kind.NOT_TAKEN_BRANCH}
@@ -80,14 +82,19 @@ def test_with_all_transfers_recorded_all_is_known(folder: Path, march: str) -> N
     assert list(decoded.history.pcs()) == [one.pc for one in ran[first:] if one.retired]
 
 
-@pytest.mark.parametrize("march", MARCH)
-@pytest.mark.parametrize("name", [name for name, kinds in FILTERS.items() if kinds >= set(TRAPS)])
+@pytest.mark.parametrize(
+    ("name", "march"), crossed([name for name, kinds in FILTERS.items() if kinds >= set(TRAPS)], MARCH)
+)
 def test_filters(folder: Path, march: str, name: str) -> None:
     elf, ran = executed(folder, march)
     kinds = FILTERS[name]
     records, stretches = recorded(ran, kinds)
     decoded = decode(elf, records, options(kinds))
     assert check(decoded, records, stretches) > len(records) // 20 or name == "traps"
+
+
+ONE_MODE = [(False, M, "rv64imac"), (True, M, "rv32imac"), (False, U, "rv64ima"), (True, U, "rv64imac")]
+MORE_OF_ONE_MODE = [case for case in product([False, True], [M, U], MARCH) if case not in ONE_MODE]
 
 
 @pytest.mark.parametrize("march", MARCH)
@@ -101,9 +108,7 @@ def test_returns_that_are_not_recorded_are_followed_where_the_code_tells(folder:
     assert sum(decoded.stretches[number].complete for number in over[1:]) > len(over) // 2
 
 
-@pytest.mark.parametrize("march", MARCH)
-@pytest.mark.parametrize("external", [False, True], ids=["no external traps", "external traps"])
-@pytest.mark.parametrize("mode", [M, U], ids=["M", "U"])
+@pytest.mark.parametrize(("external", "mode", "march"), [*ONE_MODE, *long_only(*MORE_OF_ONE_MODE)])
 def test_one_mode_alone(folder: Path, march: str, mode: int, external: bool) -> None:
     elf, ran = executed(folder, march)
     records, stretches = recorded(ran, ALL, [mode], external=external)
@@ -118,7 +123,7 @@ def test_one_mode_alone(folder: Path, march: str, mode: int, external: bool) -> 
 def test_a_call_stack(folder: Path, march: str) -> None:
     elf, ran = executed(folder, march)
     shown = 0
-    for stop in range(300, len(ran), 101):
+    for stop in range(300, len(ran), sparse(101)):
         records, stretches = call_stack(ran[:stop], 32)
         decoded = decode(elf, records, Options(ras=True, end=ran[stop].pc))
         assert not [event for event in decoded.history.events if event.kind is EventKind.MISMATCH]

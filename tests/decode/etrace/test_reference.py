@@ -32,6 +32,7 @@ from tests.decode.etrace.vectors import (
     parameters_in,
     vector,
 )
+from tests.helpers.amounts import crossed
 
 TROUBLES = GAP_KINDS - {EventKind.TRACE_OFF}
 AMBIGUOUS = ("torture64", "o05")
@@ -58,8 +59,7 @@ def test_decodes_exactly(program: str, option: str) -> None:
     check_exact(history, found.what["instructions"], found.what["pcs_sha256"], len(data))
 
 
-@pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("program", "option"), sorted({*crossed(PROGRAMS, OPTIONS), AMBIGUOUS}))
 def test_the_naive_decoder_agrees(program: str, option: str) -> None:
     """It is held against the decoder on what no simulator ran (`test_etrace_properties`), so it must be right here."""
     found = vector(program, option)

@@ -3,8 +3,10 @@
 
 import re
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from rvtrace_gdb.decode.executed.readers import LogError
 from rvtrace_gdb.decode.program.csrs import Context
 from tests.decode.executed.logs import CLOCK, PROGRAMS, qemu_log, spike_log
 from tests.decode.executed.reading import Told, executed_pcs, read, told, told_by_qemu
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import crossed, long_only, some_of
 from tests.transport.simulated.hart.programs import build
 from tests.transport.simulated.hart.qemu import run_qemu
 
@@ -27,7 +29,16 @@ SOURCES: dict[str, tuple[str | Path, ...]] = {
 }
 
 
-@pytest.fixture(scope="module", params=["rv64imac", "rv32imac"])
+MARCHES = ["rv64imac", "rv32imac"]
+
+
+def by_turns(cases: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Each case with an architecture, those in turn; with the other one in the long run."""
+    each = [(*case, MARCHES[at % 2]) for at, case in enumerate(cases)]
+    return [*each, *long_only(*((*case, MARCHES[at % 2 - 1]) for at, case in enumerate(cases)))]
+
+
+@pytest.fixture(scope="module", params=MARCHES)
 def march(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -40,12 +51,14 @@ def executed(program: str, march: str) -> list[Told]:
 
 
 # QEMU 7.2 disassembles an instruction of reserved length for ever: `traps` has one.
-@pytest.mark.parametrize(
-    ("program", "what"),
-    [(program, "exec,nochain,int") for program in SOURCES]
-    + [(program, "exec,nochain,int,in_asm") for program in SOURCES if program != "traps"]
-    + [("calls_and_traps", "exec,nochain,int,in_asm,cpu")],
-)
+LOGS = [
+    *((program, "exec,nochain,int") for program in SOURCES),
+    *((program, "exec,nochain,int,in_asm") for program in SOURCES if program != "traps"),
+    ("calls_and_traps", "exec,nochain,int,in_asm,cpu"),
+]
+
+
+@pytest.mark.parametrize(("program", "what", "march"), by_turns(LOGS))
 def test_every_instruction_and_trap(program: str, what: str, march: str, tmp_path: Path) -> None:
     elf = build(tmp_path, *SOURCES[program], march=march)
     expected = executed(program, march)
@@ -56,7 +69,7 @@ def test_every_instruction_and_trap(program: str, what: str, march: str, tmp_pat
     assert ours[:both] == expected[:both]
 
 
-@pytest.mark.parametrize("program", SOURCES)
+@pytest.mark.parametrize(("program", "march"), by_turns([(program,) for program in SOURCES]))
 def test_blocks_of_one_instruction(program: str, march: str, tmp_path: Path) -> None:
     elf = build(tmp_path, *SOURCES[program], march=march)
     expected = executed(program, march)
@@ -65,8 +78,9 @@ def test_blocks_of_one_instruction(program: str, march: str, tmp_path: Path) -> 
     assert len(ours) > 0.9 * STEPS
 
 
-@pytest.mark.parametrize("program", SOURCES)
-@pytest.mark.parametrize("options", [CLOCK, (*CLOCK, "-singlestep")], ids=["blocks", "single"])
+@pytest.mark.parametrize(
+    ("program", "options"), crossed(list(SOURCES), [CLOCK, (*CLOCK, "-singlestep")]), ids=lambda it: str(it).split()[-1]
+)
 def test_logs_of_older_versions(program: str, options: tuple[str, ...], tmp_path: Path) -> None:
     """Before 6.1 the cflags are not logged, and flags are written as by %#x (accel/tcg/cpu-exec.c of 2.12)."""
     elf = build(tmp_path, *SOURCES[program], march="rv64imac")

@@ -2,6 +2,7 @@
 
 import tempfile
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from rvtrace_gdb.decode.executed.readers import LogError
 from rvtrace_gdb.decode.program.csrs import Context
 from tests.decode.executed.logs import PROGRAMS, spike_log
 from tests.decode.executed.reading import Told, executed_pcs, read, told, told_by_spike
+from tests.helpers.amounts import crossed, long_only
 from tests.transport.simulated.hart.programs import build
 from tests.transport.simulated.hart.spike import Commit, run_spike
 
@@ -23,7 +25,18 @@ PROGRAMS_WITH_TRAPS: dict[str, tuple[str | Path, ...]] = {
 FLAGS = {"l": ("-l",), "l+commits": ("-l", "--log-commits"), "commits": ("--log-commits",)}
 
 
-@pytest.fixture(scope="module", params=["rv64imac", "rv32imac"])
+MARCHES = ["rv64imac", "rv32imac"]
+WITH_TRAPS = ["l", "l+commits"]
+"""The flags that have traps logged."""
+EACH_WITH_FLAGS = [
+    (program, flags, MARCHES[(at + more) % 2])
+    for at, program in enumerate(PROGRAMS_WITH_TRAPS)
+    for more, flags in enumerate(WITH_TRAPS)
+]
+MORE_WITH_FLAGS = [it for it in product(PROGRAMS_WITH_TRAPS, WITH_TRAPS, MARCHES) if it not in EACH_WITH_FLAGS]
+
+
+@pytest.fixture(scope="module", params=MARCHES)
 def march(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -36,8 +49,7 @@ def executed(program: str, march: str) -> list[Told]:
         return told_by_spike(run_spike(elf, Path(folder), "IMAC").steps)
 
 
-@pytest.mark.parametrize("program", PROGRAMS_WITH_TRAPS)
-@pytest.mark.parametrize("flags", ["l", "l+commits"])
+@pytest.mark.parametrize(("program", "flags", "march"), [*EACH_WITH_FLAGS, *long_only(*MORE_WITH_FLAGS)])
 def test_every_instruction_and_trap(program: str, flags: str, march: str, tmp_path: Path) -> None:
     elf = build(tmp_path, *PROGRAMS_WITH_TRAPS[program], march=march)
     expected = executed(program, march)
@@ -49,7 +61,7 @@ def test_every_instruction_and_trap(program: str, flags: str, march: str, tmp_pa
     assert notes == []
 
 
-@pytest.mark.parametrize("program", PROGRAMS_WITH_TRAPS)
+@pytest.mark.parametrize(("program", "march"), crossed(list(PROGRAMS_WITH_TRAPS), MARCHES))
 def test_commits_alone_have_every_instruction(program: str, march: str, tmp_path: Path) -> None:
     elf = build(tmp_path, *PROGRAMS_WITH_TRAPS[program], march=march)
     expected = [pc for what, pc, _ in executed(program, march) if what == "retired"]

@@ -3,6 +3,9 @@
 import random
 from collections.abc import Sequence
 
+import pytest
+
+import rvtrace_gdb.decode.history.accesses as accesses_module
 from rvtrace_gdb.decode.history.accesses import access_text, locate_accesses, overlaps
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
@@ -20,7 +23,7 @@ from rvtrace_gdb.decode.program.instructions import (
 )
 from tests.decode.etrace.data.test_differences import reference_accesses
 from tests.decode.etrace.vectors import expected, image
-from tests.helpers.amounts import each_seed
+from tests.helpers.amounts import LONG, each_seed
 from tests.helpers.event_facts import lost
 
 # Encodings: the RISC-V Instruction Set Manual, volume I; `test_memory_access` holds ours against objdump.
@@ -237,8 +240,14 @@ def test_code_that_is_missing_accesses_nothing() -> None:
     assert notes((found, Image(64)), load(), store()) == [AccessNote.BEYOND, AccessNote.BEYOND]
 
 
-def test_a_history_out_of_proportion_is_not_looked_through() -> None:
-    """A few bytes can say that a loop went round 10**12 times: no reason to count all its loads, or to wait."""
+def test_a_history_out_of_proportion_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few bytes can say that a loop went round 10**12 times: no reason to count all its loads, or to wait.
+
+    How many positions are examined all the same, and kept, is less than elsewhere here, but in the long run.
+    """
+    if not LONG:
+        monkeypatch.setattr(accesses_module, "_POSITIONS", (1 << 20, 256))
+        monkeypatch.setattr(accesses_module, "_SLOTS", (1 << 16, 16))
     program = Image(64)
     program.add_code(0, LW.to_bytes(4, "little") + NOP.to_bytes(4, "little") + SW.to_bytes(4, "little"))
     for unit in (0, 4):  # with and without accesses in the loop

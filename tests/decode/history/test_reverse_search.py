@@ -75,7 +75,7 @@ def long_history(rounds: int) -> tuple[list[int], AddressSearch]:
 def test_far_ones() -> None:
     pcs, nearest = long_history(20000)
     rng = random.Random(2)
-    for _ in range(300):
+    for _ in range(some_of(300)):
         position, direction = rng.randint(0, len(pcs)), rng.choice([1, -1])
         addresses = frozenset(rng.sample([0x14, 0x18, 0x40, 0x42, 0x50], 2))
         ahead = pcs[position + 1 :] if direction > 0 else pcs[:position][::-1]

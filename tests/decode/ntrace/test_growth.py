@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import decoded, image_of, message, of_kind, started, stopped
+from tests.helpers.amounts import LONG
 
 START, AGAIN = started(0x100), started(0x200, Sync.PERIODIC)
 IMAGE = image_of((0x100, [asm.C_NOP]), (0x200, [asm.C_NOP]), (0x300, [asm.c_j(0)]))
@@ -159,6 +160,9 @@ MODES: list[dict[str, Any]] = [
 ]
 
 
+_BYTES = 8_000 if LONG else 2_000
+
+
 @pytest.mark.parametrize("options", MODES, ids=["htm", "btm", "htm, everything on", "btm, everything on"])
 def test_noise(options: dict[str, Any]) -> None:
     """What a decoder keeps of nonsense stays small, however much of it there is."""
@@ -169,9 +173,9 @@ def test_noise(options: dict[str, Any]) -> None:
     peaks = []
     for _ in range(4):
         tracemalloc.start()
-        decoder.feed(bytes(rng.choice([0x24, 0x0D, 0x6C, 0x43, 0x70, 0x07, *rng.randbytes(6)]) for _ in range(8_000)))
+        decoder.feed(bytes(rng.choice([0x24, 0x0D, 0x6C, 0x43, 0x70, 0x07, *rng.randbytes(6)]) for _ in range(_BYTES)))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert max(peaks) < 64 << 20
     history = decoder.finish_one()
-    assert sum(history.accounting[1:]) == history.accounting.total == 32_000
+    assert sum(history.accounting[1:]) == history.accounting.total == 4 * _BYTES

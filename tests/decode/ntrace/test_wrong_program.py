@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.program.image import Image
 from tests.decode import assembler as asm
 from tests.decode.ntrace.encodings import Case, any_fields, periodic
 from tests.decode.ntrace.messages import SYNCS, located
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import crossed, some_of
 
 REFERENCE = Path(__file__).parents[2] / "data" / "ntrace-reference"
 examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
@@ -37,8 +37,13 @@ def reference_trace(program: str, sync_max: int) -> tuple[list[bytes], Image]:
     return messages, image
 
 
-@pytest.mark.parametrize("program", ["dhrystone", "towers", "qsort", "rsort", "median"])
-@pytest.mark.parametrize("wrong", ["shifted by 2", "shifted by 4", "another program", "rebuilt"])
+@pytest.mark.parametrize(
+    ("program", "wrong"),
+    crossed(
+        ["dhrystone", "towers", "qsort", "rsort", "median"],
+        ["shifted by 2", "shifted by 4", "another program", "rebuilt"],
+    ),
+)
 def test_a_wrong_elf_is_noticed_within_one_sync_period(program: str, wrong: str) -> None:
     messages, image = reference_trace(program, 0)
     other = Image(64)

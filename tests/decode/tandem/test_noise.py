@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import Element, Group, Instr
 from tests.decode.tandem.corpus import decoded, parameters_of, program_of, trace_bytes
 from tests.decode.tandem.groups import NOP, RV64, Line, csr, pc, priv, x
+from tests.helpers.amounts import LONG, some_of
 
 START = 0x8000_0000
 
@@ -139,24 +140,27 @@ def listed_wrong(found: Sequence[int], truth: list[int]) -> bool:
     return False
 
 
+_DAMAGES = 100 if LONG else 25
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_of_damaged_traces_at_most_one_in_a_hundred_lists_what_did_not_run(name: str) -> None:
     random_, data, program = random.Random(f"noise {name}"), trace_bytes(name), program_of(name)
     truth = list(decoded(name).history.pcs())
     wrong = lost = 0
-    for _ in range(100):
+    for _ in range(_DAMAGES):
         history = decode(damaged(random_, data), program, parameters_of(name)).history
         wrong += listed_wrong(list(history.pcs()), truth)
         lost += max(len(truth) - history.instructions, 0)
     assert wrong <= 1
-    assert lost <= 100 * 3  # rows: most damages cost one group or two
+    assert lost <= _DAMAGES * 3  # rows: most damages cost one group or two
 
 
 def test_a_wrong_program_costs_no_rows() -> None:
     """Where the program differs anyhow, that an instruction is another one speaks against nobody."""
     name, random_ = "flute_rv64ui-p-add", random.Random(5)
     data, other, parameters = trace_bytes(name), program_of("flute_rv64-irq"), parameters_of(name)
-    for _ in range(30):
+    for _ in range(some_of(30)):
         noise = damaged(random_, data)
         right, wrong = (decode(noise, one, parameters).history for one in (program_of(name), other))
         assert wrong.instructions >= right.instructions - 2

@@ -44,10 +44,15 @@ def accessed() -> list[Access]:
     return found
 
 
+def all_of_them(number: int) -> bool:
+    return True
+
+
+@cache
 def trace(
     modes: Modes,
     encapsulation: Encapsulation = TYPED,
-    keep: Callable[[int], bool] = lambda number: True,
+    keep: Callable[[int], bool] = all_of_them,
     *,
     boot: bool = True,
 ) -> bytes:
@@ -89,6 +94,7 @@ def trace(
     return bytes(stream)
 
 
+@cache
 def decoded(stream: bytes, modes: Modes, encapsulation: Encapsulation = TYPED) -> History:
     options = EncoderOptions(PARAMETERS, modes).decoder
     return decode(stream, image("qsort"), options, encapsulation)

@@ -6,6 +6,7 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind, LostBytes
 from tests.decode.etrace.encapsulation.transports import Content, read, write
+from tests.helpers.amounts import sparse
 
 _DATA = Path(__file__).resolve().parents[3] / "data"
 TRANSPORTS = {
@@ -88,7 +89,7 @@ def test_a_wrapped_ring_gives_the_linear_tail(name: str) -> None:
     encapsulation, data = TRANSPORTS[name][0], _bytes(f"br_j_asm.{name}")
     linear = read(encapsulation, data).packets
     unit = 6 if name == "atb32" else 1
-    for start in range(unit, len(data) - 800, 29 * unit):
+    for start in range(unit, len(data) - 800, sparse(29) * unit):
         block = -start % 256 if name == "block256" else 0
         ring = Encapsulation(**{**vars(encapsulation), "block_start": block})
         content = read(ring, data[start:], wrapped=True)
