@@ -1,6 +1,7 @@
 """A simulated target with any trace components, driven by register numbers of the Trace Control Interface 1.0."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +64,18 @@ def two_clusters(*sinks: AnyPart) -> Wiring:
     return Wiring((*(encoder(hart, f"cluster{hart // 4}") for hart in range(HARTS)), *clusters, top, *sinks))
 
 
+@lru_cache(maxsize=4)
+def image_of(elf: Path) -> Image:
+    """Read once for all chips with the program."""
+    return Image.from_elf(elf)
+
+
 class Chip:
     """A machine whose components are reached by their names, and what each hart retired while traced."""
 
     def __init__(self, elf: Path, wiring: Wiring, harts: int = HARTS) -> None:
         self.machine: Machine = build(elf, extensions="IMAC", memory_map=SMALL, harts=harts, wiring=wiring)
-        self.image = Image.from_elf(elf)
+        self.image = image_of(elf)
         self.logs: dict[int, list[int]] = {}
         for part, device in zip(wiring.encoders, self.machine.tracers, strict=True):
             log = self.logs.setdefault(part.hart, [])

@@ -48,8 +48,11 @@ def jalr_types() -> dict[tuple[int, int], int]:
     return types
 
 
+DECODERS = {xlen: Decoder(xlen, "IMAC") for xlen in (32, 64)}
+
+
 def type_of(word: int, xlen: int = 64) -> int:
-    return transfer_of(Decoder(xlen, "IMAC").decode(word))
+    return transfer_of(DECODERS[xlen].decode(word))
 
 
 def test_jalr() -> None:

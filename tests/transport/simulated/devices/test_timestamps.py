@@ -179,7 +179,7 @@ def test_it_is_reset_with_its_encoder(machine: Machine, te: Registers) -> None:
 @pytest.mark.parametrize("mode", [HTM, BTM], ids=["HTM", "BTM"])
 @pytest.mark.parametrize("features", [0, EVERYTHING & ~REPEATED], ids=["nothing", "nearly everything"])
 def test_every_time_is_right(mode: int, features: int, elf: Path) -> None:
-    traced = trace(machine_with(elf), elf, mode | RARE_SYNC, features, TIME | TS_RESET)
+    traced = trace(machine_with(elf), elf, mode | RARE_SYNC, features, TIME | TS_RESET, instructions=7000)
     assert len(traced.history.times) > 100
     assert all(time == position for position, time in traced.history.times)
 
@@ -187,7 +187,7 @@ def test_every_time_is_right(mode: int, features: int, elf: Path) -> None:
 @pytest.mark.parametrize("mode", [HTM, BTM], ids=["HTM", "BTM"])
 def test_times_of_repetitions(mode: int, elf: Path) -> None:
     """A counted HIST may be followed by some branches that are told later: its time is of after them."""
-    traced = trace(machine_with(elf), elf, mode | RARE_SYNC, EVERYTHING, TIME | TS_RESET)
+    traced = trace(machine_with(elf), elf, mode | RARE_SYNC, EVERYTHING, TIME | TS_RESET, instructions=7000)
     times = [time for _, time in traced.history.times]
     assert len(times) > 100 and times == sorted(times)
     late = [time - position for position, time in traced.history.times]

@@ -23,6 +23,13 @@ def build(folder: Path, *sources: str | Path, march: str, origin: int = 0x8000_0
     return elf
 
 
+def with_macros(folder: Path, name: str, **macros: int) -> Path:
+    """A source of tests/programs/hart with these macros set."""
+    source = folder / name
+    source.write_text("".join(f"#define {n} {v}\n" for n, v in macros.items()) + f'#include "{SOURCES / name}"\n')
+    return source
+
+
 def assemble(folder: Path, name: str, text: str, march: str, origin: int = 0x8000_0000) -> Path:
     """As `build`, from generated assembly; it is preprocessed and can include hart.inc."""
     source = folder / f"{name}.S"

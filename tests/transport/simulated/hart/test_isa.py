@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.transport.simulated.hart.isa import Decoder, Operation
+from tests.helpers.amounts import sparse
 
 # What a compressed instruction expands to, with the operands in the disassembler's order.
 EXPANSIONS = {
@@ -63,8 +64,9 @@ def reserved(name: str, operands: list[int], xlen: int) -> bool:
 
 @pytest.mark.parametrize("xlen", [64, 32])
 def test_all_compressed_instructions(xlen: int, tmp_path: Path) -> None:
+    """If this is not the long run, every third word: all values of each field, not all of two fields."""
     decoder = Decoder(xlen, "IMAFDC")
-    words = [word for word in range(1 << 16) if word & 3 != 3]
+    words = [word for word in range(0, 1 << 16, sparse(1)) if word & 3 != 3]
     for word, (name, operands, pc) in zip(words, disassembled(tmp_path, xlen, words, 2), strict=True):
         operation = decoder.decode(word)
         if name in ILLEGAL or reserved(name, operands, xlen):

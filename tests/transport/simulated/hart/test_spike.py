@@ -22,7 +22,7 @@ from tests.transport.simulated.hart.lockstep import (
     run_told,
     told_by_spike,
 )
-from tests.transport.simulated.hart.programs import assemble, build
+from tests.transport.simulated.hart.programs import assemble, build, with_macros
 from tests.transport.simulated.hart.spike import MAIN_MEMORY, Memory, SpikeRun, run_spike, without_htif_waits
 
 DATA = Path(__file__).resolve().parents[3] / "data"
@@ -58,13 +58,13 @@ def run_and_compare(folder: Path, elf: Path, march: str, least: int, memory: Mem
 def test_riscv_tests(elf: Path, tmp_path: Path) -> None:
     """Those for S mode and for another board trap early and go round in their handlers, on both alike."""
     memory = MEMORY.get(elf.name, MAIN_MEMORY)
-    compare(elf, run_spike(elf, tmp_path, steps=4000, memory=memory), memory=memory)
+    compare(elf, run_spike(elf, tmp_path, steps=4000 if LONG else 1000, memory=memory), memory=memory)
 
 
 @pytest.mark.parametrize("elf", REFERENCE, ids=lambda path: path.stem)
 def test_benchmarks_of_the_trace_reference(elf: Path, tmp_path: Path) -> None:
     memory = MEMORY.get(elf.name, MAIN_MEMORY)
-    run = run_spike(elf, tmp_path, steps=12_000, memory=memory)
+    run = run_spike(elf, tmp_path, steps=12_000 if LONG else 6000, memory=memory)
     fromhost = ElfFile(elf).symbol("fromhost")
     compare(elf, run if fromhost is None else without_htif_waits(run, fromhost), memory=memory)
 
@@ -82,7 +82,9 @@ def test_program_counters_of_the_reference_encoder() -> None:
 
 @pytest.mark.parametrize("march", BOTH_WIDTHS)
 def test_compiled_program(march: str, tmp_path: Path) -> None:
-    run_and_compare(tmp_path, build(tmp_path, "start.S", "workload.c", march=march), march, least=30_000)
+    rounds = 2 if LONG else 1
+    elf = build(tmp_path, "start.S", with_macros(tmp_path, "workload.c", ROUNDS=rounds), march=march)
+    run_and_compare(tmp_path, elf, march, least=15_000 * rounds)
 
 
 @pytest.mark.parametrize("march", BOTH_WIDTHS)
