@@ -13,9 +13,11 @@ from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.tandem.encoder import Encoder
 from rvtrace_gdb.decode.tandem.protocol import Parameters
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
+from tests.console.options.beginnings import beginning
 from tests.decode.etrace.esp32 import images
 from tests.decode.etrace.vectors import ROOT
 from tests.decode.executed.logs import PROGRAMS, spike_log
+from tests.helpers.amounts import LONG
 from tests.helpers.commit_logs import encode_log
 from tests.helpers.started_python import rvtrace
 from tests.session.description import devicetrees
@@ -39,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("documented")
     elf = build(folder, "start.S", PROGRAMS / "calls_and_traps.c", march="rv64imac")
     elf.rename(folder / "app.elf")
-    log = spike_log(folder / "app.elf", folder, "-l", lines=30_000)
+    log = spike_log(folder / "app.elf", folder, "-l", lines=30_000 if LONG else 8_000)
     for name in ("spike.log", "app.log"):
         (folder / name).write_bytes(log.read_bytes())
     pcs = re.findall(r"^core   0: (0x0*8[0-9a-f]{7}) ", log.read_text(), re.MULTILINE)
@@ -47,7 +49,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     encode = ["encode", "--elf", str(folder / "app.elf"), "--pcs", str(log)]
     assert main([*encode, "-o", str(folder / "x.rvt")]) == 0
     assert main([*encode, "--src-bits", "2", "--src-id", "1", "-o", str(folder / "raw.bin")]) == 0
-    told = [str(ROOT / "data" / "basic" / "qsort.te_data_raw"), "--etrace", "--encapsulation", "smi"]
+    data = beginning(ROOT / "data" / "basic" / "qsort.te_data_raw", 2000, folder)
+    told = [str(data), "--etrace", "--encapsulation", "smi"]
     told += ["--data-reference", "--parameters", str(ROOT / "data" / "basic" / "hw.scf"), "--lrid-width", "0"]
     told += ["--elf", str(ROOT / "qsort" / "qsort.riscv"), "-o", str(folder / "data.rvt")]
     assert main(["import", *told]) == 0

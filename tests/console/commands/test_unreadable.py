@@ -12,7 +12,7 @@ from rvtrace_gdb.session.session import Session
 from tests.console.interruption import stdin
 from tests.decode.ntrace.messages import split
 from tests.helpers import reference_streams
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import LONG, long_only, some_of
 
 ELF = str(reference_streams.FOLDER / "median.elf")
 STREAM = (reference_streams.FOLDER / "median.1.nex").read_bytes()
@@ -26,7 +26,7 @@ def noise(size: int) -> bytes:
 def png() -> bytes:
     """A picture of noise: its header, and one chunk of compressed bytes."""
     begin = b"\x89PNG\r\n\x1a\n" + (13).to_bytes(4, "big") + b"IHDR" + b"\0\0\0\x80" * 2 + b"\x08\x02\0\0\0"
-    return begin + b"\0" * 4 + b"\0\0\x20\0IDAT" + zlib.compress(noise(2000))
+    return begin + b"\0" * 4 + b"\0\0\x20\0IDAT" + zlib.compress(noise(2000 if LONG else 300))
 
 
 NO_TRACES = {
@@ -37,11 +37,12 @@ NO_TRACES = {
     "many": noise(some_of(100_000)),
     "zeros": bytes(1000),
     "ones": b"\xff" * 1000,
-    "text": Path(__file__).read_bytes()[:2000],
+    "text": Path(__file__).read_bytes()[: 2000 if LONG else 500],
     "png": png(),
 }
 SLOW = {("thousand", "--etrace"), ("many", "--etrace"), ("png", "--ntrace"), ("text", "--etrace")}
 """Of which nothing new is learned: whatever else could have been said is tried."""
+SLOW |= set() if LONG else {("many", "--ntrace"), ("some", "--ntrace")}
 IMPORTED = [(kind, form) for kind in NO_TRACES for form in FORMATS if (kind, form) not in SLOW]
 UNREADABLE = "cannot be read as "
 
@@ -69,8 +70,13 @@ def test_what_is_no_trace_is_not_imported(
     assert {path.name for path in tmp_path.iterdir()} == {"raw.bin", "x.rvt"}
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("words", [["--json"], ["--events"]])
+@pytest.mark.parametrize(
+    ("words", "form"),
+    [
+        (["--json"], "--ntrace"), (["--events"], "--etrace"), (["--events"], "--tandem"),
+        *long_only((["--events"], "--ntrace"), (["--json"], "--etrace"), (["--json"], "--tandem")),
+    ],
+)  # fmt: skip
 def test_what_is_no_trace_is_not_decoded(
     words: list[str], form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,7 +87,7 @@ def test_what_is_no_trace_is_not_decoded(
     assert said[0].startswith(f"rvtrace: {raw}: ") and UNREADABLE in said[0]
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", ["--etrace", "--tandem", *long_only("--ntrace")])
 def test_what_is_no_trace_is_kept_when_it_is_followed(
     form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,7 +122,7 @@ def messages(first: int, last: int) -> bytes:
         (messages(3, 60), "median"),
         (STREAM[:700], "towers"),
         (b"\xff" * 5000 + messages(0, 1), "median"),
-        (noise(1) + STREAM, "median"),
+        (noise(1) + (STREAM if LONG else STREAM[:400]), "median"),
     ],
     ids=["one message", "few messages", "cut off", "no start", "another program", "mostly filling", "damaged start"],
 )
@@ -130,7 +136,9 @@ def test_a_trace_of_which_little_or_nothing_is_decoded_is_one(
     assert load(file).sinks[0].data == trace
 
 
-@pytest.mark.parametrize("form", ["--ntrace", "--ntrace --src-bits 2", "--etrace", "--etrace --dialect pulp"])
+@pytest.mark.parametrize(
+    "form", ["--ntrace", "--etrace --dialect pulp", *long_only("--ntrace --src-bits 2", "--etrace")]
+)
 def test_noise_of_any_kind_has_no_hint(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With some of many options, a few bytes always become a message, and a few messages an instruction."""
     raw = tmp_path / "raw.bin"
