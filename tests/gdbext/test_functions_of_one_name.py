@@ -5,16 +5,17 @@ Real gdb, real OpenOCD. What is expected is what the hart retired, at the addres
 
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.console.scripts.script_runs import run_script
-from tests.endtoend.retired_instructions import ROW, retired_pcs
+from tests.endtoend.retired_instructions import ROW
 from tests.gdbext.filter_rig import FilterRig
-from tests.gdbext.gdb_process import GDBS, SOURCE, ask_gdb, run_gdb
+from tests.gdbext.gdb_process import SOME_GDBS, SOURCE, ask_gdb, some_gdbs
+from tests.gdbext.runs_in_turn import THROUGH_RVTRACE, in_turn
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program
 
 FOLDER = Path(__file__).resolve().parent.parent / "programs" / "same"
@@ -43,38 +44,64 @@ class Program(NamedTuple):
         return [pc for pc in self.pcs if any(start <= pc < end for start, end in ranges)]
 
 
-def connected(rig: FilterRig) -> list[str]:
-    return [SOURCE, f"set trace target {rig.target_file}", f"trace connect localhost:{rig.gdb_port}"]
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program(tmp_path_factory.mktemp("same"), *SOURCES, options=("-O1",))
+
+
+NAMES = {"init": ("first.c", "second.c"), "first.c:init": ("first.c",), "second.c:init": ("second.c",),
+         "'second.c'::init": ("second.c",)}  # fmt: skip
+
+
+FILTERS = ("init", *long_only("first.c:init"))
+PLAIN, BY_ADDRESS, MARKED = "trace start", "trace start -function *{:#x}", "trace start -trigger-notify init"
+RANGES = [f"trace start -range {name},+4" for name in ("init", "first.c:init")]
+
+
+class Said(NamedTuple):
+    """What a gdb said in each of its runs of the program, and the capture it saved of the whole one."""
+
+    program: Program
+    runs: dict[str, dict[str, str]]
+    capture: Path
+
+
+@pytest.fixture(scope="module", params=SOME_GDBS)
+def all_said(request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Said:
+    folder, inits, to_the_end = tmp_path_factory.mktemp("said"), places(elf)[0], ["break finish", "continue"]
+    asked = [ALL, *(f"trace find {name} 1,99" for name in NAMES)]
+    asked += ["trace find *init 1,99", "trace find step 1,99", "trace find init,main", "trace coverage init"]
+    for i in range(6):
+        asked += [f"{word}{' ' * i}" for word in ("trace goto init", "info line *$pc", "print $trace_pos")]
+    runs = {PLAIN: [PLAIN, *to_the_end, *asked, "trace live", f"trace save {folder / 'x.rvt'}"]}
+    for start in (*(f"trace start -function {name}" for name in FILTERS), BY_ADDRESS.format(inits["first.c"][0])):
+        runs[start] = [start, *to_the_end, ALL]
+    runs[MARKED] = [*RANGES, MARKED, *to_the_end, "trace events sync 1,1000"]
+    rig = FilterRig(elf, folder / "rig", "--log-retired", str(folder / "log"))
+    found = in_turn(rig, folder / "log", runs, request.param, THROUGH_RVTRACE)
+    program = Program(elf, *places(elf), found[PLAIN].retired)
+    return Said(program, {name: run.said for name, run in found.items()}, folder / "x.rvt")
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    folder = tmp_path_factory.mktemp("same")
-    elf, log = compile_program(folder, *SOURCES, options=("-O1",)), folder / "retired"
-    with FilterRig(elf, folder / "rig", "--log-retired", str(log)) as rig:
-        run_gdb(elf, [*connected(rig), "trace start", "break finish", "continue"])
+def program(all_said: Said) -> Program:
+    return all_said.program
+
+
+@pytest.fixture(scope="module")
+def said(all_said: Said) -> dict[str, str]:
+    return all_said.runs[PLAIN]
+
+
+def places(elf: Path) -> tuple[dict[str, tuple[int, int]], int]:
+    """Where each `init` is, by file, and where `step`."""
     table = subprocess.run(["riscv64-unknown-elf-nm", "-lS", elf], check=True, capture_output=True, text=True).stdout
     rows = [line.split() for line in table.splitlines()]
     inits = {
         Path(row[4]).name.partition(":")[0]: (int(row[0], 16), int(row[0], 16) + int(row[1], 16))
         for row in rows if row[3:4] == ["init"]
     }  # fmt: skip
-    step = next(int(row[0], 16) for row in rows if row[3:4] == ["step"])
-    return Program(elf, inits, step, retired_pcs(log))
-
-
-@pytest.fixture(scope="module", params=GDBS)
-def said(request: pytest.FixtureRequest, program: Program, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    commands = ["trace start", "break finish", "continue", ALL, *(f"trace find {name} 1,99" for name in NAMES)]
-    commands += ["trace find *init 1,99", "trace find step 1,99", "trace find init,main", "trace coverage init"]
-    commands += [word for _ in range(6) for word in ("trace goto init", "info line *$pc", "print $trace_pos")]
-    gone = [f"{command}{' ' * (i // 3)}" for i, command in enumerate(commands[-18:])]  # told apart
-    with FilterRig(program.elf, tmp_path_factory.mktemp("said") / "rig") as rig:
-        return run_gdb(program.elf, [*connected(rig), *commands[:-18], *gone], gdb=request.param)
-
-
-NAMES = {"init": ("first.c", "second.c"), "first.c:init": ("first.c",), "second.c:init": ("second.c",),
-         "'second.c'::init": ("second.c",)}  # fmt: skip
+    return inits, next(int(row[0], 16) for row in rows if row[3:4] == ["step"])
 
 
 def test_the_program_is_what_it_should_be(program: Program) -> None:
@@ -118,50 +145,34 @@ def test_coverage_shows_both(said: dict[str, str]) -> None:
     assert re.search(r"^ +2: \d+\t    state\+\+", shown, re.M) and "init(int rounds)" in shown
 
 
-def in_order(pcs: list[int], listing: str) -> bool:
-    return [int(pc, 16) for _, pc in ROW.findall(listing)] == pcs
-
-
-@pytest.mark.parametrize("name", ["init", "first.c:init", "*{first}"])
-def test_filters(program: Program, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [*FILTERS, "*"])
+def test_filters(all_said: Said, name: str) -> None:
+    program = all_said.program
     files = NAMES.get(name, ("first.c",))
-    start = f"trace start -function {name.format(first=hex(program.inits['first.c'][0]))}"
-    with FilterRig(program.elf, tmp_path / "rig") as rig:
-        out = run_gdb(program.elf, [*connected(rig), start, "break finish", "continue", ALL])
-    assert in_order(program.inside(*files), out[ALL]), out
+    start = BY_ADDRESS.format(program.inits["first.c"][0]) if name == "*" else f"trace start -function {name}"
+    listing = all_said.runs[start][ALL]
+    assert program.inside(*files) == [int(pc, 16) for _, pc in ROW.findall(listing)], listing
 
 
-def test_a_range_takes_one(program: Program, tmp_path: Path) -> None:
-    with FilterRig(program.elf, tmp_path / "rig") as rig:
-        commands = [f"trace start -range {name},+4" for name in ("init", "first.c:init")]
-        out = run_gdb(program.elf, [*connected(rig), *commands])
-    assert "-range init,+4: there are 2 functions of that name, give one of" in out["trace start -range init,+4"]
-    start = program.inits["first.c"][0]
-    assert f"traces only {start:#x} to {start + 3:#x}" in out["trace start -range first.c:init,+4"]
+def test_a_range_takes_one(all_said: Said) -> None:
+    two, one = (all_said.runs[MARKED][command] for command in RANGES)
+    assert "-range init,+4: there are 2 functions of that name, give one of" in two
+    start = all_said.program.inits["first.c"][0]
+    assert f"traces only {start:#x} to {start + 3:#x}" in one
 
 
-def test_triggers(program: Program, tmp_path: Path) -> None:
+def test_triggers(all_said: Said) -> None:
     """Marked where either of them begins: also in each round of the loop."""
-    with FilterRig(program.elf, tmp_path / "rig") as rig:
-        commands = ["trace start -trigger-notify init", "break finish", "continue", "trace events sync 1,1000"]
-        out = run_gdb(program.elf, [*connected(rig), *commands])
-    starts = [start for start, _ in program.inits.values()]
+    out = all_said.runs[MARKED]
+    starts = [start for start, _ in all_said.program.inits.values()]
     marked = re.findall(r"0x([0-9a-f]+) <[^>]*>:\tsync: trace event", out["trace events sync 1,1000"])
-    assert {int(pc, 16) for pc in marked} >= set(starts), (out["trace events sync 1,1000"], out[commands[0]])
+    assert {int(pc, 16) for pc in marked} >= set(starts), (out["trace events sync 1,1000"], out[MARKED])
 
 
-@pytest.fixture(scope="module")
-def capture(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("kept")
-    with FilterRig(program.elf, folder / "rig") as rig:
-        kept = folder / "x.rvt"
-        run_gdb(program.elf, [*connected(rig), "trace start", "break finish", "continue", f"trace save {kept}"])
-        yield kept
-
-
-@pytest.mark.parametrize("gdb", GDBS)
-def test_mapped_twice(program: Program, capture: Path, gdb: str) -> None:
+@some_gdbs
+def test_mapped_twice(all_said: Said, gdb: str) -> None:
     """gdb takes the name for both mappings, whichever of them its expressions mean."""
+    program, _, capture = all_said
     commands = [f"add-symbol-file {program.elf} -o {AWAY:#x}", f"trace open {capture}", "trace find init 1,99"]
     before = ask_gdb(program.elf, [SOURCE, *commands], gdb=gdb)["trace find init 1,99"]
     swapped = [f"add-symbol-file {program.elf} -o {AWAY:#x}", f"add-symbol-file {program.elf} -o 0", *commands[1:]]

@@ -2,29 +2,29 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.gdbext.gdb_process import SOURCE, ask_gdb, run_gdb
 from tests.helpers.cross_compiler import demo
 
 
 def test_values_are_expressions_and_shown_as_addresses() -> None:
-    commands = [SOURCE, "set $block = 0x20000000", "set trace encoder-base $block + 0x1000", "show trace encoder-base"]
-    assert run_gdb(None, commands)["show trace encoder-base"].strip() == "The trace encoder-base is 0x20001000."
+    commands = ["print $block = 0x20000000", "set trace encoder-base $block + 0x1000", "show trace encoder-base"]
+    said = ask_gdb(None, [SOURCE, *commands])["show trace encoder-base"]
+    assert said.strip() == "The trace encoder-base is 0x20001000."
 
 
 def test_a_wrong_value_leaves_the_old_one() -> None:
     commands = [SOURCE, "set trace buffer-size 4096", "set trace buffer-size much", "show trace buffer-size"]
-    out = run_gdb(None, commands)
+    out = ask_gdb(None, commands)
     assert out["set trace buffer-size much"].strip() == "set trace buffer-size: 'much' is not a number or expression."
     assert out["show trace buffer-size"].strip() == "The trace buffer-size is 0x1000."
 
 
 def test_what_is_not_set_says_so() -> None:
-    assert run_gdb(None, [SOURCE, "show trace target"])["show trace target"].strip() == "The trace target is not set."
+    assert ask_gdb(None, [SOURCE, "show trace target"])["show trace target"].strip() == "The trace target is not set."
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_what_is_not_set_says_so() -> None:
     ],
 )
 def test_completion(typed: str, offered: list[str]) -> None:
-    assert run_gdb(None, [SOURCE, f"complete {typed}"])[f"complete {typed}"].split("\n")[:-1] == offered
+    assert ask_gdb(None, [SOURCE, f"complete {typed}"])[f"complete {typed}"].split("\n")[:-1] == offered
 
 
 @pytest.mark.parametrize("command", ["start", "stop", "status", "history", "dump", "save", "open"])
 def test_each_command_has_help_with_its_usage(command: str) -> None:
-    assert f"Usage: trace {command}" in run_gdb(None, [SOURCE, f"help trace {command}"])[f"help trace {command}"]
+    assert f"Usage: trace {command}" in ask_gdb(None, [SOURCE, f"help trace {command}"])[f"help trace {command}"]
 
 
 @pytest.fixture(scope="module")
@@ -71,18 +71,18 @@ def test_an_os_abi_the_user_chose_is_left_alone(rig: Rig) -> None:
     assert 'The current OS ABI is "GNU/Linux".' in out["show osabi"]
 
 
-def test_the_size_of_a_listing_is_gdbs_own_setting(rig: Rig, tmp_path: Path) -> None:
-    commands = [*connect(rig), "trace start", "stepi 40", "set record instruction-history-size 3", "trace history"]
+def test_the_size_of_a_listing_is_gdbs_own_setting(rig: Rig) -> None:
+    commands = [*connect(rig), "trace start", "stepi 15", "set record instruction-history-size 3", "trace history"]
     commands += ["set record instruction-history-size unlimited", "trace history -"]
     out = run_gdb(rig.elf, commands)
     assert len(out["trace history"].splitlines()) == 3
-    assert len(out["trace history -"].splitlines()) > 10
+    assert len(out["trace history -"].splitlines()) > 10  # which are the default
 
 
 def test_a_listing_while_the_program_runs(rig: Rig) -> None:
     """gdb 13 ends itself when its disassembler meets memory it cannot read; the code comes from the ELF instead."""
     listings = ["trace history 1,10", "trace history /rs 1,10", "trace history /f 1,10"]
-    commands = [*connect(rig), "trace start", "stepi 20", "continue &", "shell sleep 0.2", *listings]
+    commands = [*connect(rig), "trace start", "stepi 10", "continue &", "shell sleep 0.2", *listings]
     out = run_gdb(rig.elf, [*commands, "show trust-readonly-sections", "interrupt", "shell sleep 0.3", "print 6 * 7"])
     for listing in listings:
         assert len(re.findall(r"^\d+\t   0x\S+ <\S*>:\t", out[listing], re.M)) == 10

@@ -12,7 +12,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.commands.coverage_output import INSTRUCTION, count, traced
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
-from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import NEWEST_GDB, SOURCE, every_gdb, run_gdb
 from tests.gdbext.tui.test_window import gdb as in_terminal
 from tests.helpers import reference_streams
 from tests.helpers.cross_compiler import demo
@@ -56,7 +56,7 @@ class Session(NamedTuple):
     retired: list[int]
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=NEWEST_GDB)
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Session:
     folder = tmp_path_factory.mktemp("disassembly")
     elf = demo(folder)

@@ -203,10 +203,11 @@ def test_the_first_find_needs_a_question(capture: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("command", ["trace find main", "trace events", "trace gaps"])
-def test_a_trace_is_needed(command: str) -> None:
+def test_a_trace_is_needed() -> None:
     says = "there is no trace: `trace start` makes one, `trace open FILE` shows a saved one"
-    assert run_gdb(ELF, [SOURCE, command])[command].strip() == says
+    commands = ["trace find main", "trace events", "trace gaps"]
+    out = run_gdb(ELF, [SOURCE, *commands])
+    assert [out[command].strip() for command in commands] == [says] * 3
 
 
 @every_gdb

@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from tests.gdbext.commands.past_stub import At, serving
-from tests.gdbext.gdb_process import GDBS, SOURCE, ask_gdb, every_gdb, gdb_environ, run_gdb
+from tests.gdbext.gdb_process import NEWEST_GDB, SOURCE, ask_gdb, every_gdb, gdb_environ, run_gdb, some_gdbs
 from tests.gdbext.test_interrupt import Gdb
 from tests.helpers import reference_streams
 from tests.terminal import Terminal
@@ -183,7 +183,7 @@ def test_an_empty_line_turns_the_page(capture: Path) -> None:
         gdb.process.communicate()
 
 
-@every_gdb
+@some_gdbs
 def test_while_the_tui_shows_code_the_lines_are_the_same(gdb: str, capture: Path, tmp_path: Path) -> None:
     """gdb's `disassemble` prints nothing then; lost are its comments on addresses that two instructions make."""
     log, modifiers = tmp_path / "log", ("/a", "/ar")
@@ -216,7 +216,7 @@ def pcs(listings: dict[str, str]) -> list[int]:
     return [int(pc, 16) for pc in re.findall(r"^\d+\t\s+0x([0-9a-f]+)", listings[f"trace history {EVERYTHING}"], re.M)]
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=NEWEST_GDB)
 def past(request: pytest.FixtureRequest, pcs: list[int], capture: Path) -> Iterator[dict[str, str]]:
     """Hart 0 is at 2000 of its history, hart 1 in the present, where its pc is that of number 3000."""
     commands = [

@@ -10,7 +10,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
-from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import SOME_GDBS, SOURCE, ask_gdb, newest_gdb, run_gdb
 from tests.helpers.cross_compiler import demo
 
 LINE = re.compile(r"^  (\w+) 0x([0-9a-f]+)", re.M)
@@ -31,7 +31,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return demo(tmp_path_factory.mktemp("elf"))
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=SOME_GDBS)
 def said(request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A session: before it is connected, while it traces and runs, stopped, in the past, in a capture."""
     folder = tmp_path_factory.mktemp("regs")
@@ -136,7 +136,7 @@ def test_a_capture_has_what_was_read_back(said: dict[str, str]) -> None:
     assert registers(said["trace regs -live ram0"])["trRamWPLow"] > 0x3000_0000
 
 
-@every_gdb
+@newest_gdb
 def test_records_of_a_hart(gdb: str, elf: Path, tmp_path: Path) -> None:
     """CSRs as gdb reads them: OpenOCD exposes them by name; what gdb knows is not made out of date."""
     with Rig(elf, tmp_path / "rig", "--ctr", "1.0") as rig:
@@ -157,7 +157,7 @@ def test_records_of_a_hart(gdb: str, elf: Path, tmp_path: Path) -> None:
 
 
 def test_without_a_description(elf: Path) -> None:
-    said = run_gdb(elf, [SOURCE, "trace regs", "trace info", "complete trace regs "])
+    said = ask_gdb(elf, [SOURCE, "trace regs", "trace info", "complete trace regs "])
     for command in ("trace regs", "trace info"):
         assert re.fullmatch(r"no target description: name one with `set trace target FILE` .*", said[command].strip())
     assert said["complete trace regs "].strip() == ""
@@ -169,7 +169,7 @@ def test_without_openocd(elf: Path, tmp_path: Path) -> None:
         '[[component]]\nname = "e"\ntype = "encoder"\nbase = 0x1000\n'
         '[[component]]\nname = "r"\ntype = "ram_sink"\nmode = "SRAM"\nbase = 0x2000\n'
     )
-    said = run_gdb(elf, [SOURCE, f"set trace target {tmp_path / 'a.toml'}", "trace regs", "trace info"])
+    said = ask_gdb(elf, [SOURCE, f"set trace target {tmp_path / 'a.toml'}", "trace regs", "trace info"])
     assert len(said["trace regs"].strip().splitlines()) == 1 and "OpenOCD" in said["trace regs"]
     assert "\ne:        trace encoder at 0x1000, hart 0\n" in said["trace info"]
     assert said["trace info"].strip().splitlines()[-1].startswith("warning:  the target cannot be reached: ")
@@ -177,7 +177,7 @@ def test_without_openocd(elf: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["regs", "info"])
 def test_help_fits_the_terminal(name: str) -> None:
-    text = run_gdb(None, [SOURCE, f"help trace {name}", "help trace"])
+    text = ask_gdb(None, [SOURCE, f"help trace {name}", "help trace"])
     assert f"Usage: trace {name} [" in text[f"help trace {name}"] and f"\n    trace {name} " in text["help trace"]
     assert max(map(len, text[f"help trace {name}"].splitlines())) <= 80
 

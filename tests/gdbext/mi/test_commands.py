@@ -16,7 +16,7 @@ from rvtrace_gdb.console.gdb_driver.state import trace_state
 from tests.console.status_lines import read
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.trace.test_find import instructions, names, where
-from tests.gdbext.gdb_process import GDB, GDBS, in_time
+from tests.gdbext.gdb_process import GDB, NEWEST_GDB, in_time
 from tests.helpers.cross_compiler import demo
 from tests.helpers.gdb_mi import GdbMi, MiError
 
@@ -72,7 +72,7 @@ def begin(mi: GdbMi, rig: Rig) -> None:
     mi.command(f"-target-select extended-remote :{rig.gdb_port}")
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=NEWEST_GDB)
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Session:
     return Session(request.param, tmp_path_factory.mktemp("mi"))
 

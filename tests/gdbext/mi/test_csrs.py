@@ -11,12 +11,19 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.ctr_model.programs import build
-from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.helpers.amounts import LONG
 from tests.helpers.qemu10 import running
 
 BACK = 'interpreter-exec mi "-exec-step-instruction --reverse"'
 STRAIGHT = 32  # bytes into exercise: behind its second jump come two instructions of four bytes
 WAYS = [("qemu", "packets"), ("qemu", "named"), ("openocd", "auto"), ("openocd", "openocd")]
+CASES = [
+    pytest.param(stub, way, *gdb.values, id=f"{stub}-{way}-{gdb.id}")
+    for (stub, way), kept in zip(WAYS, (0, -1, -1, 0), strict=True)
+    for gdb in (GDBS if LONG else [GDBS[kept]])
+]
+"""Each version of gdb goes back both in QEMU and behind OpenOCD, and all ways in the long run."""
 
 
 @contextmanager
@@ -35,9 +42,8 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("programs"), "jumps")
 
 
-@every_gdb
-@pytest.mark.parametrize(("stub", "way"), WAYS)
-def test_a_step_back_reads_the_records(gdb: str, stub: str, way: str, elf: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("stub", "way", "gdb"), CASES)
+def test_a_step_back_reads_the_records(stub: str, way: str, gdb: str, elf: Path, tmp_path: Path) -> None:
     with target(stub, elf, tmp_path) as (port, tcl_port):
         commands = [SOURCE, f"trace connect localhost:{port}", f"set trace ctr-access {way}"]
         commands += [f"set trace openocd-port {tcl_port}"] if way == "openocd" else []

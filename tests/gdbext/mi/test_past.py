@@ -12,7 +12,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig, held_port
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.trace.test_find import names, where
-from tests.gdbext.gdb_process import GDBS, every_gdb
+from tests.gdbext.gdb_process import SOME_GDBS, newest_gdb
 from tests.helpers.cross_compiler import demo
 from tests.helpers.gdb_mi import GdbMi, MiError
 
@@ -51,7 +51,7 @@ class Past:
         return int(where["number"])
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=SOME_GDBS)
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
     folder = tmp_path_factory.mktemp("past")
     log = folder / "retired.log"
@@ -204,7 +204,7 @@ def test_the_present_is_here_already(past: Past) -> None:
     assert past.mi.command("-rvtrace-live")["messages"] == ["This is the present."]
 
 
-@every_gdb
+@newest_gdb
 def test_going_back_needs_rvtrace_between(gdb: str, tmp_path: Path) -> None:
     with Rig(demo(tmp_path), tmp_path / "rig") as rig, GdbMi(rig.elf, gdb) as mi:
         mi.cli(f"set trace target {rig.target_file}")

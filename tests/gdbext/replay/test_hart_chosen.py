@@ -18,6 +18,7 @@ from tests.gdbext.commands.test_start_triggers_harts import whole
 from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
 from tests.gdbext.replay.test_replay import nm
 from tests.helpers import qemu
+from tests.helpers.amounts import long_only
 from tests.transport.simulated.harts import PROGRAMS, compiled
 
 HARTS = 2
@@ -125,7 +126,7 @@ def retired(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[in
     return whole(elf, tmp_path_factory.mktemp("retired"))
 
 
-@pytest.fixture(scope="module", params=["", "-format etrace", "tandem"])
+@pytest.fixture(scope="module", params=["", "tandem", *long_only("-format etrace")])
 def live(
     request: pytest.FixtureRequest, elf: Path, retired: list[list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> Ran:

@@ -6,8 +6,17 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
-from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import GDBS, SOURCE, newest_gdb, run_gdb, some_gdbs
+from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
+
+ARCHITECTURES = ["rv64gc", "rv32gc", "rv64imac_zicsr", "rv32imac_zicsr"]
+CASES = [
+    pytest.param(march, *gdb.values, id=f"{march}-{gdb.id}")
+    for march, kept in zip(ARCHITECTURES, (0, -1, -1, 0), strict=True)
+    for gdb in (GDBS if LONG else [GDBS[kept]])
+]
+"""Each version of gdb has each width, once with registers for floating point."""
 
 
 def nm(elf: Path) -> dict[str, int]:
@@ -26,8 +35,7 @@ def encoded(folder: Path, march: str) -> tuple[Path, Path]:
     return elf, capture
 
 
-@every_gdb
-@pytest.mark.parametrize("march", ["rv64gc", "rv32gc", "rv64imac_zicsr", "rv32imac_zicsr"])
+@pytest.mark.parametrize(("march", "gdb"), CASES)
 def test_a_capture_alone(march: str, gdb: str, tmp_path: Path) -> None:
     """The two instructions of examples/start.S that set gp."""
     elf, capture = encoded(tmp_path, march)
@@ -41,7 +49,7 @@ def test_a_capture_alone(march: str, gdb: str, tmp_path: Path) -> None:
     assert said["print $trace_pos"].endswith("= 1\n") and said["print $sp"].endswith("= <unavailable>\n")
 
 
-@every_gdb
+@newest_gdb
 def test_programs_of_different_widths_in_one_gdb(gdb: str, tmp_path: Path) -> None:
     """gdb keeps the description of a target that it is not connected to any more."""
     made = [encoded(tmp_path / march, march) for march in ("rv64imac_zicsr", "rv32imac_zicsr")]
@@ -56,7 +64,7 @@ def test_programs_of_different_widths_in_one_gdb(gdb: str, tmp_path: Path) -> No
     assert "xlen" not in "".join(said.values()) and "Selected architecture" not in "".join(said.values())
 
 
-@every_gdb
+@some_gdbs
 def test_a_gdb_without_the_program_is_told_which_it_is(gdb: str, tmp_path: Path) -> None:
     elf, capture = encoded(tmp_path, "rv64imac_zicsr")
     said = run_gdb(None, [SOURCE, f"trace open {capture}", "trace replay", "bt", f"file {elf}", "bt "], gdb=gdb)
