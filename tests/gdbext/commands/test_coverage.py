@@ -25,7 +25,9 @@ from tests.gdbext.commands.coverage_output import (
 )
 from tests.gdbext.commands.test_dump import ELF
 from tests.gdbext.commands.test_find import damaged, run
-from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.gdbext.gdb_process import SOME_GDBS, SOURCE, ask_gdb, run_gdb
+from tests.gdbext.runs_in_turn import Run, in_turn
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.transport.simulated.encoder.traces import HIGH32, HIGH64, compiled
 
@@ -34,23 +36,65 @@ FILES["shared.h"] = PROGRAMS / "shared.h"
 FUNCTIONS = ("collatz", "letter", "deep", "never", "main", "elsewhere", "finish", "same_name_elsewhere")
 
 
+TEMPLATES = ["trace coverage templates.cpp", "trace coverage add", "trace coverage add<2>"]
+INLINED = ["trace coverage main.c", "trace coverage helper", "trace coverage"]
+WITHOUT = ["trace coverage collatz", "trace coverage", "trace coverage main.c"]
+GONE = "trace coverage main"
+
+
 class Session(NamedTuple):
     elf: Path
     said: dict[str, str]
     retired: list[int]
 
 
-@pytest.fixture(scope="module", params=GDBS)
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Session:
+class Programs(NamedTuple):
+    """Programs by their names, and the run of each of them, one after the other on one target."""
+
+    elfs: dict[str, Path]
+    runs: dict[str, Run]
+
+
+@pytest.fixture(scope="module", params=SOME_GDBS)
+def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Programs:
     folder = tmp_path_factory.mktemp("coverage")
-    elf = compile_program(folder, *SOURCES, options=("-O0",))
+    named = {name: folder / name for name in ("plain", "templates", "inlined", "without", "gone")}
+    for path in named.values():
+        path.mkdir()
+    source = folder / "gone.c"
+    source.write_text(SOURCES[2].read_text().replace("same_name_elsewhere", "main"))
+    options = ("-O1", "-finline-functions", "-finline-small-functions")
+    cpp = ("-O0", "-fno-exceptions", "-fno-rtti")
+    elfs = {
+        "plain": compile_program(named["plain"], *SOURCES, options=("-O0",)),
+        "templates": compile_program(named["templates"], PROGRAMS / "templates.cpp", options=cpp),
+        "inlined": compile_program(named["inlined"], *SOURCES, options=options),
+        "without": compile_program(named["without"], *SOURCES, options=("-O0",)),
+        "gone": compile_program(named["gone"], source),
+    }
+    source.unlink()
+    subprocess.run(["riscv64-unknown-elf-objcopy", "-g", elfs["without"]], check=True)
+    asked = {"plain": of_plain(), "templates": TEMPLATES, "inlined": INLINED, "without": WITHOUT, "gone": [GONE]}
+    runs = {
+        name: [f"file {elfs[name]}", "load", "trace start", "break _exit", "continue", *commands]
+        for name, commands in asked.items()
+    }
+    rig = Rig(elfs["plain"], folder / "rig", "--log-retired", str(folder / "log"))
+    return Programs(elfs, in_turn(rig, folder / "log", runs, request.param))
+
+
+def of_plain() -> list[str]:
     places = [*FILES, *FUNCTIONS, "clamp", "helper", "main.c:helper", "main.c:21", "main.c:20,25", "_start", "*_exit"]
     wrong = ["parts.c", "nothing", "nothing.c:7", "main.c:9,8", "main.c 99999999", "main.c -", "main.c 5,4"]
     commands = ["trace coverage", "trace coverage -all", *[f"trace coverage {place}" for place in [*places, *wrong]]]
     commands += ["trace coverage main.c 1,500", "trace coverage main.c 501", "trace coverage -all 101,+400"]
-    commands += ["set listsize 4", "trace coverage main.c:40"]
-    commands += [f"trace find {name} 1,100000" for name in FUNCTIONS]
-    return Session(elf, *traced(elf, folder, commands, gdb=request.param))
+    commands += ["set listsize 4", "trace coverage main.c:40", "set listsize 10"]
+    return commands + [f"trace find {name} 1,100000" for name in FUNCTIONS]
+
+
+@pytest.fixture(scope="module")
+def session(programs: Programs) -> Session:
+    return Session(programs.elfs["plain"], *programs.runs["plain"])
 
 
 def symbols(elf: Path) -> dict[str, list[range]]:
@@ -192,7 +236,7 @@ def test_errors_are_one_line(session: Session, place: str, says: str) -> None:
     assert re.fullmatch(says, session.said[f"trace coverage {place}"].strip()), session.said[f"trace coverage {place}"]
 
 
-@pytest.mark.parametrize("march", ["rv64imac_zicsr", "rv32imac_zicsr"])
+@pytest.mark.parametrize("march", ["rv32imac_zicsr", *long_only("rv64imac_zicsr")])
 def test_optimised_code_by_its_line_table(march: str, tmp_path: Path) -> None:
     """The demo, with interrupts: the statements of each line, as binutils reads them, ran as often."""
     elf = demo(tmp_path, march)
@@ -201,11 +245,10 @@ def test_optimised_code_by_its_line_table(march: str, tmp_path: Path) -> None:
     assert shown == by_line_table(elf, "demo.c", retired) and len(shown) > 30
 
 
-def test_templates_and_overloads(tmp_path: Path) -> None:
+def test_templates_and_overloads(programs: Programs) -> None:
     """By the program: add<1> is called 3 times, add<2> 4 times, add(long) 5 times."""
-    elf = compile_program(tmp_path, PROGRAMS / "templates.cpp", options=("-O0", "-fno-exceptions", "-fno-rtti"))
-    file, all_three, one = "trace coverage templates.cpp", "trace coverage add", "trace coverage add<2>"
-    said, _ = traced(elf, tmp_path, [file, all_three, one])
+    file, all_three, one = TEMPLATES
+    said = programs.runs["templates"].said
     ran: Lines = lines(said[file])
     assert (ran[6], ran[7], ran[8], ran[9], ran[13]) == (3, 1, 6, 7, 5), "add<2> has no code of line 6"
     counts = [int(times) for times, number, _ in LINE.findall(said[all_three]) if number in ("9", "13")]
@@ -213,10 +256,9 @@ def test_templates_and_overloads(tmp_path: Path) -> None:
     assert lines(said[one])[9] == 4
 
 
-def test_inlined_functions(tmp_path: Path) -> None:
+def test_inlined_functions(programs: Programs) -> None:
     """What is inlined in two places ran in both; its lines are its own, not those of its callers."""
-    elf = compile_program(tmp_path, *SOURCES, options=("-O1", "-finline-functions", "-finline-small-functions"))
-    said, _ = traced(elf, tmp_path, ["trace coverage main.c", "trace coverage helper", "trace coverage"])
+    said = programs.runs["inlined"].said
     ran = lines(said["trace coverage main.c"])
     assert ran[10] == 190 and list(lines(said["trace coverage helper"])) == [10]
     assert " helper\n" not in said["trace coverage"]
@@ -236,7 +278,7 @@ COMPILED = (
 )
 
 
-@pytest.mark.parametrize(("march", "origin"), [("rv64imac", HIGH64), ("rv32imac", HIGH32)])
+@pytest.mark.parametrize(("march", "origin"), [("rv64imac", HIGH64), *long_only(("rv32imac", HIGH32))])
 def test_traps_coroutines_and_high_addresses(march: str, origin: int, tmp_path: Path) -> None:
     """Code without line numbers: each instruction by the retired list, entries by `trace find`."""
     names = ASSEMBLER + COMPILED
@@ -262,10 +304,8 @@ def test_traps_coroutines_and_high_addresses(march: str, origin: int, tmp_path: 
         assert (int(rows[name][4]), int(rows[name][5])) == (sum(ran != "#####" for ran, _ in shown), len(shown))
 
 
-def test_without_debug_information(tmp_path: Path) -> None:
-    elf = compile_program(tmp_path, *SOURCES, options=("-O0",))
-    subprocess.run(["riscv64-unknown-elf-objcopy", "-g", elf], check=True)
-    said, retired = traced(elf, tmp_path, ["trace coverage collatz", "trace coverage", "trace coverage main.c"])
+def test_without_debug_information(programs: Programs) -> None:
+    elf, (said, retired) = programs.elfs["without"], programs.runs["without"]
     [place] = symbols(elf)["collatz"]
     shown = re.findall(r"^ *(#####|\d+): 0x([0-9a-f]+) <collatz\+\d+>:\t", said["trace coverage collatz"], re.M)
     counts = Counter(retired)
@@ -278,14 +318,10 @@ def test_without_debug_information(tmp_path: Path) -> None:
     assert said["trace coverage main.c"].startswith("trace coverage: main.c is neither a function nor a source file: ")
 
 
-def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+def test_a_source_that_is_not_there(programs: Programs) -> None:
     """As `list` says it, and only where there is code."""
-    source = tmp_path / "gone.c"
-    source.write_text(SOURCES[2].read_text().replace("same_name_elsewhere", "main"))
-    elf = compile_program(tmp_path, source)
-    source.unlink()
-    said, _ = traced(elf, tmp_path, ["trace coverage main"])
-    assert re.fullmatch(r"( *\d+: \d+\tin gone\.c\n)+", said["trace coverage main"].rstrip("\n") + "\n")
+    said = programs.runs["gone"].said[GONE]
+    assert re.fullmatch(r"( *\d+: \d+\tin gone\.c\n)+", said.rstrip("\n") + "\n")
 
 
 def test_gaps_are_said(tmp_path: Path) -> None:
@@ -298,13 +334,14 @@ def test_gaps_are_said(tmp_path: Path) -> None:
 
 def test_a_trace_is_needed_and_a_program() -> None:
     needed = "there is no trace: `trace start` makes one, `trace open FILE` shows a saved one"
-    for command in ("trace coverage", "trace coverage main"):
-        assert run_gdb(ELF, [SOURCE, command])[command].strip() == needed
+    commands = ["trace coverage", "trace coverage main"]
+    out = run_gdb(ELF, [SOURCE, *commands])
+    assert [out[command].strip() for command in commands] == [needed] * 2
     assert "No symbol table" in run_gdb(None, [SOURCE, "trace coverage main"])["trace coverage main"]
 
 
 def test_completion_and_help() -> None:
-    out = run_gdb(
+    out = ask_gdb(
         ELF, [SOURCE, "complete trace cov", "complete trace coverage mai", "help trace coverage", "help trace"]
     )
     assert out["complete trace cov"].strip() == "trace coverage"
