@@ -145,7 +145,7 @@ def gdb() -> Iterator[Gdb]:
 
 
 def test_a_long_dump_can_be_interrupted(gdb: Gdb, tmp_path: Path) -> None:
-    gdb.run(f"trace open {imported(tmp_path, STREAM * 8000)}")
+    gdb.run(f"trace open {imported(tmp_path, STREAM * 3000)}")
     gdb.reports()
     gdb.type("trace dump")
     gdb.until("[reading messages: ")
@@ -161,7 +161,7 @@ def test_the_history_is_that_of_the_selected_thread(tmp_path: Path) -> None:
     qemu = "qemu-system-riscv64 -M virt -smp 2 -S -bios none -display none -monitor none -serial none -gdb stdio"
     commands = [SOURCE, f"target remote | {qemu}", f"trace open {capture}"]
     commands += ["trace history", "thread 2", "trace history ", "thread 1", "trace history  1,+1", "set trace hart 1"]
-    out = run_gdb(ELF, [*commands, "trace history   "])
+    out = run_gdb(ELF, [*commands, "trace history   ", "kill"])  # else the program would run, as long as gdb waits
     count, _ = reference_streams.golden("median")
     assert out["trace history"].splitlines()[-1].startswith(f"{count}\t")
     assert 0 < int(out["trace history "].splitlines()[-1].split("\t")[0]) < count

@@ -21,7 +21,8 @@ from tests.gdbext.csrs.csr_questions import (
     asking_gdb,
     entries,
 )
-from tests.gdbext.gdb_process import GDB, GDBS, KeptGdb, every_gdb
+from tests.gdbext.gdb_process import GDB, GDBS, NEWEST_GDB, KeptGdb
+from tests.helpers.amounts import crossed
 from tests.helpers.qemu10 import CPU, QEMU10, Qemu10, running
 from tests.helpers.remote_protocol import Rsp
 
@@ -32,6 +33,14 @@ U_MODE = 0
 
 every_way = pytest.mark.parametrize("way", WAYS)
 every_connection = pytest.mark.parametrize("connect", list(CONNECTIONS))
+in_pairs = pytest.mark.parametrize(("way", "connect"), crossed(WAYS, list(CONNECTIONS)))
+in_other_pairs = pytest.mark.parametrize(("way", "connect"), crossed(WAYS, list(CONNECTIONS)[::-1]))
+"""Each way is tried through each connection, in some of the tests; in all of them in the long run."""
+
+
+INTERRUPTIONS = [
+    pytest.param(*gdb.values, connect, id=f"{gdb.id}-{connect}") for gdb, connect in crossed(GDBS, list(CONNECTIONS))
+]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +76,7 @@ def pair(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qemu10
         yield machine
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=NEWEST_GDB)
 def kept(request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptGdb]:
     """One gdb, which each test connects, and disconnects."""
     with asking_gdb(request.param, elf, tmp_path_factory.mktemp("gdb")) as kept:
@@ -79,8 +88,7 @@ def content(entry: int) -> tuple[int, int, int]:
     return entry << 56 | 0x1234_5678 | 1, entry << 48 | 0x0EAD_BEEE, entry & 0xF | 1 << 15
 
 
-@every_connection
-@every_way
+@in_pairs
 def test_all_256_entries(kept: KeptGdb, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path) -> None:
     batches = [entries(range(first, first + 16)) for first in range(0, 256, 16)]
     request = Request(*batches, [[SISELECT, 0]], way=way)
@@ -161,8 +169,7 @@ def test_a_refused_write_may_be_answered_ok_and_a_refused_read_is_an_error(
     assert asked["answers"] == [[0, U_MODE, 0, "refused by the stub (E14)"], [0, 0]]
 
 
-@every_way
-@every_connection
+@in_other_pairs
 def test_nothing_is_done_behind_a_refusal(
     kept: KeptGdb, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
 ) -> None:
@@ -201,8 +208,7 @@ def test_a_hart_that_runs(kept: KeptGdb, elf: Path, tmp_path: Path) -> None:
         assert asked.line(number).startswith("the hart runs: stop it first"), number
 
 
-@every_way
-@every_connection
+@in_other_pairs
 def test_each_hart_has_its_own(kept: KeptGdb, way: str, connect: str, pair: Qemu10, elf: Path, tmp_path: Path) -> None:
     """Also with another thread selected than the one that is meant; it stays selected."""
     connection = CONNECTIONS[connect].format(pair.port)
@@ -241,8 +247,7 @@ csrs._ACTIONS[WAY] = interrupted
 """
 
 
-@every_gdb
-@every_connection
+@pytest.mark.parametrize(("gdb", "connect"), INTERRUPTIONS)
 def test_ctrl_c_while_records_are_read(gdb: str, connect: str, elf: Path, tmp_path: Path) -> None:
     """What was selected is selected again, and the next time everything is there."""
     steps = ["break done", "continue"]

@@ -19,7 +19,8 @@ from tests.gdbext.csrs.csr_questions import (
     asking_gdb,
     entries,
 )
-from tests.gdbext.gdb_process import GDB, GDBS, KeptGdb, every_gdb
+from tests.gdbext.gdb_process import GDB, SOME_GDBS, KeptGdb, newest_gdb
+from tests.helpers.amounts import crossed
 from tests.helpers.cross_compiler import demo
 from tests.transport.openocd.live_target import LOOP_FOREVER, write_elf
 from tests.transport.simulated.openocd import OpenOcd, TclError
@@ -30,7 +31,9 @@ NAMES = {"auto": "OpenOCD", "packets": "gdb's register packets", "named": "gdb's
 MCTRCONTROL, MCTRSTATUS, MISELECT, MIREG = 0x381, 0x383, 0x350, 0x351
 
 every_way = pytest.mark.parametrize("way", WAYS)
-every_connection = pytest.mark.parametrize("connect", list(CONNECTIONS))
+in_pairs = pytest.mark.parametrize(("way", "connect"), crossed(WAYS, list(CONNECTIONS)))
+in_other_pairs = pytest.mark.parametrize(("way", "connect"), crossed(WAYS, list(CONNECTIONS)[::-1]))
+"""Each way is tried through each connection, in one of the tests; in all of them in the long run."""
 
 
 class Configured(OpenOcd):
@@ -58,7 +61,7 @@ def target(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conf
         yield target
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=SOME_GDBS)
 def kept(request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptGdb]:
     """One gdb, which each test connects, and disconnects."""
     with asking_gdb(request.param, elf, tmp_path_factory.mktemp("gdb")) as kept:
@@ -77,8 +80,7 @@ def steps(target: Configured, request: Request) -> list[Request | str]:
     return [f"set trace openocd-port {target.tcl_port}", request, "set trace openocd-port"]
 
 
-@every_connection
-@every_way
+@in_pairs
 def test_every_way_leads_to_the_same(
     kept: KeptGdb, connect: str, way: str, target: Configured, elf: Path, tmp_path: Path
 ) -> None:
@@ -99,8 +101,7 @@ def test_every_way_leads_to_the_same(
     assert found["name"] == NAMES.get(way, f"OpenOCD 127.0.0.1:{target.tcl_port}")
 
 
-@every_way
-@every_connection
+@in_other_pairs
 def test_a_refused_read_is_no_old_value(
     kept: KeptGdb, connect: str, way: str, target: Configured, elf: Path, tmp_path: Path
 ) -> None:
@@ -157,9 +158,9 @@ def test_an_openocd_that_exposes_nothing(version: str | None, elf: Path, tmp_pat
         line = asked.line()
         assert line.startswith("OpenOCD has no registers for Control Transfer Records: put the line `riscv expose_csrs")
         command = line.split("`")[1]
-    lacking = Configured(elf, tmp_path / "again", "--ctr", version or "1.0", without="expose_csrs")
-    lacking.openocd_commands = f"{command}; {lacking.openocd_commands}"
-    with lacking as target:
+        target.kill_openocd()
+        target.openocd_commands = f"{command}; {target.openocd_commands}"
+        target.start_openocd()
         control, select, alias = (MCTRCONTROL, MISELECT, MIREG) if version else (MCTRCTL, SISELECT, SIREG)
         batch = [[control, None], [select, 0x200], [alias, 9], [alias, None]]
         asked = ask(GDB, elf, tmp_path, connection(target), Request(batch))
@@ -191,7 +192,7 @@ def test_rv32(tmp_path: Path) -> None:
         assert (found["xlen"], found["answers"][0]) == (32, [0, 0, 0xFFFF_FFFE]), way
 
 
-@every_gdb
+@newest_gdb
 def test_the_selected_frame_stays_and_gdb_shows_what_is_so_now(gdb: str, elf: Path, tmp_path: Path) -> None:
     asked_for: list[Request | str] = ["break classify", "continue", "up", "output/x $csr_mctrctl"]
     for value, way in enumerate(("auto", "named"), 5):
