@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -191,7 +192,8 @@ def test_a_session_that_died_does_not_stop_it(tmp_path: Path) -> None:
     capture = imported(tmp_path, STREAM)
     kill = "python import os, signal, subprocess; [os.kill(int(it), signal.SIGKILL) for it in subprocess.run("
     kill += "['pgrep', '-P', str(os.getpid())], capture_output=True, text=True).stdout.split()[:1]]"
-    out = run(capture, "x/2i main", ON, "x/2i main ", kill, "x/2i  main", "x/2i   main")
+    looks = ["x/2i main", ON, "x/2i main ", kill, "x/2i  main", "x/2i   main"]
+    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *looks], RVTRACE_PYTHON=sys.executable)
     assert ":\t        1: " in out["x/2i main "]
     assert out["x/2i  main"] == out["x/2i   main"] == out["x/2i main"]
 

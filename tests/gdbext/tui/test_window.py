@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,13 +75,13 @@ class Debugger:
 
 @contextmanager
 def gdb(
-    elf: Path, *commands: str, columns: int = 120, height: int = 40, program: str = GDB, **environ: str
+    elf: Path, *commands: str, program: str = GDB, **environ: str
 ) -> Iterator[Debugger]:
     """gdb in a terminal, after some commands that need nobody to look."""
     words = [program, "-q", "-nx", str(elf)]
     for command in ("set confirm off", "set pagination off", "set width 0", PATIENT, SOURCE, *commands):
         words += ["-ex", command]
-    with Terminal([*words, "-ex", "echo ready\\n"], columns, height, gdb_environ(**environ)) as terminal:
+    with Terminal([*words, "-ex", "echo ready\\n"], 120, 40, gdb_environ(**environ)) as terminal:
         debugger = Debugger(terminal)
         debugger.settled(lambda screen: "ready\n(gdb)" in screen, "prompt")
         yield debugger
@@ -120,9 +121,9 @@ def with_gaps(tmp_path_factory: pytest.TempPathFactory) -> Traced:
 
 
 @contextmanager
-def window(it: Traced, *, height: int = 40, program: str = GDB) -> Iterator[Debugger]:
+def window(it: Traced, *, program: str = GDB, **environ: str) -> Iterator[Debugger]:
     """The window with a capture."""
-    with gdb(it.elf, f"trace open {it.capture}", height=height, program=program) as debugger:
+    with gdb(it.elf, f"trace open {it.capture}", program=program, **environ) as debugger:
         debugger.terminal.enter("layout trace")
         debugger.settled(lambda screen: "so far" in screen and screen.rstrip().endswith("(gdb)"), "history window")
         yield debugger
@@ -130,7 +131,7 @@ def window(it: Traced, *, height: int = 40, program: str = GDB) -> Iterator[Debu
 
 @pytest.fixture(scope="module")
 def one_window(it: Traced) -> Iterator[Debugger]:
-    with window(it) as debugger:
+    with window(it, RVTRACE_PYTHON=sys.executable) as debugger:  # so that its session can be killed
         yield debugger
 
 
