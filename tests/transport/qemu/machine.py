@@ -5,7 +5,6 @@ What is expected is read from that log here, without rvtrace's readers: QEMU's d
 
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,7 +22,7 @@ from rvtrace_gdb.session.program import Program
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import HOME, compile_program
 from tests.helpers.qemu10 import QEMU10
-from tests.helpers.started_python import rvtrace
+from tests.helpers.started_python import python_stub, rvtrace
 
 TICKS = HOME / "tests" / "programs" / "qemu" / "ticks.c"
 _ICOUNT = ["-icount", "shift=0,sleep=off"]  # a nanosecond an instruction: interrupts come at the same place each time
@@ -136,7 +135,7 @@ def waiting(
     target.unlink(missing_ok=True)
     words = ["qemu", *options, "--write-target", str(target), "--"]
     words += [*arguments(elf, *more, icount=icount), "-S", "-gdb"]
-    command = [sys.executable, "-m", "rvtrace_gdb", *words]
+    command = [python_stub(), "-m", "rvtrace_gdb", *words]
     with (
         held_port() as port,
         subprocess.Popen(

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.qemu import launch, recorder
 from rvtrace_gdb.transport.qemu.recorder import QemuError, QemuGone, Ring
 from tests.helpers.cross_compiler import HOME, compile_program
-from tests.helpers.started_python import rvtrace
+from tests.helpers.started_python import python_stub, rvtrace
 from tests.helpers.wait import until
 from tests.support.foreign_owner import given_away
 from tests.transport.qemu.machine import arguments, histories, logged, recorded, same, ticks
@@ -77,25 +76,38 @@ def test_a_compiler_that_fails_is_quoted(tmp_path: Path) -> None:
         launch.compiled_plugin({"PATH": f"{tmp_path}:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache")})
 
 
-def test_no_plugin_is_loaded_from_a_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def compiler(tmp_path: Path) -> str:
+    """$PATH with a compiler that is done at once: what it makes is always the same."""
+    fake = tmp_path / "bin" / "gcc"
+    fake.parent.mkdir()
+    made = 'while [ "$1" != -o ]; do shift; done; echo made > "$2"'
+    fake.write_text(f"#!/bin/sh\n{made}\n")
+    fake.chmod(0o755)
+    return f"{fake.parent}:/bin"
+
+
+def test_no_plugin_is_loaded_from_a_folder_of_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: str
+) -> None:
     """Without a home the cache is in the common temporary folder, where anybody can have made it before us."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    found = launch.compiled_plugin({"PATH": os.environ["PATH"]})
+    found = launch.compiled_plugin({"PATH": compiler})
     assert found.parent == tmp_path / f"rvtrace-{os.geteuid()}"
     given_away(found.parent, monkeypatch)
     squatted = tmp_path / f"rvtrace-{os.geteuid()}"
     found.parent.rename(squatted)
     with pytest.raises(launch.NoPlugin, match=rf"{squatted} belongs to somebody else .*nothing is loaded from it"):
-        launch.compiled_plugin({"PATH": os.environ["PATH"]})
+        launch.compiled_plugin({"PATH": compiler})
 
 
-def test_a_plugin_that_others_could_have_written_is_compiled_again(tmp_path: Path) -> None:
-    environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+def test_a_plugin_that_others_could_have_written_is_compiled_again(tmp_path: Path, compiler: str) -> None:
+    environ = {"PATH": compiler, "XDG_CACHE_HOME": str(tmp_path)}
     plugin = launch.compiled_plugin(environ)
     content = plugin.read_bytes()
     plugin.write_bytes(b"not ours")
     plugin.chmod(0o666)
-    assert launch.compiled_plugin(environ).read_bytes() == content
+    assert launch.compiled_plugin(environ).read_bytes() == content == b"made\n"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +191,7 @@ def test_an_old_qemu_is_read_by_its_log(elf: Path, tmp_path: Path) -> None:
 def running(tmp_path: Path, *options: str) -> "Iterator[tuple[subprocess.Popen[str], dict[str, object]]]":
     """`rvtrace qemu` with a program that does not finish, and what it has said of it. Waits for its end."""
     endless = ticks(tmp_path, "rv64imac_zicsr", "-DROUNDS=4000000000u", "-DQUIET")
-    command = [sys.executable, "-m", "rvtrace_gdb", "qemu", "--json", *options, "--elf", str(endless)]
+    command = [python_stub(), "-m", "rvtrace_gdb", "qemu", "--json", *options, "--elf", str(endless)]
     with subprocess.Popen(
         [*command, "--", *arguments(endless)], cwd=HOME, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import HOME, compile_program
 from tests.transport.qemu.machine import gdb, histories, logged, ticks, told
 from tests.transport.qemu.test_whole_runs import address
@@ -69,7 +70,7 @@ def test_retired_is_minstret_wherever_it_stops(elf: Path, tmp_path: Path, source
     assert counts[-1] == expected.pcs.index(address(elf, "finish")) + 1
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", [SOURCES[0], *long_only(*SOURCES[1:])])
 def test_retired_is_minstret_with_interrupts(tmp_path: Path, source: str) -> None:
     """Half of the faults the program counts are calls of the environment, which QEMU counts in minstret."""
     elf = ticks(tmp_path)
@@ -91,25 +92,52 @@ def test_retired_is_minstret_with_interrupts(tmp_path: Path, source: str) -> Non
     assert interrupts > 3
 
 
-@pytest.mark.parametrize("option", ["-format etrace", "-btm", "-timestamps", "-repeated-history -context"])
-def test_options_change_the_trace_not_the_history(elf: Path, tmp_path: Path, option: str) -> None:
-    commands = [f"trace start {option}", "break finish", "continue", "trace history -", "trace status", "trace stop"]
-    said = gdb(elf, tmp_path, [*commands, "trace save all.rvt".replace("all", str(tmp_path / "all"))])
+OPTIONS = {
+    "-format etrace": "E-Trace", "-btm": "BTM", "-timestamps": "timestamps",
+    "-repeated-history -context": "repeated history",
+}  # fmt: skip
+"""And what `trace status` then says."""
+UNKNOWN = "trace start -data -stall -function work"
+NO_SUCH_HART = "trace start -hart 3"
+IN_THE_MIDDLE = ["continue", "trace start", "continue ", "trace history -", "trace status", "trace stop"]
+IN_THE_MIDDLE += ["continue  ", "trace start ", "stepi", "stepi ", "trace history - ", "trace status ", "trace stop "]
+
+
+@pytest.fixture(scope="module")
+def said(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What one gdb said. The program runs with each of OPTIONS from a reset on, and is saved as NUMBER.rvt in the
+    folder that "folder" has. At last it is traced in the middle of it.
+    """
+    folder = tmp_path_factory.mktemp("traces")
+    commands = [UNKNOWN, NO_SUCH_HART, "trace stop  ", "monitor system_reset", "break finish"]
+    for number, option in enumerate(OPTIONS):
+        again = [f"trace start {option}", "continue", "trace history -", "trace status", "trace stop"]
+        again += [f"trace save {folder / str(number)}.rvt", "monitor system_reset"]
+        commands += [f"{command}{' ' * (9 + number)}" for command in again]
+    with_gdb = gdb(elf, folder, [*commands, "delete", "break work", *IN_THE_MIDDLE])
+    return {**with_gdb, "folder": str(folder)}
+
+
+def test_options_change_the_trace_not_the_history(elf: Path, said: dict[str, str]) -> None:
     (expected,) = logged(elf)
     there = expected.pcs.index(address(elf, "finish"))
-    assert retired(said["trace status"]) == there
-    pcs, _ = told(histories(tmp_path / "all.rvt").histories[0])
-    assert pcs == expected.pcs[:there]
-    assert {"-f": "E-Trace", "-b": "BTM", "-t": "timestamps", "-r": "repeated history"}[option[:2]] in said[
-        "trace status"
-    ]
+    for number, option in enumerate(OPTIONS):
+        status = said[f"trace status{' ' * (9 + number)}"]
+        assert retired(status) == there and OPTIONS[option] in status, option
+        pcs, _ = told(histories(Path(said["folder"], f"{number}.rvt")).histories[0])
+        assert pcs == expected.pcs[:there], option
 
 
-def test_what_qemu_does_not_do_is_said(elf: Path, tmp_path: Path) -> None:
-    start = "trace start -data -stall -function work"
-    said = gdb(elf, tmp_path, [start, "trace start -hart 3"])
-    assert said[start].count("QEMU does not support") == 3
-    assert "there is no hart 3: this QEMU has 1" in said["trace start -hart 3"]
+def test_what_qemu_does_not_do_is_said(said: dict[str, str]) -> None:
+    assert said[UNKNOWN].count("QEMU does not support") == 3
+    assert "there is no hart 3: this QEMU has 1" in said[NO_SUCH_HART]
+
+
+def test_tracing_in_the_middle_and_again(elf: Path, said: dict[str, str]) -> None:
+    (expected,) = logged(elf)
+    calls = [at for at, pc in enumerate(expected.pcs) if pc == address(elf, "work")]
+    assert retired(said["trace status"]) == calls[1] - calls[0]
+    assert retired(said["trace status "]) == 2
 
 
 def test_a_ring_that_goes_round_keeps_the_newest(elf: Path, tmp_path: Path) -> None:
@@ -121,16 +149,6 @@ def test_a_ring_that_goes_round_keeps_the_newest(elf: Path, tmp_path: Path) -> N
     pcs, _ = told(histories(tmp_path / "all.rvt").histories[0])
     assert 3500 < len(pcs) < there  # of 4096 words; around a breakpoint blocks have one instruction
     assert pcs == expected.pcs[there - len(pcs) : there]
-
-
-def test_tracing_in_the_middle_and_again(elf: Path, tmp_path: Path) -> None:
-    commands = ["break work", "continue", "trace start", "continue ", "trace history -", "trace status", "trace stop"]
-    commands += ["continue  ", "trace start ", "stepi", "stepi ", "trace history - ", "trace status ", "trace stop "]
-    said = gdb(elf, tmp_path, commands)
-    (expected,) = logged(elf)
-    calls = [at for at, pc in enumerate(expected.pcs) if pc == address(elf, "work")]
-    assert retired(said["trace status"]) == calls[1] - calls[0]
-    assert retired(said["trace status "]) == 2
 
 
 def test_going_back_and_forth(elf: Path, tmp_path: Path) -> None:
@@ -148,7 +166,7 @@ def test_going_back_and_forth(elf: Path, tmp_path: Path) -> None:
     assert "in main" in said["reverse-finish"]
 
 
-@pytest.mark.parametrize("icount", [False, True])
+@pytest.mark.parametrize("icount", [True, *long_only(False)])
 def test_two_harts(tmp_path: Path, icount: bool) -> None:
     elf = compile_program(tmp_path, HOME / "tests" / "programs" / "qemu" / "pair.c")
     commands = ["trace start", "break second", "break first", "continue", "continue "]

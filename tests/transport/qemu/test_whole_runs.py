@@ -9,6 +9,7 @@ import pytest
 
 from rvtrace_gdb.decode.program.image import read_elf
 from rvtrace_gdb.session.capture import file as capture_file
+from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import HOME, compile_program
 from tests.helpers.started_python import rvtrace
 from tests.transport.qemu.machine import arguments, histories, logged, recorded, same, ticks
@@ -86,7 +87,7 @@ def peak(folder: Path, rounds: int, source: str) -> tuple[int, int]:
     return int(done.stderr.split()[-1]), int(ran.split("rvtrace qemu: ")[1].split()[0])
 
 
-@pytest.mark.parametrize(("source", "longer"), [("plugin", 1000), ("log", 250)])
+@pytest.mark.parametrize(("source", "longer"), [("plugin", 1000 if LONG else 400), ("log", 250 if LONG else 100)])
 def test_a_long_run_needs_no_more_memory(tmp_path: Path, source: str, longer: int) -> None:
     short, few = peak(tmp_path, 10, source)
     long, many = peak(tmp_path, longer, source)
