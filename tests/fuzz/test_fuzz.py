@@ -17,9 +17,9 @@ from tests.fuzz.exercise import generator, made
 from tests.fuzz.findings import CRASH, GROWTH, HANG, HOME, TRACEBACK
 from tests.fuzz.kinds import BY_NAME, KINDS
 from tests.fuzz.minimize import smaller
-from tests.helpers.amounts import some_of
+from tests.helpers.amounts import LONG
 
-COUNT = some_of(100)
+COUNT = 100 if LONG else 10
 """Inputs of each kind; fewer of those that take a process."""
 
 
@@ -53,7 +53,7 @@ def test_what_goes_wrong_is_seen(wrong: tuple[str, dict[str, dict[str, Any]]]) -
     line, found = wrong
     kinds = {"fail": TRACEBACK, "spin": HANG, "stick": HANG, "grow": GROWTH, "burst": GROWTH, "crash": CRASH}
     assert {way: found[way]["kind"] for way in kinds} == kinds
-    assert " 40 inputs: " in line, "they go on after each"
+    assert " 24 inputs: " in line, "they go on after each"
 
 
 def test_in_threads_and_where_it_is_only_logged_too(wrong: tuple[str, dict[str, dict[str, Any]]]) -> None:

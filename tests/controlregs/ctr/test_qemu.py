@@ -22,6 +22,7 @@ from tests.controlregs.ctr.plain_program import plain
 from tests.ctr_model.model import Model, Write
 from tests.ctr_model.packet_reads import seen
 from tests.ctr_model.programs import build, looks, symbols
+from tests.helpers.amounts import LONG, long_only
 from tests.helpers.qemu10 import CPU, Qemu10, running
 from tests.helpers.remote_protocol import Refused, Rsp
 
@@ -67,13 +68,15 @@ def machine_at(elf: Path, folder: Path, cpu: str, *addresses: int) -> Iterator[t
         yield Packets(stub), stub, machine
 
 
-@pytest.mark.parametrize("cpu", [USUAL, "max"], ids=["ctr", "max"])
+@pytest.mark.parametrize("cpu", [USUAL, *long_only("max")])
 def test_reading_is_what_plain_packets_read(tmp_path: Path, cpu: str) -> None:
     elf = build(tmp_path, "jumps")
     left = looks(elf)
     with machine_at(elf, tmp_path, cpu) as (access, stub, _):
         while left:
             left.pop(stub.go(*left))
+            if not LONG and len(left) % 3:  # in every third place
+                continue
             expected, selected = seen(stub), stub.csr(0x150)
             in_force, entries = read(access, detect(access), "ctr0")
             assert [tuple(entry) for entry in entries] == [words for words in expected.entries if words[0] & 1]

@@ -5,6 +5,7 @@ What the hart executed is what the trace says, or one line says which component 
 
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from rvtrace_gdb.controlregs.trace_control.procedures import read_status
 from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
 from tests.controlregs.graph.board import BUFFER, KINDS, SIZE, TYPES, Board, built
 from tests.controlregs.interruptions import one_line
+from tests.helpers.amounts import crossed
 from tests.transport.simulated.encoder.traces import compiled
 
 NAMES = list(KINDS)
@@ -51,7 +53,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def traced(board: Board, **asked: Any) -> None:
     """A whole run: nothing is lost, and all three ways out had the same trace."""
     got = board.start(**asked)
-    board.rig.run(3000)
+    board.rig.run(1500)
     stopped = procedures.stop(board.graph)
     assert (stopped.lost, stopped.notes, stopped.failures) == ((), (), ())
     assert board.enabled() == []
@@ -120,14 +122,17 @@ def test_everything_optional_is_asked_for(elf: Path, alone: bool) -> None:
     traced(board, features=features, implicit_return=3, context=True, timestamps=True, src_bits=5, src_id=9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+ALLOWED: dict[str, dict[str, Any]] = {
+    "slow-flush": {"flush_polls": 12}, "powered-down": {"powered_down": True}, "vendor": {"vendor": 0xA5},
+    "1.0": {"version": (1, 0)},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "build",
-    [{"flush_polls": 12}, {"powered_down": True}, {"vendor": 0xA5}, {"version": (1, 0)}],
-    ids=["slow-flush", "powered-down", "vendor", "1.0"],
+    ("name", "build"), [*product(NAMES, ("slow-flush", "powered-down")), *crossed(NAMES, ("vendor", "1.0"))]
 )
-def test_what_is_allowed(elf: Path, name: str, build: dict[str, Any]) -> None:
-    traced(Board(elf, **built(name, **build)))
+def test_what_is_allowed(elf: Path, name: str, build: str) -> None:
+    traced(Board(elf, **built(name, **ALLOWED[build])))
 
 
 @pytest.mark.parametrize(
@@ -165,8 +170,7 @@ def impl_in(said: str) -> int:
     return int(said.split("tr??Impl reads ")[1][:10], 16)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("version", [(0, 0), (0, 7), (2, 0), (15, 0), (15, 15)])
+@pytest.mark.parametrize(("name", "version"), crossed(NAMES, [(0, 0), (0, 7), (2, 0), (15, 0), (15, 15)]))
 def test_versions_that_are_refused(elf: Path, name: str, version: tuple[int, int]) -> None:
     board = Board(elf, **built(name, version=version))
     with pytest.raises(UnsupportedVersion) as caught:
@@ -182,9 +186,9 @@ def test_versions_that_are_refused(elf: Path, name: str, version: tuple[int, int
     assert not board.devices[name].active, "what is not known is left in reset"
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("version", "kind"), [((1, 1), "a newer one"), ((1, 15), "experimental")])
-def test_versions_that_are_used_with_a_warning(elf: Path, name: str, version: tuple[int, int], kind: str) -> None:
+@pytest.mark.parametrize(("name", "version"), crossed(NAMES, [(1, 1), (1, 15)]))
+def test_versions_that_are_used_with_a_warning(elf: Path, name: str, version: tuple[int, int]) -> None:
+    kind = "experimental" if version == (1, 15) else "a newer one"
     board = Board(elf, **built(name, version=version))
     (note,) = board.start().notes
     text = f"trace control interface {version[0]}.{version[1]} is {kind}"
@@ -196,8 +200,7 @@ def test_versions_that_are_used_with_a_warning(elf: Path, name: str, version: tu
     traced(Board(elf, **built(name, version=version)))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("found", [0, 1, 5, 8, 9, 0xA, 0xE])
+@pytest.mark.parametrize(("name", "found"), crossed(NAMES, [0, 1, 5, 8, 9, 0xA, 0xE]))
 def test_another_type(elf: Path, name: str, found: int) -> None:
     board = Board(elf, **built(name, comp_type=found))
     if found == TYPES[name]:
@@ -246,7 +249,7 @@ def test_never_empty(elf: Path, name: str) -> None:
     """It is named, everything else is stopped, and what reached the sink is all that was executed."""
     board = Board(elf, **built(name, stuck={"Empty": 0}))
     got = board.start()
-    board.rig.run(3000)
+    board.rig.run(1500)
     stopped = procedures.stop(board.graph)
     prefix = PREFIX[name]
     (failure,) = stopped.failures
@@ -286,7 +289,7 @@ def test_bus_errors_while_tracing(elf: Path, name: str) -> None:
     """Everything else is stopped. Once it answers again it can be stopped as well, and all its trace is there."""
     board = Board(elf)
     got = board.start()
-    board.rig.run(3000)
+    board.rig.run(1500)
     device = board.devices[name]
     device.build = replace(device.build, faults=range(0, 0x1000, 4))
     assert list(read_status(board.graph).problems) == [name]
@@ -307,7 +310,7 @@ def test_bus_errors_while_tracing(elf: Path, name: str) -> None:
 def test_reset_while_tracing(elf: Path, name: str) -> None:
     board = Board(elf)
     got = board.start()
-    board.rig.run(3000)
+    board.rig.run(1500)
     if name != "ram0":
         before = procedures.drain_all(board.graph, got).failures["ram0"]
         assert "is still storing trace; stop the trace first" in str(before)

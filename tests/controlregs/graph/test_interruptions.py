@@ -19,7 +19,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.graph.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.interruptions import EVENTS, Breaking, one_line
 from tests.controlregs.trace_control.component_model import ENABLE
-from tests.helpers.amounts import sparse
+from tests.helpers.amounts import LONG
 
 REQUEST = GraphRequest(
     TraceRequest(timestamps=True),
@@ -59,15 +59,16 @@ def sweep(
 ) -> Iterator[tuple[World, str, Any, RvtraceError | None]]:
     """*act* on a new board after *prepare*, with *event* before each access to each of the components: the board, the
     component, and what *act* returned or raised. What happens to a component shows when it is accessed next.
-    If this is not the long run, each access has a third of the events.
+    If this is not the long run, each access has one of the events.
     """
+    apart = 1 if LONG else len(EVENTS)
     plain = board()
     prepared = prepare(plain)
     target(plain).arm("", 0, None)
     act(plain, prepared)
     for victim in names if event != "cable out" else names[:1]:
         for at, base in enumerate(target(plain).seen):
-            if (base != plain.bases[victim] and event != "cable out") or (at + EVENTS.index(event)) % sparse(1):
+            if (base != plain.bases[victim] and event != "cable out") or (at + EVENTS.index(event)) % apart:
                 continue
             w = board()
             prepared = prepare(w)

@@ -18,7 +18,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.graph.graph_model import World
 from tests.controlregs.interruptions import EVENTS, Breaking, one_line
 from tests.controlregs.sifive_v0.board import BASES, ENABLE, LOW, SINKS, board, send
-from tests.helpers.amounts import sparse
+from tests.helpers.amounts import LONG
 
 REQUEST = GraphRequest(
     TraceRequest(timestamps=True),
@@ -77,10 +77,10 @@ def sweep(
     event: str, prepare: Callable[[World], Any], act: Callable[[World, Any], Any], every: int = 1
 ) -> Iterator[tuple[World, str, Any, RvtraceError | None]]:
     """*act* on a new board after *prepare*, with *event* before each access to each of the components: the board, the
-    component, and what *act* returned or raised. *every*: only with so many accesses in between, or thrice as many, if
-    this is not the long run. Each access has at least one event.
+    component, and what *act* returned or raised. *every*: only with so many accesses in between. If this is not the
+    long run, each access has one event.
     """
-    apart = min(sparse(every), len(EVENTS))
+    apart = every if LONG else len(EVENTS)
     plain = board()
     prepared = prepare(plain)
     target(plain).arm("", 0, None)

@@ -1,15 +1,14 @@
 """A simulated target with any trace components, driven by register numbers of the Trace Control Interface 1.0."""
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rvtrace_gdb.decode.ntrace.decoder import decode_streams
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from rvtrace_gdb.transport.simulated.wiring import AnyPart, EncoderPart, FunnelPart, RamSinkPart, Wiring
+from tests.transport.simulated.devices.rig import image_of
 from tests.transport.simulated.devices.test_component import (
     ACTIVE,
     CONTROL,
@@ -62,12 +61,6 @@ def two_clusters(*sinks: AnyPart) -> Wiring:
     ]
     top = funnel("top", 0x2002_0000, {"cluster0": 3, "cluster1": 0}, *(sink.name for sink in sinks))
     return Wiring((*(encoder(hart, f"cluster{hart // 4}") for hart in range(HARTS)), *clusters, top, *sinks))
-
-
-@lru_cache(maxsize=4)
-def image_of(elf: Path) -> Image:
-    """Read once for all chips with the program."""
-    return Image.from_elf(elf)
 
 
 class Chip:

@@ -29,6 +29,7 @@ from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
 from rvtrace_gdb.transport.usb.jtag import Chain
 from rvtrace_gdb.transport.usb.mpsse import Mpsse
 from rvtrace_gdb.transport.usb.target import UsbConnection, UsbTarget
+from tests.helpers.amounts import crossed
 from tests.transport.usb.backend import Backend, Port
 from tests.transport.usb.device_model import Wire
 from tests.transport.usb.esp_device import EspDevice
@@ -121,7 +122,11 @@ def test_a_kernel_driver_is_taken_off_and_put_back() -> None:
     assert rig.port.kernel == {0, 1}
 
 
-@pytest.mark.parametrize("transfers", [0, 1, 2, 20, 150])
+@pytest.mark.parametrize(
+    ("rig", "transfers"),
+    [*crossed([EspDevice, MpsseDevice], [0, 1, 2, 20]), (EspDevice, 150), (MpsseDevice, 150)],
+    indirect=["rig"],
+)
 def test_unplugged_at_any_moment_and_plugged_in_again(rig: Rig, transfers: int) -> None:
     """What was read is kept, whole words of the right memory; the next use works."""
     wanted = b"".join((a ^ 0x5A5A5A5A).to_bytes(4, "little") for a in range(BASE, BASE + 0x4000, 4))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.transport.simulated.machine import Machine, build
+from tests.helpers.amounts import long_only
 from tests.session.board import DEMO, SMALL_RAM, executed
 from tests.transport.usb import umockdev
 from tests.transport.usb.esp_device import EspDevice
@@ -117,6 +118,7 @@ def test_openocd_and_we_see_the_same_target(make: Callable[[Machine], Rig], tmp_
     assert machine.bus.read(SCRATCH, 4) == 0x12345678
 
 
+@pytest.mark.parametrize("make", [esp, *long_only(ftdi)], indirect=True)
 def test_a_trace_through_the_real_libusb(make: Callable[[Machine], Rig], tmp_path: Path) -> None:
     """What was traced is what another hart executes that is stepped, and not traced."""
     machine = halted()
@@ -130,6 +132,7 @@ def test_a_trace_through_the_real_libusb(make: Callable[[Machine], Rig], tmp_pat
     assert ran > 500 and json.loads(done.stdout) == list(itertools.islice(executed(), ran))
 
 
+@pytest.mark.parametrize("make", [ftdi, *long_only(esp)], indirect=True)
 def test_after_a_program_that_was_killed_in_the_middle_of_a_transfer(
     make: Callable[[Machine], Rig], tmp_path: Path
 ) -> None:
@@ -141,6 +144,7 @@ def test_after_a_program_that_was_killed_in_the_middle_of_a_transfer(
     assert status == "137" and json.loads(said)[1] == 0x1234_5678_9ABC, said + done.stderr
 
 
+@pytest.mark.parametrize("make", [esp, *long_only(ftdi)], indirect=True)
 def test_what_goes_wrong_with_the_real_libusb(make: Callable[[Machine], Rig], tmp_path: Path) -> None:
     rig = make(halted())
     rig.port.claim_error = errno.EBUSY

@@ -5,6 +5,7 @@ Registers and bits are numbers here, taken from the Trace Control Interface 1.0.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,12 +75,18 @@ class Log:
                 accesses.clear()
 
 
+@lru_cache(maxsize=4)
+def image_of(elf: Path) -> Image:
+    """Read once for all rigs with the program."""
+    return Image.from_elf(elf)
+
+
 class Rig:
     """A machine whose own trace components stay inactive, and others beside it."""
 
     def __init__(self, elf: Path, base: int = 0x8000_0000) -> None:
         memory_map = MemoryMap(ram=base, ram_size=1 << 20, trace_ram_size=SIZE)
-        self.image = Image.from_elf(elf)
+        self.image = image_of(elf)
         self.machine: Machine = build(elf, extensions="IMAC", memory_map=memory_map)
         self.hart, self.bus = self.machine.hart, self.machine.bus
         self.components: list[TraceComponent] = []
