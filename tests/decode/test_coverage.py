@@ -56,7 +56,7 @@ def one_by_one(pcs: list[int]) -> tuple[Counter[int], Counter[tuple[int, int]]]:
     )
 
 
-@settings(derandomize=True, max_examples=some_of(300), deadline=None)
+@settings(derandomize=True, max_examples=some_of(300, share=10), deadline=None)
 @given(runs, st.sets(st.integers(0, 11), max_size=3))
 def test_as_one_by_one(pieces: list[tuple[Path | RepeatPath, int]], gaps: set[int]) -> None:
     history, pcs = history_of(pieces, gaps)
@@ -66,7 +66,7 @@ def test_as_one_by_one(pieces: list[tuple[Path | RepeatPath, int]], gaps: set[in
     assert found.gaps == pcs.count(GAP) == history.gaps
 
 
-@settings(derandomize=True, max_examples=some_of(300), deadline=None)
+@settings(derandomize=True, max_examples=some_of(300, share=10), deadline=None)
 @given(runs, st.sets(st.integers(0, 11), max_size=3), st.lists(st.integers(0, 300), max_size=6))
 def test_stretches_as_one_by_one(
     pieces: list[tuple[Path | RepeatPath, int]], gaps: set[int], borders: list[int]

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.naive_calls import GAP, NaiveCalls, Waiting
 from tests.decode.calls.test_call_history_properties import Case
-from tests.helpers.amounts import each_seed
+from tests.helpers.amounts import LONG, each_seed
 
 HOW = {Kind.CALL: "call", Kind.TRAP: "trap"}
 
@@ -62,7 +62,7 @@ def test_as_a_naive_interpreter(seed: int) -> None:
 @each_seed(range(540, 600), share=6)
 def test_anywhere_in_many_blocks(seed: int) -> None:
     asked = Asked(seed)
-    for _ in range(60):
+    for _ in range(60 if LONG else 20):
         asked.check(asked.case.rng.randrange(len(asked.case.pcs)))
 
 
@@ -71,7 +71,7 @@ def test_at_the_end_with_what_runs_next(seed: int) -> None:
     """A history that ends in the middle of an execution, and where the program is then."""
     case = Case(seed)
     ends = [end for end in range(1, len(case.pcs)) if GAP not in case.pcs[end - 1 : end + 1] and end not in case.chains]
-    for end in case.rng.sample(ends, min(len(ends), 8)):
+    for end in case.rng.sample(ends, min(len(ends), 8 if LONG else 3)):
         history = history_of(case.pcs[:end], [event for event in case.events if event.position < end], case.rng)
         frames = CallFrames(history, CallHistory(history, case.image))
         naive = NaiveCalls(case.image, case.starts, case.chains)

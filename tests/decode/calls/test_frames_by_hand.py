@@ -168,7 +168,7 @@ def recursion(depth: int, *, repeated: bool) -> History:
 
 
 @pytest.mark.parametrize("repeated", [False, True])
-@pytest.mark.parametrize("depth", [40, 10000])
+@pytest.mark.parametrize("depth", [40, 10000 if LONG else 2000])
 def test_deep_recursion(depth: int, *, repeated: bool) -> None:
     """The call number k, from 0 on, is made at position 2 k: the first one by main. The returns begin behind g."""
     frames = frames_of(recursion(depth, repeated=repeated), PLAIN.image)

@@ -24,7 +24,7 @@ from tests.decode.etrace.worked_examples import Example
 from tests.decode.ntrace.messages import difference, image_of
 from tests.helpers.amounts import some_of
 
-many = settings(derandomize=True, max_examples=some_of(300), deadline=None)
+many = settings(derandomize=True, max_examples=some_of(300, share=10), deadline=None)
 seeds = st.integers(0, 1 << 32)
 
 STACKS = {

@@ -25,7 +25,7 @@ from tests.decode.synthetic_code import INDIRECT
 from tests.helpers.amounts import some_of
 
 examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
-many = settings(examples, max_examples=some_of(300))
+many = settings(examples, max_examples=some_of(300, share=10))
 seeds = st.integers(0, 1 << 32)
 rates = st.sampled_from([0, 0.005, 0.05, 0.4])
 

@@ -106,6 +106,7 @@ def test_logs_of_newer_versions(program: str, tmp_path: Path) -> None:
     assert told(read(log, elf)[0]) == expected
 
 
+@pytest.mark.parametrize("march", [*MARCHES[1:], *long_only(MARCHES[0])])
 def test_privilege_modes_where_in_asm_tells_them(march: str, tmp_path: Path) -> None:
     """As Spike's commits have them."""
     elf = build(tmp_path, "start.S", PROGRAMS / "calls_and_traps.c", march=march)
@@ -131,9 +132,9 @@ def test_no_contexts_without_in_asm(tmp_path: Path) -> None:
     assert not any(isinstance(item, Context) for item in items)
 
 
-def test_one_hart_of_several(march: str, tmp_path: Path) -> None:
+def test_one_hart_of_several(tmp_path: Path) -> None:
     """The other one counts, and never gets to what the first one does."""
-    elf = build(tmp_path, PROGRAMS / "blocks.S", march=march)
+    elf = build(tmp_path, PROGRAMS / "blocks.S", march=MARCHES[0])
     log = qemu_log(elf, tmp_path, harts=2, lines=5000)
     first = executed_pcs(read(log, elf, hart=0)[0])
     alone = executed_pcs(read(qemu_log(elf, tmp_path, lines=60_000, name="alone.log"), elf)[0])

@@ -88,6 +88,7 @@ def test_a_log_without_traps_says_how_they_would_be_in_it(tmp_path: Path) -> Non
     assert notes == ["no trap is in the log; if there were any, give Spike -l, with or without --log-commits"]
 
 
+@pytest.mark.parametrize("march", [*MARCHES[:1], *long_only(MARCHES[1])])
 def test_privilege_modes_are_contexts(march: str, tmp_path: Path) -> None:
     elf = build(tmp_path, "traps.S", march=march)
     commits = [step for step in run_spike(elf, tmp_path, "IMAC").steps if isinstance(step, Commit)]

@@ -109,7 +109,7 @@ def test_gaps_are_never_found_and_end_ranges() -> None:
 
 
 def test_progress_can_cancel_it() -> None:
-    pcs, nearest = long_history(100000)
+    pcs, nearest = long_history(30000)
 
     def cancel(label: str, done: int, total: int | None = None) -> None:
         raise Cancelled

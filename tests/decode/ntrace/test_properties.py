@@ -22,7 +22,7 @@ from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT
 from tests.helpers.amounts import LONG, some_of
 
 examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
-many = settings(examples, max_examples=some_of(350))
+many = settings(examples, max_examples=some_of(350, share=10))
 
 seeds = st.integers(0, 1 << 32)
 cases = st.builds(Case, seeds, any_fields)

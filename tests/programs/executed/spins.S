@@ -26,7 +26,7 @@ _start:
     j 2b
 
 next_timer:
-    addi s1, s1, 100
+    addi s1, s1, 30
     sw s1, 0(s0)
     sw zero, 4(s0)
     ret

@@ -6,7 +6,7 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind, LostBytes
 from tests.decode.etrace.encapsulation.transports import Content, read, write
-from tests.helpers.amounts import sparse
+from tests.helpers.amounts import crossed, sparse
 
 _DATA = Path(__file__).resolve().parents[3] / "data"
 TRANSPORTS = {
@@ -57,8 +57,9 @@ def test_every_transport_is_written_as_it_was(name: str) -> None:
     assert write(encapsulation, read(encapsulation, data).packets) == data
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 64, 255])
-@pytest.mark.parametrize("name", TRANSPORTS)
+@pytest.mark.parametrize(
+    ("name", "size"), [*((name, 1) for name in TRANSPORTS), *crossed(list(TRANSPORTS), [2, 3, 5, 64, 255])]
+)
 def test_pieces_of_any_size_give_the_same(name: str, size: int) -> None:
     encapsulation, data = TRANSPORTS[name][0], _bytes(f"br_j_asm.{name}")
     for wrapped in (False, True):
