@@ -106,7 +106,7 @@ Traced = tuple[Gdb, Rig]
 @pytest.fixture
 def traced(tmp_path: Path) -> Iterator[Traced]:
     elf = compile_program(tmp_path, PROGRAM)
-    with Rig(elf, tmp_path / "rig", "--trace-size", "262144") as rig:
+    with Rig(elf, tmp_path / "rig", "--trace-size", "131072") as rig:
         gdb = Gdb(elf)
         try:
             for command in ("set confirm off", SOURCE, f"set trace target {rig.target_file}"):
@@ -119,7 +119,7 @@ def traced(tmp_path: Path) -> Iterator[Traced]:
 
 
 def test_reading_out_a_big_buffer(traced: Traced) -> None:
-    """256 KiB take three seconds over JTAG: that can be interrupted, and asked for again."""
+    """128 KiB take more than a second over JTAG: that can be interrupted, and asked for again."""
     gdb, rig = traced
     gdb.run("trace start")
     gdb.fills_the_buffer(rig)

@@ -12,11 +12,6 @@ from tests.gdbext.test_interrupt import PROGRAM, Gdb
 from tests.helpers.cross_compiler import EXAMPLES, compile_program, demo
 
 
-def run_long(gdb: Gdb, log: Path, instructions: int = 400_000) -> None:
-    """Until some of them retired, however fast that is, and halt."""
-    gdb.runs_until(lambda: log.exists() and log.stat().st_size >= 10 * instructions)
-
-
 def all_retired(rig: Rig, log: Path) -> list[int]:
     """The last of what retired is in the log when the simulated target has ended, which may take a while."""
     rig.kill_openocd()
@@ -28,12 +23,12 @@ def all_retired(rig: Rig, log: Path) -> list[int]:
 def test_the_size_guard(tmp_path: Path) -> None:
     """Of more than it takes in a few seconds gdb gets the newest, and says before how long that takes."""
     elf, log = compile_program(tmp_path, PROGRAM), tmp_path / "retired.log"
-    with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
+    with Rig(elf, tmp_path / "rig", "--trace-size", "32768", "--log-retired", str(log)) as rig:
         gdb = Gdb(elf)
         try:
             for command in (*SETTINGS, *beginning(rig)[:-2]):
                 gdb.run(command)
-            run_long(gdb, log, 100_000)
+            gdb.runs_until(lambda: log.exists() and log.stat().st_size >= 10 * 100_000)
             gdb.run("set trace native-limit 30000")
             said = gdb.run("trace native", 100)
             rows = ROW.findall(gdb.run("record instruction-history 29991,30000").replace("(gdb) ", ""))
@@ -58,7 +53,7 @@ def test_what_takes_too_long_to_read_out_is_a_gap(tmp_path: Path) -> None:
                 gdb.run(command)
             for command in ("set remotetimeout 1", "trace native", PATIENT):  # the second is for what is read out
                 gdb.run(command)
-            run_long(gdb, log)
+            gdb.fills_the_buffer(rig)
             missing, later = gdb.run("info record"), [gdb.run("stepi"), gdb.run("info record")]
             again = gdb.run("trace native 10", 100)
             rows = ROW.findall(gdb.run("record instruction-history 1,10").replace("(gdb) ", ""))
