@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.gdbext.gdb_process import SOURCE, every_gdb, gdb_environ, run_gdb
+from tests.gdbext.gdb_process import GDBS, SOURCE, gdb_environ, run_gdb
+from tests.helpers.amounts import crossed
 from tests.helpers.cross_compiler import demo
 
 LOCATIONS = ["fib", "demo.c:20", "*0x80000056", "-function fib", "fib if n > 3", "nosuchfunction"]
+
+INTERPRETERS = [
+    pytest.param(*gdb.values, interpreter, id=f"{gdb.id}-{interpreter}")
+    for gdb, interpreter in crossed(GDBS, ["mi2", "mi3"])
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +46,11 @@ def test_the_same_tracepoints_exist(builtin: dict[str, str], ours: dict[str, str
     assert ours["info tracepoints"] == builtin["info tracepoints"]
 
 
-@pytest.mark.parametrize("alias", ["tp", "tr", "tra", "trac", "rvtrace"])
-def test_aliases_lead_to_tracepoints_too(alias: str, elf: Path) -> None:
-    out = run_gdb(elf, [SOURCE, f"{alias} fib"])
-    assert out[f"{alias} fib"].startswith("Tracepoint 1 at 0x")
+def test_aliases_lead_to_tracepoints_too(elf: Path) -> None:
+    aliases = ["tp", "tr", "tra", "trac", "rvtrace"]
+    out = run_gdb(elf, [SOURCE, *(f"{alias} fib" for alias in aliases)])
+    for number, alias in enumerate(aliases, 1):
+        assert f"Tracepoint {number} at 0x" in out[f"{alias} fib"]
 
 
 def test_used_twice_in_one_session(elf: Path) -> None:
@@ -53,8 +60,7 @@ def test_used_twice_in_one_session(elf: Path) -> None:
     assert "starts at address" in out["info line fib"]
 
 
-@every_gdb
-@pytest.mark.parametrize("interpreter", ["mi2", "mi3"])
+@pytest.mark.parametrize(("gdb", "interpreter"), INTERPRETERS)
 def test_under_a_machine_interface(gdb: str, interpreter: str, elf: Path) -> None:
     """As IDEs have it. gdb 13 then answers the command within a command elsewhere."""
     commands = [SOURCE, '-interpreter-exec console "trace main"', '-interpreter-exec console "trace nonsens"']

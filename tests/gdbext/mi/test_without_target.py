@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
-from tests.gdbext.gdb_process import GDB, GDBS, SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import GDB, NEWEST_GDB, SOURCE, run_gdb, some_gdbs
 from tests.gdbext.mi.test_commands import COMMANDS
 from tests.helpers import reference_streams
 from tests.helpers.gdb_mi import GdbMi, MiError
 from tests.helpers.qemu import running
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=NEWEST_GDB)
 def alone(request: pytest.FixtureRequest) -> Iterator[GdbMi]:
     """A gdb without a target."""
     with GdbMi(None, request.param) as mi:
@@ -63,7 +63,7 @@ def test_loaded_a_second_time() -> None:
         assert mi.command("-rvtrace-position") == {"state": "none"}
 
 
-@every_gdb
+@some_gdbs
 def test_a_gdb_that_has_no_mi_commands_in_python(gdb: str) -> None:
     """Before gdb 12: all the rest is there."""
     said = run_gdb(None, ["python del gdb.MICommand", SOURCE, "trace status"], gdb=gdb)
@@ -71,7 +71,7 @@ def test_a_gdb_that_has_no_mi_commands_in_python(gdb: str) -> None:
     assert "Nothing is being traced." in said["trace status"]
 
 
-@every_gdb
+@some_gdbs
 def test_the_selected_thread_is_the_hart(gdb: str, tmp_path: Path) -> None:
     """--thread is gdb's own option of all MI commands. Two harts, each of which is a thread in gdb: QEMU."""
     harts = [reference_streams.from_source(STREAM, 1, 0), reference_streams.from_source(STREAM[:400], 1, 1)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
-from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import SOURCE, every_gdb, newest_gdb, run_gdb
 from tests.gdbext.replay.test_replay import nm
 from tests.helpers.cross_compiler import demo
 from tests.helpers.wait import until
@@ -38,7 +38,7 @@ def test_gdb_is_connected_through_a_socket_in_a_private_folder(gdb: str, opened:
     until(lambda: not Path(path).parent.exists(), "the folder's end, with the session's")
 
 
-@every_gdb
+@newest_gdb
 def test_the_folder_for_what_runs_is_taken(gdb: str, opened: tuple[Path, str], short_path: Path) -> None:
     elf, opening = opened
     shown = "python print(gdb.selected_inferior().connection.details)"
@@ -46,7 +46,7 @@ def test_the_folder_for_what_runs_is_taken(gdb: str, opened: tuple[Path, str], s
     assert said[shown].startswith(f"{short_path}/rvtrace-gdb-")
 
 
-@every_gdb
+@newest_gdb
 def test_a_socket_for_a_gdb_that_connects_itself(gdb: str, opened: tuple[Path, str], tmp_path: Path) -> None:
     """As an IDE does that takes a path where it takes a host and a port."""
     elf, opening = opened
