@@ -1,7 +1,5 @@
 """`rvtrace run` and `rvtrace console` on QEMU, started for them or there already: a stub that is not OpenOCD's."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,8 +7,8 @@ import pytest
 import rvtrace_gdb
 from rvtrace_gdb.console.bench.rig import RigError, machine
 from rvtrace_gdb.support.errors import RvtraceError
+from tests.console.commands.console.test_piped import console
 from tests.console.scripts.script_runs import run_script
-from tests.gdbext.gdb_process import HOME, gdb_environ
 from tests.helpers import qemu10
 from tests.helpers.cross_compiler import EXAMPLES, compile_program, demo
 
@@ -44,11 +42,7 @@ def test_the_demo_runs_as_on_the_simulated_target(tmp_path: Path) -> None:
 def test_rounds_in_the_console(tmp_path: Path) -> None:
     """Each with a reset, which is another one than OpenOCD's."""
     lines = f"set $rounds = 2\nscript {SOAK}\ninfo line fib\ntrace status\n"
-    words = ["--qemu", qemu10.QEMU10, "--elf", str(demo(tmp_path)), "--nx"]
-    done = subprocess.run(
-        [sys.executable, "-m", "rvtrace_gdb", "console", *words], input=lines, capture_output=True, text=True,
-        cwd=HOME, env=gdb_environ(), check=False, timeout=120,
-    )  # fmt: skip
+    done = console(lines, "--qemu", qemu10.QEMU10, "--elf", demo(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     rounds = [line for line in done.stdout.splitlines() if line.startswith("round ")]
     assert rounds == ["round 1: 3 interrupts", "round 2: 3 interrupts"]  # its clock goes by the instructions
