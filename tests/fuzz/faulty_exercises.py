@@ -20,7 +20,7 @@ from tests.fuzz.supervisor import Supervisor
 from tests.fuzz.worker import Limits
 
 _MIB = 1 << 20
-_COUNT = 24
+_COUNT = 18
 _LIMITS = Limits(seconds=0.2, growth=30 * _MIB, address_space=400 * _MIB, tidy=20 * _MIB)
 
 

@@ -53,7 +53,7 @@ def test_what_goes_wrong_is_seen(wrong: tuple[str, dict[str, dict[str, Any]]]) -
     line, found = wrong
     kinds = {"fail": TRACEBACK, "spin": HANG, "stick": HANG, "grow": GROWTH, "burst": GROWTH, "crash": CRASH}
     assert {way: found[way]["kind"] for way in kinds} == kinds
-    assert " 24 inputs: " in line, "they go on after each"
+    assert " 18 inputs: " in line, "they go on after each"
 
 
 def test_in_threads_and_where_it_is_only_logged_too(wrong: tuple[str, dict[str, dict[str, Any]]]) -> None:

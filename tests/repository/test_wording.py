@@ -6,6 +6,7 @@ part of a trace is lost, the notice of a page) or the message of an error.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,10 +44,16 @@ NOT_OURS = {
 SOURCES = [*(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))), ROOT / "rvtrace.py"]
 
 
+MAY_HAVE_WORDS = re.compile(rf"\.\s*(?:{'|'.join(WORDS)})\b|\bstr\s*\(")
+"""What is words in the end. Files without it, which are more than half, need not be looked at in full."""
+
+
 def decisions(source: str) -> Iterator[int]:
     """The lines where something is decided by words. A name that is given words somewhere in the file is words in all
     of it.
     """
+    if not MAY_HAVE_WORDS.search(source):
+        return
     nodes = list(ast.walk(ast.parse(source)))
     assigned = (node for node in nodes if isinstance(node, ast.Assign) and _is_words(node.value, set()))
     named = {target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)}

@@ -86,14 +86,15 @@ def test_reading_is_what_plain_packets_read(tmp_path: Path, cpu: str) -> None:
     assert {register for register, _ in access.writes} == {0x150}
 
 
-@pytest.mark.parametrize("cpu", [USUAL, "max"], ids=["ctr", "max"])
+BELOW = {"u": ("modes", "user", 0), "s": ("modes", "supervisor", 1), "vu": ("virtual", "guest_user", 4)}
+
+
 @pytest.mark.parametrize(
-    ("program", "where", "mode"),
-    [("modes", "user", 0), ("modes", "supervisor", 1), ("virtual", "guest_user", 4)],
-    ids=["u", "s", "vu"],
+    ("below", "cpu"), [("u", "max"), ("s", USUAL), ("vu", USUAL), *long_only(("u", USUAL), ("s", "max"), ("vu", "max"))]
 )
-def test_below_m_mode(tmp_path: Path, cpu: str, program: str, where: str, mode: int) -> None:
+def test_below_m_mode(tmp_path: Path, cpu: str, below: str) -> None:
     """`max` has Smstateen: CTR is closed below M mode. `priv` is as before afterwards, so are the guest's selects."""
+    program, where, mode = BELOW[below]
     elf = build(tmp_path, program)
     with machine_at(elf, tmp_path, cpu, symbols(elf)[where]) as (access, stub, _):
         assert stub.mode == mode
