@@ -11,6 +11,7 @@ from rvtrace_gdb.session.session import Session
 from tests.endtoend.command_line import printed
 from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import long_only
 from tests.transport.simulated.encoder.traces import HIGH32, HIGH64, LOW
 
 TARGETS = {
@@ -18,6 +19,9 @@ TARGETS = {
     "rv32-high": ("rv32imac", HIGH32),
 }  # fmt: skip
 """Compiler architecture, and where code and RAM begin."""
+FEW = ("rv32", "rv64-high")
+"""Both architectures. The others differ from one of them in where the program is."""
+TARGET_NAMES = [*FEW, *long_only("rv64", "rv32-high")]
 
 SYMBOL = "round_done"
 """Every round of the program in user mode ends there."""
@@ -68,6 +72,7 @@ def traced(
         commands.append(f"trace stop{again}")
     with Rig(elf, folder / "rig", "--isa", "IMAC", "--log-retired", str(log), *sim) as rig:
         begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
+        begin.append("set trust-readonly-sections on")  # the code is what the program's file says
         said = run_gdb(elf, [*begin, *commands])
     return list(_outcomes(elf, settings, captures, said, retired_pcs(log)))
 

@@ -12,9 +12,10 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.decode.history.events import EventKind
 from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
-from tests.endtoend.trace.option_sessions import TARGETS, Outcome, check, traced
+from tests.endtoend.trace.option_sessions import FEW, TARGET_NAMES, TARGETS, Outcome, check, traced
 from tests.gdbext.gdb_process import SOURCE, run_gdb
-from tests.transport.simulated.encoder.traces import LOW, compiled
+from tests.helpers.amounts import LONG, long_only
+from tests.transport.simulated.encoder.traces import compiled
 
 ETRACE = "-format etrace"
 EVERYTHING = (
@@ -22,21 +23,33 @@ EVERYTHING = (
     " -timestamps -data"
 )
 SETTINGS = [
-    ETRACE, EVERYTHING, f"{EVERYTHING} -sync-period 64", f"{ETRACE} -full-addresses", f"{ETRACE} -implicit-exceptions",
-    f"{ETRACE} -sequential-jumps", f"{ETRACE} -implicit-return on", f"{ETRACE} -branch-prediction",
-    f"{ETRACE} -jump-target-cache", f"{ETRACE} -timestamps", f"{ETRACE} -data", f"{ETRACE} -no-data-values",
-    f"{ETRACE} -no-data-addresses", f"{ETRACE} -full-data-addresses", f"{ETRACE} -sync-period 64", "-format ntrace",
+    ETRACE, EVERYTHING, f"{EVERYTHING} -sync-period 64",
+    f"{ETRACE} -full-addresses -branch-prediction", f"{ETRACE} -implicit-exceptions -jump-target-cache",
+    f"{ETRACE} -sequential-jumps -implicit-return on", f"{ETRACE} -no-data-values -full-data-addresses",
+    f"{ETRACE} -no-data-addresses", f"{ETRACE} -sync-period 64", "-format ntrace",
+    *long_only(
+        f"{ETRACE} -full-addresses", f"{ETRACE} -implicit-exceptions", f"{ETRACE} -sequential-jumps",
+        f"{ETRACE} -implicit-return on", f"{ETRACE} -branch-prediction", f"{ETRACE} -jump-target-cache",
+        f"{ETRACE} -timestamps", f"{ETRACE} -data", f"{ETRACE} -no-data-values", f"{ETRACE} -full-data-addresses",
+    ),
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=TARGETS)
+@pytest.fixture(scope="module", params=TARGET_NAMES)
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
-    """The first three settings on each target, and each of the others on one of those with code at low addresses."""
-    march, base = TARGETS[request.param]
-    folder = tmp_path_factory.mktemp(request.param)
-    others = SETTINGS[3 + (march == "rv32imac") :: 2] if base == LOW else []
-    settings = SETTINGS[:3] + others
-    return traced(compiled(folder, march, base), folder, settings, "--ram", hex(base))
+    """The first two settings on each target (in the long run three), and each of the others on one of FEW."""
+    name, first = request.param, 3 if LONG else 2
+    march, base = TARGETS[name]
+    folder = tmp_path_factory.mktemp(name)
+    others = SETTINGS[first + FEW.index(name) :: 2] if name in FEW else []
+    return traced(compiled(folder, march, base), folder, SETTINGS[:first] + others, "--ram", hex(base))
+
+
+def with_everything(outcomes: list[Outcome]) -> list[Outcome]:
+    """Those with everything on, rarely or often synchronized."""
+    found = [outcome for outcome in outcomes if all(word in outcome.started for word in ("timestamps", "data"))]
+    assert outcomes[1] in found
+    return found
 
 
 def test_every_setting_gives_the_right_listing(outcomes: list[Outcome]) -> None:
@@ -53,7 +66,7 @@ def test_what_is_in_force_is_said(outcomes: list[Outcome]) -> None:
 
 
 def test_the_capture_gives_the_same_listing(outcomes: list[Outcome]) -> None:
-    for outcome in outcomes[:3]:
+    for outcome in [outcomes[0], *with_everything(outcomes)]:
         assert outcome.decoded() == outcome.listing.replace("\t=> ", "\t   ")
 
 
@@ -61,7 +74,7 @@ def test_times_rise_and_are_those_of_the_instructions(outcomes: list[Outcome]) -
     """One cycle per instruction, from 0 on. A packet tells when the instruction that it reports began, which is a cycle
     before the history has it; packets about other things than addresses may come a little later.
     """
-    for outcome in outcomes[1:3]:
+    for outcome in with_everything(outcomes):
         times = list(outcome.history().times)
         assert len(times) > 20
         assert [time for _, time in times] == sorted(time for _, time in times)
@@ -71,7 +84,7 @@ def test_times_rise_and_are_those_of_the_instructions(outcomes: list[Outcome]) -
 
 def test_the_privilege_of_every_instruction_is_known(outcomes: list[Outcome]) -> None:
     """The handler runs in machine mode, and all the rest in user mode."""
-    for outcome in outcomes[:3]:
+    for outcome in [outcomes[0], *with_everything(outcomes)]:
         history = outcome.history()
         names = re.findall(r"<(\w+)\+\d+>:", outcome.listing)
         modes = {(name, history.context_at(i).prv) for i, name in enumerate(names)}
@@ -90,7 +103,7 @@ def test_the_packets_are_those_of_the_modes(outcomes: list[Outcome]) -> None:
 
 def test_accesses_are_told_with_their_instructions(outcomes: list[Outcome]) -> None:
     """All loads and stores of the listing have one, and nothing else has."""
-    for outcome in outcomes[1:3]:
+    for outcome in with_everything(outcomes):
         accesses = outcome.history().accesses
         assert all(access.position is not None for access in accesses)
         at = Counter(access.position for access in accesses if access.kind in ("load", "store"))
@@ -107,19 +120,20 @@ def test_an_encoder_built_otherwise(tmp_path: Path) -> None:
     built += " privilege-width=3 inst-mode=6 stop=early shortest=off timestamp-sparse=4 context-width=16 time-width=32"
     sim = [word for option in built.split() for word in ("--etrace-option", option)]
     options = EVERYTHING.replace(" -data", "")
-    for outcome in traced(compiled(tmp_path, "rv32imac"), tmp_path, [options, f"{options} -sync-period 32"], *sim):
+    settings = [f"{options} -sync-period 32", *long_only(options)]
+    for outcome in traced(compiled(tmp_path, "rv32imac"), tmp_path, settings, *sim):
         check(outcome)
         contexts = {context.scontext for _, context in outcome.history().contexts}
         assert contexts >= {17, 4242}
 
 
 def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
-    """What it lacks is said, and the trace is right all the same."""
+    """What it lacks is said, the other protocol, too, and the trace is right all the same."""
     lacks = "bpred-size=0 cache-size=0 return-stack-size=0 iret-ext=off data-trace=off support=reference f0s-width=0"
     sim = ["--formats", "etrace", "--without", "trTsEnable", "--without", "trTeInstNoTrapAddr"]
     sim += [word for option in lacks.split() for word in ("--etrace-option", option)]
     options = f"{EVERYTHING} -btm -repeated-history -context -implicit-return full"
-    (outcome,) = traced(compiled(tmp_path, "rv64imac"), tmp_path, [options], *sim)
+    outcome, other = traced(compiled(tmp_path, "rv64imac"), tmp_path, [options, "-format ntrace"], *sim)
     assert re.findall(r"note: +(.*)", outcome.started) == [
         "encoder0 has no omission of trap addresses (trTeInstNoTrapAddr stays 0)",
         "encoder0 has no branch prediction (trTeInstEnBranchPrediction stays 0)",
@@ -132,23 +146,20 @@ def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
         "encoder0 has no timestamps",
     ]
     check(outcome._replace(started=""))
-
-
-def test_the_other_protocol_is_asked_of_an_encoder_that_has_one(tmp_path: Path) -> None:
-    (outcome,) = traced(compiled(tmp_path, "rv64imac"), tmp_path, ["-format ntrace"], "--formats", "etrace")
-    assert "note:     encoder0 cannot produce N-Trace; it produces E-Trace" in outcome.started
-    check(outcome._replace(started=""))
+    assert "note:     encoder0 cannot produce N-Trace; it produces E-Trace" in other.started
+    check(other._replace(started=""))
 
 
 # The buffer
 
 
-@pytest.mark.parametrize("options", [ETRACE, EVERYTHING], ids=["plain", "everything"])
+@pytest.mark.parametrize("options", [EVERYTHING, *long_only(ETRACE)])
 def test_a_buffer_that_wraps_has_the_newest(options: str, tmp_path: Path) -> None:
     elf, log, capture = compiled(tmp_path, "rv64imac"), tmp_path / "retired.log", tmp_path / "x.rvt"
     size = "2048" if options == ETRACE else "16384"
     with Rig(elf, tmp_path / "rig", "--isa", "IMAC", "--log-retired", str(log), "--trace-size", size) as rig:
-        begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
+        begin = [SOURCE, f"set trace target {rig.target_file}", "set trust-readonly-sections on"]
+        begin.append(f"target extended-remote :{rig.gdb_port}")
         commands = [f"trace start {options}", "break round_done", "ignore 1 9", "continue"]
         commands += ["trace history /a 1,10000000", "trace status", f"trace save {capture}"]
         said = run_gdb(elf, [*begin, *commands])
@@ -164,7 +175,8 @@ def test_reading_out_does_not_end_the_trace(tmp_path: Path) -> None:
     """The trace is looked at three times, goes on each time, and data trace with it."""
     elf, log = compiled(tmp_path, "rv64imac"), tmp_path / "retired.log"
     with Rig(elf, tmp_path / "rig", "--isa", "IMAC", "--log-retired", str(log)) as rig:
-        begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
+        begin = [SOURCE, f"set trace target {rig.target_file}", "set trust-readonly-sections on"]
+        begin.append(f"target extended-remote :{rig.gdb_port}")
         commands = [f"trace start {EVERYTHING}", "break round_done"]
         for n in range(3):
             commands += [f"continue{' ' * n}", f"trace history /a 1,10000000{' ' * n}"]
@@ -184,8 +196,7 @@ def test_a_trigger_has_its_place_reported(tmp_path: Path) -> None:
     """A trigger with action 4 that gdb sets by hand: the trace stays right, and the packets say so."""
     elf = compiled(tmp_path, "rv64imac")
     trigger = ["set $tselect = 3", "set $tdata2 = (long)&deep + 2", "set $tdata1 = (2ULL << 60) + 0x404c"]
-    marked, everything = traced(elf, tmp_path, [ETRACE, EVERYTHING], before=tuple(trigger))
-    for outcome in (marked, everything):
+    for outcome in traced(elf, tmp_path, [EVERYTHING, *long_only(ETRACE)], before=tuple(trigger)):
         check(outcome)
         visits = len(re.findall(r"<deep\+2>:", outcome.listing))
         assert sum("notify" in line for line in outcome.dumped()) == visits > 3

@@ -13,27 +13,32 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.csrs import Context
-from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
-from tests.endtoend.trace.option_sessions import TARGETS, Outcome, check, traced
-from tests.gdbext.gdb_process import SOURCE, run_gdb
-from tests.transport.simulated.encoder.traces import LOW, compiled
+from tests.endtoend.retired_instructions import listed_pcs
+from tests.endtoend.trace.one_after_the_other import traces
+from tests.endtoend.trace.option_sessions import FEW, TARGET_NAMES, TARGETS, Outcome, check, traced
+from tests.helpers.amounts import long_only
+from tests.transport.simulated.encoder.traces import compiled
 
 REST = "-repeated-history -sequential-jumps -all-jumps -address-compression -timestamps -context"
 EVERYTHING = f"-implicit-return full {REST}"
 SETTINGS = [
     "", "-btm", EVERYTHING, f"-btm {EVERYTHING}",
-    "-implicit-return partial", "-btm -implicit-return full", "-repeated-history", "-btm -repeated-history",
-    "-sequential-jumps", "-all-jumps", "-address-compression", "-timestamps", "-context",
-    f"-sync-period 64 {EVERYTHING}", f"-btm -sync-period 64 {EVERYTHING}",
+    "-implicit-return partial -all-jumps", "-repeated-history -address-compression", "-sequential-jumps",
+    "-btm -implicit-return full -repeated-history", f"-sync-period 64 {EVERYTHING}",
+    f"-btm -sync-period 64 {EVERYTHING}",
+    *long_only(
+        "-implicit-return partial", "-btm -implicit-return full", "-repeated-history", "-btm -repeated-history",
+        "-all-jumps", "-address-compression", "-timestamps", "-context",
+    ),
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=TARGETS)
+@pytest.fixture(scope="module", params=TARGET_NAMES)
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
-    """The first four settings on each target, and each of the others on one of those with code at low addresses."""
+    """The first four settings on each target, and each of the others on one of FEW."""
     march, base = TARGETS[request.param]
     folder = tmp_path_factory.mktemp(request.param)
-    others = SETTINGS[4 + (march == "rv32imac") :: 2] if base == LOW else []
+    others = SETTINGS[4 + FEW.index(request.param) :: 2] if request.param in FEW else []
     settings = SETTINGS[:4] + others
     return traced(compiled(folder, march, base), folder, settings, "--ram", hex(base))
 
@@ -104,7 +109,7 @@ def test_an_encoder_that_counts_calls(tmp_path: Path) -> None:
     """For a program that does not change return addresses."""
     elf = compiled(tmp_path, "rv64imac", user="well_behaved.c")
     counting = f"-implicit-return counter {REST}"
-    for outcome in traced(elf, tmp_path, ["-implicit-return counter", counting, f"-btm {counting}"]):
+    for outcome in traced(elf, tmp_path, ["-implicit-return counter", f"-btm {counting}", *long_only(counting)]):
         check(outcome)
         assert "implicit return (depth counter)" in outcome.started
 
@@ -136,24 +141,25 @@ def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
 # The buffer
 
 
-@pytest.mark.parametrize("mode", ["", "-btm "], ids=["HTM", "BTM"])
-def test_a_buffer_that_wraps_has_the_newest(mode: str, tmp_path: Path) -> None:
-    elf, log, capture = compiled(tmp_path, "rv64imac"), tmp_path / "retired.log", tmp_path / "x.rvt"
+def test_a_buffer_that_wraps_has_the_newest(tmp_path: Path) -> None:
+    elf, log, every = compiled(tmp_path, "rv64imac"), tmp_path / "retired.log", "trace history /a 1,10000000"
+    captures, each = [tmp_path / "htm.rvt", tmp_path / "btm.rvt"], []
+    for mode, capture in zip(("", "-btm "), captures, strict=True):
+        own = [f"trace start {mode}{EVERYTHING}", "ignore 1 9", "continue", every, "trace status"]
+        each.append([*own, f"trace save {capture}"])
     with Rig(elf, tmp_path / "rig", "--isa", "IMAC", "--log-retired", str(log), "--trace-size", "2048") as rig:
-        begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
-        commands = [f"trace start {mode}{EVERYTHING}", "break round_done", "ignore 1 9", "continue"]
-        commands += ["trace history /a 1,10000000", "trace status", f"trace save {capture}"]
-        said = run_gdb(elf, [*begin, *commands])
-    assert "older trace was overwritten" in said["trace status"]
-    outcome = Outcome(elf, capture, "", said["trace history /a 1,10000000"], "", retired_pcs(log))
-    listed = listed_pcs(outcome.listing)
-    assert len(listed) > 1000
-    assert listed == outcome.retired[-len(listed) :]
-    assert outcome.decoded() == outcome.listing.replace("\t=> ", "\t   ")
-    history = outcome.history()
-    times = [time for _, time in history.times]
-    assert times == sorted(times) and times[-1] <= len(outcome.retired)
-    assert history.context_at(len(listed) - 1).prv == 0
+        parts = traces(rig, log, ["break round_done"], each)
+    for (said, retired), capture in zip(parts, captures, strict=True):
+        assert "older trace was overwritten" in said["trace status"]
+        outcome = Outcome(elf, capture, "", said[every], "", retired)
+        listed = listed_pcs(outcome.listing)
+        assert len(listed) > 1000
+        assert listed == outcome.retired[-len(listed) :]
+        assert outcome.decoded() == outcome.listing.replace("\t=> ", "\t   ")
+        history = outcome.history()
+        times = [time for _, time in history.times]
+        assert times == sorted(times) and times[-1] <= len(outcome.retired)
+        assert history.context_at(len(listed) - 1).prv == 0
 
 
 # Marks
@@ -163,8 +169,7 @@ def test_a_trigger_marks_the_trace(tmp_path: Path) -> None:
     """A trigger with action 4 that gdb sets by hand: the history has an event each time its place is reached."""
     elf = compiled(tmp_path, "rv64imac")
     trigger = ["set $tselect = 3", "set $tdata2 = (long)&far_away", "set $tdata1 = (2ULL << 60) + 0x404c"]
-    plain, all_on = traced(elf, tmp_path, ["", EVERYTHING], before=tuple(trigger))
-    for outcome in (plain, all_on):
+    for outcome in traced(elf, tmp_path, [EVERYTHING, *long_only("")], before=tuple(trigger)):
         check(outcome)
         history = outcome.history()
         marks = [event for event in history.events if event.kind is EventKind.SYNC and "trace event" in event.text]

@@ -14,6 +14,7 @@ from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.formats.sinks import decode
 from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import long_only
 from tests.transport.simulated.harts import PROGRAMS, compiled
 
 HARTS = 8
@@ -68,7 +69,11 @@ SEVERAL = (
     "note: the trace of harts 0, 1, 2, 3, 4, 5, 6, 7 is in several sinks: of each hart the longest history is shown\n"
 )
 
-OPTIONS = ["-to memory,own", "-to memory,own -format etrace", "-to own,memory -timestamps -implicit-return full"]
+OPTIONS = [
+    "-to memory,own -format etrace",
+    "-to own,memory -timestamps -implicit-return full",
+    *long_only("-to memory,own"),
+]
 
 
 @pytest.fixture(scope="module", params=OPTIONS)
@@ -78,7 +83,8 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     board, log, capture = folder / "board.toml", folder / "log", folder / "x.rvt"
     board.write_text(BOARD)
     with Rig(elf, folder / "rig", "--target", str(board), "--log-retired", str(log)) as rig:
-        commands = [SOURCE, f"set trace target {rig.target_file}", f"trace connect :{rig.gdb_port}"]
+        commands = [SOURCE, f"set trace target {rig.target_file}", "set trust-readonly-sections on"]
+        commands.append(f"trace connect :{rig.gdb_port}")
         commands += [f"trace start {request.param}", "break met", "continue", "trace status"]
         for hart in range(HARTS):
             commands += [f"thread {hart + 1}", listing(hart)]
