@@ -1,6 +1,7 @@
 """The traces of real cores and their golden logs."""
 
 import gzip
+import pickle
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -27,9 +28,15 @@ def trace_bytes(name: str) -> bytes:
     return (DATA / "tandem" / f"{name}.tvt").read_bytes()
 
 
+@lru_cache(maxsize=8)
+def _loaded(elf: str) -> bytes:
+    return pickle.dumps(Image.from_elf(DATA / "riscv-tests" / elf))
+
+
 def program_of(name: str) -> Image:
-    elf = name.partition("_")[2].removesuffix("_truncated_midgroup")
-    return Image.from_elf(DATA / "riscv-tests" / elf)
+    """A copy for each caller: what a trace tells of code is added to it."""
+    copy: Image = pickle.loads(_loaded(name.partition("_")[2].removesuffix("_truncated_midgroup")))
+    return copy
 
 
 @lru_cache(maxsize=4)

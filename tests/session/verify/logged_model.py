@@ -3,6 +3,7 @@
 What it does comes from the log alone: neither registers nor memory that were written into it change that.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from rvtrace_gdb.decode.program.csrs import MTIME, PRIVILEGE
@@ -26,9 +27,15 @@ CAUSES = {
 @lru_cache(maxsize=4)
 def steps_of(name: str) -> tuple[corpus.Step, ...]:
     """The log from the program's entry on."""
-    steps = list(golden_steps(name))
-    first = next(at for at, step in enumerate(steps) if step.pc == program_of(name).entry)
+    steps, entry = list(golden_steps(name)), program_of(name).entry
+    first = next(at for at, step in enumerate(steps) if step.pc == entry)
     return tuple(steps[first:])
+
+
+@lru_cache(maxsize=4)
+def memory_of(name: str) -> Mapping[int, int]:
+    """By address, of the program as it is loaded."""
+    return {at + i: byte for at, data in program_of(name).segments for i, byte in enumerate(data)}
 
 
 class Replay(Model):
@@ -36,7 +43,7 @@ class Replay(Model):
 
     def __init__(self, name: str) -> None:
         self._log, self._xlen = steps_of(name), parameters_of(name).xlen
-        self._image = program_of(name)
+        self._name = name
         self.steps = 0
         self.reset()
 
@@ -46,7 +53,7 @@ class Replay(Model):
         self.registers |= {PRIVILEGE: 3, PC: self._log[0].pc, MTIME: 0, 0x304: 0, 0x344: 0, MEDELEG: 0, 0x303: 0}
         self.registers |= dict.fromkeys((MEPC, MCAUSE, MTVAL, MTVEC, SEPC, SCAUSE, STVAL, STVEC, 3, 0x180), 0)
         self.registers[MSTATUS] = 0xA_0000_0000 if self._xlen == 64 else 0
-        self.memory = {at + i: byte for at, data in self._image.segments for i, byte in enumerate(data)}
+        self.memory = dict(memory_of(self._name))
 
     def read_register(self, regno: int) -> int | None:
         return self.registers.get(regno)
