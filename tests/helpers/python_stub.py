@@ -15,7 +15,8 @@ from typing import Any
 
 SERVER, PYTHON = "", ""
 
-PROGRAMS = (*(["-m", "rvtrace_gdb", name] for name in ("sim", "run", "qemu")), ["-I", "-m", "rvtrace_gdb.session"])
+COMMANDS = ("sim", "run", "qemu", "encode", "import")
+PROGRAMS = (*(["-m", "rvtrace_gdb", name] for name in COMMANDS), ["-I", "-m", "rvtrace_gdb.session"])
 """The beginnings of the command lines that the server knows."""
 PASSED_ON = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1)
 

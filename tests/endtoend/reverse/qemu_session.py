@@ -14,7 +14,6 @@ from pathlib import Path
 _TRACE = re.compile(rb"Trace (\d+): 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
 _RAM = 0x80000000
 _HOME = Path(__file__).resolve().parents[3]
-_RVTRACE = f"PYTHONPATH={_HOME} {sys.executable} -m rvtrace_gdb"
 
 
 def ran(log: Path, hart: int = 0) -> list[int]:
@@ -34,14 +33,15 @@ def ran(log: Path, hart: int = 0) -> list[int]:
 
 def captures(elf: Path, log: Path, folder: Path, harts: Sequence[int]) -> str:
     """A command line of the shell: what is in the log by now becomes the capture now.rvt."""
+    rvtrace = f"PYTHONPATH={_HOME} {sys.executable} -m rvtrace_gdb"
     lines = ["unset PYTHONHOME PYTHONPATH", f"cd {folder}"]  # those of gdb's own Python
     for hart in harts:
         lines += [f"{sys.executable} {__file__} {log} {hart} > {hart}.pcs"]
-        made = f"{_RVTRACE} encode --elf {elf} --pcs {hart}.pcs --format pcs"
+        made = f"{rvtrace} encode --elf {elf} --pcs {hart}.pcs --format pcs"
         lines += [f"{made} -o now.rvt" if len(harts) == 1 else f"{made} --src-bits 4 --src-id {hart} -o {hart}.raw"]
     if len(harts) > 1:
         raws = " ".join(f"{hart}.raw" for hart in harts)
-        lines += [f"cat {raws} > all.raw", f"{_RVTRACE} import all.raw --elf {elf} --src-bits 4 -o now.rvt"]
+        lines += [f"cat {raws} > all.raw", f"{rvtrace} import all.raw --elf {elf} --src-bits 4 -o now.rvt"]
     return " && ".join(lines) + " > made.txt 2>&1"
 
 

@@ -43,7 +43,7 @@ TWO_HARTS = [
 
 
 RV64, RV32 = "rv64imac_zicsr", "rv32imac_zicsr"
-ALSO_RV32 = pytest.mark.parametrize("elf", [RV64, *long_only(RV32)], indirect=True)
+ONE = pytest.mark.parametrize("elf", [RV64, *long_only(RV32)], indirect=True)
 """For what does not depend on the length of registers; RV32 is tried in the long run, and by the other tests."""
 both = pytest.mark.parametrize("elf", [RV64, RV32], indirect=True)
 
@@ -138,7 +138,7 @@ def model(pcs: Sequence[int], here: int, command: str, breakpoints: set[int]) ->
     return max(0, here)
 
 
-@both
+@pytest.mark.parametrize("elf", [RV32, *long_only(RV64)], indirect=True)
 def test_ten_score_commands_end_where_the_model_says(elf: Path, tmp_path: Path) -> None:
     chance = random.Random(5)
     start = ["set osabi none", "CONNECT", "break finish", "continue"]
@@ -198,7 +198,7 @@ def test_what_a_user_sees_in_the_past(elf: Path, tmp_path: Path) -> None:
     assert "watchpoints cannot trigger in the past" in outputs["reverse-stepi "]
 
 
-@ALSO_RV32
+@ONE
 def test_steps_that_are_left_do_not_run_the_target(elf: Path, tmp_path: Path) -> None:
     """gdb 13 goes on with them after "No more reverse-execution history"."""
     commands = ["set osabi none", "CONNECT", "tbreak finish", "continue", "reverse-stepi", "reverse-stepi 2", "stepi 7"]
@@ -222,7 +222,7 @@ def test_each_thread_has_its_past(tmp_path: Path) -> None:
     assert numbers == [lengths[0], -1, lengths[1] - 1, lengths[0]]
 
 
-@ALSO_RV32
+@ONE
 def test_qemu_ends_while_gdb_is_in_the_past(elf: Path, tmp_path: Path) -> None:
     commands = ["set osabi none", "CONNECT", "break finish", "continue", "reverse-stepi", "KILL", "reverse-stepi ",
                 "print $trace_pos", "reverse-continue", "continue ", "print $trace_pos "]  # fmt: skip

@@ -40,8 +40,10 @@ def divergences(name: str, tandem: Tandem, stop: int, masks: tuple[str, ...] = (
 
 
 def first(name: str, groups: tuple[Group, ...], at: int, masks: tuple[str, ...] = ()) -> Divergence | None:
-    """The first divergence of a trace of these groups, looked for until a few groups behind *at*."""
-    return next(divergences(name, with_groups(name, groups), at + 4, masks), None)
+    """The first divergence of a trace of these groups, looked for until a few groups behind *at*: what comes after
+    them is left out.
+    """
+    return next(divergences(name, with_groups(name, groups[: at + 20]), at + 4, masks), None)
 
 
 def changed(group: Group, change: Change) -> Group | None:
