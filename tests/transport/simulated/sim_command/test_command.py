@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,12 +22,9 @@ from rvtrace_gdb.decode.ntrace.options import RC7, EncoderOptions, SyncPlacement
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock
 from tests.helpers.cross_compiler import compile_program, demo
+from tests.helpers.started_python import python_stub
 
 HOME = Path(__file__).resolve().parents[4]
-STARTER = (
-    "import argparse, sys\nfrom rvtrace_gdb.console.commands import sim\nparser = argparse.ArgumentParser()\n"
-    "sim.add_arguments(parser)\narguments = parser.parse_args()\nsys.exit(arguments.run(arguments))"
-)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +35,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [sys.executable, "-c", STARTER, *arguments],
+        [python_stub(), "-m", "rvtrace_gdb", "sim", *arguments],
         cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         try:
