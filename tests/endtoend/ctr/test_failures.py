@@ -23,25 +23,62 @@ def youngest(said: str) -> str:
     return f"{found[1]} -> {found[2]}"
 
 
-def test_records_of_nothing_but_branches_not_taken(tmp_path: Path) -> None:
-    elf = demo(tmp_path)
-    only, none = "trace ctr start -only not-taken-branch", "trace ctr start -without calls,returns,jumps,branches,traps"
-    with running(elf, tmp_path) as machine:
-        begin = [SOURCE, f"target remote :{machine.port}"]
-        said = run_gdb(elf, [*begin, only, none, "trace ctr status", "trace ctr stop"])
-    assert ", only not-taken branches\n" in said[only]
-    assert ", no kind of transfer\n" in said[none] and ", no kind of transfer\n" in said["trace ctr status"]
+ONLY, NONE_AT_ALL = (
+    "trace ctr start -only not-taken-branch",
+    "trace ctr start -without calls,returns,jumps,branches,traps",
+)
+NOTHING_BUT_BRANCHES = [ONLY, NONE_AT_ALL, "trace ctr status", "trace ctr stop"]
+TO_MAIN = ["trace ctr start", "tbreak main", "continue"]
+CONTROL = "print/x $mctrctl"
+TWICE = [*TO_MAIN, "trace ctr stop", "trace ctr stop ", CONTROL]
+AGAIN = [*TO_MAIN, "disconnect", "target remote :PORT", "trace ctr show", "trace ctr stop", CONTROL]
+WHILE_DISCONNECTED = ["set $mctrctl = 0x100", "trace ctr start", "disconnect", "trace ctr stop"]
+WHILE_DISCONNECTED += ["target remote :PORT", "trace ctr start ", "trace ctr stop ", CONTROL]
 
 
-def test_stopped_twice(tmp_path: Path) -> None:
-    elf = demo(tmp_path)
-    commands = ["trace ctr start", "tbreak main", "continue", "trace ctr stop", "trace ctr stop ", "print/x $mctrctl"]
-    with running(elf, tmp_path) as machine:
-        said = run_gdb(elf, [SOURCE, f"target remote :{machine.port}", *commands])
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    """What one gdb said in each of four stories, which begin with a reset."""
+    folder = tmp_path_factory.mktemp("stories")
+    elf = demo(folder)
+    with running(elf, folder) as machine:
+        commands, names = [SOURCE, f"target remote :{machine.port}"], []
+        for number, story in enumerate((NOTHING_BUT_BRANCHES, TWICE, AGAIN, WHILE_DISCONNECTED)):
+            spaces = " " * 16 * (number + 1)  # a command has its output under its own text
+            names.append({command: command.replace("PORT", str(machine.port)) + spaces for command in story})
+            commands += [f"monitor system_reset{spaces}", f"maintenance flush register-cache{spaces}"]
+            commands += names[-1].values()
+        said = run_gdb(elf, commands)
+    return [{command: said[spelt] for command, spelt in spelling.items()} for spelling in names]
+
+
+def test_records_of_nothing_but_branches_not_taken(stories: list[dict[str, str]]) -> None:
+    said = stories[0]
+    assert ", only not-taken branches\n" in said[ONLY]
+    assert ", no kind of transfer\n" in said[NONE_AT_ALL] and ", no kind of transfer\n" in said["trace ctr status"]
+
+
+def test_stopped_twice(stories: list[dict[str, str]]) -> None:
+    said = stories[1]
     assert said["trace ctr stop"].startswith("Tracing stopped.\n")
     assert said["trace ctr stop "].startswith("The trace had ended already.\n")
     assert "not started by rvtrace" not in said["trace ctr stop "]
-    assert said["print/x $mctrctl"].split()[-1] == "0x0"
+    assert said[CONTROL].split()[-1] == "0x0"
+
+
+def test_the_same_target_connected_again(stories: list[dict[str, str]]) -> None:
+    said = stories[2]
+    assert youngest(said["trace ctr show"]) == "_start -> main"
+    assert said["trace ctr stop"].startswith("Tracing stopped.") and "warning" not in said["trace ctr stop"]
+    assert said[CONTROL].split()[-1] == "0x0"
+
+
+def test_stopped_while_disconnected_and_started_again(stories: list[dict[str, str]]) -> None:
+    """What the hart had before is put back although `trace ctr stop` could not the first time."""
+    said = stories[3]
+    assert "warning" in said["trace ctr stop"]
+    assert "recording was on" not in said["trace ctr start "]
+    assert said[CONTROL].split()[-1] == "0x100"
 
 
 def test_what_a_program_records_is_looked_at_again_after_stop(tmp_path: Path) -> None:
@@ -100,29 +137,6 @@ def test_another_target_has_its_registers_elsewhere(tmp_path: Path, connect: str
     assert NOT_RECORDING in said["trace ctr show"] and "cannot be" not in "".join(said[look] for look in looks)
     assert youngest(said["trace ctr show 0,0 "]) == "_start -> main", "it goes on recording"
     assert said["print/x $mctrctl"].split()[-1] == "0x7"
-
-
-def test_the_same_target_connected_again(tmp_path: Path) -> None:
-    elf = demo(tmp_path)
-    with running(elf, tmp_path) as machine:
-        connect = f"target remote :{machine.port}"
-        begin = [SOURCE, connect, "trace ctr start", "tbreak main", "continue", "disconnect", f"{connect} "]
-        said = run_gdb(elf, [*begin, "trace ctr show", "trace ctr stop", "print/x $mctrctl"])
-    assert youngest(said["trace ctr show"]) == "_start -> main"
-    assert said["trace ctr stop"].startswith("Tracing stopped.") and "warning" not in said["trace ctr stop"]
-    assert said["print/x $mctrctl"].split()[-1] == "0x0"
-
-
-def test_stopped_while_disconnected_and_started_again(tmp_path: Path) -> None:
-    """What the hart had before is put back although `trace ctr stop` could not the first time."""
-    elf = demo(tmp_path)
-    with running(elf, tmp_path) as machine:
-        connect = f"target remote :{machine.port}"
-        begin = [SOURCE, connect, "set $mctrctl = 0x100", "trace ctr start", "disconnect", "trace ctr stop"]
-        said = run_gdb(elf, [*begin, f"{connect} ", "trace ctr start ", "trace ctr stop ", "print/x $mctrctl"])
-    assert "warning" in said["trace ctr stop"]
-    assert "recording was on" not in said["trace ctr start "]
-    assert said["print/x $mctrctl"].split()[-1] == "0x100"
 
 
 def test_a_hart_that_is_not_recorded(tmp_path: Path) -> None:

@@ -178,16 +178,40 @@ def test_an_openocd_that_exposes_nothing(elf: Path, tmp_path: Path) -> None:
         assert re.fullmatch(r"OpenOCD has no registers .* `riscv expose_csrs 334=sctrctl,.*", text), name
 
 
-@pytest.mark.parametrize("target", TARGETS if LONG else TARGETS[:2])
-def test_while_the_hart_runs(target: str, elf: Path, tmp_path: Path) -> None:
+STOPPED = ["trace ctr start", "tbreak finish", "continue", f"trace ctr show {ALL}"]
+WHILE_RUNNING = ("show", "stack", "clear", "start -depth 64", "stop", "status")
+OPTIONS = {"1.0": ["--ctr-misp"]}
+"""The simulated hart predicts that forward branches are not taken, and tells where that was wrong."""
+
+
+@pytest.fixture(scope="module", params=TARGETS if LONG else TARGETS[:2])
+def stopped_and_running(
+    request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """What is said when a run has been recorded, and when the hart runs on; and "target"."""
+    target = request.param
+    asked = [f"trace ctr {name}" for name in WHILE_RUNNING]
+    with connected(target, elf, tmp_path_factory.mktemp("running"), *OPTIONS.get(target, [])) as first:
+        return {**run_gdb(elf, [*first, *STOPPED, "continue&", *asked]), "target": target}
+
+
+def test_while_the_hart_runs(stopped_and_running: dict[str, str]) -> None:
     """Nothing is lost by asking."""
-    commands = ["trace ctr start", "tbreak finish", "continue", "continue&"]
-    with connected(target, elf, tmp_path) as first:
-        said = commands_said(elf, [*first, *commands], "show", "stack", "clear", "start -depth 64", "stop", "status")
+    said = {name: stopped_and_running[f"trace ctr {name}"].strip() for name in WHILE_RUNNING}
     status = said.pop("status")
     for name, text in said.items():
         assert text.splitlines()[-1].endswith(RUNS), name
     assert re.match(r"ctr0: +CTR \S+, 256 entries, ", status) and RUNS in status
+
+
+def test_mispredictions_are_told(stopped_and_running: dict[str, str]) -> None:
+    """Each of a taken branch forward is, where there are any, and none of a call."""
+    line = r"^\d+\t0x(\w+) .* -> 0x(\w+) .*\t([^,\n]+)(, mispredicted)?(?:, \d+ cycles?)?$"
+    rows = re.findall(line, stopped_and_running[f"trace ctr show {ALL}"], re.M)
+    forward = [bool(told) for source, target, kind, told in rows if kind == "taken branch" and source < target]
+    has_them = stopped_and_running["target"] == "1.0"
+    assert len(rows) == 256 and forward and forward == [has_them] * len(forward)
+    assert not any(told for _, _, kind, told in rows if kind == "direct call")
 
 
 def test_what_the_hart_cannot_do_is_said(elf: Path, tmp_path: Path) -> None:
@@ -198,15 +222,3 @@ def test_what_the_hart_cannot_do_is_said(elf: Path, tmp_path: Path) -> None:
     assert "\nnote: " in said[commands[0]] and "RASEMU" in said[commands[0]]
     assert "\nnote: " in said[commands[1]] and "EXCINH" in said[commands[1]]
     assert said[commands[2]].splitlines() == ["sctrdepth does not take a depth of 64; this hart has 16, 32"]
-
-
-def test_mispredictions_are_told(elf: Path, tmp_path: Path) -> None:
-    """The simulated hart predicts that forward branches are not taken: each of those is told, and no call is."""
-    show = f"trace ctr show {ALL}"
-    with connected("1.0", elf, tmp_path, "--ctr-misp") as first:
-        said = run_gdb(elf, [*first, "trace ctr start -depth 128", "tbreak finish", "continue", show])
-    line = r"^\d+\t0x(\w+) .* -> 0x(\w+) .*\t([^,\n]+)(, mispredicted)?(?:, \d+ cycles?)?$"
-    rows = re.findall(line, said[show], re.M)
-    forward = [bool(told) for source, target, kind, told in rows if kind == "taken branch" and source < target]
-    assert len(rows) == 128 and forward and all(forward)
-    assert not any(told for _, _, kind, told in rows if kind == "direct call")

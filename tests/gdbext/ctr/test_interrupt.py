@@ -20,7 +20,7 @@ def test_reading_is_interrupted(tmp_path: Path) -> None:
         try:
             for command in (
                 "set confirm off", SOURCE, f"trace connect :{rig.gdb_port}", f"set $csr_siselect = {SELECT}",
-                "trace ctr start", "tbreak finish", "continue",
+                "trace ctr start -depth 128", "tbreak finish", "continue",
             ):  # fmt: skip
                 gdb.run(command)
             gdb.reports()
@@ -33,7 +33,7 @@ def test_reading_is_interrupted(tmp_path: Path) -> None:
                 assert reading or report > 1
                 assert f"= {SELECT:#x}\n" in gdb.run("print/x $csr_siselect")
             said = gdb.run("trace ctr show 0,999")
-            assert [int(number) for number in re.findall(r"^(\d+)\t0x", said, re.M)] == list(range(256))
+            assert [int(number) for number in re.findall(r"^(\d+)\t0x", said, re.M)] == list(range(128))
         finally:
             gdb.process.kill()
             gdb.process.communicate()
