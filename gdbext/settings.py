@@ -65,10 +65,19 @@ SETTINGS = (
         "1.0 was ratified, 0.1.4 is a draft with other CSRs; auto: what the hart has.",
         ("auto", "1.0", "0.1.4"),
     ),
+    Setting(
+        "position",
+        "choice",
+        "position",
+        "where gdb shows the number of the instruction it is at in the past.\n"
+        "stop: after each stop, as [1661 of 2007]; prompt: in the prompt, as\n"
+        "(past 1661/2007); off: `trace position` and `trace status` show it.",
+        ("stop", "prompt", "off"),
+    ),
 )
 
 
-_NOT_OF_THE_TARGET = ("hart", "ctr_access", "ctr_version")
+_NOT_OF_THE_TARGET = ("hart", "ctr_access", "ctr_version", "position")
 _MOST = {"port": 65535, "number": (1 << 63) - 1}
 
 
@@ -160,6 +169,11 @@ def ctr_version() -> str | None:
     """Return the version of Control Transfer Records that was set, None: the one that the hart has."""
     version = str(_value("ctr_version"))
     return None if version == "auto" else version
+
+
+def position() -> str:
+    """Return where gdb shows the number of the instruction it is at in the past: stop, prompt or off."""
+    return str(_value("position"))
 
 
 def openocd() -> tuple[str | None, int | None]:

@@ -124,6 +124,17 @@ def histories(harts: Harts) -> list[str]:
     return [*lines, line("trace", accounted)]
 
 
+def positions(harts: Harts, numbers: Mapping[int | None, int]) -> list[str]:
+    """Describe where harts are in the past. *numbers*: by hart; None: by the one hart there is."""
+    lines: list[str] = []
+    for hart, number in numbers.items():
+        length = len(harts.histories[harts.of_thread(hart, None)])
+        of = "" if len(harts.histories) == 1 else f"hart {hart} "
+        at = f"at instruction {number} of {length}" if number <= length else f"after the newest of {length}"
+        lines.append(line("past", f"{of}{at} (`trace live` returns to the present)"))
+    return lines
+
+
 def history(text: str) -> Line:
     """Return the line about the history: how much ran, or why that is unknown."""
     return line("history", text, history=text)

@@ -171,7 +171,7 @@ class Session:
         decoded = self._decoded_capture.decoded
         if decoded is None:
             return [*lines, report.history("not read yet: `trace history` reads it")]
-        return [*lines, *report.histories(decoded.harts), *decoded.warnings]
+        return [*lines, *report.histories(decoded.harts), *self._positions(decoded, context), *decoded.warnings]
 
     def history(
         self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
@@ -471,6 +471,14 @@ class Session:
     def _frozen(self) -> bool:
         """Return whether the debugger is in the past: nothing new runs then, and rows keep their numbers."""
         return self.debugger is not None and self.debugger.away()
+
+    def _positions(self, decoded: Decoded, context: Context) -> list[str]:
+        """Say where the debugger is in the past, for each hart that is there."""
+        if self.debugger is None:
+            return []
+        threads = [*decoded.harts.histories, context.thread_hart]  # None: one thread that stands for the only hart
+        numbers = {hart: self.debugger.number(hart) for hart in threads}
+        return report.positions(decoded.harts, {hart: number for hart, number in numbers.items() if number is not None})
 
     def _runs(self, context: Context) -> int | None:
         """Return a number that changes whenever the target is resumed.

@@ -192,6 +192,11 @@ def row_lines(page: Page) -> Iterator[str]:
         yield f"{row.number}\t@{row.position} {_place_text(row.here)}:\t{', '.join([*facts, *when])}{byte}"
 
 
+def event_line(row: FoundRow, count: int) -> str:
+    """Return the line for one event, the number of which is that in a list with *count* rows."""
+    return f"Event {row.number} of {count}: {', '.join(_event_facts(row))}"
+
+
 def _execution_facts(row: FoundRow) -> list[str]:
     by = {"start": "where the history starts", "gap": "after a gap"}
     came = by[row.source] if isinstance(row.source, str) else f"from {_place_text(row.source)}"

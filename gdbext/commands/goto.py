@@ -19,9 +19,10 @@ from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import find, who_wrote
 from rvtrace_gdb.gdbext.commands.connect import connect_gdb
 from rvtrace_gdb.gdbext.options import is_plain_number
-from rvtrace_gdb.gdbext.replay import position, record_btrace
+from rvtrace_gdb.gdbext.replay import position, position_display, record_btrace
 from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.replay.mode import DIRECTED_COMMANDS, mode
+from rvtrace_gdb.gdbext.rows import FoundRow
 from rvtrace_gdb.gdbext.tracer import hart_of, print_lines, selected_hart, tracer
 
 _NUMBER = re.compile(r"-?[0-9]{1,4000}")  # `int` refuses more digits
@@ -38,7 +39,10 @@ def goto(where: str) -> dict[str, Any]:
         found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
     if found["moves"]:
         _jump(found["number"])
-    return {**found, "lines": [*switched, *found["lines"]]}
+    lines = [*switched, *found["lines"]]
+    if found["found"] is not None:
+        lines.append(find.event_line(FoundRow(*found["found"]), found["of"]))
+    return {**found, "lines": lines}
 
 
 @contextlib.contextmanager
@@ -321,6 +325,24 @@ class Backward(gdb.Command):
             gdb.execute("set exec-direction forward")
 
 
+class Position(Command, name="trace position", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
+    """Show where gdb is in the past.
+    Usage: trace position
+
+    `trace goto` goes elsewhere. `set trace position prompt` shows it in the
+    prompt; without that it is shown after each stop."""
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        self.refuse_argument(argument)
+        found = position_display.place()
+        if found is not None:
+            print(f"In the past, at instruction {position_display.text(*found)}.")
+        elif record_btrace.is_active():
+            print("gdb uses its own recording now (`trace native`): see `info record`.")
+        else:
+            print(f"In the present{'' if position.is_available() else ': `trace connect` lets gdb go back'}.")
+
+
 def _go_live() -> None:
     """Return to the present; from a trace alone, connect gdb to the target that it was connected to before."""
     if not connection.is_without_target():
@@ -336,4 +358,4 @@ def _go_live() -> None:
     print("gdb is connected to the target at {}:{} again.".format(*stub))
 
 
-COMMANDS = (Goto, Live, Enter, lambda: Backward("until"), lambda: Backward("advance"))
+COMMANDS = (Goto, Live, Enter, Position, lambda: Backward("until"), lambda: Backward("advance"))

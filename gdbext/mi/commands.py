@@ -241,7 +241,7 @@ def gdb_position(given: Arguments) -> Fields:
     number = position.number()
     if number is None:
         return {"state": "live", **of}
-    length = PagedList("history").page(count=0).length
+    length = tracer().request("place", thread_hart=hart)["length"]
     return {"state": "past", "number": number, "length": length, **of}
 
 

@@ -25,7 +25,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext.replay import partial_values, position, record_btrace, unwinder
+from rvtrace_gdb.gdbext.replay import partial_values, position, position_display, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import selected_hart, tracer
@@ -216,13 +216,19 @@ class ReplayMode:
         return found
 
     def on_stop(self, event: object) -> None:
-        """Adapt the settings to where gdb has stopped. Until it stops in the present, the target does not move."""
+        """Adapt the settings to where gdb has stopped, and print where in the past that is.
+
+        Until gdb stops in the present, the target does not move.
+        """
         with _errors_suppressed():
             self._update()
+            if self._is_past:
+                position_display.print_after_stop(event)
 
     def on_prompt(self) -> None:
         """Before gdb's prompt, print the notices of the proxy, and check that the session still runs."""
         self._has_prompts = True
+        position_display.past_prompt.update()
         if not self._is_connected:
             return
         with _errors_suppressed():
@@ -284,6 +290,10 @@ def _define_hooks() -> None:
             gdb.execute(f"show user hook-{name}", to_string=True)
         except gdb.error:
             gdb.execute(f"define hook-{name}\ntrace enter {name}\nend")
+    try:
+        gdb.execute("help info hookpost-record", to_string=True)
+    except gdb.error:
+        gdb.execute("define info hookpost-record\ntrace position\nend")
 
 
 @contextlib.contextmanager

@@ -244,9 +244,9 @@ class Found:
         return self._answer.position(number - 1)
 
     def nearest(self, position: int, direction: int) -> int | None:
-        """Return the position of the last result before a position, or with direction 1 of the first one after it."""
+        """Return the number of the last result before a position, or with direction 1 of the first one after it."""
         i = self._answer.before(position) - 1 if direction < 0 else self._answer.before(position + 1)
-        return self._answer.position(i) if 0 <= i < len(self) else None
+        return i + 1 if 0 <= i < len(self) else None
 
     def rows(self, begin: int, end: int) -> list[FoundRow]:
         """Return the results numbered *begin* to *end* - 1."""

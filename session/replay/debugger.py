@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.gdbext.rows import FoundRow
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.lists import SelectedHistory
-from rvtrace_gdb.session.queries.search import Question
+from rvtrace_gdb.session.queries.search import Executions, Question
 from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.proxy_state import TargetState
@@ -60,12 +61,14 @@ class NoTarget(RvtraceError):
 class Destination(NamedTuple):
     """Where the next resumption leads: the number that `trace history` prints, None for the present.
 
-    *moves*: False if gdb is there already.
+    *moves*: False if gdb is there already. *found*: the event there, of *of* such events, if an event was asked for.
     """
 
     number: int | None
     lines: list[str]
     moves: bool = True
+    found: FoundRow | None = None
+    of: int = 0
 
 
 class Debugger:
@@ -212,15 +215,17 @@ class Debugger:
         found = self._session.lists.answer(question, selected, progress)
         if not len(found):
             raise NoPlace(selected.unless_earlier(found.none))
-        if number is not None:
-            return self._jump(selected, found.position(number), pc)
-        here = self._here(selected)
-        if direction < 0 and 0 < here < len(selected.history) and selected.history.pc(here - 1) == GAP:
-            here -= 1  # the event of this gap leads to this place
-        position = found.nearest(here, direction)
-        if position is None:
+        if number is None:
+            here = self._here(selected)
+            if direction < 0 and 0 < here < len(selected.history) and selected.history.pc(here - 1) == GAP:
+                here -= 1  # the event of this gap leads to this place
+            number = found.nearest(here, direction)
+        if number is None:
             raise NoPlace(f"{_NONE_BEFORE}{selected.earlier()}" if direction < 0 else _NONE_AFTER)
-        return self._jump(selected, position, pc)
+        leads = self._jump(selected, found.position(number), pc)
+        if isinstance(question, Executions):
+            return leads
+        return leads._replace(found=found.rows(number, number + 1)[0], of=len(found))
 
     def _here(self, selected: SelectedHistory) -> int:
         """Return the hart's position in this history, its end if the hart is in the present or in another history."""

@@ -5,8 +5,9 @@
 | connect | context, host, port, listen, socket | {where, elf}: where gdb is to connect; no port: no target        |
 | past    | thread_hart, prompt                | {connected, number, said, left}: *said*: lines to print, once    |
 | notes   |                                    | {lines}: the lines to print alone                                |
+| place   | thread_hart                        | {number, length}: where a hart is in the past, and its history   |
 | enter   | context, pc                        | {number, lines}: enter the past, at its end                      |
-| goto    | context, pc, number, to or what    | {number, lines, moves}: where the next resumption leads          |
+| goto    | context, pc, number, to or what    | {number, lines, moves, found, of}: where the next resumption leads |
 | told    | thread_hart, number, registers     | {told}: the trace has registers; these stay known from there on  |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see below                                     |
 | native  | context, limit, seconds            | {instructions, length, first, lines}, for gdb's `record btrace`  |
@@ -16,7 +17,8 @@ folder that only its owner can enter). *elf*: the program of a trace without a t
 
 goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, end or live; *what* is that of `find`,
 with its parameters, and *nth*, the number in that list, or *direction*, "back" or "forth". *pc*: where the program is
-now, if gdb is in the present: a line says if the trace does not lead there.
+now, if gdb is in the present: a line says if the trace does not lead there. *found*: the event that is gone to, a
+`gdbext.rows.FoundRow`, of *of* such events; None for other places.
 
 frames: the call stack at a number of a history, for gdb's unwinder, as rows `gdbext.rows.FrameRow`. The first row is
 the function that runs: its number is that of its next instruction. The others are the callers: their number is that of
@@ -151,6 +153,15 @@ def _notes(debugger: Debugger) -> list[str]:
     return [*debugger.proxy.take_lines(), *debugger.proxy.memory_note(away=debugger.away())]
 
 
+def place(session: Session, params: Params, progress: Progress) -> Any:
+    """Return where a hart is in the past, and how long its history is; None in the present."""
+    hart, debugger = params.optional_number("thread_hart"), session.debugger
+    number = None if debugger is None else debugger.number(hart)
+    if number is None or not isinstance(debugger, Debugger):
+        return {"number": None, "length": None}
+    return {"number": number, "length": len(debugger.timeline.selected(hart).history)}
+
+
 def enter(session: Session, params: Params, progress: Progress) -> Any:
     """Enter the past without moving."""
     pc = params.optional_number("pc")
@@ -248,6 +259,7 @@ METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "connect": connect,
     "past": past,
     "notes": notes,
+    "place": place,
     "enter": enter,
     "goto": goto,
     "frames": frames_at,

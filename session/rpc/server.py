@@ -53,6 +53,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
     **dict.fromkeys(("page", "rows", "glance"), "lists"),
     **dict.fromkeys(("connect", "past", "notes", "enter", "goto", "frames", "entered_at", "told", "native"), "replay"),
+    "place": "replay",
 }
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""
 
