@@ -7,6 +7,7 @@ with and without gdb; `support.text` does the same outside gdb.
 from __future__ import annotations
 
 import re
+import sys
 
 _COLOUR = re.compile(r"(\x1b\[(?:3[0-7])?m|\t)")  # `listing` uses no others
 
@@ -31,6 +32,18 @@ def columns(text: str) -> str:
 def print_line(line: object) -> None:
     """Print a line, with its unprintable characters escaped so that it stays one line."""
     print(shown(str(line)))
+
+
+def print_at_stop(line: str) -> None:
+    """Print a line about a stop: as `print_line`, but as an event where gdb is a server of the Debug Adapter Protocol.
+
+    That server resumes with gdb's output turned off.
+    """
+    server = sys.modules.get("gdb.dap.server")
+    if server is None or getattr(server, "_server", None) is None:
+        print_line(line)
+    else:
+        server.send_event("output", {"category": "console", "output": f"{shown(line)}\n"})
 
 
 def _escaped(character: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import listing, settings
+from rvtrace_gdb.gdbext import dap, listing, settings
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import (
     calls,
@@ -212,6 +212,7 @@ def register(home: str) -> None:
         gdb.execute("alias rvtrace = trace", to_string=True)
     for registry, handler in _handlers():
         registry.connect(handler)
+    dap.add_requests()
 
 
 def release() -> None:

@@ -27,7 +27,7 @@ import gdb
 
 from rvtrace_gdb.gdbext.replay import partial_values, position, position_display, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.connection import connection
-from rvtrace_gdb.gdbext.text import print_line
+from rvtrace_gdb.gdbext.text import print_at_stop
 from rvtrace_gdb.gdbext.tracer import selected_hart, tracer
 
 _LOCKING = "scheduler-locking"
@@ -314,7 +314,7 @@ def _flush_registers_of_other_harts() -> None:
 
 def _print(lines: list[str]) -> None:
     for line in lines:
-        print_line(line)
+        print_at_stop(line)
 
 
 mode = ReplayMode()

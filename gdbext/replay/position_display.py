@@ -9,6 +9,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import settings
 from rvtrace_gdb.gdbext.replay import position, record_btrace
+from rvtrace_gdb.gdbext.text import print_at_stop
 from rvtrace_gdb.gdbext.tracer import selected_hart, tracer
 
 
@@ -34,7 +35,7 @@ def print_after_stop(event: object) -> None:
         return
     found = place()
     if found is not None:
-        print(f"[{text(*found)}]")
+        print_at_stop(f"[{text(*found)}]")
 
 
 def _is_silent(breakpoint: gdb.Breakpoint) -> bool:

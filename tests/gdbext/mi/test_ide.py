@@ -146,8 +146,7 @@ if GDB16 is not None:  # gdb 13 has no DAP
         words = (GDB16, "-q", "-nx", "-i", "dap", "-ex", PATIENT, "-ex", SOURCE)
         rig = Rig(demo(tmp_path), tmp_path / "rig", "--log-retired", str(log))
         with held_port() as port, rig, Dap(*words) as dap:
-            capabilities = dap.request("initialize", adapterID="rvtrace", linesStartAt1=True)["body"]
-            assert "supportsStepBack" not in capabilities
+            dap.request("initialize", adapterID="rvtrace", linesStartAt1=True)
             dap.repl(f"set trace target {rig.target_file}")
             dap.repl(f"trace connect -listen {port} localhost:{rig.gdb_port}")
             dap.send("attach", program=str(rig.elf), target=f"localhost:{port}")

@@ -1,0 +1,107 @@
+"""Going back in gdb's own server of the Debug Adapter Protocol (`gdb -i dap`), which has no requests for that.
+
+`stepBack` and `reverseContinue` are added, and with them the buttons of IDEs, and each command of `mi.commands` as the
+request `rvtrace/NAME`, with its options as arguments by name. Only gdb 14 and later has the server, and its modules are
+private to gdb: they are used where they are as in gdb 16, and a line says so where they are not.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any, Callable
+
+import gdb
+
+from rvtrace_gdb.gdbext.mi import commands as mi
+from rvtrace_gdb.gdbext.replay import position
+
+REVERSE_REQUESTS = ("stepBack", "reverseContinue")
+_PACKAGE = "gdb.dap"
+
+
+def add_requests() -> None:
+    """Add the requests, if gdb is a server of the Debug Adapter Protocol."""
+    if f"{_PACKAGE}.server" not in sys.modules:
+        return
+    try:
+        _Server().add()
+    except (AttributeError, ImportError, KeyError, TypeError, ValueError, AssertionError) as error:
+        print(
+            f"The DAP server of gdb {gdb.VERSION} is not the one rvtrace knows ({error!r}): there is no stepBack;"
+            " `reverse-next`, `reverse-continue` and `trace goto` in the debug console do the same."
+        )
+
+
+class _Server:
+    """What is used of gdb's server."""
+
+    def __init__(self) -> None:
+        server, events, state, startup = (sys.modules[f"{_PACKAGE}.{name}"] for name in
+                                          ("server", "events", "state", "startup"))  # fmt: skip
+        self._request: Callable[..., Callable[[Callable[..., Any]], object]] = server.request
+        self._send_event: Callable[[str, dict[str, Any]], None] = server.send_event
+        self._set_thread: Callable[[int], None] = state.set_thread
+        self._execute: Callable[..., None] = events.exec_and_expect_stop
+        self._failure: type[Exception] = startup.DAPException
+        self._tables: tuple[dict[str, Any], dict[str, Any]] = server._commands, server._capabilities
+        self._declare: Callable[[str], Callable[[object], object]] = server.capability
+        if "propagate_exception" not in inspect.signature(self._execute).parameters:
+            raise ValueError("exec_and_expect_stop without propagate_exception")
+
+    def add(self) -> None:
+        """Add all requests, and declare them. Those of an earlier `source` are replaced."""
+        requests, capabilities = self._tables
+        for name in [name for name in requests if name in REVERSE_REQUESTS or name.startswith("rvtrace/")]:
+            del requests[name]
+        capabilities.pop("supportsStepBack", None)
+
+        def step_back(*, threadId: int, granularity: str = "statement", **others: Any) -> None:
+            self._go(threadId, "reverse-stepi" if granularity == "instruction" else "reverse-next")
+
+        def reverse_continue(*, threadId: int, **others: Any) -> None:
+            self._go(threadId, "reverse-continue")
+
+        # The response must come before the stop: VS Code takes the response for the news that the program runs.
+        self._request("stepBack", response=False)(step_back)
+        self._request("reverseContinue", response=False)(reverse_continue)
+        self._declare("supportsStepBack")(step_back)
+        for command in mi.TABLE:
+            self._request(f"rvtrace/{command.name}")(self._answer_of(command))
+
+    def _go(self, thread: int, command: str) -> None:
+        """Resume backward. Where that fails, the client is told why, and that the thread has not moved."""
+        self._set_thread(thread)
+        try:
+            self._execute(command, propagate_exception=True)
+        except self._failure as error:
+            advice = "" if position.is_available() else " `trace connect` lets gdb go backward in what is traced."
+            self._send_event("output", {"category": "stderr", "output": f"{error}{advice}\n"})
+            stop = {"threadId": thread, "allThreadsStopped": True, "reason": "pause"}
+            self._send_event("stopped", stop)
+
+    def _answer_of(self, command: mi.Command) -> Callable[..., Any]:
+        def answer(**given: Any) -> Any:
+            try:
+                return command.run(_words(command, given))
+            except gdb.GdbError as error:
+                raise self._failure(str(error)) from None
+
+        answer.__annotations__.clear()  # the server would check an argument named `given`
+        return answer
+
+
+def _words(command: mi.Command, arguments: dict[str, Any]) -> list[str]:
+    """Return arguments by name as the words of an MI command. `arguments` is what follows its options, a text or list.
+
+    Raises gdb.GdbError.
+    """
+    rest = arguments.pop("arguments", [])
+    words: list[str] = []
+    for name, value in arguments.items():
+        if name not in {option.name for option in command.options}:
+            known = ", ".join([*(option.name for option in command.options), "arguments"])
+            raise gdb.GdbError(f"rvtrace/{command.name}: there is no argument {name}: it takes {known}")
+        for one in value if isinstance(value, list) else [value]:
+            words += [] if one is False else [f"--{name}"] if one is True else [f"--{name}", str(one)]
+    return [*words, *(["--"] if words and not command.raw else []), *(rest.split() if isinstance(rest, str) else rest)]
