@@ -36,7 +36,7 @@ COMMANDS = (
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     root = argparse.ArgumentParser(prog="rvtrace", description="The past of a RISC-V program, inside gdb.")
-    root.add_argument("--version", action="version", version=tool())
+    root.add_argument("-V", "--version", action="version", version=tool())
     add_commands(root, COMMANDS)
     return root
 
@@ -60,7 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     """Return the exit status. Raises OSError, for standard output `standard_streams.NotWritten` and `NotRead`."""
-    words = sys.argv[1:] if argv is None else argv
+    words = _plain(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in words if not word.startswith("-")), None)
+    if command is not None and command not in (row.name for row in COMMANDS):
+        print(f"rvtrace: there is no command {printable(command)}{_suggestion(command)}", file=sys.stderr)
+        return 2
     try:
         with frozen_startup() if argv is None else nullcontext():
             arguments = parser().parse_args(words)
@@ -74,6 +78,21 @@ def _run(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         print("rvtrace: interrupted", file=sys.stderr)
         return 130
+
+
+def _plain(words: Sequence[str]) -> list[str]:
+    """Return a command line with `help`, `help COMMAND` and `version` as the options they stand for."""
+    if words and words[0] == "help":
+        return [*words[1:], "--help"]
+    return ["--version"] if list(words) == ["version"] else list(words)
+
+
+def _suggestion(word: str) -> str:
+    """Return what follows the message that *word* is not a command: which one may have been meant."""
+    from difflib import get_close_matches  # only where it is wrong
+
+    close = get_close_matches(word, [row.name for row in COMMANDS], 1)
+    return f": did you mean `rvtrace {close[0]}`?" if close else ": `rvtrace help` lists them"
 
 
 if __name__ == "__main__":

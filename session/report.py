@@ -175,17 +175,18 @@ def stopped(captured: Captured) -> list[str]:
     return [warning(f"the trace ends where {captured.in_force.name} was full: what ran after that is not in it")]
 
 
-def saved(capture: Capture, file: str) -> str:
-    """Describe what was written to which file."""
+def saved(capture: Capture, file: str, *, replaced: bool = False) -> str:
+    """Describe what was written to which file. *replaced*: in place of an earlier one."""
+    instead = ", in place of the file that was there" if replaced else ""
     if not capture.captured:
         return (
-            f"Saved the settings of the trace to {file}: `rvtrace decode --settings {file} RECORD` decodes a probe's"
-            " recording with them."
+            f"Saved the settings of the trace to {file}{instead}: `rvtrace decode --settings {file} RECORD` decodes a"
+            " probe's recording with them."
         )
     stored = sum(len(stored.data) for stored in capture.captured)
     code = sum(len(data) for _, data in capture.code)
     beside = f" and {code} bytes of code that is not in the ELF" if code else ""
-    return f"Saved {stored} bytes of trace{beside} to {file}."
+    return f"Saved {stored} bytes of trace{beside} to {file}{instead}."
 
 
 def opened(capture: Capture) -> list[str]:

@@ -356,9 +356,21 @@ class Session:
                 raise
         from rvtrace_gdb.session.capture import file as capture_file
 
-        capture = self.capture()
+        capture, replaced = self.capture(), Path(path).exists()
         capture_file.save(capture, path, progress)
-        return [report.saved(capture, str(path)), *lines]
+        return [report.saved(capture, str(path), replaced=replaced), *lines]
+
+    def close_trace(self) -> list[str]:
+        """Drop the trace that was recorded or opened. Raises `NoTrace`, `InThePast`; `Busy` while one is recorded."""
+        self.check_present("trace close")
+        if self._decoded_capture is None:
+            raise NoTrace("there is no trace to close")
+        self.check_idle()
+        self._let_go()
+        self._decoded_capture = self._selected = self._prepared = None
+        self.last.clear()
+        self._cache.clear()
+        return [Line("The trace is closed.", nothing=True)]
 
     def open(self, path: str | Path, elf: str | None, progress: Progress = silent) -> list[str]:
         """Open a capture file. *elf* is the program to decode it with; None: the one with which it was captured.

@@ -147,6 +147,7 @@ class Trace(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPL
     `reverse-next`, `reverse-finish`, `reverse-continue`, and forward again.
         trace connect    connect gdb to the target so that it can go back
         trace goto       go to a place in the past
+        trace position   where in the past gdb is
         trace live       return to the present
         trace replay     go back in a capture file, without a target
         trace native     let gdb's own `record btrace` show the trace
@@ -169,6 +170,7 @@ class Trace(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPL
     Capture files:
         trace save FILE  keep the trace
         trace open FILE  look at one
+        trace close      drop the trace that was recorded or opened
 
     Any other argument is a tracepoint LOCATION, as with gdb's built-in
     "trace", which this command contains."""
@@ -177,7 +179,24 @@ class Trace(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPL
         if not argument.strip():
             gdb.execute("help trace")
             return
-        insert_tracepoint(argument)
+        try:
+            insert_tracepoint(argument)
+        except (gdb.error, gdb.GdbError) as error:
+            raise gdb.GdbError(f"{error}{_suggestion(argument.split()[0])}") from None
+
+
+def _suggestion(word: str) -> str:
+    """Return a question for the sub-command that was meant, if *word* is nearly one."""
+    import difflib  # each start of gdb would load it
+
+    names = [name for name in map(_sub_command, COMMANDS) if name]
+    return "".join(f" Did you mean `trace {name}`?" for name in difflib.get_close_matches(word, names, 1, 0.7))
+
+
+def _sub_command(command: object) -> str:
+    """Return the word after `trace` of a command, "" if it is not one of `trace`."""
+    first, _, rest = str(getattr(command, "_given", ("",))[0]).partition(" ")
+    return rest if first == "trace" and " " not in rest else ""
 
 
 MODULES = (

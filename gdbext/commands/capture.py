@@ -98,7 +98,9 @@ def _read(address: int, size: int) -> str | None:
 
 class Save(Command, name="trace save", completer=gdb.COMPLETE_FILENAME):
     """Save the trace, with all that is needed to read it, to a capture file.
-Usage: trace save FILE.rvt"""
+Usage: trace save FILE.rvt
+
+A file of that name is replaced, and the line about the saved file says so."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         path = _one_file(argument, "trace save FILE.rvt")
@@ -116,6 +118,18 @@ The program is the one gdb has loaded (`file app.elf`)."""
         print_lines(tracer().request("open", path=path, elf=program()))
 
 
+class Close(Command, name="trace close", completer=gdb.COMPLETE_NONE):
+    """Drop the trace that was recorded or opened. Files stay as they are.
+Usage: trace close
+
+A trace that is still being recorded is ended by `trace stop`; gdb's past is
+left by `trace live` or `disconnect`."""
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        self.refuse_argument(argument)
+        print_lines(tracer().request("close"))
+
+
 class Snapshot(Command, name="trace snapshot"):
     __doc__ = HELP
 
@@ -130,4 +144,4 @@ def _one_file(argument: str, usage: str) -> str:
     return os.path.abspath(os.path.expanduser(words[0]))
 
 
-COMMANDS = (Save, Open, Snapshot)
+COMMANDS = (Save, Open, Close, Snapshot)

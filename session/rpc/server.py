@@ -66,6 +66,7 @@ METHODS: Mapping[str, Method] = {
     "stop": lambda session, params, progress: answer(session.stop(progress)),
     "status": lambda session, params, progress: answer(session.status(params.context(), progress)),
     "save": lambda session, params, progress: answer(session.save(params.path("path"), params.context(), progress)),
+    "close": lambda session, params, progress: answer(session.close_trace()),
     "open": lambda session, params, progress: answer(
         session.open(params.path("path"), params.optional_path("elf"), progress)
     ),

@@ -28,6 +28,27 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"rvtrace \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
+@pytest.mark.parametrize(("words", "same"), [("help", "--help"), ("help gdb-script", "gdb-script --help"),
+                                             ("version", "--version"), ("-V", "--version")])  # fmt: skip
+def test_what_people_type_for_help_and_version(words: str, same: str, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = []
+    for line in (words, same):
+        with pytest.raises(SystemExit) as caught:
+            main(line.split())
+        assert caught.value.code == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] != ""
+
+
+@pytest.mark.parametrize(("word", "line"), [
+    ("decod", "there is no command decod: did you mean `rvtrace decode`?"),
+    ("zzz\x1b", "there is no command zzz\\x1b: `rvtrace help` lists them"),
+])  # fmt: skip
+def test_a_command_that_there_is_not(word: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word, "-h"]) == 2
+    assert capsys.readouterr() == ("", f"rvtrace: {line}\n")
+
+
 def test_only_the_command_that_is_used_is_loaded() -> None:
     """A start is mostly loading modules: the version needs a handful of ours, and no command needs another's."""
     code = """

@@ -1,0 +1,38 @@
+"""`trace save` and `trace close`, and sub-commands of `trace` that are mistyped."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gdbext.commands.test_dump import ELF, STREAM, imported
+from tests.gdbext.gdb_process import SOURCE, ask_gdb
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return imported(tmp_path_factory.mktemp("capture"), STREAM)
+
+
+def test_a_trace_is_closed_once(capture: Path) -> None:
+    commands = [f"trace open {capture}", "trace close", "trace status", "trace history", "trace close "]
+    out = {command: text.strip() for command, text in ask_gdb(ELF, [SOURCE, *commands]).items()}
+    assert out["trace close"] == "The trace is closed."
+    assert out["trace status"].startswith("Nothing is being traced.") and str(capture) not in out["trace status"]
+    assert out["trace history"].startswith("there is no trace: `trace start` makes one")
+    assert out["trace close "] == "there is no trace to close"
+
+
+def test_a_file_that_is_replaced_is_mentioned(capture: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.rvt"
+    out = ask_gdb(ELF, [SOURCE, f"trace open {capture}", f"trace save {path}", f"trace save  {path}"])
+    first, second = out[f"trace save {path}"].strip(), out[f"trace save  {path}"].strip()
+    assert first.endswith(f" to {path}.") and second == f"{first[:-1]}, in place of the file that was there."
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("hisotry", "history"), ("gto 5", "goto"), ("stauts", "status"), ("xyzzy", None)]
+)
+def test_a_mistyped_command_is_no_tracepoint(typed: str, meant: str | None) -> None:
+    said = ask_gdb(ELF, [SOURCE, f"trace {typed}"])[f"trace {typed}"].strip()
+    assert said.startswith("Function ") and " not defined" in said
+    assert said.endswith(f" Did you mean `trace {meant}`?") if meant else "Did you mean" not in said
