@@ -281,6 +281,7 @@ class Instruction(NamedTuple):
 
     @property
     def is_gap(self) -> bool:
+        """Whether instructions are missing here; the other fields are then empty."""
         return self.address is None
 
 
