@@ -327,16 +327,22 @@ class Backward(gdb.Command):
 
 class Position(Command, name="trace position", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
     """Show where gdb is in the past.
-    Usage: trace position
+    Usage: trace position [-past]
+
+    -past     print nothing in the present
 
     `trace goto` goes elsewhere. `set trace position prompt` shows it in the
     prompt; without that it is shown after each stop."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        self.refuse_argument(argument)
+        only_past = argument.strip() in ("-past", "--past")
+        if not only_past:
+            self.refuse_argument(argument)
         found = position_display.place()
         if found is not None:
             print(f"In the past, at instruction {position_display.text(*found)}.")
+        elif only_past:
+            return
         elif record_btrace.is_active():
             print("gdb uses its own recording now (`trace native`): see `info record`.")
         else:

@@ -293,7 +293,7 @@ def _define_hooks() -> None:
     try:
         gdb.execute("help info hookpost-record", to_string=True)
     except gdb.error:
-        gdb.execute("define info hookpost-record\ntrace position\nend")
+        gdb.execute("define info hookpost-record\ntrace position -past\nend")
 
 
 @contextlib.contextmanager

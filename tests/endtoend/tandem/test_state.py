@@ -187,8 +187,8 @@ def test_as_it_was_live(told: dict[str, str]) -> None:
 
 def test_functions_and_their_values(told: dict[str, str]) -> None:
     """Of the source: scaled(12) is 6; the last depth(&root, 3) is 1 + 2 + 5."""
-    assert told["finish"].endswith("= 6\n")
-    assert told["finish "].endswith("= 8\n")
+    assert "= 6\n" in told["finish"]
+    assert "= 8\n" in told["finish "]
     assert "level=level@entry=5" in told["trace goto depth"]
     assert "level=level@entry=4" in told["reverse-finish"]
     assert "level=level@entry=3" in told["reverse-finish  "]
@@ -232,7 +232,7 @@ def test_a_capture_alone(tmp_path: Path) -> None:
     said = run_gdb(program, [SOURCE, f"trace open {capture}", "trace replay", *commands])
     assert "#0  ns16550_txchar (c=33)" in said["backtrace "] and "#5  0xc0000aa4 in main (argc=0," in said["backtrace "]
     assert '_write (file=1, ptr=0xc0002e01 "", len=1)' in said["finish"]
-    assert said["finish"].endswith("= 10\n")  # what the core wrote to a0 last
+    assert "= 10\n" in said["finish"]  # what the core wrote to a0 last
     assert "<unavailable>" in said["print $f0"] and "<unavailable>" in said["print $mepc"]
     assert said["print $priv"].endswith("= 3\n")
     length = len(decoded("piccolo_rv32-hello").history)
