@@ -92,8 +92,8 @@ def test_a_function_that_is_nothing_but_a_loop(tmp_path: Path) -> None:
     interrupts return to.
     """
     commands = ["trace start", "hbreak second", "continue", "stepi 4", f"trace find spin {ALL}", "trace find *spin"]
-    outcome = session("spin.S", tmp_path, [*commands, "trace find handler"])
-    complete(outcome)
+    outcome = session("spin.S", tmp_path, [*commands, "trace find handler"], first=60000)
+    complete(outcome, first=60000)
     assert len(outcome.retired) > 2 << 16
     elf = next(tmp_path.glob("spin*.elf"))
     ran = where(outcome.retired, names(elf)["spin"])
