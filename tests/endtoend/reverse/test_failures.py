@@ -171,7 +171,7 @@ def test_goto_while_the_program_runs_leaves_nothing_behind(rig: Rig) -> None:
 def test_interrupts(tmp_path: Path) -> None:
     """While the trace is read out: nothing has changed. On a way of many short ones, because a condition is false."""
     elf = compile_program(tmp_path, PROGRAM)
-    with Rig(elf, tmp_path / "rig", "--trace-size", "131072") as rig, typed(rig, traced=False) as gdb:
+    with Rig(elf, tmp_path / "rig", "--trace-size", "65536") as rig, typed(rig, traced=False) as gdb:
         gdb.run("trace start")
         gdb.fills_the_buffer(rig)
         gdb.reports()
