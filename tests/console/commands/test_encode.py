@@ -214,10 +214,10 @@ def test_start_at_a_symbol_or_address(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_sync_and_evcode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for sync, evcode in (("exit-from-power-down", "low-power"), ("9", "1")):
-        encode(*T1, "--sync", sync, "--evcode", evcode, "--dump")
+        encode(*T1, "--sync", sync, "--evcode", evcode, "--limit", 5000, "--dump")
         lines = capsys.readouterr().out.splitlines()
         assert "SYNC=9" in lines[0] and "EVCODE=1" in lines[-1]
-    encode(*T1, "--dump")
+    encode(*T1, "--limit", 5000, "--dump")
     lines = capsys.readouterr().out.splitlines()
     assert "SYNC=5" in lines[0] and "EVCODE=4" in lines[-1]
 

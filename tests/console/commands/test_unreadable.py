@@ -37,12 +37,12 @@ NO_TRACES = {
     "many": noise(some_of(100_000)),
     "zeros": bytes(1000),
     "ones": b"\xff" * 1000,
-    "text": Path(__file__).read_bytes()[: 2000 if LONG else 500],
+    "text": Path(__file__).read_bytes()[: 2000 if LONG else 300],
     "png": png(),
 }
 SLOW = {("thousand", "--etrace"), ("many", "--etrace"), ("png", "--ntrace"), ("text", "--etrace")}
 """Of which nothing new is learned: whatever else could have been said is tried."""
-SLOW |= set() if LONG else {("many", "--ntrace"), ("some", "--ntrace")}
+SLOW |= set() if LONG else {("many", "--ntrace"), ("thousand", "--ntrace")}
 IMPORTED = [(kind, form) for kind in NO_TRACES for form in FORMATS if (kind, form) not in SLOW]
 UNREADABLE = "cannot be read as "
 

@@ -163,7 +163,7 @@ def test_packets_of_one_source(capsys: pytest.CaptureFixture[str]) -> None:
         ("br_j_asm/o01_delta_resync16.te_inst_raw", "", "with --ecause-width 5 and with --context-width 32"),
         ("br_j_asm/o10_all_ext.te_inst_raw", "--parameters {json}", "with --support standard"),
         ("br_j_asm/o01_delta_resync16.te_inst_raw", f"{ALIKE} --src-bits 4", "without --src-bits"),
-        ("encap/br_j_asm.src12_T2_allts.bin", ALIKE, "with --src-bits 12 and with --timestamp-bytes 2"),
+        *long_only(("encap/br_j_asm.src12_T2_allts.bin", ALIKE, "with --src-bits 12 and with --timestamp-bytes 2")),
     ],
 )
 def test_forgotten_options_are_named(

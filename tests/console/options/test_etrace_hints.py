@@ -57,13 +57,13 @@ def followed(words: list[str], hinted: str) -> list[str]:
 @pytest.mark.parametrize(
     ("file", "program", "said", "instructions"),
     [
-        ("esp32_synth/embench-crc32.et20.bin", BENCH, "--etrace --dialect et20", 20000),
         ("rv_tracer/hello_culsans/packets.bin", HELLO, "--etrace", 660),
-        ("rv_tracer/hello_culsans/encap.bin", HELLO, "--etrace --dialect pulp", 660),
         ("rv_tracer/hello_culsans/normalised.smi", HELLO, "--etrace --dialect pulp", 660),
         ("encap/br_j_asm.src6_type2.bin", BRANCHES, f"--etrace {KNOWN} --src-bits 6 --type-bits 2", 5149),
         (STREAM, BRANCHES, "--ntrace", 5149),
         *long_only(
+            ("rv_tracer/hello_culsans/encap.bin", HELLO, "--etrace --dialect pulp", 660),
+            ("esp32_synth/embench-crc32.et20.bin", BENCH, "--etrace --dialect et20", 20000),
             ("esp32_synth/embench-crc32.pt10.bin", BENCH, "--etrace", 20000),
             ("esp32_synth/embench-crc32.pt10.bin", BENCH, "--ntrace", 20000),
             ("encap/br_j_asm.src12_T2_allts.bin", BRANCHES, "--ntrace", 5149),
@@ -101,8 +101,8 @@ def test_ntrace_that_is_taken_for_etrace(command: str, said: str, capsys: pytest
     [
         (STREAM, "with --etrace"),
         ("encap/br_j_asm.src8_framed_nulls.bin", "with --etrace and with --src-bits 8"),
-        ("data/basic/qsort.te_data_raw", "with --etrace and with --encapsulation smi"),
         ("rv_tracer/l1_test/packets.bin", "with --etrace and with --dialect pulp"),
+        *long_only(("data/basic/qsort.te_data_raw", "with --etrace and with --encapsulation smi")),
     ],
 )  # fmt: skip
 def test_etrace_that_is_dumped_as_ntrace(file: str, hinted: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +121,7 @@ def test_noise_has_no_hint(command: str, tmp_path: Path, capsys: pytest.CaptureF
     """What is said beside noise that is decoded is seen in tests/console/commands/test_unreadable.py, too."""
     (tmp_path / "noise").write_bytes(random.Random(4).randbytes(6_000 if LONG else 400))
     elf = ["--elf", BRANCHES] if command == "decode" else []
-    for form in ("--ntrace", "--etrace"):
+    for form in ("--etrace", *long_only("--ntrace")):
         assert hint(run(capsys, command, tmp_path / "noise", form, *elf)[1]) == ""
 
 

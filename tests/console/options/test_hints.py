@@ -64,7 +64,8 @@ def test_the_option_is_named(name: str, said: str, told: str, capsys: pytest.Cap
 
 @pytest.mark.parametrize("program", ["median", *long_only("qsort")])
 @pytest.mark.parametrize(
-    ("mode", "told"), [(0, "with --btm"), (1, None), (2, None), (3, "with --implicit-return full")]
+    ("mode", "told"),
+    [(0, "with --btm"), (1, None), (2, None), *long_only((3, "with --implicit-return full"))],
 )
 def test_the_option_of_the_reference_streams_is_named(
     program: str, mode: int, told: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
