@@ -38,6 +38,12 @@ class Outcome(NamedTuple):
         return GAP.findall(self.listing)
 
     @property
+    def reasons(self) -> list[str]:
+        """What is said in the place of each gap, without the byte of the trace."""
+        assert all(re.search(r"; trace byte 0x[0-9a-f]+$", gap) for gap in self.gaps)
+        return [gap.partition("; trace byte ")[0] for gap in self.gaps]
+
+    @property
     def warnings(self) -> str:
         return "\n".join(line for text in self.said.values() for line in WARNING.findall(text))
 

@@ -11,6 +11,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.trace.hard_programs import GAP, Outcome, complete, session
+from tests.endtoend.trace.hard_programs import instructions as listed
 from tests.endtoend.trace.one_after_the_other import traces
 from tests.endtoend.trace.test_first_trace import trace
 from tests.gdbext.gdb_process import SOURCE, run_gdb
@@ -190,9 +191,12 @@ def test_changes_of_privilege(kernel: Kernel) -> None:
 
 
 def test_gaps_are_where_the_program_switched_its_trace_off(tmp_path: Path) -> None:
-    """A gap is between two instructions that retired while traced, one after the other."""
-    commands = ["trace start", "hbreak _exit", "continue", "trace gaps", "trace find main", "trace events trace-off"]
+    """A gap is between two instructions that retired while traced, one after the other; all these are listed."""
+    commands = ["trace start", "hbreak _exit", "continue", "stepi 3", "trace gaps", "trace events trace-off"]
     outcome = session("self_switching.c", tmp_path, commands)
+    assert listed(outcome.listing) == outcome.retired
+    assert outcome.reasons == ["trace disabled, then trace enabled at another place"] * 5
+    assert outcome.same_elsewhere()
     rows = ROW.findall(outcome.said["trace gaps"])
     assert len(rows) == 5
     for gaps_before, (number, position, _, text) in enumerate(rows):
@@ -200,9 +204,9 @@ def test_gaps_are_where_the_program_switched_its_trace_off(tmp_path: Path) -> No
         index = int(position) - 1 - gaps_before
         assert (int(number), last, following) == (gaps_before + 1, *outcome.retired[index - 1 : index + 1])
         assert text.startswith("trace off: trace disabled, then trace enabled at another place, after 0x")
-    listed = [row.partition("\t")[0] for row in outcome.listing.splitlines() if GAP.match(row)]
-    assert [row[1] for row in rows] == listed
-    assert [row[1] for row in ROW.findall(outcome.said["trace events trace-off"])][:5] == listed
+    numbers = [row.partition("\t")[0] for row in outcome.listing.splitlines() if GAP.match(row)]
+    assert [row[1] for row in rows] == numbers
+    assert [row[1] for row in ROW.findall(outcome.said["trace events trace-off"])][:5] == numbers
 
 
 LINES = """\

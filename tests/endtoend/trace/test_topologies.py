@@ -97,7 +97,7 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             "print/x   $pc",
         ]
         commands += ["show scheduler-locking"]
-        said = run_gdb(elf, [*commands, f"trace save {capture}", "trace stop"])
+        said = run_gdb(elf, [*commands, f"trace save {capture}"])
     return Outcome(said, [retired_pcs(Path(f"{log}.{hart}")) for hart in range(HARTS)], capture, elf)
 
 
