@@ -22,6 +22,7 @@ from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import Machine, build
 from rvtrace_gdb.transport.usb.errors import NoSuchDevice, Unplugged
 from tests.gdbext.gdb_process import GDB, SOURCE, gdb_environ
+from tests.helpers.amounts import sparse
 from tests.helpers.started_python import PYTHON
 from tests.session.board import DEMO, SMALL_RAM, executed
 from tests.transport.usb import umockdev
@@ -133,7 +134,7 @@ def test_unplugged_while_records_are_read_and_again(ask: Ask, plug: Callable[[Ri
     before = machine.hart.csr_read(0x34E, debug=True)
     ask("ctr_start", options={"depth": DEPTH})
     go(machine, 100)
-    for transfer in range(1, 60, 7):
+    for transfer in range(1, 60, sparse(7)):
         ask("ctr_connected")  # nothing
         go(machine, 5)
         rig.wire.unplug_after = rig.wire.transfers + transfer
