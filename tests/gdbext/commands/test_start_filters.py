@@ -13,7 +13,7 @@ from tests.endtoend.retired_instructions import ROW
 from tests.gdbext.filter_rig import FilterRig
 from tests.gdbext.gdb_process import SOME_GDBS, SOURCE, ask_gdb, every_gdb
 from tests.gdbext.runs_in_turn import Run, in_turn
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, long_only
 from tests.helpers.cross_compiler import EXAMPLES, compile_program, demo
 
 ALL = "trace history /a 1,1000000"
@@ -68,8 +68,7 @@ def lines_of(text: str) -> int:
 
 FUNCTIONS = {"add,mul,classify": "-timestamps -repeated-history", "fib,on_trap": ""}
 FUNCTIONS |= {"fib": "", "on_trap,main": ""} if LONG else {}
-OPTIONS = ["-btm", "-format etrace"]
-OPTIONS += ["-format etrace -data", "-timestamps -repeated-history"] if LONG else []
+OPTIONS = ["-btm", "-format etrace", *long_only("-format etrace -data", "-timestamps -repeated-history")]
 """With the two functions classify and on_trap."""
 DATA = "-format etrace -data -function on_trap"
 MODES = ("-priv m,u", "-priv u")
@@ -80,8 +79,8 @@ def forms(elf: Path) -> list[str]:
     start, end = places(elf)["fib"]
     assert places(elf)["classify"][0] == end
     line = lines_of("static int fib")
-    ranges = [f"fib,+{end - start}", f"'&fib, {end:#x}'", f"demo.c:{line},&classify", "fib,fib+6 -range fib+4,classify"]
-    ranges += ["fib,classify", f"{start},{end}"] if LONG else []
+    ranges = [f"'&fib, {end:#x}'", f"demo.c:{line},+{end - start}", "fib,fib+6 -range fib+4,&classify"]
+    ranges += long_only("fib,classify", f"fib,+{end - start}", f"demo.c:{line},&classify", f"{start},{end}")
     return [f"trace start -range {it}" for it in ranges]
 
 

@@ -16,7 +16,7 @@ from tests.gdbext.commands.test_start_filters import Places, listed, places
 from tests.gdbext.filter_rig import FilterRig
 from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb, run_gdb
 from tests.gdbext.runs_in_turn import said_in_turn
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
 
 ALL = "trace history /a 1,1000000"
@@ -99,7 +99,7 @@ def test_what_is_traced(traced: Traced, on: list[str], off: list[str], options: 
     assert "encoder0 " + ("begins to trace" if on else "ends") in said[start]
 
 
-STOPS = ["add", "mul", "add", "on_trap", *(["mul", "add"] if LONG else [])]
+STOPS = ["add", "mul", "add", "on_trap", *long_only("mul", "add")]
 
 
 def looking_in_between(known: Places) -> list[str]:
@@ -203,8 +203,9 @@ def refused(known: Places) -> dict[str, str]:
 
 def said_in_every_way(known: Places) -> list[str]:
     """Commands for the two places fib and mul."""
-    ways = [f"&fib,{known['mul'][0]:#x}", "'demo.c:fib, mul+0'", "fib -trigger-on mul"]
-    ways += ["fib,mul", "demo.c:fib,mul+0", "'fib, mul'"] if LONG else []
+    mul = hex(known["mul"][0])
+    ways = ["'demo.c:fib, mul+0'", f"&fib -trigger-on {mul}"]
+    ways += long_only("fib,mul", f"&fib,{mul}", "demo.c:fib,mul+0", "'fib, mul'", "fib -trigger-on mul")
     return [f"trace start -trigger-on {way}" for way in ways]
 
 
