@@ -54,6 +54,8 @@ newest_gdb = pytest.mark.parametrize("gdb", NEWEST_GDB)
 
 PATIENT = "set remotetimeout 60"
 """With gdb's own two seconds for an answer, a machine that stands still for them would be an error of the target's."""
+AT_ONCE = "sim.cpu configure -gdb-max-connections 2; init; halt"
+"""For OpenOCD where a gdb connects again at once: it may take the new connection before it has seen the old one end."""
 SETTINGS = ("set height 0", "set width 0", "set confirm off", PATIENT)
 
 

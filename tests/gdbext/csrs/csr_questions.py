@@ -30,7 +30,7 @@ class Asked:
 
     def answer(self, number: int = 0) -> dict[str, Any]:
         output = self.line(number)
-        assert output.startswith("{"), output
+        assert output.startswith("{"), self.outputs
         found: dict[str, Any] = json.loads(output)
         return found
 

@@ -19,7 +19,7 @@ from tests.gdbext.csrs.csr_questions import (
     asking_gdb,
     entries,
 )
-from tests.gdbext.gdb_process import GDB, SOME_GDBS, KeptGdb, newest_gdb
+from tests.gdbext.gdb_process import AT_ONCE, GDB, SOME_GDBS, KeptGdb, newest_gdb
 from tests.helpers.amounts import crossed
 from tests.helpers.cross_compiler import demo
 from tests.transport.openocd.live_target import LOOP_FOREVER, write_elf
@@ -42,6 +42,7 @@ class Configured(OpenOcd):
     def __init__(self, elf: Path, folder: Path, *options: str, without: str = "\0") -> None:
         super().__init__(elf, folder, *options)
         self.without = without
+        self.openocd_commands = AT_ONCE
 
     def start_openocd(self) -> None:
         file = self.folder / "openocd.cfg"

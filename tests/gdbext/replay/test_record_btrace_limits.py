@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
-from tests.gdbext.gdb_process import HOME, PATIENT, SETTINGS, SOURCE, gdb_environ, in_time, run_gdb
+from tests.gdbext.gdb_process import AT_ONCE, HOME, PATIENT, SETTINGS, SOURCE, gdb_environ, in_time, run_gdb
 from tests.gdbext.replay.test_record_btrace import ROW, beginning, recorded
 from tests.gdbext.test_interrupt import PROGRAM, Gdb
 from tests.helpers.cross_compiler import EXAMPLES, compile_program, demo
@@ -111,7 +111,9 @@ def test_the_page_shows_what_gdb_prints(tmp_path: Path) -> None:
 def test_without_the_proxy_or_a_trace(tmp_path: Path) -> None:
     elf = demo(tmp_path)
     connect = "going back needs rvtrace between gdb and the target: `trace connect` puts it there"
-    with Rig(elf, tmp_path / "rig") as rig:
+    rig = Rig(elf, tmp_path / "rig")
+    rig.openocd_commands = AT_ONCE
+    with rig:
         directly = [SOURCE, f"target extended-remote localhost:{rig.gdb_port}", "trace native", "disconnect"]
         nothing = [*beginning(rig)[1:3], "trace native ", "info record"]
         said = run_gdb(elf, [*directly, *nothing, *beginning(rig)[3:4], "trace native  "])
