@@ -9,7 +9,6 @@ import pytest
 
 from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR, AdditionalState, Group, State
 from rvtrace_gdb.session.verify.model import Divergence, Kind
-from tests.helpers.amounts import LONG, sparse
 from tests.session.verify.faults import (
     DATA,
     Change,
@@ -59,7 +58,7 @@ FAULTS: list[tuple[str, str, Change, Kind]] = [
 ]
 
 
-def sampled(name: str, fault: Change, count: int = 3 if LONG else 2) -> list[tuple[int, Group]]:
+def sampled(name: str, fault: Change, count: int = 3) -> list[tuple[int, Group]]:
     """Groups of a trace that can have a fault, far from each other, each with it."""
     groups = groups_of(name)
     start = entry_of(name) + INITIALIZED
@@ -137,7 +136,7 @@ def _is_the_same(name: str, at: int) -> bool:
 )
 def test_a_dropped_group_is_found_where_it_was(name: str) -> None:
     groups = groups_of(name)
-    for at in range(entry_of(name) + INITIALIZED, len(groups) - 5, sparse(53)):
+    for at in range(entry_of(name) + INITIALIZED, len(groups) - 5, 53):
         if groups[at].elements == groups[at + 1].elements:
             continue  # the same instruction at the same address again: the rest cannot tell
         found = first(name, put(groups, at), at, LISTED)
@@ -149,7 +148,7 @@ def test_a_dropped_group_is_found_where_it_was(name: str) -> None:
 )
 def test_a_repeated_group_is_found(name: str) -> None:
     groups = groups_of(name)
-    for at in range(entry_of(name) + INITIALIZED, len(groups) - 5, sparse(53)):
+    for at in range(entry_of(name) + INITIALIZED, len(groups) - 5, 53):
         found = first(name, put(groups, at, groups[at], groups[at]), at + 1, LISTED)
         assert found is not None and found.group == at + 1, at
 
