@@ -1,7 +1,7 @@
 """The sub-commands of `rvtrace`, of which only the one that is used is imported.
 
-Each is a module or a package of this folder with a function `add_arguments`. This module has what they share: their
-parser, and addresses on the command line.
+Each is a module or a package of this folder with a function `add_arguments`; commands that show lists are one module
+together. This module has what they share: their parser, and addresses on the command line.
 """
 
 import argparse
@@ -51,11 +51,13 @@ class Command(NamedTuple):
     help: str
     """One line, for the list of the commands."""
     module: str
-    """The module's name in this package; it has a function `add_arguments`."""
+    """The module's name in this package."""
+    entry: str = "add_arguments"
+    """The function of the module that defines the command line."""
 
     def add_arguments(self, parser: "CommandParser") -> None:
         """Import the module, which adds its arguments, usage and description to *parser*."""
-        import_module(f"{__name__}.{self.module}").add_arguments(parser)
+        getattr(import_module(f"{__name__}.{self.module}"), self.entry)(parser)
 
 
 class CommandParser(argparse.ArgumentParser):

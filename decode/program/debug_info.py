@@ -182,6 +182,27 @@ class SourceLines:
         return self._units[key]
 
 
+def line_addresses(image: Image, file: str, line: int) -> list[int]:
+    """Return where the code of a source line begins, once in each function. *file*: the name of the source file.
+
+    A program file that cannot be read has no lines.
+    """
+    first: dict[object, int] = {}
+    for elf, bias in image.elves:
+        try:
+            dwarf = debug_information(elf)
+            units = dwarf.iter_CUs() if dwarf is not None and dwarf.has_debug_info else ()
+            for place, name, number in (row for unit in units for row in _table(unit)):
+                if number == line and Path(name).name == Path(file).name:
+                    address = place + bias
+                    symbol = image.symbol(address)
+                    function = None if symbol is None else address - symbol[1]
+                    first[function] = min(first.get(function, address), address)
+        except dwarf_errors():
+            continue
+    return sorted(first.values())
+
+
 def _units_of(dwarf: Any, address: int) -> Iterator[Any]:
     """Yield the compilation units that may contain an address."""
     if dwarf is None or not dwarf.has_debug_info:

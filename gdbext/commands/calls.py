@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import listing
+from rvtrace_gdb.gdbext import listing, row_text
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.listing import function_symbol
 from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers
@@ -69,8 +69,8 @@ class Calls(Command, name="trace calls", completer=gdb.COMPLETE_NONE):
     DEPTH: how many levels are shown: 10 by default, 0 for all of them."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        heading = f"{'calls':>12}{'instructions':>16}{'in it alone':>16}  function"
-        PagedList("calls", depth=_depth(argument)).show(self, "", lambda page: map(_call, page.rows), heading=heading)
+        found = PagedList("calls", depth=_depth(argument))
+        found.show(self, "", lambda page: map(_call, page.rows), heading=row_text.CALLS_HEADING)
 
 
 def _depth(argument: str) -> int:
@@ -83,25 +83,18 @@ def _depth(argument: str) -> int:
 
 def _line(style: Format, row: FunctionRow) -> str:
     """Return the line for a function, as gdb prints it."""
-    if row.pc is None:
-        return f"{row.number}\t[{row.what}]"
-    symbol = function_symbol(row.pc) if row.name is None else None
-    text = f"{row.number}\t{'  ' * row.level if style.calls else ''}{listing.function_text(row.pc, row.name, symbol)}"
-    if row.what:
-        text += f" [{row.what}]"
-    if style.instructions:
-        text += f"\tinst {row.begin},{row.end}"
-    if style.lines:
-        text += f"\tat {_lines_of(symbol, row.addresses)}"
+    text = row_text.function_line(row, _function_text, calls=style.calls, instructions=style.instructions)
+    if style.lines and row.pc is not None:
+        text += f"\tat {_lines_of(function_symbol(row.pc) if row.name is None else None, row.addresses)}"
     return text
 
 
 def _call(row: CallRow) -> str:
-    """Return the line for a function in the tree of calls."""
-    name = "??" if row.pc is None else listing.function_text(row.pc, row.name, function_symbol(row.pc))
-    function = f"{'  ' * row.level}{name}{' [trap]' if row.trap and row.calls else ''}"
-    more = f"  (calls {row.hidden} more)" if row.hidden else ""
-    return f"{row.calls or '-':>12}{row.instructions:>16}{row.own_instructions:>16}  {function}{more}"
+    return row_text.call_line(row, _function_text)
+
+
+def _function_text(pc: int, name: str | None) -> str:
+    return listing.function_text(pc, name, function_symbol(pc) if name is None else None)
 
 
 def _lines_of(symbol: gdb.Symbol | None, addresses: list[int]) -> str:

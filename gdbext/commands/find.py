@@ -7,7 +7,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, expressions, listing
+from rvtrace_gdb.gdbext import completion, expressions, listing, row_text
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_range
 from rvtrace_gdb.gdbext.rows import FoundRow, Page, Place
@@ -185,35 +185,13 @@ def _address_of_value(expression: str, value: gdb.Value) -> int:
 
 def row_lines(page: Page) -> Iterator[str]:
     """Return the lines for events, gaps or executions."""
-    for row in page.rows:
-        facts = _execution_facts(row) if row.kind == "execution" else _event_facts(row)
-        when = [] if row.time is None else [f"time {row.time}"]
-        byte = "" if row.offset is None else f"; trace byte {row.offset:#x}"
-        yield f"{row.number}\t@{row.position} {_place_text(row.here)}:\t{', '.join([*facts, *when])}{byte}"
+    return (row_text.found_line(row, _address_text) for row in page.rows)
 
 
 def event_line(row: FoundRow, count: int) -> str:
     """Return the line for one event, the number of which is that in a list with *count* rows."""
-    return f"Event {row.number} of {count}: {', '.join(_event_facts(row))}"
+    return f"Event {row.number} of {count}: {', '.join(row_text.event_facts(row, _address_text))}"
 
 
-def _execution_facts(row: FoundRow) -> list[str]:
-    by = {"start": "where the history starts", "gap": "after a gap"}
-    came = by[row.source] if isinstance(row.source, str) else f"from {_place_text(row.source)}"
-    return [came, row.text] if row.text else [came]
-
-
-def _event_facts(row: FoundRow) -> list[str]:
-    facts = [f"{row.kind.replace('-', ' ')}: {row.text}"]
-    if row.source is not None:
-        facts.append(f"{'at' if row.kind == 'trap' else 'after'} {_place_text(row.source)}")
-    if row.target is not None:
-        facts.append(f"goes on at {_place_text(row.target)}")
-    return facts
-
-
-def _place_text(place: Place | str | None) -> str:
-    if isinstance(place, str):
-        return f"[{place}]"
-    assert place is not None
+def _address_text(place: Place) -> str:
     return listing.address_text(*place)

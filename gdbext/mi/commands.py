@@ -17,10 +17,11 @@ from rvtrace_gdb.gdbext import expressions, settings
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import who_wrote
-from rvtrace_gdb.gdbext.mi.fields import Fields, Rows
+from rvtrace_gdb.gdbext.mi.fields import Rows
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
+from rvtrace_gdb.gdbext.row_text import Fields
 from rvtrace_gdb.gdbext.rows import Page
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import program, selected_hart, tracer

@@ -9,16 +9,14 @@ All values are strings, as in MI; the field of an unknown value is left out.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import gdb
 
-from rvtrace_gdb.gdbext import disassembly, expressions, listing
+from rvtrace_gdb.gdbext import disassembly, expressions, listing, row_text
 from rvtrace_gdb.gdbext.commands import who_wrote
+from rvtrace_gdb.gdbext.row_text import Fields
 from rvtrace_gdb.gdbext.rows import CallRow, FoundRow, FunctionRow, HistoryRow, Place, Writer
-
-Fields = dict[str, Any]
 
 
 class Rows:
@@ -41,15 +39,15 @@ class Rows:
 
     def found(self, rows: Iterable[FoundRow]) -> list[Fields]:
         """Events, gaps and executions."""
-        return list(map(self._found, rows))
+        return [row_text.found_fields(row, self.place) for row in rows]
 
     def functions(self, rows: Iterable[FunctionRow]) -> list[Fields]:
         """Functions that ran."""
-        return list(map(self._function, rows))
+        return [row_text.function_fields(row, self._named) for row in rows]
 
     def calls(self, rows: Iterable[CallRow]) -> list[Fields]:
         """The lines of the tree of calls."""
-        return list(map(self._call, rows))
+        return [row_text.call_fields(row, self._named) for row in rows]
 
     def writer(self, storage: expressions.Storage, writer: Writer, below: int | None) -> Fields:
         """Return the writer of *storage*. *below*: as in the method `who_wrote`."""
@@ -59,12 +57,8 @@ class Rows:
         fields = {"kind": writer.kind, **change, "ago": writer.ago, "below": below, "instruction": instruction}
         return {key: value for key, value in fields.items() if value not in (None, {})}
 
-    def place(self, place: Place | str | None) -> Fields:
-        """Return an address in the program; the field `what` for a word in place of an address."""
-        if place is None:
-            return {}
-        if isinstance(place, str):
-            return {"what": place}
+    def place(self, place: Place) -> Fields:
+        """Return an address in the program."""
         return {**self._known(*place)}
 
     def _instruction(self, pc: int, row: HistoryRow) -> Fields:
@@ -85,24 +79,6 @@ class Rows:
             fields.update(func=known[0], offset=known[1])
         return fields if name is not None else {**fields, **_line(pc)}
 
-    def _found(self, row: FoundRow) -> Fields:
-        fields: Fields = {"number": row.number, "position": row.position, "kind": row.kind, **self.place(row.here)}
-        places = {"from": self.place(row.source), "to": self.place(row.target)}
-        more = {"text": row.text, **places, "time": row.time, "trace-byte": row.offset}
-        known = {key: value for key, value in more.items() if value not in (None, "", {})}
-        return {**fields, **(row.facts or {}), **known}
-
-    def _function(self, row: FunctionRow) -> Fields:
-        """Return a function: its columns, except those that `trace functions` shows with a modifier."""
-        if row.pc is None:
-            return {"number": row.number, "begin": row.begin, "end": row.end, "gap": row.what}
-        columns = _columns(row, ("pc", "name", "what", "addresses"))
-        return {**columns, **self._named(row.pc, row.name), **({"trap": row.what} if row.what else {})}
-
-    def _call(self, row: CallRow) -> Fields:
-        place = {} if row.pc is None else self._named(row.pc, row.name)
-        return {"level": row.level, **place, **_columns(row, ("level", "pc", "name"))}
-
     def _named(self, pc: int, name: str | None) -> Fields:
         """Return a function with this name; None: with the name that gdb knows, by its debug information first."""
         fields = {**self._known(pc, name)} if name is not None else {**self._known(pc)}
@@ -111,16 +87,6 @@ class Rows:
             fields["func"] = symbol.print_name
         fields.pop("offset", None)
         return fields
-
-
-def _columns(row: FunctionRow | CallRow, others: Collection[str]) -> Fields:
-    """Return the columns of a row but *others*, by their names; those without a value, or not true, are left out."""
-    named = ((name.replace("_", "-"), value) for name, value in row._asdict().items() if name not in others)
-    return {
-        name: int(value) if value is True else value
-        for name, value in named
-        if value is not None and value is not False
-    }
 
 
 def _line(pc: int) -> Fields:

@@ -1,0 +1,311 @@
+"""`rvtrace functions`, `calls`, `find`, `events`, `gaps`, `coverage` and `status`.
+
+They print what gdb's commands of these names print, of a capture file or of raw trace bytes, without gdb.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console.commands import decode
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.program.debug_info import line_addresses
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.gdbext import row_text
+from rvtrace_gdb.gdbext.row_text import Fields
+from rvtrace_gdb.gdbext.rows import ROWS_AT_ONCE, CoveredFunction, Place
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.decoded_capture import Decoded
+from rvtrace_gdb.session.queries.search import KINDS
+from rvtrace_gdb.session.rpc import analysis, lists
+from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import json_line, printable
+from rvtrace_gdb.views import json_rows
+
+DEPTH = 10
+"""The levels of the tree of calls that are shown without --depth, as in gdb."""
+
+
+class ListError(RvtraceError):
+    """Arguments that make no sense for this trace."""
+
+
+class Shown(NamedTuple):
+    """A trace that is shown: *hart*, of which, and whether its rows name the hart."""
+
+    session: Session
+    decoded: Decoded
+    output: Output
+    hart: int
+    is_one_of_several: bool
+
+    def params(self, **given: Any) -> Params:
+        return Params({"context": {"hart": self.hart}, **given}, "rvtrace")
+
+    def lines(
+        self, what: str, line: Callable[[Any], str], fields: Callable[[Any], Fields], **asked: Any
+    ) -> Iterator[str]:
+        """Yield the lines of a list. *line*, *fields*: make text and JSON of a row."""
+        params = self.params(what=what, size=0, **asked)
+        found = lists.LISTS[what](self.session, params, lists.Range.of(params), self.output.progress)
+        if found.selection.notice and not self.output.json:
+            self.output.say([found.selection.notice])
+        begin, end, _ = found.selection
+        for first in range(begin, end, ROWS_AT_ONCE):
+            for row in found.rows(first, min(first + ROWS_AT_ONCE, end)):
+                yield self.line(line, fields, row)
+
+    def line(self, line: Callable[[Any], str], fields: Callable[[Any], Fields], row: Any) -> str:
+        """Return one row."""
+        if self.output.json:
+            return json_line({"hart": self.hart, **fields(row)})
+        return f"hart {self.hart}\t{line(row)}" if self.is_one_of_several else line(row)
+
+    @property
+    def image(self) -> Image:
+        return self.decoded.image
+
+    def address(self, place: Place) -> str:
+        """Return `0xADDRESS <function+offset>`."""
+        symbol = self.image.symbol(place[0]) if len(place) == 1 else (place[1], place[2])
+        address = f"0x{place[0]:0{self.image.xlen // 4}x}"
+        return address if symbol is None else f"{address} <{printable(symbol[0])}+{symbol[1]}>"
+
+    def place(self, place: Place) -> Fields:
+        symbol = self.image.symbol(place[0]) if len(place) == 1 else (place[1], place[2])
+        found = json_rows.place(place[0], symbol, self.image.xlen)
+        return {name: value for name, value in found.items() if value is not None}
+
+    def function(self, pc: int, name: str | None) -> str:
+        """Return the name of the function at an address, `??` if there is none."""
+        symbol = self.image.symbol(pc) if name is None else (name, 0)
+        return "??" if symbol is None else printable(symbol[0])
+
+    def named(self, pc: int, name: str | None) -> Fields:
+        fields = self.place((pc,) if name is None else (pc, name, 0))
+        fields.pop("offset", None)
+        return fields
+
+
+def _functions(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+    def line(row: Any) -> str:
+        return row_text.function_line(row, shown.function, calls=args.calls, instructions=args.instructions)
+
+    fields = lambda row: row_text.function_fields(row, shown.named)  # noqa: E731
+    return shown.lines("functions", line, fields, args=args.range)
+
+
+def _calls(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+    if not shown.output.json:
+        yield row_text.CALLS_HEADING
+    yield from shown.lines(
+        "calls", lambda row: row_text.call_line(row, shown.function),
+        lambda row: row_text.call_fields(row, shown.named), depth=args.depth,
+    )  # fmt: skip
+
+
+def _found(shown: Shown, what: str, **asked: Any) -> Iterator[str]:
+    return shown.lines(
+        what, lambda row: row_text.found_line(row, shown.address), lambda row: row_text.found_fields(row, shown.place),
+        **asked,
+    )  # fmt: skip
+
+
+def _find(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+    return _found(shown, "executions", args=args.range, **location(args.location, shown.image))
+
+
+def _events(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+    return _found(shown, "events", args=args.range, kinds=args.kind)
+
+
+def _gaps(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+    return _found(shown, "gaps", args=args.range)
+
+
+def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+    found = analysis.coverage(shown.session, shown.params(args=args.range, functions=True), shown.output.progress)
+    if not shown.output.json:
+        yield f"{'entered':>10}{'instructions run':>20}  function"
+    hidden = 0
+    for row in sorted(found["functions"], key=lambda row: row.name):
+        if row.ran or args.all:
+            yield shown.line(_covered_line, _covered_fields, row)
+        else:
+            hidden += 1
+    if hidden:
+        shown.output.say([f"{hidden} functions did not run: --all lists them"])
+
+
+def _covered_line(row: CoveredFunction) -> str:
+    share = 100 * row.ran // row.instructions if row.instructions else 0
+    return f"{row.entered or '':>10}{f'{row.ran} of {row.instructions} {share:3}%':>20}  {printable(row.name)}"
+
+
+def _covered_fields(row: CoveredFunction) -> Fields:
+    place = {"addr": f"{row.start:#x}", "end": f"{row.end:#x}", "func": row.name}
+    return {**place, "instructions": row.instructions, "ran": row.ran, "entered": row.entered}
+
+
+def location(text: str, image: Image) -> dict[str, Any]:
+    """Return the parameters of a search for what `trace find` takes. Raises ListError."""
+    first, comma, last = text.rpartition(",")
+    if comma:
+        begin, end = _address(first, image), _address(last, image)
+        if end < begin:
+            raise ListError(f"{text}: the second address is before the first")
+        return {"name": text, "first": begin, "last": end}
+    if text.startswith("*"):
+        return {"name": text, "first": _address(text[1:], image), "others": []}
+    functions = _functions_named(text, image)
+    if functions:
+        return {"name": text, "first": functions[0], "functions": functions[1:], "function": True, "others": []}
+    file, colon, number = text.rpartition(":")
+    if colon and number.isdecimal():
+        places = line_addresses(image, file, int(number))
+        if not places:
+            raise ListError(f"{text}: no code of the program is from that line")
+        return {"name": text, "first": places[0], "others": places[1:]}
+    return {"name": text, "first": _address(text, image), "others": []}
+
+
+def _functions_named(name: str, image: Image) -> list[int]:
+    """Return the addresses of all functions with a name."""
+    symbols = (
+        symbol.address + bias
+        for elf, bias in image.elves
+        for section in elf.sections
+        for symbol in section.symbols
+        if symbol.name == name
+    )
+    return sorted(set(symbols))
+
+
+def _address(text: str, image: Image) -> int:
+    """Return an address, or that of the only function of that name. Raises ListError."""
+    functions = _functions_named(text, image)
+    if len(functions) == 1:
+        return functions[0]
+    try:
+        return commands.address(text)
+    except commands.Unclear as error:
+        raise ListError(str(error)) from None
+    except commands.NoAddress:
+        why = "several functions have that name" if functions else "neither a function of the program, nor an address"
+        raise ListError(f"{text}: {why}") from None
+
+
+class Verb(NamedTuple):
+    """A command: the rows it shows, and what its arguments mean."""
+
+    show: Callable[[Shown, argparse.Namespace], Iterator[str]] | None
+    usage: str
+    description: str
+    of_json: str
+    """What a JSON object stands for."""
+
+
+VERBS = {
+    "functions": Verb(
+        _functions, "FILE [RANGE] [--calls] [--instructions]",
+        "Prints the functions that ran, oldest first, as `trace functions` does in gdb.", "each function that ran",
+    ),
+    "calls": Verb(
+        _calls, "FILE [--depth N]", "Prints who called whom, as a tree, as `trace calls` does in gdb.",
+        "each line of the tree",
+    ),
+    "find": Verb(
+        _find, "FILE LOCATION [RANGE]",
+        "Prints when a function was entered or an instruction ran, as `trace find` does in gdb. LOCATION: FUNCTION,"
+        " FILE:LINE, ADDRESS, *FUNCTION (its first instruction), or ADDRESS,ADDRESS (each arrival in that range).",
+        "each execution",
+    ),
+    "events": Verb(
+        _events, "FILE [RANGE] [--kind KIND]",
+        "Prints what happened between the instructions, as `trace events` does in gdb.", "each event",
+    ),
+    "gaps": Verb(
+        _gaps, "FILE [RANGE]", "Prints where the history is not complete, and why, as `trace gaps` does in gdb.",
+        "each gap",
+    ),
+    "coverage": Verb(
+        _coverage, "FILE [RANGE] [--all]",
+        "Prints how often each function was entered, and how many of its instructions ran. RANGE: only these"
+        " instructions of the history count.", "each function",
+    ),
+    "status": Verb(None, "FILE", "Prints what a trace has, as `trace status` does in gdb.", "the trace"),
+}  # fmt: skip
+"""The commands of this module, by their names."""
+
+
+def _add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
+    """Define the command line of a command."""
+    verb = VERBS[name]
+    parser.usage = f"%(prog)s {verb.usage} [--hart N] [options]"
+    parser.description = verb.description
+    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+    if name == "find":
+        parser.add_argument("location", metavar="LOCATION", help="what is searched")
+    if "[RANGE]" in verb.usage:
+        numbers = "of the history" if name == "coverage" else "of this list"
+        text = f"numbers {numbers}: A,B or A,+N or A,-N, or A for all from A on (default: all)"
+        parser.add_argument("range", nargs="?", default="", metavar="RANGE", help=text)
+    if name == "functions":
+        parser.add_argument("--calls", action="store_true", help="indent by the calls that led there")
+        parser.add_argument("--instructions", action="store_true", help="print the numbers of the instructions")
+    if name == "calls":
+        depth = raw.number_from(0, (1 << 31) - 1)
+        parser.add_argument("--depth", type=depth, default=DEPTH, metavar="N", help=f"levels (default {DEPTH}), 0: all")
+    if name == "events":
+        parser.add_argument("--kind", action="append", default=[], choices=KINDS, help="only these; may be repeated")
+    if name == "coverage":
+        parser.add_argument("--all", action="store_true", help="also functions that did not run")
+    parser.add_argument(
+        "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: all harts)"
+    )
+    output.add_arguments(parser, verb.of_json)
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.set_defaults(run=run, verb=verb, stop_at_error=False)
+
+
+add_functions, add_calls, add_find = (partial(_add_arguments, name) for name in ("functions", "calls", "find"))
+add_events, add_gaps = (partial(_add_arguments, name) for name in ("events", "gaps"))
+add_coverage, add_status = (partial(_add_arguments, name) for name in ("coverage", "status"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the list. Raises what `Session.open_capture` and `Session.harts` raise, RangeError and ListError."""
+    verb: Verb = args.verb
+    with Output(args, "reading the trace") as shown:
+        session = Session()
+        about = decode.open_trace(session, args)
+        decoded = session.harts(progress=shown.progress)
+        hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
+        lines = [*about, *report.histories(decoded.harts), *session.warnings(), *hint]
+        found = decoded.harts.histories
+        harts = [decoded.harts.number(args.hart)] if args.hart is not None else [
+            hart for hart in sorted(found) if len(found) == 1 or len(found[hart])
+        ]  # fmt: skip
+        if verb.show is None:
+            return _status(session, lines, shown)
+        shown.say(lines)
+        for hart in harts:
+            shown.rows(verb.show(Shown(session, decoded, shown, hart, len(harts) > 1), args))
+    return 0
+
+
+def _status(session: Session, lines: list[str], shown: Output) -> int:
+    from rvtrace_gdb.session.rpc.protocol import reported_facts
+
+    if shown.json:
+        shown.facts({**reported_facts(lines), "messages": [str(line) for line in lines]})
+    else:
+        shown.rows([str(line) for line in lines])
+    return 0

@@ -1,0 +1,125 @@
+"""`rvtrace functions`, `calls`, `find`, `events`, `gaps`, `coverage`, `status`: what gdb prints of the same capture."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from rvtrace_gdb.console.bench.rig import Rig
+from tests.endtoend.retired_instructions import retired_pcs
+from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.cross_compiler import demo
+from tests.helpers.gdb_mi import GdbMi
+from tests.helpers.started_python import rvtrace
+
+SAME = {
+    "functions": "trace functions 1,1000000",
+    "functions 3,9 --calls --instructions": "trace functions /ci 3,9",
+    "calls": "trace calls",
+    "calls --depth 2": "trace calls /n 2",
+    "find fib": "trace find fib 1,1000000",
+    "find '*fib' 2,5": "trace find *fib 2,5",
+    "find demo.c:36": "trace find demo.c:36 1,1000000",
+    "find 0x80000000,0x80000010": "trace find 0x80000000,0x80000010 1,1000000",
+    "events": "trace events 1,1000000",
+    "events --kind trap --kind trace-off 1,2": "trace events trap trace-off 1,2",
+    "gaps": "trace gaps",
+    "status": "trace status",
+}
+"""Command lines, and gdb's commands that print the same."""
+
+
+class Traced(NamedTuple):
+    """A capture of the whole demo; what gdb prints of it, and which instructions the hart retired."""
+
+    capture: Path
+    elf: Path
+    said: dict[str, str]
+    retired: list[int]
+
+    def run(self, words: str, *more: str) -> str:
+        verb, *rest = shlex.split(words)
+        done = rvtrace(verb, self.capture, *rest, "--elf", self.elf, "--quiet", *more)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout
+
+    def rows(self, words: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.run(words, "--json").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Traced:
+    folder = tmp_path_factory.mktemp("lists")
+    elf, log, capture = demo(folder, "rv64imac_zicsr"), folder / "retired.log", folder / "x.rvt"
+    with Rig(elf, folder / "rig", "--log-retired", str(log)) as rig:
+        target = [f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
+        run_gdb(elf, [SOURCE, *target, "trace start", "break finish", "continue", f"trace save {capture}"])
+    commands = [SOURCE, f"trace open {capture}", *SAME.values(), "trace coverage -all"]
+    return Traced(capture, elf, run_gdb(elf, commands), retired_pcs(log))
+
+
+@pytest.mark.parametrize("words", SAME)
+def test_the_shell_prints_what_gdb_prints(traced: Traced, words: str) -> None:
+    if words == "gaps":
+        done = rvtrace("gaps", traced.capture, "--elf", traced.elf)
+        assert done.stdout == "" and done.stderr.splitlines()[-1] == traced.said["trace gaps"].strip()
+        return
+    assert traced.run(words).splitlines() == traced.said[SAME[words]].strip("\n").splitlines()
+
+
+def test_coverage_has_the_counts_of_gdbs_table(traced: Traced) -> None:
+    row = re.compile(r"^ *(\d+|#####) .*? (\d+) of (\d+) +\d+%  (\w+)$", re.M)
+    gdb = {name: (entered, ran, of) for entered, ran, of, name in row.findall(traced.said["trace coverage -all"])}
+    covered = re.compile(r"^ *(\d*) +(\d+) of (\d+) +\d+%  (\w+)$", re.M)
+    found = covered.findall(traced.run("coverage --all"))
+    shell = {name: (entered or "#####", ran, of) for entered, ran, of, name in found}
+    assert shell == gdb and len(shell) == 12
+    part = {row["func"]: row["ran"] for row in traced.rows("coverage 1,20")}
+    assert sum(part.values()) == len(set(traced.retired[:20]))
+
+
+def test_json_has_the_fields_of_mi(traced: Traced) -> None:
+    """Without source lines, and with the hart."""
+    with GdbMi(traced.elf) as mi:
+        mi.command(f"-rvtrace-open {traced.capture}")
+        of_mi = {
+            "functions": mi.command("-rvtrace-functions --begin 1 --count 4000")["functions"],
+            "calls": mi.command("-rvtrace-calls --depth 10")["calls"],
+            "find fib": mi.command("-rvtrace-find --begin 1 --count 4000 fib")["executions"],
+            "events": mi.command("-rvtrace-events --begin 1 --count 4000")["events"],
+        }
+    for words, expected in of_mi.items():
+        rows = traced.rows(words)
+        assert {row.pop("hart") for row in rows} == {0}
+        assert [_texts(row) for row in rows] == [_texts(row) for row in expected], words
+    assert traced.rows("status")[0]["history"].startswith(f"{len(traced.retired)} instructions, 0 gaps")
+
+
+def _texts(row: dict[str, Any]) -> dict[str, Any]:
+    """MI has numbers as text, and source lines."""
+    return {
+        name: _texts(value) if isinstance(value, dict) else str(value)
+        for name, value in row.items()
+        if name not in ("file", "fullname", "line")
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("find nosuch", "nosuch: neither a function of the program, nor an address"),
+        ("find demo.c:9999", "demo.c:9999: no code of the program is from that line"),
+        ("find 0x20,0x10", "0x20,0x10: the second address is before the first"),
+        ("find 80000000", "'80000000': is that hexadecimal? Write 0x80000000, or 0x4c4b400 if that is decimal"),
+        ("events 0", "Range out of bounds: rows of this list go from 1 to 4"),
+        ("calls --hart 3", "hart 3 is not in this trace, which has hart 0"),
+    ],
+)
+def test_what_is_wrong_is_one_line(traced: Traced, words: str, line: str) -> None:
+    verb, *rest = words.split()
+    done = rvtrace(verb, traced.capture, *rest, "--elf", traced.elf, "--quiet")
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith(f"rvtrace: {line}") and done.stderr.count("\n") == 1, done.stderr
