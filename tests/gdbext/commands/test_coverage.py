@@ -312,9 +312,7 @@ def test_without_debug_information(programs: Programs) -> None:
     assert [(count(ran), int(pc, 16)) for ran, pc in shown] == [(counts[pc], pc) for pc in code(elf) if pc in place]
     rows = {row[7]: row for row in ROW.findall(said["trace coverage"])}
     assert rows["collatz"][0] == "19" and rows["collatz"][1] == "" and "never" not in rows
-    assert (
-        "Functions without line numbers:" in said["trace coverage"] and "did not run: see" in said["trace coverage"]
-    )
+    assert "Functions without line numbers:" in said["trace coverage"] and "did not run: see" in said["trace coverage"]
     assert said["trace coverage main.c"].startswith("trace coverage: main.c is neither a function nor a source file: ")
 
 

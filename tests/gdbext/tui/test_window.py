@@ -74,9 +74,7 @@ class Debugger:
 
 
 @contextmanager
-def gdb(
-    elf: Path, *commands: str, program: str = GDB, **environ: str
-) -> Iterator[Debugger]:
+def gdb(elf: Path, *commands: str, program: str = GDB, **environ: str) -> Iterator[Debugger]:
     """gdb in a terminal, after some commands that need nobody to look."""
     words = [program, "-q", "-nx", str(elf)]
     for command in ("set confirm off", "set pagination off", "set width 0", PATIENT, SOURCE, *commands):
