@@ -356,7 +356,7 @@ class Session:
                 raise
         from rvtrace_gdb.session.capture import file as capture_file
 
-        capture, replaced = self.capture(), Path(path).exists()
+        capture, replaced = self.capture(), os.path.exists(path)
         capture_file.save(capture, path, progress)
         return [report.saved(capture, str(path), replaced=replaced), *lines]
 

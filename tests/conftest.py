@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Generator, Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from rvtrace_gdb.console.bench import rig
 from rvtrace_gdb.support.system import frozen_startup
 from tests.helpers.amounts import some_of
 from tests.helpers.started_python import python_stub
@@ -32,7 +32,7 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 @pytest.fixture(scope="session", autouse=True)
 def quick_start() -> None:
     """Have a Rig start its simulated target from a process that has the modules loaded, as gdb its session."""
-    sys.executable = python_stub()
+    rig.PYTHON = python_stub()
 
 
 _LOGS, _LAST_BYTES = 4, 1000

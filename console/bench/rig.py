@@ -24,6 +24,8 @@ from typing import Self
 
 from rvtrace_gdb.support.errors import RvtraceError
 
+PYTHON = sys.executable
+"""The interpreter that runs `rvtrace sim` and `rvtrace qemu`."""
 STARTUP_SECONDS = 60
 ENDING_SECONDS = 20  # killed before it has ended by itself, the simulated target leaves half a log
 
@@ -132,7 +134,7 @@ class Rig(Processes):
         """Start `rvtrace sim` on a unix socket in the folder and wait until it listens."""
         configuration = self.folder / "openocd.cfg"
         log = self.folder / "sim.log"
-        command = [sys.executable, "-m", "rvtrace_gdb", "sim", "--elf", str(self.elf)]
+        command = [PYTHON, "-m", "rvtrace_gdb", "sim", "--elf", str(self.elf)]
         command += ["--unix", str(self.folder / "jtag.sock"), "--write-target", str(self.target_file)]
         command += ["--write-openocd", str(configuration), "--tcl-port", str(self.tcl_port)]
         command += ["--gdb-port", str(self.gdb_port), *self._sim_options]
@@ -234,7 +236,7 @@ class QemuRig(Processes):
     def start(self) -> None:
         """Start QEMU with its recorder, and wait until it listens."""
         log = self.folder / "qemu.log"
-        command = [sys.executable, "-m", "rvtrace_gdb", "qemu", "--quiet", "--write-target", str(self.target_file)]
+        command = [PYTHON, "-m", "rvtrace_gdb", "qemu", "--quiet", "--write-target", str(self.target_file)]
         command += ["--", *self._words, "-S", "-gdb", f"tcp:127.0.0.1:{self.gdb_port}"]
         theirs = None if self._printed is None else self._pipe(self._printed)
         try:

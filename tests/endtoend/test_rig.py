@@ -96,3 +96,9 @@ def test_a_held_port_is_for_who_is_told_it() -> None:
                 pass
             with pytest.raises(OSError, match="in use"), held_port(port):
                 pass
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    """Its socket is a word of OpenOCD's language."""
+    with Rig(demo(tmp_path), tmp_path / "a b $x [y] z;") as rig:
+        assert rig.openocd.poll() is None

@@ -32,7 +32,7 @@ def main() -> int:
         posix.execv(PYTHON, [PYTHON, *words])
     module = words.index("-m") + 1
     request = {
-        "module": words[module], "words": words[module + 1 :], "executable": sys.argv[0], "cwd": posix.getcwd(),
+        "module": words[module], "words": words[module + 1 :], "cwd": posix.getcwd(),
         "environ": {name.decode(): value.decode() for name, value in posix.environ.items()}, "open": [True] * 3,
     }  # fmt: skip
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))

@@ -70,7 +70,7 @@ class Started:
         passed = [descriptor for descriptor in descriptors if descriptor != CLOSED]
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._server.connect(str(_folder() / "server"))
-        data = marshal.dumps({**request, "environ": dict(environ or os.environ), "executable": sys.executable})
+        data = marshal.dumps({**request, "environ": dict(environ or os.environ)})
         socket.send_fds(self._server, [data], passed)
 
     def wait(self) -> int:
@@ -123,10 +123,12 @@ def _serve(folder: Path) -> None:
 
 @cache
 def _load() -> None:
-    """Load what most programs need, once for all of them."""
+    """Load what most programs need, once for all of them. A Rig that is started in one of them starts quickly, too."""
+    from rvtrace_gdb.console.bench import rig
     from rvtrace_gdb.console.commands import CommandParser
     from rvtrace_gdb.console.main import COMMANDS
 
+    rig.PYTHON = sys.argv[1] + "/python3"
     for row in COMMANDS:
         row.add_arguments(CommandParser())
     for room in ("controlregs", "decode", "session"):
@@ -176,7 +178,7 @@ def _run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environ"])
-    sys.argv, sys.executable = ["rvtrace", *request["words"]], request["executable"]
+    sys.argv = ["rvtrace", *request["words"]]
     module = "rvtrace_gdb.console.main" if request["module"] == "rvtrace_gdb" else f"{request['module']}.__main__"
     raise SystemExit(importlib.import_module(module).main())
 

@@ -2,10 +2,9 @@
 
 import os
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-
-from tests.helpers.started_python import PYTHON
 
 HOME = Path(__file__).resolve().parent.parent.parent
 ROOMS = ("console", "controlregs", "decode", "gdbext", "session", "support", "transport", "views")
@@ -40,9 +39,9 @@ def built(folder: Path) -> tuple[Path, Path]:
     names = folder / "names"
     names.write_bytes(b"".join(name.encode() + b"\0" for name in tracked()))
     done("sh", "-c", f"xargs -0 cp --no-dereference --parents --target-directory={source} <{names}", cwd=HOME)
-    done(PYTHON, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, source)
+    done(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, source)
     (sdist,) = folder.glob("*.tar.gz")
-    done(PYTHON, "-m", "pip", *QUIETLY, "wheel", "--no-deps", "--wheel-dir", folder, sdist)
+    done(sys.executable, "-m", "pip", *QUIETLY, "wheel", "--no-deps", "--wheel-dir", folder, sdist)
     (wheel,) = folder.glob("*.whl")
     return wheel, sdist
 
@@ -55,7 +54,7 @@ class Environment:
 
     @classmethod
     def made(cls, folder: Path) -> "Environment":
-        done(PYTHON, "-m", "venv", "--without-pip", folder)
+        done(sys.executable, "-m", "venv", "--without-pip", folder)
         return cls(folder)
 
     def program(self, name: str) -> Path:
@@ -63,5 +62,6 @@ class Environment:
 
     def install(self, *words: object) -> None:
         done(
-            PYTHON, "-m", "pip", "--python", self.program("python"), *QUIETLY, "install", "--no-compile", *words,
+            sys.executable, "-m", "pip", "--python", self.program("python"), *QUIETLY, "install", "--no-compile",
+            *words,
         )  # fmt: skip

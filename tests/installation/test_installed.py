@@ -6,6 +6,7 @@ environment has rvtrace of its wheel, then of its source distribution, then of t
 """
 
 import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -15,7 +16,6 @@ import pytest
 
 from tests.gdbext.gdb_process import GDB, gdb_environ
 from tests.helpers.cross_compiler import demo
-from tests.helpers.started_python import PYTHON
 from tests.installation.installing import HOME, ROOMS, STRANGERS, Environment, built, done, tracked
 
 MINE = 'raise SystemExit("a module of the user was taken for one of rvtrace")\n'
@@ -139,7 +139,7 @@ def test_type_checkers_find_the_one_mistake(checker: str, installed: User, mypy_
         "pyright": ["--pythonpath", python],
     }[checker]
     checked = subprocess.run(
-        [str(word) for word in (Path(PYTHON).with_name(checker), *words, "used.py")],
+        [str(word) for word in (Path(sys.executable).with_name(checker), *words, "used.py")],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     (error,) = [line for line in checked.stdout.splitlines() if " error: " in line]

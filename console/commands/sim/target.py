@@ -7,6 +7,7 @@ bytes go to a file.
 
 import argparse
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -317,6 +318,11 @@ riscv set_enable_virt2phys off
 """
 
 
+def _tcl_word(text: str) -> str:
+    """Return a text as one word of OpenOCD's language, Tcl."""
+    return re.sub(r"([^\w./:@%+=,-])", r"\\\1", text)
+
+
 def openocd_config(
     listener: socket.socket,
     gdb_port: int = 3333,
@@ -331,7 +337,7 @@ def openocd_config(
     for all, in which each is a thread.
     """
     if listener.family == socket.AF_UNIX:
-        where = f"remote_bitbang host {listener.getsockname()}"
+        where = f"remote_bitbang host {_tcl_word(listener.getsockname())}"
     else:
         host, port = listener.getsockname()
         where = f"remote_bitbang host {host}\nremote_bitbang port {port}"

@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +17,7 @@ from tests.console.interruption import busy, when_it_runs
 from tests.console.scripts.script_runs import Run, Truth, run_script
 from tests.gdbext.gdb_process import GDBS, HOME, gdb_environ
 from tests.helpers.cross_compiler import demo
+from tests.helpers.started_python import python_stub
 from tests.helpers.wait import until
 from tests.terminal import Terminal
 
@@ -145,7 +145,7 @@ def test_a_terminal_shows_how_far_it_is(board: Board, tmp_path: Path) -> None:
     look = f'gdb python import os; gdb.set_convenience_variable("seen", os.path.exists("{seen}"))'
     once_more = f"repeat 3\n{look}\nif $seen == 0\nrun for 2s\nend\nend\n"  # for who looked too late
     (tmp_path / "x.rvts").write_text(f"connect\n{once_more}echo over\n")
-    words = [sys.executable, "-m", "rvtrace_gdb", "run", tmp_path / "x.rvts", *board.options]
+    words = [python_stub(), "-m", "rvtrace_gdb", "run", tmp_path / "x.rvts", *board.options]
     environ = {**gdb_environ(), "PYTHONPATH": str(HOME)}
     with Terminal([str(word) for word in words], 100, 20, environ) as terminal:
         waiting = re.compile(r"^waiting for the program .*\d+%", re.M)
@@ -161,7 +161,7 @@ def test_ctrl_c_ends_the_script_and_keeps_the_capture(board: Board, tmp_path: Pa
     script.write_text(
         f"{AGAIN}run until finish\ngdb {when_it_runs(runs)}\nrun until main within 60s\nassert ran main\n"
     )
-    words = [sys.executable, "-m", "rvtrace_gdb", "run", script, *board.options, "-o", output, "--report", report]
+    words = [python_stub(), "-m", "rvtrace_gdb", "run", script, *board.options, "-o", output, "--report", report]
     with subprocess.Popen(
         [str(word) for word in words], cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
@@ -179,7 +179,7 @@ def test_sigterm_ends_the_script_and_the_report_is_written(tmp_path: Path) -> No
     """Standard output has no room, besides: that ends a script, too, with an error."""
     script, report, sleeps = tmp_path / "x.rvts", tmp_path / "r.json", tmp_path / "sleeps"
     script.write_text(f"gdb shell echo started >&2\ngdb python {busy(sleeps)}\necho not here\n")
-    words = [sys.executable, "-m", "rvtrace_gdb", "run", script, "--report", report, "-o", tmp_path / "o.rvt"]
+    words = [python_stub(), "-m", "rvtrace_gdb", "run", script, "--report", report, "-o", tmp_path / "o.rvt"]
     with subprocess.Popen(
         [str(word) for word in words], cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=gdb_environ(), start_new_session=True,

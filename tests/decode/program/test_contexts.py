@@ -1,5 +1,6 @@
 """Which code a context sees; processes built from their maps, and the kernel from pages of its memory."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,6 @@ from rvtrace_gdb.decode.program.linux import (
 )
 from tests.decode.program.elves import build, build_library, gdb_symbols, strip
 from tests.helpers.core_captures import sifive
-from tests.helpers.started_python import PYTHON
 
 _PROGRAM = ".globl main\n.type main, @function\nmain: nop; ret\n.size main, .-main\n"
 _LIBRARY = ".section .rodata\n.fill 64\n.text\n.globl answer\n.type answer, @function\nanswer: nop; nop; ret\n"
@@ -190,7 +190,7 @@ def test_files_are_found_as_given_then_under_the_sysroot(tmp_path: Path) -> None
 
 def test_files_of_this_machine_count_only_if_they_are_risc_v(tmp_path: Path) -> None:
     elf = build(tmp_path, _PROGRAM, "-Wl,-Ttext=0x10000")
-    ours, theirs = maps(f"10000-11000 r-xp 1000 {elf}", f"20000-21000 r-xp 0 {Path(PYTHON).resolve()}")
+    ours, theirs = maps(f"10000-11000 r-xp 1000 {elf}", f"20000-21000 r-xp 0 {Path(sys.executable).resolve()}")
     assert Files().find(ours) == elf
     assert Files().find(theirs) is None
 
@@ -226,7 +226,7 @@ def test_the_wrong_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadElf, match="No such file"):
         process_image(mappings, Files({"p": tmp_path / "gone"}))
     with pytest.raises(BadElf, match="not RISC-V"):
-        process_image(mappings, Files({"p": PYTHON}))
+        process_image(mappings, Files({"p": sys.executable}))
 
 
 # Kernel pages

@@ -5,6 +5,7 @@ import json
 import os
 import queue
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,6 @@ import pytest
 
 from rvtrace_gdb.session.rpc.server import Server
 from rvtrace_gdb.session.session import Session
-from tests.helpers.started_python import PYTHON
 
 
 class Client:
@@ -23,7 +23,7 @@ class Client:
 
     def __init__(self, environ: dict[str, str], *options: str, log: int | IO[bytes] = subprocess.PIPE) -> None:
         self.process = subprocess.Popen(
-            [PYTHON, "-I", *options, "-m", "rvtrace_gdb.session"],
+            [sys.executable, "-I", *options, "-m", "rvtrace_gdb.session"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -6,6 +6,7 @@ The expectation is a second simulated hart, stepped instruction by instruction; 
 
 import itertools
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from rvtrace_gdb.transport.simulated.machine import Machine, build
 from rvtrace_gdb.transport.usb.errors import NoSuchDevice, Unplugged
 from tests.gdbext.gdb_process import GDB, SOURCE, gdb_environ
 from tests.helpers.amounts import sparse
-from tests.helpers.started_python import PYTHON
 from tests.session.board import DEMO, SMALL_RAM, executed
 from tests.transport.usb import umockdev
 from tests.transport.usb.rig import Rig, esp
@@ -208,5 +208,5 @@ def _gdb(commands: list[str]) -> list[str]:
 
 def _environment() -> list[str]:
     return [f"{key}={value}" for key, value in gdb_environ().items() if key in ("TERM", "LC_ALL")] + [
-        f"RVTRACE_PYTHON={PYTHON}"
+        f"RVTRACE_PYTHON={sys.executable}"
     ]
