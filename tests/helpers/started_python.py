@@ -162,7 +162,8 @@ def _attend(connection: socket.socket) -> NoReturn:
 
 
 def _run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """Be the process of the command."""
+    """Be the process of the command. `ps -o comm` shows its name."""
+    Path("/proc/self/comm").write_text((request["words"] or [request["module"][-7:]])[0])
     left = list(descriptors)
     for number, is_open in enumerate(request["open"]):
         if is_open:
