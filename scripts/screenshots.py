@@ -8,7 +8,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,6 +120,15 @@ def screen_of(shot: Shot) -> str:
         return terminal.screen(colours=True)
 
 
+class _Rig(Rig):
+    """With OpenOCD's usual port, which is what people see."""
+
+    def hold_ports(self, held: ExitStack) -> None:
+        """Choose the port for Tcl alone."""
+        super().hold_ports(held)
+        self.gdb_port = 3333
+
+
 @contextmanager
 def session(elf: Path, shot: Shot) -> Iterator[Terminal]:
     """gdb or the console at its prompt, and a target behind port 3333."""
@@ -128,8 +137,7 @@ def session(elf: Path, shot: Shot) -> Iterator[Terminal]:
             yield terminal
         return
     options = ["--tandem", str(demo.BUILD / "demo.tvt")] if shot.tandem else []
-    rig = Rig(elf, demo.BUILD, *options)
-    rig.gdb_port = 3333
+    rig = _Rig(elf, demo.BUILD, *options)
     words = ["gdb-multiarch", "-q", "-nx", *(word for command in QUIET for word in ("-ex", command))]
     with rig, Terminal([*words, str(elf.relative_to(demo.HOME))], shot.columns, shot.rows, os.environ) as terminal:
         terminal.wait(at_prompt, "prompt")
