@@ -1,0 +1,18 @@
+"""`make demo` shows what it is meant to show, which is what the program does."""
+
+import re
+import subprocess
+import sys
+
+from tests.gdbext.gdb_process import gdb_environ
+from tests.helpers.cross_compiler import HOME
+
+
+def test_both_sessions_end_well() -> None:
+    command = [sys.executable, "scripts/demo.py"]
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=True, env=gdb_environ())
+    trace, tandem = done.stdout.split("The same program on a core")
+    assert "Breakpoint 1, finish (value=value@entry=257735)" in trace and re.search(r"^\[\d+ of 2006\]$", trace, re.M)
+    assert re.search(r"^ticks: 1 -> 2, written \d+ instructions before", tandem, re.M)
+    assert "36\t    ticks++;" in tandem and "$1 = 1\n" in tandem, "before the store"
+    assert done.stderr == ""
