@@ -9,8 +9,8 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from tests.decode.ntrace.messages import split
-from tests.gdbext.commands.past_stub import At, serving
 from tests.gdbext.gdb_process import NEWEST_GDB, SOURCE, ask_gdb, every_gdb, gdb_environ, run_gdb, some_gdbs
+from tests.gdbext.past_stub import At, serving
 from tests.gdbext.test_interrupt import Gdb
 from tests.helpers import reference_streams
 from tests.terminal import Terminal
