@@ -1,5 +1,7 @@
 """The trace session: everything from the choice of a target to the instructions that ran. gdb, the console and scripts
 use it.
+
+The file is longer than others because each command about a trace is a method of this one object, and shares its state.
 """
 
 import os

@@ -83,9 +83,6 @@ def _place(text: str, image: Image) -> tuple[int, int]:
     except commands.Unclear as error:
         raise DataError(str(error)) from None
     except ValueError:
-        for elf, bias in image.elves:
-            for section in elf.sections:
-                for symbol in section.symbols:
-                    if symbol.name == text:
-                        return symbol.address + bias, max(symbol.size, 1)
+        for found, length in image.symbols_named(text):
+            return found, max(length, 1)
     raise DataError(f"{text}: neither ADDRESS, nor ADDRESS,SIZE, nor a symbol of {image.path}")

@@ -70,15 +70,18 @@ class Shown(NamedTuple):
     def image(self) -> Image:
         return self.decoded.image
 
+    def _symbol(self, place: Place) -> tuple[str, int] | None:
+        """Return the function of a place and the offset in it: the one the session named, else the program's."""
+        return self.image.symbol(place[0]) if len(place) == 1 else (place[1], place[2])
+
     def address(self, place: Place) -> str:
         """Return `0xADDRESS <function+offset>`."""
-        symbol = self.image.symbol(place[0]) if len(place) == 1 else (place[1], place[2])
+        symbol = self._symbol(place)
         address = f"0x{place[0]:0{self.image.xlen // 4}x}"
         return address if symbol is None else f"{address} <{printable(symbol[0])}+{symbol[1]}>"
 
     def place(self, place: Place) -> Fields:
-        symbol = self.image.symbol(place[0]) if len(place) == 1 else (place[1], place[2])
-        found = json_rows.place(place[0], symbol, self.image.xlen)
+        found = json_rows.place(place[0], self._symbol(place), self.image.xlen)
         return {name: value for name, value in found.items() if value is not None}
 
     def function(self, pc: int, name: str | None) -> str:
@@ -96,8 +99,7 @@ def _functions(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     def line(row: Any) -> str:
         return row_text.function_line(row, shown.function, calls=args.calls, instructions=args.instructions)
 
-    fields = lambda row: row_text.function_fields(row, shown.named)  # noqa: E731
-    return shown.lines("functions", line, fields, args=args.range)
+    return shown.lines("functions", line, lambda row: row_text.function_fields(row, shown.named), args=args.range)
 
 
 def _calls(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
@@ -176,14 +178,7 @@ def location(text: str, image: Image) -> dict[str, Any]:
 
 def _functions_named(name: str, image: Image) -> list[int]:
     """Return the addresses of all functions with a name."""
-    symbols = (
-        symbol.address + bias
-        for elf, bias in image.elves
-        for section in elf.sections
-        for symbol in section.symbols
-        if symbol.name == name
-    )
-    return sorted(set(symbols))
+    return sorted({address for address, _ in image.symbols_named(name)})
 
 
 def _address(text: str, image: Image) -> int:

@@ -11,7 +11,7 @@ captures this is the pid of the traced process, and 0 for the idle task.
 
 import copy
 from bisect import bisect_right, insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
 
@@ -258,6 +258,12 @@ class Image:
         if self._base is None or self._region(addr):
             return None
         return self._base.symbol(addr)
+
+    def symbols_named(self, name: str) -> Iterator[tuple[int, int]]:
+        """Yield (address, size in bytes) of each symbol with this name that `symbol` knows."""
+        for elf, bias in self.elves:
+            for section in elf.sections:
+                yield from ((it.address + bias, it.size) for it in section.symbols if it.name == name)
 
     def _classify(self, addr: int) -> Instruction:
         word = int.from_bytes(self.read(addr, 2), "little")

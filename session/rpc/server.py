@@ -52,8 +52,8 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("ctr_start", "ctr_stop", "ctr_connected", "ctr_clear", "ctr_status", "ctr_stack"), "hardware"),
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
     **dict.fromkeys(("page", "rows", "glance"), "lists"),
-    **dict.fromkeys(("connect", "past", "notes", "enter", "goto", "frames", "entered_at", "told", "native"), "replay"),
-    "place": "replay",
+    **dict.fromkeys(("connect", "past", "notes", "place", "enter", "goto"), "replay"),
+    **dict.fromkeys(("frames", "entered_at", "told", "native"), "replay"),
 }
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""
 
