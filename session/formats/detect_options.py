@@ -100,19 +100,27 @@ def etrace_words(how: ETrace) -> int:
 def better_etrace_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False) -> ETrace | None:
     """Return settings with which the beginning of *data* is far more plausible than with *how*, without a program."""
 
-    def worth(candidate: ETrace, size: int) -> tuple[int, int]:
-        return nonsense(data[:size], candidate, xlen, wrapped), len(values_of(candidate, how))
-
     if makes_sense(data, how, xlen, wrapped=wrapped):
         return None
+
+    def least(candidates: Iterable[ETrace], size: int) -> tuple[ETrace, int]:
+        """Return the candidate with the least nonsense, of several the one nearest to *how*; and its nonsense."""
+        best, worth = how, (size + 1, 0)
+        for candidate in candidates:
+            bad = nonsense(data[:size], candidate, xlen, wrapped, worth[0])
+            if bad <= worth[0] and (mine := (bad, len(values_of(candidate, how)))) < worth:
+                best, worth = candidate, mine
+        return best, worth[0]
+
     first = nonsense(data[:_LOOK], how, xlen, wrapped)
-    best = min(chain([how], _framings(how)), key=lambda candidate: worth(candidate, _FIRST_LOOK))
+    best, _ = least(chain([how], _framings(how)), _FIRST_LOOK)
+    fewest = nonsense(data[:_LOOK], best, xlen, wrapped)
     for _ in range(_ETRACE_CHANGES):
-        better = min(chain([best], _etrace_candidates(best)), key=lambda candidate: worth(candidate, _LOOK))
-        if better == best or worth(better, _LOOK)[0] >= worth(best, _LOOK)[0]:
+        better, bad = least(chain([best], _etrace_candidates(best)), _LOOK)
+        if bad >= fewest:
             break
-        best = better
-    return best if worth(best, _LOOK)[0] * _MUCH_SENSE <= first else None
+        best, fewest = better, bad
+    return best if fewest * _MUCH_SENSE <= first else None
 
 
 def sensible_layout(data: bytes, xlen: int, *, wrapped: bool = False) -> ETrace | None:
@@ -128,11 +136,12 @@ def makes_sense(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False) -
     return size < _LEAST or nonsense(data[:size], how, xlen, wrapped) * _SENSIBLE <= size
 
 
-def nonsense(data: bytes, how: ETrace, xlen: int, wrapped: bool) -> int:
+def nonsense(data: bytes, how: ETrace, xlen: int, wrapped: bool, limit: int | None = None) -> int:
     """Return how many bytes are neither filling nor packets that an encoder sends; all, if no packet synchronizes.
 
-    A trace of data only needs no synchronization.
+    A trace of data only needs no synchronization. More than *limit* are not counted to the end.
     """
+    most = len(data) if limit is None else limit
     itemizer, wording = Itemizer(how.options, how.encapsulation, xlen, wrapped=wrapped), Wording(how.options)
     bad, synchronizes, only_data = 0, False, True
     for item in chain(itemizer.feed(data), itemizer.finish()):
@@ -143,6 +152,8 @@ def nonsense(data: bytes, how: ETrace, xlen: int, wrapped: bool) -> int:
         known = item.packet is not None or item.data is not None
         if not item.is_idle and (not known or wording.is_odd(item) or _is_long(item, how)):
             bad += item.length
+            if bad > most:
+                break
     return bad if synchronizes or only_data else len(data)
 
 
