@@ -20,6 +20,7 @@ riscv-trace-spec, referenceFlow (encoder and decoder models).
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from rvtrace_gdb.decode.etrace.encapsulation.interface import (
@@ -62,14 +63,20 @@ class Layout:
     idle: bytes
     why: Callable[[int], str]
 
-    def packet(self) -> bytes:
-        """Return the regular expression of a packet or a run of idle bytes."""
-        sizes: dict[int, list[int]] = {}
-        unit = re.compile(self.idle, re.DOTALL)
-        for header, size in enumerate(self.sizes):
-            if size and not unit.match(bytes([header]) + bytes(size)):
-                sizes.setdefault(size, []).append(header)
-        return b"|".join([*_packets(sizes), b"(?:" + self.idle + b")+"])
+
+@lru_cache(maxsize=1 << 9)  # whoever looks for the options of a trace tries some hundred layouts several times
+def _patterns(sizes: tuple[int, ...], idle: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Return the regular expressions of a packet or a run of idle bytes, and of that or any bytes to the end.
+
+    *sizes* and *idle* are those of a `Layout`.
+    """
+    headers: dict[int, list[int]] = {}
+    unit = re.compile(idle, re.DOTALL)
+    for header, size in enumerate(sizes):
+        if size and not unit.match(bytes([header]) + bytes(size)):
+            headers.setdefault(size, []).append(header)
+    packet = b"|".join([*_packets(headers), b"(?:" + idle + b")+"])
+    return re.compile(packet, re.DOTALL), re.compile(packet + b"|.+", re.DOTALL)
 
 
 def any_of(values: Sequence[int]) -> bytes:
@@ -130,8 +137,7 @@ class StreamDeframer:
         self._reader = reader
         self._make_search = search or (lambda start: MergingSearch(layout.sizes, start))
         self._seams = seams
-        self._whole = re.compile(layout.packet(), re.DOTALL)
-        self._any = re.compile(layout.packet() + b"|.+", re.DOTALL)
+        self._whole, self._any = _patterns(tuple(layout.sizes), layout.idle)
         self._tail = b""  # the start of a packet whose end has not come yet
         self._loss = _Loss(0, "", self._make_search(0)) if wrapped else None
 

@@ -1,5 +1,6 @@
 """Nothing in a trace makes the E-Trace decoder slow or large: counts without end, code that goes round, noise."""
 
+import gc
 import random
 import tracemalloc
 from typing import Any
@@ -93,6 +94,7 @@ def test_ever_new_places_do_not_fill_memory() -> None:
         for _ in range(_PLACES):
             place = {"context": rng.randrange(1 << 32), "time": rng.randrange(1 << 16)}
             decoder.feed(framed([write(start(2 * rng.randrange(1 << 15), **place), parameters, modes)]))
+        gc.collect()  # what other tests left is freed at any time
         held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert held[2] - held[1] < _EACH * _PLACES
