@@ -4,13 +4,14 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TextIO
 
 from rvtrace_gdb.console.progress import ProgressLine
-from rvtrace_gdb.support.text import Problem, columns, json_line, rows
+from rvtrace_gdb.support import colours
+from rvtrace_gdb.support.text import Problem, coloured_rows, columns, json_line, rows
 
 _EVERY = 1024  # lines written at once, and between two updates of the progress
 
@@ -19,6 +20,24 @@ def add_arguments(parser: argparse.ArgumentParser, of_json: str) -> None:
     """Add `--quiet` and `--json`. *of_json*: what an object stands for, as in "each message"."""
     parser.add_argument("--quiet", action="store_true", help="print no progress, and only problems besides the output")
     parser.add_argument("--json", action="store_true", help=f"print a JSON object on standard output for {of_json}")
+
+
+def add_color(parser: argparse.ArgumentParser) -> None:
+    """Add `--color`, for commands that print lists."""
+    parser.add_argument(
+        "--color", choices=colours.WHEN, default="auto", help="colours; auto (default): on a terminal, without NO_COLOR"
+    )
+
+
+def paint_of(args: argparse.Namespace) -> colours.Paint:
+    """Return what colours the rows of a command: nothing in JSON, and in what is not a terminal's."""
+    coloured = not getattr(args, "json", False) and colours.wanted(getattr(args, "color", "never"), sys.stdout)
+    return colours.painted if coloured else colours.plain
+
+
+def text_of(lines: Sequence[str], paint: colours.Paint) -> str:
+    """Return rows that were made with *paint*, safe to print."""
+    return rows(lines) if paint is colours.plain else coloured_rows(lines)
 
 
 class Output:
@@ -31,6 +50,8 @@ class Output:
         self._quiet = bool(getattr(args, "quiet", False))
         self.json = bool(getattr(args, "json", False))
         """Whether the rows are JSON, for programs."""
+        self.paint = paint_of(args)
+        """Colours parts of a row, if rows have colours."""
         self.progress = ProgressLine(not self._quiet, label)
 
     def __enter__(self) -> Self:
@@ -63,7 +84,7 @@ class Output:
                 self.progress(label, number, total)
             elif not into_file and not number:
                 self.progress.__exit__(None, None, None)
-            sys.stdout.write(rows(some))
+            sys.stdout.write(text_of(some, self.paint))
             number += len(some)
         return number
 

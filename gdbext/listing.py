@@ -146,7 +146,7 @@ class Lister:
             if number in events:
                 yield f"{numbering(None)}\t{_annotation_line(events.pop(number))}"
             if pc is None:
-                yield f"{numbering(number)}\t[{text}]"
+                yield f"{numbering(number)}\t{paint('gap', f'[{text}]')}"
                 continue
             if self._style.source:
                 yield from self._sources.before(pc)
@@ -186,12 +186,27 @@ def _styled(text: str, style: str) -> str:
     """Return *text* in gdb's own style for addresses or functions, if styling is on and the output is a terminal."""
     text = printable(text)
     colours = {"address": "34", "function": "33"}
-    if not (_terminal() and bool(gdb.parameter("style enabled"))):
+    if not _has_colours():
         return text
     name = str(gdb.parameter(f"style {style} foreground"))
     known = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
     code = str(30 + known.index(name)) if name in known else colours[style] if name != "none" else ""
     return f"\033[{code}m{text}\033[m" if code else text
+
+
+def paint(what: str, text: str) -> str:
+    """Return a gap or an event in its colour, as in the TUI window; the `Paint` of gdb."""
+    text = printable(text)
+    return f"\033[{_OURS[what]}m{text}\033[m" if what in _OURS and _has_colours() else text
+
+
+_OURS = {"gap": "1;31", "event": "36"}
+"""Colours of what gdb has no style for."""
+
+
+def _has_colours() -> bool:
+    """Whether lists have colours: as gdb's own, or where rvtrace's console, which reads the output, shows colours."""
+    return os.environ.get("RVTRACE_COLOR") == "always" or (_terminal() and bool(gdb.parameter("style enabled")))
 
 
 @functools.lru_cache(maxsize=1)

@@ -12,6 +12,8 @@ from typing import Any, Callable, Optional
 from rvtrace_gdb.gdbext.rows import CallRow, FoundRow, FunctionRow, Place
 
 Fields = dict[str, Any]
+Paint = Callable[[str, str], str]
+"""Returns a text in the colour for what it is ("gap", "event"): `listing.paint`; outside gdb that of the output."""
 AddressText = Callable[[Place], str]
 """Returns `0xADDRESS <function+offset>`."""
 FunctionText = Callable[[int, Optional[str]], str]
@@ -23,9 +25,18 @@ NamedFields = Callable[[int, Optional[str]], Fields]
 CALLS_HEADING = f"{'calls':>12}{'instructions':>16}{'in it alone':>16}  function"
 
 
-def found_line(row: FoundRow, address: AddressText) -> str:
+def plain(what: str, text: str) -> str:
+    """Return the text: the `Paint` without colours."""
+    return text
+
+
+LOSSES = ("loss", "overflow", "mismatch")
+"""The kinds of events after which trace is missing."""
+
+
+def found_line(row: FoundRow, address: AddressText, paint: Paint = plain) -> str:
     """Return the line for an event, a gap or an execution."""
-    facts = _execution_facts(row, address) if row.kind == "execution" else event_facts(row, address)
+    facts = _execution_facts(row, address) if row.kind == "execution" else event_facts(row, address, paint)
     when = [] if row.time is None else [f"time {row.time}"]
     byte = "" if row.offset is None else f"; trace byte {row.offset:#x}"
     return f"{row.number}\t@{row.position} {_place_text(row.here, address)}:\t{', '.join([*facts, *when])}{byte}"
@@ -37,9 +48,9 @@ def _execution_facts(row: FoundRow, address: AddressText) -> list[str]:
     return [came, row.text] if row.text else [came]
 
 
-def event_facts(row: FoundRow, address: AddressText) -> list[str]:
+def event_facts(row: FoundRow, address: AddressText, paint: Paint = plain) -> list[str]:
     """Return what is said of an event besides its place."""
-    facts = [f"{row.kind.replace('-', ' ')}: {row.text}"]
+    facts = [paint("gap" if row.kind in LOSSES else "event", f"{row.kind.replace('-', ' ')}: {row.text}")]
     if row.source is not None:
         facts.append(f"{'at' if row.kind == 'trap' else 'after'} {_place_text(row.source, address)}")
     if row.target is not None:
@@ -54,10 +65,12 @@ def _place_text(place: Place | str | None, address: AddressText) -> str:
     return address(place)
 
 
-def function_line(row: FunctionRow, function: FunctionText, *, calls: bool, instructions: bool) -> str:
+def function_line(
+    row: FunctionRow, function: FunctionText, *, calls: bool, instructions: bool, paint: Paint = plain
+) -> str:
     """Return the line for a function that ran. *calls*: indented by its calls; *instructions*: with their numbers."""
     if row.pc is None:
-        return f"{row.number}\t[{row.what}]"
+        return f"{row.number}\t{paint('gap', f'[{row.what}]')}"
     what = f" [{row.what}]" if row.what else ""
     numbers = f"\tinst {row.begin},{row.end}" if instructions else ""
     return f"{row.number}\t{'  ' * row.level if calls else ''}{function(row.pc, row.name)}{what}{numbers}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 
-_COLOUR = re.compile(r"(\x1b\[(?:3[0-7])?m|\t)")  # `listing` uses no others
+_COLOUR = re.compile(r"(\x1b\[(?:3[0-7]|1;31)?m|\t)")  # `listing` uses no others
 
 
 def printable(text: str) -> str:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from rvtrace_gdb.support.colours import pieces
+
 _DIGITS = 20  # of the largest number there is anywhere, 2**64 - 1
 
 
@@ -38,6 +40,14 @@ def rows(lines: Sequence[str]) -> str:
     if text.count("\n") != len(lines) - 1 or not text.replace("\n", "").replace("\t", "").isprintable():
         text = "\n".join(map(columns, lines))
     return text + "\n"
+
+
+def coloured_rows(lines: Sequence[str]) -> str:
+    """Return lines as `rows` does, but with their colours."""
+    made = (pieces(line) for line in lines)
+    return "".join(
+        "".join(part if i % 2 else columns(part) for i, part in enumerate(parts)) + "\n" for parts in made
+    )
 
 
 def _escaped(character: str) -> str:

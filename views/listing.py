@@ -32,16 +32,19 @@ from rvtrace_gdb.decode.history.history import GAP, Event, History, interleaved_
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.support.colours import Paint, plain
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import columns, printable
 from rvtrace_gdb.views.disassembly import Disassembler
 from rvtrace_gdb.views.instruction_text import Text
 
 
-def access_lines(history: History, program: Program, where: tuple[int, int] | None = None) -> Iterator[str]:
+def access_lines(
+    history: History, program: Program, where: tuple[int, int] | None = None, paint: Paint = plain
+) -> Iterator[str]:
     """Yield a line for each access, or for each to the memory *where*: (first byte, size in bytes)."""
     for number, access in enumerate(accesses_to(history.accesses, where), 1):
-        yield f"{number}\t{access_line(access, history, program)}"
+        yield f"{number}\t{access_line(access, history, program, paint)}"
 
 
 def accesses_to(accesses: Iterable[Access], where: tuple[int, int] | None) -> Iterator[Access]:
@@ -49,7 +52,7 @@ def accesses_to(accesses: Iterable[Access], where: tuple[int, int] | None) -> It
     return (access for access in accesses if where is None or overlaps(access, *where))
 
 
-def access_line(access: Access, history: History, program: Program) -> str:
+def access_line(access: Access, history: History, program: Program, paint: Paint = plain) -> str:
     """Return the line of an access, without its number."""
     if access.position is None:
         image = program.image_of(history.context_at(max(access.after, 0)))
@@ -57,9 +60,9 @@ def access_line(access: Access, history: History, program: Program) -> str:
     image = program.image_of(history.context_at(access.position))
     pc = history.pc(access.position)
     symbol = image.symbol(pc)
-    place = "" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>"
+    place = "" if symbol is None else f" <{paint('function', printable(symbol[0]))}+{symbol[1]}>"
     text = access_text(access, program.xlen, image.symbol)
-    return f"@{access.position + 1} 0x{pc:0{program.xlen // 4}x}{place}:\t{text}"
+    return f"@{access.position + 1} {paint('address', f'0x{pc:0{program.xlen // 4}x}')}{place}:\t{text}"
 
 
 _AT_ONCE = 4096  # positions disassembled together; bounds memory, and the wait for the first line
@@ -118,6 +121,7 @@ class Modifiers:
 
     raw: bool = False
     omit_function: bool = False
+    paint: Paint = plain
 
     @classmethod
     def split(cls, arguments: str) -> "tuple[Modifiers, str]":
@@ -140,13 +144,13 @@ class Modifiers:
         return prefix(hart) if several else ""
 
     def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
-        return line(pc, text, xlen, raw, self.omit_function)
+        return line(pc, text, xlen, raw, self.omit_function, self.paint)
 
     def rows(self, before: str, number: int, bodies: Iterable[str]) -> list[str]:
         return [f"{before}{n}\t   {body}" for n, body in enumerate(bodies, number)]
 
     def gap(self, before: str, number: int, what: str) -> str:
-        return f"{before}{number}\t[{what}]"
+        return f"{before}{number}\t{self.paint('gap', f'[{what}]')}"
 
 
 def lines(
@@ -261,17 +265,21 @@ class _Run(NamedTuple):
     bodies: _Bodies
 
 
-def line(pc: int, text: Text, xlen: int, raw: str = "", omit_function: bool = False) -> str:
+def line(
+    pc: int, text: Text, xlen: int, raw: str = "", omit_function: bool = False, paint: Paint = plain
+) -> str:
     """Return `ADDRESS <function+offset>:TAB instruction`, with *raw* bytes before the instruction if given."""
     place = ""
     if text.symbol is not None:
         name, offset = text.symbol
-        place = f" <+{offset}>" if omit_function else f" <{printable(name)}+{offset}>"
+        place = f" <+{offset}>" if omit_function else f" <{paint('function', printable(name))}+{offset}>"
     column = f"{raw:<{_RAW_WIDTH[len(raw.partition(' ')[0])]}}\t" if raw else ""
-    return f"0x{pc:0{xlen // 4}x}{place}:\t{column}{columns(text.instruction)}"
+    mnemonic, tab, operands = columns(text.instruction).partition("\t")
+    instruction = f"{paint('mnemonic', mnemonic)}{tab}{operands}"
+    return f"{paint('address', f'0x{pc:0{xlen // 4}x}')}{place}:\t{column}{instruction}"
 
 
-def event_lines(histories: Mapping[int, History]) -> Iterator[str]:
+def event_lines(histories: Mapping[int, History], paint: Paint = plain) -> Iterator[str]:
     """Yield the events of one hart, or of several in the order of their bytes, each then after "hart N" and a tab."""
     found = [
         (event.offset, hart, order) for hart, history in histories.items() for order, event in enumerate(history.events)
@@ -279,15 +287,16 @@ def event_lines(histories: Mapping[int, History]) -> Iterator[str]:
     for _, hart, order in sorted(found):
         history = histories[hart]
         before = prefix(hart) if len(histories) > 1 else ""
-        yield before + event_line(history, history.events[order])
+        yield before + event_line(history, history.events[order], paint)
 
 
-def event_line(history: History, event: Event) -> str:
+def event_line(history: History, event: Event, paint: Paint = plain) -> str:
     """Return the line of one event of a history."""
-    columns = [event.kind.value.replace(" ", "-"), f"offset={event.offset:#x}"]
+    kind = paint("gap" if event.is_loss else "event", event.kind.value.replace(" ", "-"))
+    columns = [kind, f"offset={event.offset:#x}"]
     for name, pc in (("last_pc", event.last_pc), ("next_pc", event.next_pc)):
         if pc is not None:
-            columns.append(f"{name}={pc:#x}")
+            columns.append(f"{name}={paint('address', f'{pc:#x}')}")
     time = history.time_at(event.position)
     if time is not None:
         columns.append(f"time={time}")

@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart to list (default: all harts)",
     )  # fmt: skip
     output.add_arguments(parser, "each access")
+    output.add_color(parser)
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
     parser.set_defaults(run=run, stop_at_error=False)
@@ -57,20 +58,20 @@ def run(args: argparse.Namespace) -> int:
         if not any(history.accesses for history in found.values()):
             raise absent(next(iter(found.values())))
         where = None if args.where is None else _place(args.where, decoded.image)
-        if not shown.rows(_rows(found, decoded, where, json=shown.json)) and where is not None:
+        if not shown.rows(_rows(found, decoded, where, shown)) and where is not None:
             shown.say([none_there((access for history in found.values() for access in history.accesses), where)])
     return 0
 
 
 def _rows(
-    found: Mapping[int, History], decoded: Decoded, where: tuple[int, int] | None, *, json: bool
+    found: Mapping[int, History], decoded: Decoded, where: tuple[int, int] | None, shown: Output
 ) -> Iterator[str]:
     for hart, history in found.items():
-        if json:
+        if shown.json:
             yield from json_rows.accesses(hart, history, decoded.program, where)
             continue
         before = f"hart {hart}\t" if len(found) > 1 else ""
-        yield from (before + line for line in listing.access_lines(history, decoded.program, where))
+        yield from (before + line for line in listing.access_lines(history, decoded.program, where, shown.paint))
 
 
 def _place(text: str, image: Image) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from rvtrace_gdb.session.queries.search import KINDS
 from rvtrace_gdb.session.rpc import analysis, lists
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.colours import Paint
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views import json_rows
@@ -77,8 +78,9 @@ class Shown(NamedTuple):
     def address(self, place: Place) -> str:
         """Return `0xADDRESS <function+offset>`."""
         symbol = self._symbol(place)
-        address = f"0x{place[0]:0{self.image.xlen // 4}x}"
-        return address if symbol is None else f"{address} <{printable(symbol[0])}+{symbol[1]}>"
+        paint = self.output.paint
+        address = paint("address", f"0x{place[0]:0{self.image.xlen // 4}x}")
+        return address if symbol is None else f"{address} <{paint('function', printable(symbol[0]))}+{symbol[1]}>"
 
     def place(self, place: Place) -> Fields:
         found = json_rows.place(place[0], self._symbol(place), self.image.xlen)
@@ -87,7 +89,7 @@ class Shown(NamedTuple):
     def function(self, pc: int, name: str | None) -> str:
         """Return the name of the function at an address, `??` if there is none."""
         symbol = self.image.symbol(pc) if name is None else (name, 0)
-        return "??" if symbol is None else printable(symbol[0])
+        return "??" if symbol is None else self.output.paint("function", printable(symbol[0]))
 
     def named(self, pc: int, name: str | None) -> Fields:
         fields = self.place((pc,) if name is None else (pc, name, 0))
@@ -97,14 +99,16 @@ class Shown(NamedTuple):
 
 def _functions(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     def line(row: Any) -> str:
-        return row_text.function_line(row, shown.function, calls=args.calls, instructions=args.instructions)
+        return row_text.function_line(
+            row, shown.function, calls=args.calls, instructions=args.instructions, paint=shown.output.paint
+        )
 
     return shown.lines("functions", line, lambda row: row_text.function_fields(row, shown.named), args=args.range)
 
 
 def _calls(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     if not shown.output.json:
-        yield row_text.CALLS_HEADING
+        yield shown.output.paint("heading", row_text.CALLS_HEADING)
     yield from shown.lines(
         "calls", lambda row: row_text.call_line(row, shown.function),
         lambda row: row_text.call_fields(row, shown.named), depth=args.depth,
@@ -113,8 +117,8 @@ def _calls(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
 
 def _found(shown: Shown, what: str, **asked: Any) -> Iterator[str]:
     return shown.lines(
-        what, lambda row: row_text.found_line(row, shown.address), lambda row: row_text.found_fields(row, shown.place),
-        **asked,
+        what, lambda row: row_text.found_line(row, shown.address, shown.output.paint),
+        lambda row: row_text.found_fields(row, shown.place), **asked,
     )  # fmt: skip
 
 
@@ -133,20 +137,21 @@ def _gaps(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
 def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     found = analysis.coverage(shown.session, shown.params(args=args.range, functions=True), shown.output.progress)
     if not shown.output.json:
-        yield f"{'entered':>10}{'instructions run':>20}  function"
+        yield shown.output.paint("heading", f"{'entered':>10}{'instructions run':>20}  function")
     hidden = 0
     for row in sorted(found["functions"], key=lambda row: row.name):
         if row.ran or args.all:
-            yield shown.line(_covered_line, _covered_fields, row)
+            yield shown.line(partial(_covered_line, paint=shown.output.paint), _covered_fields, row)
         else:
             hidden += 1
     if hidden:
         shown.output.say([f"{hidden} functions did not run: --all lists them"])
 
 
-def _covered_line(row: CoveredFunction) -> str:
+def _covered_line(row: CoveredFunction, paint: Paint) -> str:
     share = 100 * row.ran // row.instructions if row.instructions else 0
-    return f"{row.entered or '':>10}{f'{row.ran} of {row.instructions} {share:3}%':>20}  {printable(row.name)}"
+    ran = f"{f'{row.ran} of {row.instructions} {share:3}%':>20}"
+    return f"{row.entered or '':>10}{ran if row.ran else paint('gap', ran)}  {paint('function', printable(row.name))}"
 
 
 def _covered_fields(row: CoveredFunction) -> Fields:
@@ -265,6 +270,8 @@ def _add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
         "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: all harts)"
     )
     output.add_arguments(parser, verb.of_json)
+    if verb.show is not None:
+        output.add_color(parser)
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
     parser.set_defaults(run=run, verb=verb, stop_at_error=False)

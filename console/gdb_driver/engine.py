@@ -15,6 +15,7 @@ from typing import Any, Self
 from rvtrace_gdb.console.gdb_driver import mi
 from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, Mi, NoAnswer, Record, quoted
 from rvtrace_gdb.console.gdb_driver.state import Running, Stop, TraceState, trace_state
+from rvtrace_gdb.support.colours import without
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
 HALT_SECONDS = 10.0
@@ -51,8 +52,8 @@ SETTINGS = ("confirm off", "pagination off", "width 0", "height 0", "mi-async on
 class Engine:
     """A gdb with rvtrace: `with Engine("app.elf", target="board.toml") as engine: engine.execute("trace status")`.
 
-    *gdb*: its program; *init*: read the user's own .gdbinit; *said*: see `Said`. Raises GdbGone, GdbError,
-    MissingLibrary: all of them one line.
+    *gdb*: its program; *init*: read the user's own .gdbinit; *said*: see `Said`; *coloured*: what is said has colours,
+    which the texts that methods return never have. Raises GdbGone, GdbError, MissingLibrary: all of them one line.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Engine:
         said: Said = lambda kind, text: None,
         progress: Progress = silent,
         environ: Mapping[str, str] = os.environ,
+        coloured: bool = False,
     ) -> None:
         self.lock = threading.RLock()
         """Held while a thread uses gdb."""
@@ -82,7 +84,7 @@ class Engine:
         self._texts: list[str] | None = None
         self._check_files()
         words = [self.program, "-q", *([] if init else ["-nx"])]
-        self.mi = Mi(words, mi.gdb_environ(environ), self._heard, progress)
+        self.mi = Mi(words, mi.gdb_environ(environ, coloured=coloured), self._heard, progress)
         try:
             self._set_up()
         except BaseException:
@@ -262,7 +264,7 @@ class Engine:
         self.state.heard(record)
         if record.kind in ("console", "target", "output"):
             if self._texts is not None and record.kind != "target":
-                self._texts.append(record.text)
+                self._texts.append(without(record.text))
             self.said(record.kind, record.text)
         elif record.kind == "log":
             self._log.append(record.text)

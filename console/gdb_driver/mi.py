@@ -320,9 +320,12 @@ def find_gdb(named: str | None = None) -> str:
     raise GdbGone(f"no gdb is installed ({', '.join(GDB_NAMES)}): apt install gdb-multiarch, or name yours with --gdb")
 
 
-def gdb_environ(given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment for gdb: without drawing on a terminal, and with progress in numbers (see above)."""
-    return {**given, "TERM": "dumb", "RVTRACE_PROGRESS": "plain"}
+def gdb_environ(given: Mapping[str, str] = os.environ, *, coloured: bool = False) -> dict[str, str]:
+    """Return the environment for gdb: without drawing on a terminal, and with progress in numbers (see above).
+
+    *coloured*: the lists of rvtrace have colours; what gdb itself prints has none over the machine interface.
+    """
+    return {**given, "TERM": "dumb", "RVTRACE_PROGRESS": "plain", "RVTRACE_COLOR": "always" if coloured else "never"}
 
 
 def unusable_gdb(gdb: str, why: str) -> GdbGone:

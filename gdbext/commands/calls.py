@@ -83,7 +83,9 @@ def _depth(argument: str) -> int:
 
 def _line(style: Format, row: FunctionRow) -> str:
     """Return the line for a function, as gdb prints it."""
-    text = row_text.function_line(row, _function_text, calls=style.calls, instructions=style.instructions)
+    text = row_text.function_line(
+        row, _function_text, calls=style.calls, instructions=style.instructions, paint=listing.paint
+    )
     if style.lines and row.pc is not None:
         text += f"\tat {_lines_of(function_symbol(row.pc) if row.name is None else None, row.addresses)}"
     return text

@@ -185,7 +185,7 @@ def _address_of_value(expression: str, value: gdb.Value) -> int:
 
 def row_lines(page: Page) -> Iterator[str]:
     """Return the lines for events, gaps or executions."""
-    return (row_text.found_line(row, _address_text) for row in page.rows)
+    return (row_text.found_line(row, _address_text, listing.paint) for row in page.rows)
 
 
 def event_line(row: FoundRow, count: int) -> str:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 
+from rvtrace_gdb.console import output
 from rvtrace_gdb.console.bench.rig import add_target_options, target_of
 from rvtrace_gdb.console.commands.console.shell import Quit, Shell, Status
 from rvtrace_gdb.console.gdb_driver.engine import Engine
@@ -17,6 +18,7 @@ from rvtrace_gdb.console.gdb_driver.mi import GdbGone
 from rvtrace_gdb.console.progress import ProgressLine, ending, on_signals
 from rvtrace_gdb.console.scripts.runner import UNNAMED
 from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support import colours
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.text import printable
 
@@ -34,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stop-on-error", action="store_true", help="with a pipe: end at the first command that fails")
     parser.add_argument("--quiet", action="store_true", help="no greeting, no progress")
     parser.add_argument("--json", action="store_true", help="with a pipe: print a JSON object for each command")
+    output.add_color(parser)
     parser.set_defaults(run=run)
 
 
@@ -49,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
             target_of(arguments, lambda text: screen.said("target", text)) as (target, connect),
             Engine(
                 arguments.elf, target, gdb=arguments.gdb, init=not arguments.nx, said=screen.said,
-                progress=screen.progress,
+                progress=screen.progress, coloured=output.paint_of(arguments) is not colours.plain,
             ) as engine,
         ):  # fmt: skip
             engine.silence = None  # a user has Ctrl-C, and a pipe may wait

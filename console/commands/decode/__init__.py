@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from rvtrace_gdb.console import output
@@ -18,7 +19,7 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import raw_import
 from rvtrace_gdb.session.formats.raw_import import is_imported
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import is_number
 from rvtrace_gdb.views import json_rows, listing
 from rvtrace_gdb.views.disassembly import Disassemblers
@@ -61,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", action="store_true", help="list the events between the instructions, one per line")
     parser.add_argument("--stop-at-error", action="store_true", help="stop decoding at the first loss")
     output.add_arguments(parser, "each instruction and gap; with --events, for each event")
+    output.add_color(parser)
     follow.add_arguments(parser)
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
@@ -86,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         if hart is not None or len(decoded.harts.histories) == 1:
             hart = decoded.harts.number(hart)
         with Disassemblers(decoded.program) as source:
-            asked = _Asked(session, decoded, source, hart, shown.progress, shown.json)
+            asked = _Asked(session, decoded, source, hart, shown)
             try:
                 said, lines, count = asked.events() if args.events else asked.listing(modifiers, numbers)
             except NoTrace:
@@ -113,8 +115,7 @@ class _Asked(NamedTuple):
     decoded: Decoded
     source: Disassemblers
     hart: int | None
-    progress: Progress
-    json: bool
+    output: Output
 
     @property
     def histories(self) -> dict[int, History]:
@@ -123,20 +124,23 @@ class _Asked(NamedTuple):
 
     def events(self) -> tuple[list[str], Iterator[str], int]:
         found = self.histories
-        lines = json_rows.events(found, self.decoded.program) if self.json else listing.event_lines(found)
+        if self.output.json:
+            lines = json_rows.events(found, self.decoded.program)
+        else:
+            lines = listing.event_lines(found, self.output.paint)
         return self.session.warnings(), lines, sum(len(history.events) for history in found.values())
 
     def listing(self, modifiers: Modifiers, numbers: str) -> tuple[list[str], Iterator[str], int]:
         xlen = self.decoded.image.xlen
-        shape: Shape = json_rows.HistoryRows() if self.json else modifiers
+        shape: Shape = json_rows.HistoryRows() if self.output.json else replace(modifiers, paint=self.output.paint)
         if self.hart is None:
             said = [*self.session.warnings(), *_order(self.histories, numbers)]
-            lines = listing.merged_lines(self.histories, self.source, xlen, shape, self.progress)
+            lines = listing.merged_lines(self.histories, self.source, xlen, shape, self.output.progress)
             return said, lines, sum(len(history) for history in self.histories.values())
-        asked = self.session.history(numbers, ALL, Context(hart=self.hart), self.progress)
+        asked = self.session.history(numbers, ALL, Context(hart=self.hart), self.output.progress)
         history = self.histories[self.hart]
         begin, end = asked.begin, asked.end
-        lines = listing.lines(history, self.source, xlen, begin, end, shape, self.progress, self.hart)
+        lines = listing.lines(history, self.source, xlen, begin, end, shape, self.output.progress, self.hart)
         return asked.lines, lines, end - begin
 
 

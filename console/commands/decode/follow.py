@@ -8,10 +8,12 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from itertools import islice
 from types import FrameType
 from typing import NamedTuple
 
+from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands.decode.follow_output import Shown, Status, counted, size, summary
 from rvtrace_gdb.console.options import inputs, raw, tandem
 from rvtrace_gdb.console.progress import ProgressLine
@@ -35,7 +37,7 @@ from rvtrace_gdb.session.program import Program, elf_of, other_elf
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError, silent
 from rvtrace_gdb.support.files import protect_inputs
-from rvtrace_gdb.support.text import rows, warning
+from rvtrace_gdb.support.text import warning
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.json_rows import HistoryRows
 from rvtrace_gdb.views.listing import Modifiers
@@ -149,12 +151,13 @@ def run(args: argparse.Namespace, hart: int | None) -> int:
         said += [] if args.quiet else [_beginning(stream)]
         source = cleanup.enter_context(Disassemblers(contexts))
         several = hart is None and not made.source.alone
-        shape = HistoryRows() if args.json else modifiers
-        output = Shown(source, contexts, shape, several=several, happened=args.events)
+        paint = output.paint_of(args)
+        shape = HistoryRows() if args.json else replace(modifiers, paint=paint)
+        shown = Shown(source, contexts, shape, paint, several=several, happened=args.events)
         decoder = StreamFollower(made.source, contexts, wrapped=args.wrapped, stop_at_error=args.stop_at_error)
         kept = None if args.output is None else cleanup.enter_context(closing(StreamFile(args.output)))
         spool = Spool(None if kept is None else kept.file)
-        followed = _Followed(args, stream, spool, decoder, output, status, hart, made)
+        followed = _Followed(args, stream, spool, decoder, shown, status, hart, made)
         with _keeping(kept, followed):
             why = followed.to_the_end(said)
         return _ended(followed, why, args, hart)
@@ -184,13 +187,13 @@ class _Followed:
         stream: Stream,
         spool: Spool,
         decoder: StreamFollower,
-        output: Shown,
+        shown: Shown,
         status: Status,
         hart: int | None,
         made: Made,
     ) -> None:
         self.reader, self.decoder, self.status = Reader(stream, spool), decoder, status
-        self._args, self._stream, self._spool, self._output, self._hart = args, stream, spool, output, hart
+        self._args, self._stream, self._spool, self._shown, self._hart = args, stream, spool, shown, hart
         self._made = made
         self._warned: set[str] = set()
         self._stopped: str | None = None
@@ -219,7 +222,7 @@ class _Followed:
             self._advise(0)
             self._print(self.decoder.finish())
             why = self._stopped or ("broken off" if self.reader.failure else "the end of the stream")
-            self._write(self._output.end(self.decoder.counts, why))
+            self._write(self._shown.end(self.decoder.counts, why))
         return why
 
     def save(self, kept: StreamFile) -> None:
@@ -267,12 +270,12 @@ class _Followed:
         for one in arrived:
             self.harts.add(one.hart)
             if self._hart is None or one.hart == self._hart:
-                self._write(self._output.of(one))
+                self._write(self._shown.of(one))
 
     def _write(self, lines: Iterator[str]) -> None:
         while some := list(islice(lines, _ROWS)):
             self.status.clear()
-            sys.stdout.write(rows(some))
+            sys.stdout.write(output.text_of(some, self._shown.paint))
             sys.stdout.flush()
 
     def judged(self) -> tuple[list[str], str | None]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.formats.stream import Arrived, Counts
+from rvtrace_gdb.support.colours import Paint
 from rvtrace_gdb.support.text import columns, json_line
 from rvtrace_gdb.views import json_rows, listing
 from rvtrace_gdb.views.disassembly import Disassemblers
@@ -20,7 +21,8 @@ from rvtrace_gdb.views.listing import Modifiers
 class Shown:
     """Converts what arrives to rows.
 
-    *shape*: text or JSON; *several*: each line begins with its hart; *happened*: events instead of instructions.
+    *shape*: text or JSON; *paint*: the colours of text; *several*: each line begins with its hart; *happened*: events
+    instead of instructions.
     """
 
     def __init__(
@@ -28,11 +30,13 @@ class Shown:
         source: Disassemblers,
         program: ContextImages,
         shape: Modifiers | json_rows.HistoryRows,
+        paint: Paint,
         *,
         several: bool,
         happened: bool,
     ) -> None:
         self._rows = listing.Rows(source, program.xlen, shape)
+        self.paint = paint
         self._program, self._shape = program, shape
         self._several, self._happened = several, happened
         self._events: dict[int, int] = {}  # of each hart so far
@@ -57,7 +61,7 @@ class Shown:
             if self._json:
                 yield json_rows.event(hart, number, event, piece.history, self._program)
             else:
-                yield before + listing.event_line(piece.history, event)
+                yield before + listing.event_line(piece.history, event, self.paint)
 
     def end(self, counts: Counts, why: str) -> Iterator[str]:
         """Return the last row, only as JSON: for text, a summary on standard error says the same."""

@@ -107,6 +107,28 @@ def _texts(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+COLOURED = {
+    "decode 1,2": {"34": r"0x[0-9a-f]{16}", "33": "_start", "32": "auipc|add"},
+    "decode --events": {"34": r"0x[0-9a-f]+", "36": "trace-on|trap|trace-off"},
+    "events": {"34": r"0x[0-9a-f]{16}", "33": "_start|on_trap|[a-z]+", "36": "(trace on|trap|trace off): .*"},
+    "functions 1,3": {"33": "_start|main|fib"},
+    "find fib 1,2": {"34": r"0x[0-9a-f]{16}", "33": "fib|main"},
+    "coverage --all": {"1": " *entered.*", "33": "[a-z_]+", "1;31": " *0 of .*"},
+}
+"""Command lines, and what of their lines has which colour: gdb's of addresses, names and mnemonics."""
+
+
+@pytest.mark.parametrize("words", COLOURED)
+def test_colours_are_asked_for_and_change_nothing_else(traced: Traced, words: str) -> None:
+    coloured = traced.run(words, "--color=always")
+    found = re.findall(r"\x1b\[([0-9;]+)m(.*?)\x1b\[m", coloured)
+    assert {colour for colour, _ in found} == set(COLOURED[words])
+    assert [text for colour, text in found if not re.fullmatch(COLOURED[words][colour], text)] == []
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == traced.run(words)
+    if words == "events":
+        assert traced.run(words, "--json", "--color=always") == traced.run(words, "--json")
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [

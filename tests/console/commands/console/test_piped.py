@@ -94,6 +94,21 @@ def test_errors_and_the_exit_status(board: Rig) -> None:
     assert (stopped.returncode, stopped.stdout) == (1, "$1 = 1\n")
 
 
+def test_colours_of_lists(tmp_path: Path) -> None:
+    """Those of gdb's lists, if they are asked for; texts for programs have none."""
+    elf = demo(tmp_path)
+    capture, pcs = tmp_path / "x.rvt", tmp_path / "pcs"
+    pcs.write_text("80000000\n80000004\n")
+    assert rvtrace("encode", "--elf", elf, "--pcs", pcs, "-o", capture).returncode == 0
+    commands = f"trace open {capture}\ntrace history 1,1\n"
+    done = console(commands, "--elf", elf, "--color=always")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1\t   \x1b[34m0x0000000080000000\x1b[m <\x1b[33m_start\x1b[m+0>:" in done.stdout
+    assert "\x1b" not in console(commands, "--elf", elf).stdout
+    last = console(commands, "--elf", elf, "--color=always", "--json").stdout.splitlines()[-1]
+    assert json.loads(last)["output"].startswith("1\t   0x0000000080000000 <_start+0>:")
+
+
 @pytest.mark.parametrize(("line", "status"), [("q sizeof(int)", 4), ("nonsense\nquit", 1)])
 def test_quitting(line: str, status: int, board: Rig) -> None:
     done = console(f"{line}\nprint 1\n", "--elf", board.elf)

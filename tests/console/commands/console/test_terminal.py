@@ -187,6 +187,7 @@ def test_a_small_terminal(typed: Typed) -> None:
 def test_an_empty_line_repeats_steps_and_turns_pages(typed: Typed) -> None:
     typed.clear()
     typed.enter("trace history 1,3", "\n3")
+    assert re.search(r"\n3 +\x1b\[34m0x[0-9a-f]{16}\x1b\[39m <\x1b\[33m_start", typed.terminal.screen(colours=True))
     typed.terminal.press("Enter")
     screen = typed.terminal.wait(lambda screen: len(PROMPT.findall(screen)) == 2, "another prompt")
     assert screen.count("\n1\t".expandtabs()) <= 1  # a range is not repeated
