@@ -10,6 +10,7 @@ from contextlib import nullcontext
 
 from rvtrace_gdb.console import standard_streams
 from rvtrace_gdb.console.commands import Command, add_commands
+from rvtrace_gdb.console.help_pages import PAGES
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.system import OutOfMemory, frozen_startup
@@ -90,7 +91,8 @@ def _run(argv: Sequence[str] | None) -> int:
 def _plain(words: Sequence[str]) -> list[str]:
     """Return a command line with `help`, `help COMMAND` and `version` as the options they stand for."""
     if words and words[0] == "help":
-        return [*words[1:], "--help"]
+        page = next((page for page in PAGES if [page.name] == list(words[1:])), None)
+        return [*words[1:], "--help"] if page is None else [page.command, f"--help-{page.name}"]
     return ["--version"] if list(words) == ["version"] else list(words)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
+from rvtrace_gdb.console.help_pages import ParserWithPages
+
 
 class NoAddress(ValueError):
     """A text that is not an address; the message says what to write."""
@@ -60,7 +62,7 @@ class Command(NamedTuple):
         getattr(import_module(f"{__name__}.{self.module}"), self.entry)(parser)
 
 
-class CommandParser(argparse.ArgumentParser):
+class CommandParser(ParserWithPages):
     """The parser of a command, which accepts `FILE --option RANGE` as well as `FILE RANGE --option`."""
 
     to_load: Command | None = None

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 
 from rvtrace_gdb.console import commands, output
-from rvtrace_gdb.console.commands import decode
+from rvtrace_gdb.console.commands import CommandParser, decode
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.history.history import History
@@ -21,7 +21,13 @@ class DataError(RvtraceError):
     """Arguments of `rvtrace data` that make no sense."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+EXAMPLES = (
+    ("data demo.rvt", "every load and store in the trace"),
+    ("data demo.rvt counter", "those of the variable `counter`"),
+)
+
+
+def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace data`."""
     parser.usage = "%(prog)s FILE [ADDRESS[,SIZE] | SYMBOL] [--hart N] [options]"
     parser.description = (
@@ -41,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_color(parser)
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
+    parser.examples = EXAMPLES
     parser.set_defaults(run=run, stop_at_error=False)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import raw as options_raw
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.session.capture.model import Captured, TandemPort
@@ -37,7 +38,14 @@ class _Trace(NamedTuple):
     """The size in bytes, None if unknown."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+EXAMPLES = (
+    ("dump demo.rvt", "the messages of a capture"),
+    ("dump demo.rvt 1,20 --raw", "the first 20, with their bytes"),
+    ("dump raw.bin --etrace", "packets of E-Trace that are in no capture"),
+)
+
+
+def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace dump`."""
     parser.usage = (
         "%(prog)s FILE [/r] [A,B | A,+N | A,-N | N] [--offset BYTE]\n"
@@ -66,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     output.add_arguments(parser, "each message")
     options_raw.add_arguments(parser, program=False)
+    parser.examples = EXAMPLES
     parser.set_defaults(run=run)
 
 

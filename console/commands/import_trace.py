@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.history.events import EventKind
@@ -67,7 +68,12 @@ def _of_history(hart: int, history: History) -> dict[str, Any]:
     return {"hart": hart, **counted, "traps": kinds[EventKind.TRAP], "overflows": kinds[EventKind.OVERFLOW]}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+EXAMPLES = (
+    ("import raw.bin --ntrace --elf app.elf -o x.rvt", "N-Trace of another tool"),
+)
+
+
+def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace import`."""
     parser.usage = (
         "%(prog)s RAW [--ntrace | --etrace] --elf FILE -o FILE.rvt [options]\n"
@@ -90,6 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_arguments(parser, "what was written")
     inputs.add_program_arguments(parser, capture=False)
     raw.add_arguments(parser, capture=False)
+    parser.examples = EXAMPLES
     parser.set_defaults(run=run)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.console import commands, output
-from rvtrace_gdb.console.commands import decode
+from rvtrace_gdb.console.commands import CommandParser, decode
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.program.debug_info import line_addresses
@@ -243,7 +243,38 @@ VERBS = {
 """The commands of this module, by their names."""
 
 
-def _add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
+EXAMPLES = {
+    "functions": (
+        ("functions demo.rvt", "the functions, in the order in which they ran"),
+        ("functions demo.rvt 1,20 --calls", "the first 20, indented by their calls"),
+    ),
+    "calls": (
+        ("calls demo.rvt", "the tree of calls, what took longest first"),
+        ("calls demo.rvt --depth 3", "three levels of it"),
+    ),
+    "find": (
+        ("find demo.rvt on_trap", "each time on_trap was entered, and where from"),
+        ("find demo.rvt demo.c:36", "each time that line ran"),
+    ),
+    "events": (
+        ("events demo.rvt", "traps, losses, where tracing began and ended"),
+        ("events demo.rvt --kind trap", "the traps alone"),
+    ),
+    "gaps": (
+        ("gaps demo.rvt", "each place where trace is missing, and why"),
+    ),
+    "coverage": (
+        ("coverage demo.rvt", "how much of each function ran"),
+        ("coverage demo.rvt 1,1000 --all", "in the first 1000 instructions"),
+    ),
+    "status": (
+        ("status demo.rvt", "what the capture has, and what was lost"),
+    ),
+}
+"""Command lines of the help, and what they do."""
+
+
+def _add_arguments(name: str, parser: CommandParser) -> None:
     """Define the command line of a command."""
     verb = VERBS[name]
     parser.usage = f"%(prog)s {verb.usage} [--hart N] [options]"
@@ -274,6 +305,7 @@ def _add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
         output.add_color(parser)
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
+    parser.examples = EXAMPLES[name]
     parser.set_defaults(run=run, verb=verb, stop_at_error=False)
 
 

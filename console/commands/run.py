@@ -12,6 +12,7 @@ from pathlib import Path
 from rvtrace_gdb.console import standard_streams
 from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.bench.rig import add_target_options, target_of
+from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.progress import ENDING, ending, on_signals
 from rvtrace_gdb.console.scripts import verbs
 from rvtrace_gdb.console.scripts.language import NAME, Expected, Node, seconds
@@ -21,8 +22,13 @@ from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.files import OutputError
 from rvtrace_gdb.support.text import printable
 
+EXAMPLES = (
+    ("run demo.rvts --elf demo.elf --sim", "a script on a simulated target"),
+    ("run demo.rvts --elf demo.elf --target board.toml --connect :3333", "a script on a board"),
+)
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+
+def add_arguments(parser: CommandParser) -> None:
     """Define the sub-command."""
     parser.description = "Run a scripted capture. Exit status: 0 all is as expected, 1 something is not, 2 an error."
     parser.add_argument("script", nargs="?", type=Path, metavar="SCRIPT.rvts", help="the script; - for standard input")
@@ -40,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report there")
     parser.add_argument("--json", action="store_true", help="print the report, and nothing else")
     parser.add_argument("--quiet", action="store_true", help="print only what fails")
+    parser.examples = EXAMPLES
     parser.set_defaults(run=run)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Mapping
 from enum import IntEnum
 from typing import Any
 
+from rvtrace_gdb.console.help_pages import ENCODER, group_of
 from rvtrace_gdb.controlregs.encoder_features import NTRACE
 from rvtrace_gdb.decode.ntrace.messages import Tcode
 from rvtrace_gdb.decode.ntrace.options import (
@@ -127,7 +128,7 @@ class BadOptions(RvtraceError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add an option for each field; a switch that is on by default is turned off by --no-..."""
     for title, fields in HELP.items():
-        group = parser.add_argument_group(title)
+        group = group_of(parser, ENCODER, title)
         for name, text in fields.items():
             _add(group, name, text)
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rvtrace_gdb.console import commands
+from rvtrace_gdb.console.help_pages import ENCODER, RAW, group_of
 from rvtrace_gdb.controlregs.encoder_features import ETRACE
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.options import Dialect
@@ -228,7 +229,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, raw: bool = True) -> None:
     for owner, (title, text) in _GROUPS.items():
         if not raw:
             title, text = title.removeprefix("raw E-Trace: "), text.removeprefix("With --etrace: ").capitalize()
-        group = parser.add_argument_group(title, text)
+        group = group_of(parser, RAW if raw else ENCODER, title, text)
         for key, setting in SETTINGS.items():
             if setting.owner is owner and _is_option(key, setting):
                 _add(group, key, setting)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
 
+from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.decode.program.linux import Files, Mapping, add_kernel_pages, process_image, read_maps
 from rvtrace_gdb.session.capture.model import CapturedImage
@@ -105,7 +106,7 @@ def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = Tr
         help=f"the program that ran{default}; may be repeated for other code that ran, such as a boot loader, or for"
         " files that --maps names",
     )  # fmt: skip
-    group = parser.add_argument_group("Linux, for raw trace" if capture else "Linux")
+    group = group_of(parser, RAW, "Linux, for raw trace" if capture else "Linux")
     group.add_argument(
         "--maps", action="append", default=[], metavar="[SCONTEXT=]FILE",
         help="a copy of /proc/PID/maps, of the process that runs in this context (may be repeated)",

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.console.options import etrace as options_etrace
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options import tandem as options_tandem
@@ -80,10 +81,13 @@ _ETRACE_DIALECTS = [dialect.value for dialect in Dialect]
 def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, program: bool = True) -> None:
     """Add the options. *capture*: whether the file may be a capture. *program*: whether the command has the program."""
     when = "With --ntrace, --etrace or --tandem: how" if capture else "How"
-    group = parser.add_argument_group(
-        "raw trace", f"{when} the bytes were encoded. In parentheses: the encoder's registers with these settings."
-    )
-    formats = group.add_mutually_exclusive_group()
+    formats = parser.add_argument_group(
+        "raw trace", "For bytes that are not in a capture: --help-raw has the options that say how they were encoded."
+    ).add_mutually_exclusive_group()
+    group = group_of(
+        parser, RAW, "how a raw trace was encoded",
+        f"{when} the bytes were encoded. In parentheses: the encoder's registers with these settings.",
+    )  # fmt: skip
     rest = ", not a capture" if capture else " (the default)"
     formats.add_argument("--ntrace", action="store_true", help=f"the file is raw N-Trace bytes{rest}")
     rest = ", not a capture" if capture else ""
@@ -113,9 +117,9 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
         f" E-Trace: {', '.join(_ETRACE_DIALECTS)} (default standard). Tandem: {', '.join(TANDEM_DIALECTS)}",
     )  # fmt: skip
     group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
-    _add_ntrace(parser.add_argument_group("raw N-Trace", "With --ntrace." if capture else ""))
+    _add_ntrace(group_of(parser, RAW, "raw N-Trace", "With --ntrace." if capture else ""))
     options_etrace.add_arguments(parser)
-    options_tandem.add_own_arguments(parser.add_argument_group("raw tandem trace", "With --tandem." if capture else ""))
+    options_tandem.add_own_arguments(group_of(parser, RAW, "raw tandem trace", "With --tandem." if capture else ""))
 
 
 def _add_ntrace(group: "argparse._ArgumentGroup") -> None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Parameters
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the program that ran (default: the capture's; raw bytes need none); may be repeated for other code that"
         " ran, such as a boot loader",
     )  # fmt: skip
-    group = parser.add_argument_group("raw bytes", "Parameters that a trace does not contain. A capture includes them.")
+    group = group_of(parser, RAW, "raw bytes", "Parameters that a trace does not contain. A capture includes them.")
     group.add_argument("--xlen", type=int, choices=(32, 64), help="XLEN of the hart (default: the ELF's, otherwise 64)")
     group.add_argument(
         "--dialect", choices=sorted(DIALECTS), metavar="NAME",

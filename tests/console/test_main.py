@@ -6,12 +6,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from argparse import SUPPRESS
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.console.commands import Command, CommandParser, tandem
+from rvtrace_gdb.console.help_pages import PAGES
 from rvtrace_gdb.console.main import COMMANDS as TABLE
 from rvtrace_gdb.console.main import main, parser
 from tests.helpers import reference_streams
@@ -97,6 +99,45 @@ def test_each_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]
         if "parser.set_defaults(run=" in path.read_text(encoding="utf-8")
     }
     assert able | {"tandem"} == modules
+
+
+def options_in(page: str) -> list[str]:
+    """The names of the options that a page of help explains."""
+    lines = re.findall(r"^  (-.*?)(?:  .*)?$", page, re.M)
+    return [name for line in lines for name in re.findall(r"(?:^|, )(--[a-z0-9-]+)", line)]
+
+
+def parser_of(command: Command) -> CommandParser:
+    parser = CommandParser(prog=command.name)
+    command.add_arguments(parser)
+    return parser
+
+
+@pytest.mark.parametrize("command", [*TABLE, *tandem.COMMANDS], ids=lambda command: str(command.name))
+def test_a_short_help_and_pages_for_the_rest(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each option is on one page; --help-all has them all; the examples are command lines that can be read."""
+    monkeypatch.setenv("COLUMNS", "80")
+    made = parser_of(command)
+    text = made.format_help()
+    assert len(text.splitlines()) <= 66
+    pages = [made.format_page(page.name) for page in PAGES if f"--help-{page.name}" in text]
+    found = [name for page in (text, *pages) for name in options_in(page)]
+    assert len(found) == len(set(found))
+    every = {name for action in made._actions for name in action.option_strings if action.help != SUPPRESS}
+    assert {name for name in every if name.startswith("--")} == set(found)
+    if pages:
+        assert set(found) == set(options_in(made.format_page("all")))
+    for words, _ in made.examples:
+        parser().parse_args(shlex.split(words))
+
+
+def test_pages_of_help_by_their_names(capsys: pytest.CaptureFixture[str]) -> None:
+    for page, option in (("raw", "--bpred-size"), ("encoder", "--icnt-limit"), ("hardware", "--ctr-depths")):
+        with pytest.raises(SystemExit) as ended:
+            main(["help", page])
+        assert ended.value.code == 0
+        said = capsys.readouterr()
+        assert option in said.out and said.err == ""
 
 
 @pytest.mark.parametrize("words", ["dump x.nex --ntrace --pcs app.elf", "gdb-script --pcs app.elf"])

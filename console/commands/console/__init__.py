@@ -12,6 +12,7 @@ from importlib import import_module
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.bench.rig import add_target_options, target_of
+from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.console.shell import Quit, Shell, Status
 from rvtrace_gdb.console.gdb_driver.engine import Engine
 from rvtrace_gdb.console.gdb_driver.mi import GdbGone
@@ -22,8 +23,13 @@ from rvtrace_gdb.support import colours
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.text import printable
 
+EXAMPLES = (
+    ("console --elf app.elf --sim", "try it on a simulated target"),
+    ("console --elf app.elf --target board.toml --connect :3333", "a board, through OpenOCD"),
+)
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+
+def add_arguments(parser: CommandParser) -> None:
     """Define the sub-command."""
     parser.description = (
         "Runs commands of gdb and rvtrace, typed or from a pipe. With a pipe, the exit status is 1 if a command failed."
@@ -37,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no greeting, no progress")
     parser.add_argument("--json", action="store_true", help="with a pipe: print a JSON object for each command")
     output.add_color(parser)
+    parser.examples = EXAMPLES
     parser.set_defaults(run=run)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.decode import follow
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.output import Output
@@ -32,7 +33,15 @@ class DecodeError(RvtraceError):
     """Arguments of `rvtrace decode` that exclude each other."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+EXAMPLES = (
+    ("decode demo.rvt", "what ran; the capture names its program"),
+    ("decode demo.rvt 1,20 --elf demo.elf", "the first 20 instructions"),
+    ("decode demo.rvt --events", "traps, and where trace is missing"),
+    ("decode raw.bin --ntrace --elf app.elf", "N-Trace that is in no capture"),
+)
+
+
+def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace decode`."""
     parser.usage = (
         "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE]\n"
@@ -66,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     follow.add_arguments(parser)
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
+    parser.examples = EXAMPLES
     parser.set_defaults(run=run)
 
 

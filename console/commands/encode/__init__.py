@@ -16,6 +16,7 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.encode import encoding as encode_encoding
 from rvtrace_gdb.console.commands.encode import etrace, ntrace
 from rvtrace_gdb.console.commands.encode.encoding import Encoding
+from rvtrace_gdb.console.help_pages import ENCODER, group_of
 from rvtrace_gdb.console.options import forms, inputs, tandem
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.executed.execution import READERS, Executed
@@ -41,7 +42,7 @@ class EncodeTandemError(RvtraceError):
 
 def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the encoder."""
-    group = parser.add_argument_group("tandem", "Settings of the encoder (docs/tandem.md).")
+    group = group_of(parser, ENCODER, "tandem", "Settings of the encoder (docs/tandem.md).")
     forms.add_form_arguments(group, forms=forms.OF_ENCODER)
     tandem.add_own_arguments(group)
 
@@ -169,6 +170,12 @@ class EncodeError(RvtraceError):
     """Options of `rvtrace encode` that exclude each other."""
 
 
+EXAMPLES = (
+    ("encode --elf app.elf --pcs spike.log -o x.rvt", "a log of Spike, as a capture"),
+    ("encode --elf app.elf --pcs spike.log --dump", "the messages an encoder sends"),
+)
+
+
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace encode`."""
     parser.usage = (
@@ -194,10 +201,10 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--limit", type=_at_least_one, metavar="N", help="stop after N instructions")
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--ntrace", action="store_true", help="encode N-Trace (the default)")
-    chosen.add_argument("--etrace", action="store_true", help="encode E-Trace; its options: --etrace --help")
+    chosen.add_argument("--etrace", action="store_true", help="encode E-Trace; its options: --etrace --help-encoder")
     chosen.add_argument(
         "--tandem", action="store_true",
-        help="encode a tandem trace from a log of Spike (-l --log-commits); its options: --tandem --help",
+        help="encode a tandem trace from a log of Spike (-l --log-commits); its options: --tandem --help-encoder",
     )  # fmt: skip
     parser.add_argument(
         "-o",
@@ -207,6 +214,8 @@ def add_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument("--dump", action="store_true", help="print the messages, as `rvtrace dump` does")
     output.add_arguments(parser, "what was written; with --dump, for each message")
+    parser.add_page(ENCODER)
+    parser.examples = EXAMPLES
     parser.set_defaults(run=run)
     parser.prepare = _add_options
 

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from rvtrace_gdb.console.commands.encode.encoding import Encoding
+from rvtrace_gdb.console.help_pages import ENCODER, group_of
 from rvtrace_gdb.console.options import etrace
 from rvtrace_gdb.console.options.encoder import dashed, in_words, named
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
@@ -43,7 +44,7 @@ _FIELDS = {field.name: field for field in fields(EncoderOptions)}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add an option for each setting that a decoder needs, and for each choice of the encoder."""
-    group = parser.add_argument_group("the encoder", "Settings that a decoder does not need.")
+    group = group_of(parser, ENCODER, "the encoder", "Settings that a decoder does not need.")
     for name, text in HELP.items():
         _add(group, name, text)
     group.add_argument(
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--alignment", type=etrace.whole_number(20), default=0, metavar="N",
         help='a synchronization sequence ("Synchronization" of the encapsulation) after every N packets',
     )  # fmt: skip
-    etrace.add_shared(parser.add_argument_group("modes that other formats have, too"))
+    etrace.add_shared(group_of(parser, ENCODER, "modes that other formats have, too"))
     etrace.add_arguments(parser, raw=False)
 
 

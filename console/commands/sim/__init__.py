@@ -14,8 +14,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.sim import encoder, etrace, target
 from rvtrace_gdb.console.commands.sim.target import Streams, openocd_config, target_description
+from rvtrace_gdb.console.help_pages import HARDWARE, group_of
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.support.errors import RvtraceError
@@ -154,12 +156,19 @@ class SimError(RvtraceError):
     """Another error that prevents the simulation from starting."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+EXAMPLES = (
+    ("sim --elf app.elf --write-openocd sim.cfg --write-target rvtrace.toml", "then `openocd -f sim.cfg`"),
+    ("sim --elf app.elf --ctr 1.0", "a hart with Control Transfer Records"),
+)
+
+
+def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace sim`."""
     parser.description = (
         "Runs a RISC-V program on a simulated target with a debug module, a trace encoder and a trace RAM,"
         " and serves its JTAG port to OpenOCD (remote_bitbang). Prints the OpenOCD configuration to use."
     )
+    parser.usage = "%(prog)s --elf FILE [--port PORT | --unix PATH] [options]"
     parser.add_argument("--elf", required=True, metavar="FILE", help="the program to load")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
@@ -195,10 +204,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--separate-harts", action="store_true",
         help="a gdb server for each hart, from --gdb-port on, instead of one in which each hart is a thread",
     )  # fmt: skip
-    encoder.add_arguments(parser)
-    etrace.add_arguments(parser)
-    encoder.add_ctr_arguments(parser)
-    target.add_tandem_arguments(parser)
+    built = group_of(parser, HARDWARE, "the trace encoder")
+    encoder.add_arguments(built)
+    etrace.add_arguments(built)
+    encoder.add_ctr_arguments(group_of(parser, HARDWARE, "Control Transfer Records"))
+    target.add_tandem_arguments(group_of(parser, HARDWARE, "the tandem trace"))
     parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
     parser.add_argument("--write-openocd", metavar="FILE", help="write the OpenOCD configuration to FILE")
     parser.add_argument("--gdb-port", type=int, default=3333, help="of the OpenOCD configuration (default %(default)s)")
@@ -216,6 +226,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " ...",
     )  # fmt: skip
     output.add_arguments(parser, "what it serves, and for what happens")
+    parser.examples = EXAMPLES
     parser.set_defaults(run=run)
 
 

@@ -25,12 +25,12 @@ class BadEncoderOption(RvtraceError):
     """An unknown option of the encoder, an impossible value, or options that exclude each other."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse._ArgumentGroup) -> None:
     """Add the options that `built_with`, `filters` and `formats` read."""
     parser.add_argument(
         "--encoder-option", action="append", default=[], metavar="NAME=VALUE",
-        help="how the trace encoder is built: icnt-limit=1000, hist-limit=16, full-at-once=off, ... (`rvtrace encode"
-        " --help` explains them); may be repeated",
+        help="how the trace encoder is built: icnt-limit=1000, hist-limit=16, full-at-once=off, ... (`rvtrace help"
+        " encoder` explains them); may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--formats", default="ntrace,etrace", metavar="FORMAT,FORMAT",
@@ -115,7 +115,7 @@ class BadCtrOption(RvtraceError):
     """An impossible option of Control Transfer Records."""
 
 
-def add_ctr_arguments(parser: argparse.ArgumentParser) -> None:
+def add_ctr_arguments(parser: argparse._ArgumentGroup) -> None:
     """Add the options that `built_ctr` reads."""
     parser.add_argument("--ctr", choices=list(VERSIONS), help="the hart has Control Transfer Records of this version")
     parser.add_argument(

@@ -20,12 +20,12 @@ _BUILDING = {field.name for field in fields(ETraceBuild)} - {"encoder"}
 _NAMES = sorted(_PARAMETERS | _FREEDOMS | _BUILDING)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse._ArgumentGroup) -> None:
     """Add the options that `built` reads."""
     parser.add_argument(
         "--etrace-option", action="append", default=[], metavar="NAME=VALUE",
         help="how the E-Trace side of the trace encoder is built: data-trace=off, inst-mode=6, timestamp-sparse=4,"
-        " bpred-size=8, context-width=16, support=reference, ... (`rvtrace encode --etrace --help` explains the"
+        " bpred-size=8, context-width=16, support=reference, ... (`rvtrace encode --etrace --help-encoder` explains the"
         " others); may be repeated",
     )  # fmt: skip
 

@@ -120,7 +120,7 @@ class BadTandem(RvtraceError):
     """Options of tandem traces that exclude each other, or a file that cannot be written."""
 
 
-def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
+def add_tandem_arguments(parser: argparse._ArgumentGroup) -> None:
     """Add the options that `tandem_files` and `with_tandem_ports` read."""
     parser.add_argument(
         "--tandem", metavar="FILE",

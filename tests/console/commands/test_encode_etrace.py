@@ -180,7 +180,7 @@ def test_the_help_is_that_of_the_format(capsys: pytest.CaptureFixture[str], monk
     helps = {}
     for words in (["--etrace"], ["--etr"], []):
         with pytest.raises(SystemExit):
-            parser().parse_args(["encode", *words, "--help"])
+            parser().parse_args(["encode", *words, "--help-encoder"])
         helps[" ".join(words)] = capsys.readouterr().out
     assert helps["--etrace"] == helps["--etr"]
     assert not [line for line in helps["--etrace"].splitlines() if len(line) > 80]

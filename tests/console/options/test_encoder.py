@@ -116,7 +116,7 @@ def test_values_that_are_none(words: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_the_help_names_registers_and_sections(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parser().parse_args(["encode", "--help"])
+        parser().parse_args(["encode", "--help-encoder"])
     text = " ".join(capsys.readouterr().out.split())
     for group in encoder.HELP:
         assert f"{group}:" in text

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.commands import sim
+from rvtrace_gdb.console.commands import CommandParser, sim
 from rvtrace_gdb.console.commands.sim import encoder, etrace
 from rvtrace_gdb.decode.etrace.encoder.options import Stop
 from rvtrace_gdb.decode.etrace.options import SupportLayout
@@ -123,7 +123,7 @@ def test_a_program_that_runs_to_its_end(tmp_path: Path) -> None:
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The one line it says when it does not start."""
-    parser = argparse.ArgumentParser()
+    parser = CommandParser()
     sim.add_arguments(parser)
     parsed = parser.parse_args(arguments)
     assert parsed.run(parsed) == 1
@@ -195,7 +195,7 @@ def test_what_goes_wrong_while_a_log_is_written_is_not_its_fault(tmp_path: Path)
 
 
 def arguments(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
+    parser = CommandParser()
     sim.add_arguments(parser)
     return parser.parse_args(["--elf", "x", *words])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.commands import sim
+from rvtrace_gdb.console.commands import CommandParser, sim
 from rvtrace_gdb.console.commands.sim import encoder
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
 from rvtrace_gdb.transport.simulated.machine import build
@@ -14,7 +14,7 @@ from tests.helpers.cross_compiler import demo
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
+    parser = CommandParser()
     sim.add_arguments(parser)
     return parser.parse_args(["--elf", "x", *arguments])
 
