@@ -11,7 +11,7 @@ from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2]
 _KEPT = HOME / "build" / "programs"
-_INCLUDED = ("examples/*.*", "tests/programs/**/*.*")
+_INCLUDED = ("examples/**/*.*", "tests/programs/**/*.*")
 """What the sources of this repository may include, and linker scripts."""
 
 

@@ -197,8 +197,8 @@ def add_arguments(parser: CommandParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--harts", type=int, metavar="N",
-        help=f"how many harts, 1 to {MOST}, each with its trace encoder; all start at the program's entry (default 1,"
-        " or those that --target has encoders for)",
+        help=f"how many harts, 1 to {MOST}, each with its trace encoder; all start at the program's entry, which"
+        " gives each its stack (docs/simulated-target.md) (default 1, or those that --target has encoders for)",
     )  # fmt: skip
     parser.add_argument(
         "--separate-harts", action="store_true",

@@ -16,7 +16,8 @@ from tests.endtoend.trace.one_after_the_other import traces
 from tests.endtoend.trace.test_first_trace import trace
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.amounts import long_only
-from tests.helpers.cross_compiler import compile_program, demo
+from tests.helpers.cross_compiler import HOME, compile_program, demo
+from tests.helpers.page_sessions import sessions, shown
 from tests.transport.simulated.encoder.traces import LOW, compiled
 
 ROW = re.compile(r"^(\d+)\t@(\d+) (?:\[gap\]|\[end\]|0x([0-9a-f]+)(?: <[^>]+>)?):\t(.*)$", re.M)
@@ -248,3 +249,18 @@ def test_lines_and_inlined_functions(tmp_path: Path) -> None:
     line = re.search(r"starts at address 0x([0-9a-f]+)", said[asked[3]])
     assert line and positions(said[asked[2]]) == where(retired, int(line[1], 16))
     assert said["trace find none.c:1"].startswith("trace find: none.c:1: No symbol")
+
+
+def test_gdb_prints_what_the_page_says(tmp_path: Path) -> None:
+    """docs/finding.md: a session for each list; the last one on an encoder that loses trace, as the page says."""
+    elf, devices = demo(tmp_path), tmp_path / "devices.toml"
+    page = (HOME / "docs" / "finding.md").read_text(encoding="utf-8")
+    [lossy] = re.findall(r"`(overflow_after = .*?)`", page)
+    devices.write_text(f"[encoder0]\n{lossy}\n")
+    *whole, gaps = sessions("finding.md")
+    assert [session[0].command.split()[1] for session in (*whole, gaps)] == ["find", "events", "gaps"]
+    first = [exchange for found in whole for exchange in found]
+    for name, exchanges, options in (("whole", first, []), ("lossy", gaps, ["--devices", str(devices)])):
+        typed = ["trace start -timestamps", "break finish", "continue", *(command for command, _ in exchanges)]
+        said, _ = trace(elf, tmp_path / name, typed, *options)
+        assert [(command, shown(said[command])) for command, _ in exchanges] == exchanges

@@ -1,7 +1,6 @@
 """The sessions in docs/ctr.md are what the real gdb prints on the simulated target; and its lists lack nothing."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,47 +9,12 @@ from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.gdbext import start_options
 from tests.gdbext.gdb_process import SOURCE, run_gdb
-from tests.helpers.cross_compiler import EXAMPLES, HOME, demo
+from tests.helpers.cross_compiler import HOME, demo
+from tests.helpers.page_sessions import Exchange, sessions, shown
 
 PAGE = HOME / "docs" / "ctr.md"
-PROMPT = "    (gdb) "
 PORT = ":3333"
-
-Exchange = tuple[str, list[str]]
-"""A command and what gdb prints."""
-
-
-def blocks() -> Iterator[list[str]]:
-    """The page's blocks of indented lines."""
-    block: list[str] = []
-    for line in [*PAGE.read_text(encoding="utf-8").splitlines(), ""]:
-        if line.startswith("    "):
-            block.append(line)
-        elif block:
-            yield block
-            block = []
-
-
-def session(block: list[str]) -> list[Exchange]:
-    """A command that comes again has a space behind it for each time before, as `run_gdb` needs it."""
-    found: list[Exchange] = []
-    for line in block:
-        if line.startswith(PROMPT):
-            command = line[len(PROMPT) :].partition("  #")[0].rstrip()
-            before = sum(known.rstrip() == command for known, _ in found)
-            found.append((command + " " * before, []))
-        else:
-            found[-1][1].append(line[4:])
-    return found
-
-
-SESSIONS = [session(block) for block in blocks() if block[0].startswith(PROMPT)]
-
-
-def printed(text: str) -> list[str]:
-    """Without the folder of the sources, empty lines, and what OpenOCD says."""
-    lines = (line.replace(f"{EXAMPLES}/", "") for line in text.splitlines())
-    return [line for line in lines if line.strip() and not line.startswith("[sim.cpu]")]
+SESSIONS = sessions("ctr.md")
 
 
 @pytest.fixture(scope="module", params=range(len(SESSIONS)), ids=["records", "stack"])
@@ -65,7 +29,7 @@ def exchanges(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def test_gdb_prints_what_the_page_says(exchanges: list[tuple[Exchange, str]]) -> None:
-    assert [(command, printed(text)) for (command, _), text in exchanges] == [exchange for exchange, _ in exchanges]
+    assert [(command, shown(text)) for (command, _), text in exchanges] == [exchange for exchange, _ in exchanges]
 
 
 def test_the_page_has_all_options_and_types() -> None:

@@ -22,7 +22,8 @@ def compiled(folder: Path, source: Path = PROGRAMS / "share.c", march: str = "rv
     elf = folder / f"{source.stem}-{march}.elf"
     command = ["riscv64-unknown-elf-gcc", f"-march={march}", f"-mabi={ABI[march]}", "-mcmodel=medany", "-Og", "-g"]
     command += ["-specs=picolibc.specs", "-nostartfiles", "-T", str(EXAMPLES / "link.ld")]
-    elf.write_bytes(elf_bytes([*command, str(PROGRAMS / "start.S"), str(source)], [PROGRAMS / "start.S", source]))
+    start = EXAMPLES / "two_harts" / "start.S"
+    elf.write_bytes(elf_bytes([*command, str(start), str(source)], [start, source]))
     return elf
 
 
