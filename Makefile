@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long check setup fuzz bench screenshots clean
+.PHONY: help demo test test-long check setup fuzz bench shell-files screenshots clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make check               ruff and mypy, warnings are errors"
 	@echo "make fuzz                damaged inputs of every kind (COUNT=200000 SEED=1 KINDS='tandem capture' JOBS=2)"
 	@echo "make bench               speed, as figures and ratios within one run"
+	@echo "make shell-files         the manual page and the completions in share/"
 	@echo "make screenshots         the pictures in docs/images, from a real terminal"
 
 # A stamp per set of extras: pip runs again only when pyproject.toml changes.
@@ -58,6 +59,9 @@ check: tools-demo
 screenshots: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test
 	$(BIN)/python scripts/screenshots.py
+
+shell-files: setup
+	$(BIN)/python scripts/shell_files.py
 
 fuzz: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test

@@ -30,6 +30,8 @@ class ParserWithPages(argparse.ArgumentParser):
 
     examples: Sequence[tuple[str, str]] = ()
     """Command lines after `rvtrace`, and what they do."""
+    variants: Sequence[Sequence[str]] = ((),)
+    """Words of a command line that change which options there are."""
 
     def __init__(self, *words: Any, **settings: Any) -> None:
         super().__init__(*words, **settings)
@@ -60,15 +62,22 @@ class ParserWithPages(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the short help."""
+        return self._formatted(self.short_groups(), whole=True)
+
+    def short_groups(self) -> list[argparse._ArgumentGroup]:
+        """Return the groups of options in the short help."""
         hidden = [group for groups in self._paged.values() for group in groups]
-        return self._formatted([group for group in self._action_groups if group not in hidden], whole=True)
+        return [group for group in self._action_groups if group not in hidden]
+
+    def groups_of(self, name: str) -> list[argparse._ArgumentGroup]:
+        """Return the groups of options on a page."""
+        return next(groups for page, groups in self._paged.items() if page.name == name)
 
     def format_page(self, name: str) -> str:
         """Return the help of a page, or with all options."""
         if name == ALL:
             return self._formatted(self._action_groups, whole=True)
-        groups = next(groups for page, groups in self._paged.items() if page.name == name)
-        return self._formatted(groups, whole=False)
+        return self._formatted(self.groups_of(name), whole=False)
 
     def _formatted(self, groups: Sequence[argparse._ArgumentGroup], *, whole: bool) -> str:
         formatter = self._get_formatter()

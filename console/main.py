@@ -36,6 +36,8 @@ COMMANDS = (
     Command("import-dt", "make a target description from a device tree", "import_dt"),
     Command("encode", "encode a trace from a log of Spike, QEMU or another simulator", "encode"),
     Command("tandem", "show, convert and verify tandem-verification traces", "tandem"),
+    Command("completion", "print the completion for bash, zsh or fish", "completion"),
+    Command("man", "print the manual page", "manual"),
     Command("gdb-script", "print the path of the file to `source` in gdb", "gdb_script"),
 )
 """The sub-commands, in the order of the help."""

@@ -67,20 +67,34 @@ class CommandParser(ParserWithPages):
 
     to_load: Command | None = None
     """The command whose arguments are added when a command line uses it."""
+    command: Command | None = None
     intermixed = True
     """Whether options and positional arguments may be mixed; not possible for a command with sub-commands."""
     prepare: Callable[[argparse.ArgumentParser, Sequence[str]], None] | None = None
     """Called with the command line before it is parsed, to add options or change the words."""
     _inside = False
 
+    def variant(self, words: Sequence[str]) -> "CommandParser":
+        """Return a parser with the options that there are after *words*, one of `variants`."""
+        made = CommandParser(prog=self.prog)
+        made.to_load = self.command
+        made.load()
+        if made.prepare is not None:
+            made.prepare(made, words)
+        return made
+
+    def load(self) -> None:
+        """Add the arguments of the command."""
+        command, self.to_load = self.to_load, None
+        if command is not None:
+            command.add_arguments(self)
+
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
         """Parse a command line. Unlike argparse, do not take all optional positional arguments at the first chance.
 
         Unknown arguments are errors of this command; argparse would report them for `rvtrace`.
         """
-        command, self.to_load = self.to_load, None
-        if command is not None:
-            command.add_arguments(self)
+        self.load()
         if self._inside or not self.intermixed:
             return super().parse_known_args(args, namespace)
         self._inside = True
@@ -99,4 +113,5 @@ def add_commands(parser: argparse.ArgumentParser, table: Iterable[Command]) -> N
     """Add the commands of *table* to *parser*, in this order."""
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=CommandParser)
     for row in table:
-        commands.add_parser(row.name, help=row.help).to_load = row
+        made = commands.add_parser(row.name, help=row.help)
+        made.to_load = made.command = row

@@ -116,7 +116,7 @@ def test_a_command_line_works(line: str, folder: Path) -> None:
     place = folder / _PLACES.get(next((word for word in _PLACES if word in line), ""), "")
     for spelled in {re.sub(r"\[(.*?)\]", kept, line) for kept in ("", r"\1")}:
         done = ended(spelled, place)
-        assert (done.returncode, "warning" in done.stderr + done.stdout) == (0, False), done.stderr
+        assert (done.returncode, "warning:" in done.stderr + done.stdout) == (0, False), done.stderr
         output = re.search(r"-o (\S+)", spelled)
         assert done.stdout or (output and (place / output[1]).stat().st_size)
 

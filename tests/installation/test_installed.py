@@ -86,6 +86,9 @@ def installed(request: pytest.FixtureRequest, user: User, distributions: Built) 
 def test_one_package_and_the_file_to_source_are_installed(distributions: Built) -> None:
     with zipfile.ZipFile(distributions.wheel) as wheel:
         names = [name for name in wheel.namelist() if ".dist-info/" not in name]
+    data, names = [name for name in names if ".data/" in name], [name for name in names if ".data/" not in name]
+    shared = {name for name in tracked() if name.startswith("share/")}
+    assert {name.partition(".data/data/")[2] for name in data} == shared and len(shared) == 4
     assert {name.partition("/")[0] for name in names} == {"rvtrace.py", "rvtrace_gdb"}
     assert {name.split("/")[1] for name in names if name.count("/") > 1} == set(ROOMS)
     modules = {name for name in tracked() if name.partition("/")[0] in ROOMS and name.endswith((".py", ".c", ".h"))}
@@ -121,6 +124,8 @@ def test_a_trace_is_recorded_decoded_and_opened_in_gdb(installed: User) -> None:
     rows = [line for line in listed.splitlines() if line[:1].isdigit()]
     assert gdb.stdout.splitlines()[-5:] == rows[:5]
     assert installed.rvtrace("--version").startswith("rvtrace ")
+    page = installed.environment.folder / "share" / "man" / "man1" / "rvtrace.1"
+    assert page.read_text() == installed.rvtrace("man")
 
 
 @pytest.fixture(scope="module")

@@ -218,6 +218,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.examples = EXAMPLES
     parser.set_defaults(run=run)
     parser.prepare = _add_options
+    parser.variants = ((), ("--etrace",), ("--tandem",))
 
 
 def _add_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
