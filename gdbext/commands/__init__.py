@@ -130,50 +130,26 @@ def _report(breakpoint: dict[str, Any]) -> None:
 class Trace(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_LOCATION, is_prefix=True):
     """Record what the program does with the target's trace hardware, show it,
     and go back in it.
+    Usage: trace COMMAND [ARGUMENT ...]
 
-    Recording:
-        trace start      program the trace encoder and its sink, and begin
-        trace stop       end, and read out the rest of the trace
-        trace status     what is traced, how much, and what was lost
-        trace snapshot   look at what an Espressif chip's firmware traced
-        trace ctr        record in the hart itself, without trace hardware: its
-                         last jumps, calls and traps
-        trace info       which trace hardware there is, and what it can do
-        trace regs       the registers of the trace hardware, in words
-        trace usb        harts that are reached over USB, without OpenOCD
+    First steps    `trace start`, `continue`, `trace history`. To go back, begin
+                   with `trace connect`; then `trace goto`, and gdb's own
+                   `reverse-step`, `reverse-continue` and the like
 
-    Going back, after `trace connect` has put rvtrace between gdb and the
-    target, with gdb's own commands: `reverse-stepi`, `reverse-step`,
-    `reverse-next`, `reverse-finish`, `reverse-continue`, and forward again.
-        trace connect    connect gdb to the target so that it can go back
-        trace goto       go to a place in the past
-        trace position   where in the past gdb is
-        trace live       return to the present
-        trace replay     go back in a capture file, without a target
-        trace native     let gdb's own `record btrace` show the trace
-        trace print      print a value that is only partly known
+    Record         start, stop, status; info and regs show the hardware
+    Look           history, functions, calls, coverage, find, events, gaps,
+                   dump; `layout trace`, and here in it
+    Go back        connect, goto, position, live; native for `record btrace`,
+                   enter for hooks of your own
+    Files          save, open, close; replay goes back in one
+    With registers and memory of the past (tandem traces)
+                   who-wrote, print
+    With the hardware for it
+                   ctr (the hart's own records), data (an encoder with data
+                   trace), snapshot (Espressif chips), usb (an adapter)
 
-    Looking at what ran:
-        trace history    the instructions, newest last
-        trace functions  the functions, as they were called
-        trace calls      who called whom, and how often
-        trace coverage   how often each line or instruction ran
-        trace find       when a function was entered or an instruction ran
-        trace events     traps, changes of privilege, trace on and off, losses
-        trace gaps       where the history is not complete, and why
-        trace data       what the instructions loaded and stored
-        trace who-wrote  who wrote a register or a variable last
-        trace dump       the messages the trace encoder sent
-        layout trace     the history in a window of gdb's TUI
-        trace here       go to where that window was scrolled to
-
-    Capture files:
-        trace save FILE  keep the trace
-        trace open FILE  look at one
-        trace close      drop the trace that was recorded or opened
-
-    Any other argument is a tracepoint LOCATION, as with gdb's built-in
-    "trace", which this command contains."""
+    `help trace COMMAND` explains one. Any other argument is a tracepoint
+    LOCATION, as with gdb's built-in "trace", which this contains."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         if not argument.strip():

@@ -110,9 +110,8 @@ def test_completion(typed: str, offered: list[str], gdb: str) -> None:
 
 
 def test_help() -> None:
-    out = ask_gdb(None, [SOURCE, "help trace dump", "help trace", "help set trace hart"])
+    out = ask_gdb(None, [SOURCE, "help trace dump", "help set trace hart"])
     assert "Usage: trace dump [/r] [RANGE | -offset BYTE]" in out["help trace dump"]
-    assert "trace dump -- Print the messages of the trace" in out["help trace"]
     assert "the hart whose history is shown" in out["help set trace hart"]
 
 
