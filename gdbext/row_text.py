@@ -50,7 +50,11 @@ def _execution_facts(row: FoundRow, address: AddressText) -> list[str]:
 
 def event_facts(row: FoundRow, address: AddressText, paint: Paint = plain) -> list[str]:
     """Return what is said of an event besides its place."""
-    facts = [paint("gap" if row.kind in LOSSES else "event", f"{row.kind.replace('-', ' ')}: {row.text}")]
+    kind = row.kind.replace("-", " ")
+    if row.expected is not None:
+        went, expected = _place_text(row.target, address), _place_text(row.expected, address)
+        return [f"{paint('event', f'{kind}:')} to {went}, not to {expected}", f"at {_place_text(row.source, address)}"]
+    facts = [paint("gap" if row.kind in LOSSES else "event", f"{kind}: {row.text}")]
     if row.source is not None:
         facts.append(f"{'at' if row.kind == 'trap' else 'after'} {_place_text(row.source, address)}")
     if row.target is not None:
@@ -92,6 +96,7 @@ def found_fields(row: FoundRow, place: PlaceFields) -> Fields:
 
     found: Fields = {"number": row.number, "position": row.position, "kind": row.kind, **fields(row.here)}
     more = {"text": row.text, "from": fields(row.source), "to": fields(row.target), "time": row.time}
+    more["expected"] = fields(row.expected)
     known = {key: value for key, value in {**more, "trace-byte": row.offset}.items() if value not in (None, "", {})}
     return {**found, **(row.facts or {}), **known}
 

@@ -103,9 +103,10 @@ class FoundRow(NamedTuple):
     here      the place; "gap", or "end" after the last instruction
     kind      that of the event, or "execution"
     source    of a trap, where it hit, else what ran before; "start" and "gap" are in place of an address
-    target    where execution continued after a gap
+    target    where execution continued after a gap, or where a return went
     offset    the byte of the trace that says so
     facts     of an event, by name
+    expected  where a return should have gone
 
     None: unknown, or not applicable.
     """
@@ -120,6 +121,7 @@ class FoundRow(NamedTuple):
     time: int | None
     offset: int | None
     facts: dict[str, Any] | None = None
+    expected: Place | None = None
 
 
 class FunctionRow(NamedTuple):

@@ -29,7 +29,7 @@ from rvtrace_gdb.decode.calls.states import (
     traps_of,
     walk,
 )
-from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
+from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -65,7 +65,8 @@ class CallHistory:
     """The functions that ran in *history*, numbered from 1. If *progress* is None, call `go_on` to find them.
 
     *tallies*: of all spans, which are some tens of thousands of entries each. *lowest*: the lowest level in each block
-    of entries, NEVER if the stack was unknown at some time. *frames*: the frames of all calls.
+    of entries, NEVER if the stack was unknown at some time. *frames*: the frames of all calls. *mismatched*: the steps
+    with a return that does not go where its call came from.
     """
 
     def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
@@ -74,6 +75,7 @@ class CallHistory:
         self._entries = Entries(history, program, self._traps)
         states = States(self._entries.images)
         self.frames = states.frames
+        self.mismatched = states.mismatched
         self.tallies: list[Tally] = []
         self.lowest = array("q")
         self._checkpoints: list[tuple[State, int]] = []
@@ -92,6 +94,10 @@ class CallHistory:
         """Return the text that the trace gives for the trap before *position*."""
         traps = self._traps.get(position)
         return traps[-1].text if traps else ""
+
+    def traps_at(self, position: int) -> list[Event]:
+        """Return the traps before *position*, each in the handler of the one before."""
+        return self._traps.get(position, [])
 
     def functions(self, begin: int, end: int) -> Iterator[Function]:
         """Yield the functions numbered *begin* to *end* - 1."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.calls.returns import Returns
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
@@ -47,7 +48,7 @@ class Operation(NamedTuple):
 
     *to*, *function*: the next address, and the start of its function. *origin*: the function that is left. *back*: for
     CALL and SWAP the return address; for TRAP the address at which it resumes, UNKNOWN if that cannot be known.
-    *inner*, *times*: what a REPEAT repeats.
+    *inner*, *times*: what a REPEAT repeats. *unexpected*: a RETURN goes where no call can have left its address.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class Operation(NamedTuple):
     back: int = UNKNOWN
     inner: "tuple[Operation, ...]" = ()
     times: int = 1
+    unexpected: bool = False
 
 
 class Edge(NamedTuple):
@@ -95,6 +97,7 @@ class Edges:
         self.functions = Functions(image)
         self._from = after or self
         self._image = image
+        self._returns = Returns(self._from._image)
         self._mask = (1 << image.xlen) - 1
         self.known = Computed(self._edge, 0)
         """The results of `step`, by its arguments."""
@@ -161,7 +164,8 @@ class Edges:
             kind = _INDIRECT.get(itype, Kind.JUMP)
             if (kind is Kind.JUMP and not elsewhere) or (kind is Kind.CALL and to == back):
                 return switch
-            return Edge(True, (Operation(kind, to, function, origin, back),))
+            unexpected = kind is Kind.RETURN and self._returns.is_unexpected(pc, to, self._image)
+            return Edge(True, (Operation(kind, to, function, origin, back, unexpected=unexpected),))
         if to == back or instruction.custom:
             return switch
         if itype is IType.EXCEPTION:  # continues here or after it, in this function in any case
@@ -257,15 +261,17 @@ class Calls:
     level  of the function that runs: more than that of its caller by one. Only differences are meaningful
     lows   the lowest level, one for each time since the stack was unknown
     kind   what the last operation turned out to be
+    expected  where the last return that was not to its caller should have gone, UNKNOWN if there was none
     """
 
-    __slots__ = ("_frames", "kind", "level", "lows", "stack")
+    __slots__ = ("_frames", "expected", "kind", "level", "lows", "stack")
 
     def __init__(self, frames: Frames, stack: Frame | None = None, level: int = 0) -> None:
         self._frames = frames
         self.stack, self.level = stack, level
         self.lows = [level]
         self.kind = Kind.BEGIN
+        self.expected = UNKNOWN
 
     def do(self, operations: Iterable[Operation]) -> None:
         """Apply these operations in order."""
@@ -309,9 +315,12 @@ class Calls:
         """Return to an address other than the expected one: to that of an older call, else into the function of one."""
         frame = _find(self.stack, lambda frame: frame.kind is Kind.CALL and frame.back == operation.to)
         frame = frame or _find_function(self.stack, operation.function)
+        if operation.unexpected and nearest.kind is Kind.CALL and frame in (None, nearest):
+            self.expected = nearest.back
         if frame is not None:
             self._pop_to(frame)
-        elif nearest.kind is Kind.TRAP:  # handlers return to addresses they put there
+        elif nearest.kind is Kind.TRAP or operation.unexpected:
+            # Handlers return to addresses they put there. Of an overwritten return address, the caller still waits.
             self.stack, self.level = nearest, nearest.level + 1
             self._lower()
         else:

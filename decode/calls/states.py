@@ -13,7 +13,7 @@ from itertools import accumulate, groupby, islice, pairwise
 from operator import attrgetter, getitem, itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.stack import Calls, Edge, Edges, Frame, Frames, Kind, Operation, simplify
+from rvtrace_gdb.decode.calls.stack import UNKNOWN, Calls, Edge, Edges, Frame, Frames, Kind, Operation, simplify
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
@@ -356,6 +356,8 @@ class States:
         self._states: dict[tuple[int, int, int, int], State] = {}
         self._units: dict[tuple[int, int, Key], Unit] = {}
         self._summaries: dict[tuple[int, int], Summaries] = {}
+        self.mismatched: set[Step] = set()
+        """The steps with a return that does not go where its call came from."""
         self.first = self._state(None, 0, NOTHING, 0)
         """The state before anything ran."""
 
@@ -365,7 +367,10 @@ class States:
         calls.do(unit.operations)
         program = key.program if isinstance(key, MarkedEntry) else state.program
         following = self._state(calls.stack, calls.level, unit.part.last, program)
-        return Step(state, unit, following, calls.lows)
+        step = Step(state, unit, following, calls.lows)
+        if calls.expected != UNKNOWN:
+            self.mismatched.add(step)
+        return step
 
     def _state(self, stack: Frame | None, level: int, last: int, program: int) -> State:
         key = (id(stack), level, last, program)

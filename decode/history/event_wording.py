@@ -12,6 +12,7 @@ from rvtrace_gdb.decode.history.events import (
     Fact,
     Loss,
     LossCause,
+    MismatchedReturn,
     NoteCause,
     Open,
     Start,
@@ -133,6 +134,8 @@ def fact_text(fact: Fact) -> str:
         return _loss(fact)
     if isinstance(fact, ContextChange):
         return context_text(fact.now)
+    if isinstance(fact, MismatchedReturn):
+        return f"not to 0x{fact.expected:x}, the return address of its call"
     return _note(fact.cause, fact.detail)
 
 

@@ -38,6 +38,8 @@ class EventKind(Enum):
     """Trace and program contradict each other: `Loss`."""
     CONTEXT = "context"
     """Another program or privilege mode runs from here on: `ContextChange`."""
+    MISMATCHED_RETURN = "mismatched return"
+    """A function returned to where no call came from: `MismatchedReturn`. Found in the history, not in the trace."""
     NOTE = "note"
     """A remark that does not affect the control flow: `Note`."""
 
@@ -336,7 +338,16 @@ class Note(NamedTuple):
     detail: Detail = ()
 
 
-Fact = Trap | Start | Stop | Loss | ContextChange | Note
+class MismatchedReturn(NamedTuple):
+    """A return that went elsewhere than to *expected*, the address after the call of its function."""
+
+    expected: int
+
+
+NO_OFFSET = -1
+"""The offset of an event that was found in the history: no byte of the trace reports it."""
+
+Fact = Trap | Start | Stop | Loss | ContextChange | MismatchedReturn | Note
 
 
 class Accounting(NamedTuple):

@@ -27,6 +27,7 @@ from rvtrace_gdb.decode.history.events import (
     EventKind,
     Fact,
     Loss,
+    MismatchedReturn,
     Start,
     Stop,
     Trap,
@@ -186,8 +187,8 @@ GAP_PATH = Path(((GAP,),))
 class Event(NamedTuple):
     """Something that happened between instruction *position* - 1 and *position*.
 
-    *offset* is the byte of the trace it comes from. *last_pc* is the last instruction before it, *next_pc* the first
-    after it; None where unknown.
+    *offset* is the byte of the trace it comes from, NO_OFFSET if none reports it. *last_pc* is the last instruction
+    before it, *next_pc* the first after it; None where unknown.
 
     *end*, for an event that can be the cause of a gap, is the byte at which decoding resumed, or at which the next such
     cause was found: from *offset* to there, the trace does not show what ran. None: up to the end of the trace.
@@ -363,6 +364,8 @@ def event_fields(event: Event) -> Fields:
         found["changed"] = list(fact.changed)
     elif isinstance(fact, Start | Stop):
         found["reason"] = fact.reason.value
+    elif isinstance(fact, MismatchedReturn):
+        pass  # where it should have gone is a place, as where it went is
     else:
         found["reason"] = fact.cause.value
     if event.kind in GAP_KINDS and event.end is not None:

@@ -18,6 +18,7 @@ KINDS = (
     "interrupt",
     "loss",
     "mismatch",
+    "mismatched-return",
     "note",
     "overflow",
     "sync",
@@ -45,6 +46,9 @@ KIND: only these; default: all:
   loss       bytes of the trace that could not be used
   overflow   the trace encoder lost messages
   mismatch   the trace and the program contradict each other
+  mismatched-return
+             a function returned to where no call came from: something
+             wrote over its return address
   sync       decoding starts here, or a trigger marked the place
   note       anything else in the trace that is worth knowing
 

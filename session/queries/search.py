@@ -7,8 +7,9 @@ from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.mismatched_returns import mismatched_returns, with_mismatched_returns
 from rvtrace_gdb.decode.history.accesses import access_text, overlaps
-from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind, Trap
+from rvtrace_gdb.decode.history.events import GAP_KINDS, NO_OFFSET, EventKind, MismatchedReturn, Trap
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.decode.program.instructions import Access
@@ -101,6 +102,8 @@ def size_at(address: int, image: Image) -> int:
 
 AT_GAP, AT_END, STARTS = "gap", "end", "start"
 EXECUTION = "execution"
+_MISMATCHED_RETURN = "mismatched-return"
+_WITH_TARGET = GAP_KINDS | {EventKind.MISMATCHED_RETURN}
 
 KINDS: Mapping[str, Callable[[Event], bool]] = {
     **{kind.value.replace(" ", "-"): lambda event, kind=kind: event.kind is kind for kind in EventKind},  # type: ignore[misc]
@@ -114,8 +117,14 @@ class BadQuestion(RvtraceError):
     """The question cannot have an answer."""
 
 
-Searching = Callable[[Query], Search]
-"""Searches the history that the question is about."""
+class Searching(NamedTuple):
+    """How the history that a question is about is searched. *calls*: returns the calls in it."""
+
+    calls: Callable[[], CallHistory]
+    progress: Progress = silent
+
+    def __call__(self, wanted: Query) -> Search:
+        return Search(self.calls(), wanted, self.progress)
 
 
 class Question(Protocol):
@@ -148,6 +157,9 @@ class Events(NamedTuple):
     def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
         wanted = [KINDS[_known(kind)] for kind in self.kinds]
         found = [event for event in history.events if not wanted or any(is_wanted(event) for is_wanted in wanted)]
+        if not wanted or _MISMATCHED_RETURN in self.kinds:
+            returns = mismatched_returns(history, program, search.calls(), search.progress)
+            found = with_mismatched_returns(found, returns)
         of = f" of the kind {' or '.join(self.kinds)}" if self.kinds else ""
         return _Events(history, program, [(event, "") for event in found], f"No event{of} is in this trace.")
 
@@ -178,7 +190,7 @@ class Executions(NamedTuple):
     functions: tuple[int, ...] = ()
 
     def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
-        searches = list(map(search, self._wanted(program)))
+        searches = [search(wanted) for wanted in self._wanted(program)]
         found = searches[0] if len(searches) == 1 else CombinedSearch(searches, len(history))
         return _Executions(history, program, self, found)
 
@@ -211,9 +223,7 @@ class Found:
         progress: Progress = silent,
         calls: Callable[[], CallHistory] | None = None,
     ) -> None:
-        def search(wanted: Query) -> Search:
-            return Search(calls() if calls else CallHistory(history, program, progress), wanted, progress)
-
+        search = Searching(calls or (lambda: CallHistory(history, program, progress)), progress)
         self.history, self._question = history, question
         self._answer = question.answer(history, program, search)
         self._cursor = Cursor("list", numbers=ROWS)
@@ -301,12 +311,15 @@ class _Events:
         position, text = event.position, event.text + more
         source = None if event.last_pc is None else places.of(event.last_pc, max(position - 1, 0))
         target = None
-        if event.next_pc is not None and event.kind in GAP_KINDS:
+        if event.next_pc is not None and event.kind in _WITH_TARGET:
             target = places.of(event.next_pc, position + 1)
+        expected = None
+        if isinstance(event.fact, MismatchedReturn):
+            expected = places.of(event.fact.expected, max(position - 1, 0))
         kind, time = event.kind.value.replace(" ", "-"), places.history.time_at(position)
         here = places.at(position)
-        facts = event_fields(event)
-        return FoundRow(number + 1, position + 1, here, kind, text, source, target, time, event.offset, facts)
+        facts, offset = event_fields(event), None if event.offset == NO_OFFSET else event.offset
+        return FoundRow(number + 1, position + 1, here, kind, text, source, target, time, offset, facts, expected)
 
 
 class _Executions:

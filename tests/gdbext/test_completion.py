@@ -7,7 +7,7 @@ import pytest
 from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb
 from tests.helpers.cross_compiler import demo
 
-KINDS = ["context", "exception", "interrupt", "loss", "mismatch", "note", "overflow", "sync"]
+KINDS = ["context", "exception", "interrupt", "loss", "mismatch", "mismatched-return", "note", "overflow", "sync"]
 KINDS += ["trace-off", "trace-on", "trap"]
 OFFERED = {
     "goto e": ["end", "event"],

@@ -206,7 +206,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from functions' -l json -d 'print
 complete -c rvtrace -n '__fish_seen_subcommand_from calls' -l depth -x -d 'levels (default 10), 0: all'
 complete -c rvtrace -n '__fish_seen_subcommand_from calls' -l json -d 'print a JSON object on standard output for each line of the tree'
 complete -c rvtrace -n '__fish_seen_subcommand_from find' -l json -d 'print a JSON object on standard output for each execution'
-complete -c rvtrace -n '__fish_seen_subcommand_from events' -l kind -x -a 'sync trap trace-on trace-off loss overflow mismatch context note exception interrupt' -d 'only these; may be repeated'
+complete -c rvtrace -n '__fish_seen_subcommand_from events' -l kind -x -a 'sync trap trace-on trace-off loss overflow mismatch context mismatched-return note exception interrupt' -d 'only these; may be repeated'
 complete -c rvtrace -n '__fish_seen_subcommand_from events' -l json -d 'print a JSON object on standard output for each event'
 complete -c rvtrace -n '__fish_seen_subcommand_from gaps' -l json -d 'print a JSON object on standard output for each gap'
 complete -c rvtrace -n '__fish_seen_subcommand_from coverage' -l all -d 'also functions that did not run'

@@ -38,6 +38,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
 WITHOUT: dict[tuple[str, str], dict[str, None]] = {
     **{(what, column): {"name": None} for what in ("functions", "calls") for column in ("pc", "addresses")},
     ("accesses", "offset"): {"pc": None},
+    ("events", "text"): {"expected": None},
 }
 """What is left out of the row so that a column is shown: gdb's name for one of the session's, or another place."""
 
@@ -48,7 +49,7 @@ def two_values(kind: Any, column: str) -> tuple[Any, Any]:
     special: dict[str, tuple[Any, Any]] = {
         "pc": pcs,
         "facts": ({"cause": 1}, {"cause": 2}),
-        **dict.fromkeys(("here", "source", "target", "addresses"), ([pcs[0]], [pcs[1]])),
+        **dict.fromkeys(("here", "source", "target", "expected", "addresses"), ([pcs[0]], [pcs[1]])),
     }
     if column in special:
         return special[column]

@@ -30,8 +30,11 @@ def test_both_ends_have_the_same_lists() -> None:
 
 
 def test_each_column_is_printed(changes: Any) -> None:
-    """The facts of an event are for programs; where execution continued is known of gaps, whose rows events share."""
-    assert unseen(changes, 0) == {"events facts", "executions facts", "executions target"}
+    """The facts of an event are for programs; where execution continued, or should have, is known of gaps and returns,
+    whose rows events share.
+    """
+    unknown = {f"executions {column}" for column in ("facts", "target", "expected")}
+    assert unseen(changes, 0) == {"events facts", *unknown}
 
 
 def test_each_column_is_in_the_answers_to_ides(changes: Any) -> None:
