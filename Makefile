@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long check setup fuzz bench shell-files screenshots clean
+.PHONY: help demo examples test test-long check setup fuzz bench shell-files screenshots clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo                a traced program in gdb, as you would see it"
 	@echo "make demo INTERACTIVE=1  the same, and you are left at the gdb prompt"
+	@echo "make examples            the programs of docs/tutorials, in build/examples"
 	@echo "make test                all tests (ARGS='-k word' for some)"
 	@echo "make test-long           the same, with all of their random cases"
 	@echo "make check               ruff and mypy, warnings are errors"
@@ -43,6 +44,18 @@ setup: tools-demo
 
 demo: setup
 	@$(BIN)/python scripts/demo.py $(if $(INTERACTIVE),--interactive)
+
+# The programs of docs/tutorials.
+EXAMPLES := $(patsubst examples/%.c,build/examples/%.elf,$(wildcard examples/*.c)) build/examples/two_harts.elf
+EXAMPLE_CC := riscv64-unknown-elf-gcc -march=rv64imac_zicsr -mabi=lp64 -mcmodel=medany -Og -g \
+	-specs=picolibc.specs -nostartfiles
+examples: setup $(EXAMPLES)
+build/examples/%.elf: examples/%.c examples/start.S examples/link.ld
+	@mkdir -p $(@D)
+	cd examples && $(EXAMPLE_CC) -T link.ld start.S $*.c -o ../$@
+build/examples/two_harts.elf: $(wildcard examples/two_harts/*) examples/link.ld
+	@mkdir -p $(@D)
+	cd examples/two_harts && $(EXAMPLE_CC) -T ../link.ld start.S two_harts.c -o ../../$@
 
 test: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test

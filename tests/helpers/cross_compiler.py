@@ -10,13 +10,16 @@ ABI = {"rv64imac_zicsr": "lp64", "rv64gc": "lp64d", "rv32imac_zicsr": "ilp32", "
 ABI |= {"rv64ima_zicsr": "lp64", "rv32ima_zicsr": "ilp32"}  # every instruction has four bytes
 
 
-def compile_program(folder: Path, *sources: Path, march: str = "rv64imac_zicsr", options: tuple[str, ...] = ()) -> Path:
+def compile_program(
+    folder: Path, *sources: Path, march: str = "rv64imac_zicsr", options: tuple[str, ...] = (),
+    start: Path = EXAMPLES / "start.S",
+) -> Path:  # fmt: skip
     """Compile *sources* to a bare-metal ELF in *folder*, with the start-up and the memory layout of examples/."""
     elf = folder / f"{sources[0].stem}-{march}.elf"
     command = ["riscv64-unknown-elf-gcc", f"-march={march}", f"-mabi={ABI[march]}", "-mcmodel=medany", "-Og", "-g"]
     command += ["-specs=picolibc.specs", "-nostartfiles", "-T", str(EXAMPLES / "link.ld"), *options]
-    command += [str(EXAMPLES / "start.S"), *map(str, sources)]
-    elf.write_bytes(elf_bytes(command, sources))
+    command += [str(start), *map(str, sources)]
+    elf.write_bytes(elf_bytes(command, [start, *sources]))
     return elf
 
 

@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from pkgutil import walk_packages
 from typing import IO, Any, NoReturn
@@ -73,10 +73,15 @@ class Started:
         data = marshal.dumps({**request, "environ": dict(environ or os.environ)})
         socket.send_fds(self._server, [data], passed)
 
+    @cached_property
+    def pid(self) -> int:
+        """Its process number."""
+        return int(self._server.recv(100))
+
     def wait(self) -> int:
         """Its exit status; -n after signal n, as in `subprocess`."""
         with self._server:
-            self._server.recv(100)  # its process number
+            _ = self.pid  # which is said first
             return int(self._server.recv(100))
 
 
