@@ -33,6 +33,7 @@ COMMANDS = (
     Command("coverage", "list how much of each function ran in a trace", "lists", "add_coverage"),
     Command("status", "say what a trace has", "lists", "add_status"),
     Command("import", "make a capture file from raw trace bytes", "import_trace"),
+    Command("init", "make a target description for a board that no file describes", "init"),
     Command("import-dt", "make a target description from a device tree", "import_dt"),
     Command("encode", "encode a trace from a log of Spike, QEMU or another simulator", "encode"),
     Command("tandem", "show, convert and verify tandem-verification traces", "tandem"),

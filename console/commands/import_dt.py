@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the description. Raises `DeviceTreeError`, `DescriptionError`, `OutputError`."""
     protect_inputs(args.output, [args.file])
-    root = dtb.read(_compiled(args.file), args.file)
+    root = dtb.read(compiled(args.file), args.file)
     found = devicetree.trace_components(root, dict(args.buffer))
     with atomic_output(args.output) as output:
         output.write(found.text.encode())
@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _compiled(file: str) -> bytes:
+def compiled(file: str) -> bytes:
+    """Return a compiled device tree; its source is compiled by dtc. Raises DeviceTreeError."""
     try:
         data = Path(file).read_bytes()
     except (OSError, ValueError) as error:

@@ -104,11 +104,15 @@ one.
 
 @dataclass(frozen=True)
 class Found:
-    """The contents of a device tree. *notes*: what the user must check. *text*: the file of the description."""
+    """The contents of a device tree. *notes*: what the user must check. *text*: the file of the description.
+
+    *nodes*: the path of each component's node, by its name.
+    """
 
     description: Description
     notes: tuple[str, ...]
     text: str
+    nodes: Mapping[str, str]
 
 
 def trace_components(root: Node, buffers: Buffers) -> Found:
@@ -143,7 +147,7 @@ class _Import:
         self._notes += self._about_harts()
         paths = {name: path for path, name in self._names.items()}
         text = tables.text(self._description(components), self._header(), paths)
-        return Found(file.parse(text, self._root.file), tuple(self._notes), text)
+        return Found(file.parse(text, self._root.file), tuple(self._notes), text, paths)
 
     def _header(self) -> str:
         return "\n".join([f"Written by rvtrace import-dt from {self._root.file}.", *self._notes])

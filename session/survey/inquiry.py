@@ -1,0 +1,266 @@
+"""A target description for a board that no file describes: what is found out, in which order, and what is asked.
+
+OpenOCD leads to the target; a device tree and probing show the components; the user says what neither does. Addresses
+that the user did not allow are not read.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from rvtrace_gdb.controlregs.trace_control.discovery import Answer, Seen
+from rvtrace_gdb.decode.program.image import read_elf
+from rvtrace_gdb.session.description import file
+from rvtrace_gdb.session.description.devicetree import Found as Tree
+from rvtrace_gdb.session.description.model import Description
+from rvtrace_gdb.session.description.model import OpenOcd as Defaults
+from rvtrace_gdb.session.survey import harts, openocd_config, parts, probing, wiring
+from rvtrace_gdb.session.survey.harts import Hart
+from rvtrace_gdb.session.survey.openocd_config import Server
+from rvtrace_gdb.session.survey.parts import Part
+from rvtrace_gdb.session.survey.questions import Ask, BoardError, Question, Setting, Unfit, yes_or_no
+from rvtrace_gdb.session.target.link import Connect, Link
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
+
+NONE, TREE = "none", "device-tree"
+_GIVEN = "given by you"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is known before anything is asked. *name*: of the board; *elf*: the program."""
+
+    name: str | None = None
+    elf: str | None = None
+
+
+@dataclass
+class _Board:
+    """What is known so far. *link* None: the target is not reached."""
+
+    server: Server
+    link: Link | None
+    harts: list[Hart] = field(default_factory=list)
+    tree: Tree | None = None
+    seen: dict[int, Seen] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A description that has been read back from *text*."""
+
+    text: str
+    description: Description
+
+
+def inquire(
+    ask: Ask, read_tree: Callable[[str], Tree], wishes: Wishes, output: str, connect: Connect = OpenOcd
+) -> Written:
+    """Return the description of a board. *output*: its file, for messages; *read_tree*: reads a device tree.
+
+    Raises BoardError, DescriptionError, BadElf and what *ask* raises.
+    """
+    taken, of_elf = _program(wishes.elf)
+    board = _reached(ask, connect)
+    try:
+        xlen = _xlen(board, of_elf, wishes.elf)
+        components = _components(board, ask, read_tree)
+        wiring.harts(components, [hart.name for hart in board.harts], ask)
+        wiring.connect(components, ask)
+        wiring.buffers(components, ask, _readable(board.link), taken)
+    finally:
+        if board.link is not None:
+            board.link.close()
+    text = parts.text(_header(board), _tables(board, wishes, xlen, components))
+    return Written(text, file.parse(text, output))
+
+
+def _program(elf: str | None) -> tuple[list[range], int | None]:
+    """Return the addresses of the program, and its XLEN."""
+    if elf is None:
+        return [], None
+    program = read_elf(elf)
+    loaded = [range(part.paddr, part.paddr + len(part.data)) for part in program.segments]
+    return [*loaded, *(range(part.start, part.end) for part in program.sections)], program.xlen
+
+
+def _reached(ask: Ask, connect: Connect) -> _Board:
+    """Return the board as OpenOCD has it."""
+
+    def parse(text: str) -> _Board:
+        if text == NONE:
+            return _Board(_nowhere(), None)
+        server = openocd_config.server(text.split("\n"), _GIVEN)
+        return _Board(server, *_connected(server, connect))
+
+    text = "OpenOCD's Tcl server (HOST:PORT), or its configuration file"
+    because = "default: where OpenOCD listens unless configured otherwise"
+    board, source = ask.ask(Question(text, "--openocd HOST:PORT", parse, openocd_config.DEFAULT, because))
+    server = board.server
+    if server.host_source == _GIVEN:
+        board.server = server._replace(host_source=source, port_source=source)
+    ask.tell(f"OpenOCD: {server.host}:{server.port}" if board.link else "OpenOCD: none, so nothing is looked at")
+    for hart in board.harts:
+        ask.tell(hart.text)
+    return board
+
+
+def _nowhere() -> Server:
+    return Server(Defaults.host, Defaults.tcl_port, "default", "default")
+
+
+def _connected(server: Server, connect: Connect) -> tuple[Link, list[Hart]]:
+    link = connect(server.host, server.port)
+    try:
+        found = harts.find(link)
+        usable = next((hart for hart in found if hart.available), None)
+        if found and usable is None:
+            raise Unfit(f"OpenOCD reaches no hart: {'; '.join(hart.text for hart in found)}")
+        link.target = usable.name if usable else None
+    except OpenOcdAbsent as error:
+        link.close()
+        how = f": `{server.start}` starts it" if server.files else f"; without a target: {NONE}, with a device tree"
+        raise Unfit(f"no OpenOCD at {server.host}:{server.port} ({error.reason}){how}") from None
+    except RvtraceError as error:
+        link.close()
+        raise Unfit(str(error)) from None
+    return link, found
+
+
+def _xlen(board: _Board, of_elf: int | None, elf: str | None) -> Setting | None:
+    of_hart = board.link.xlen() if board.link else None
+    if of_hart and of_elf and of_hart != of_elf:
+        raise BoardError(f"{elf} is a program for RV{of_elf}, OpenOCD says RV{of_hart}: is it this board's?")
+    if of_hart:
+        return Setting(of_hart, "found: OpenOCD's `riscv info`")
+    return Setting(of_elf, f"of {Path(elf).name}") if of_elf and elf else None
+
+
+def _components(board: _Board, ask: Ask, read_tree: Callable[[str], Tree]) -> list[Part]:
+    """Return the components that the device tree or probing shows."""
+    text = f"Device tree of the board, .dtb or .dts (or {NONE})"
+    parse = partial(_tree, read_tree)
+    board.tree = ask.ask(Question(text, "--device-tree FILE", parse, NONE, "default", optional=True)).value
+    for line in board.tree.notes if board.tree else ():
+        ask.tell(f"device tree: {line}")
+    if board.link is None and board.tree is None:
+        raise BoardError("without OpenOCD and without a device tree nothing is known: give --openocd or --device-tree")
+    return _probed(board, ask) if board.link is not None else _of_tree(board, ask)
+
+
+def _tree(read_tree: Callable[[str], Tree], name: str) -> Tree | None:
+    try:
+        return None if name == NONE else read_tree(name)
+    except RvtraceError as error:
+        raise Unfit(str(error)) from None
+
+
+def _probed(board: _Board, ask: Ask) -> list[Part]:
+    text = "Addresses to look for trace components at, as in 0x20000000-0x20004000"
+    if board.tree:
+        text += f"; or {TREE}: those in the device tree; or {NONE}"
+
+    def parse(answer: str) -> list[Part]:
+        _probe(board, ask, _allowed(board, answer))
+        components = _of_tree(board, ask) if board.tree else parts.probed(board.seen.values())
+        wiring.check_complete(components)
+        return components
+
+    default = NONE if board.tree else None
+    return ask.ask(Question(text, "--probe ADDRESS-ADDRESS", parse, default, "default", "", _RISK)).value
+
+
+_RISK = (
+    "Reading an address where nothing is can hang a chip. Only what you name is read, two words of each 4 KiB: take the"
+    " addresses from the chip's manual."
+)
+
+
+def _allowed(board: _Board, answer: str) -> Sequence[int]:
+    if board.tree is None:
+        return probing.blocks(answer)
+    if answer == TREE:
+        return sorted({component.base for component in board.tree.description.components if component.base})
+    return () if answer == NONE else probing.blocks(answer)
+
+
+def _probe(board: _Board, ask: Ask, bases: Sequence[int]) -> None:
+    """Look at these addresses, too, and tell what is there."""
+    if board.link is None:
+        return
+    found = probing.probe(board.link, bases)
+    _tell(ask, found)
+    asleep = [each for each in found if each.answer is Answer.MAYBE_IN_RESET]
+    if asleep and _may_wake(ask, asleep):
+        awake = probing.wake(board.link, asleep)
+        _tell(ask, awake)
+        found = [each for each in found if each not in asleep] + awake
+    board.seen |= {each.base: each for each in found}
+
+
+def _tell(ask: Ask, seen: Iterable[Seen]) -> None:
+    for line in probing.lines(seen):
+        ask.tell(line)
+
+
+def _may_wake(ask: Ask, asleep: Sequence[Seen]) -> bool:
+    where = ", ".join(line.partition(": ")[0] for line in probing.lines(asleep))
+    text = f"Wake what may be components in reset, at {where}? y or n"
+    return ask.ask(Question(text, "--wake", yes_or_no, "n", "default", "", _WAKING)).value
+
+
+_WAKING = "A component in reset does not say what it is. Waking it writes 1 to its first word, and then what was there."
+
+
+def _of_tree(board: _Board, ask: Ask) -> list[Part]:
+    if board.tree is None:
+        return []
+    description = board.tree.description
+    components = parts.of_tree(description.components, board.tree.nodes)
+    if board.seen:
+        for line in parts.checked(components, board.seen.values()):
+            ask.tell(line)
+    return components
+
+
+def _readable(link: Link | None) -> Callable[[int, int], None]:
+    """Return what tries whether a buffer that the user named can be read."""
+
+    def read(start: int, size: int) -> None:
+        if link is not None:
+            link.read32(start)
+            link.read32(start + size - 4)
+
+    return read
+
+
+def _header(board: _Board) -> list[str]:
+    left_out = [each for each in board.seen.values() if each.answer in _WORTH_A_LINE]
+    return [
+        "Target description, written by rvtrace init. Each line has its source: correct what is wrong.",
+        "All keys: docs/target-description.md",
+        *(hart.text for hart in board.harts),
+        *probing.lines(left_out),
+    ]
+
+
+_WORTH_A_LINE = (Answer.UNKNOWN_TYPE, Answer.RESERVED_VERSION, Answer.PRE_RATIFIED, Answer.STAYS_IN_RESET)
+
+
+def _tables(board: _Board, wishes: Wishes, xlen: Setting | None, components: Iterable[Part]) -> list[parts.Table]:
+    target = {"name": _name(board, wishes)} | ({"xlen": xlen} if xlen else {})
+    server = board.server
+    openocd = {"host": Setting(server.host, server.host_source), "tcl_port": Setting(server.port, server.port_source)}
+    return [("[target]", target), ("[openocd]", openocd), *(("[[component]]", part.settings) for part in components)]
+
+
+def _name(board: _Board, wishes: Wishes) -> Setting:
+    if wishes.name:
+        return Setting(wishes.name, f"{_GIVEN} (--name)")
+    if board.tree:
+        return Setting(board.tree.description.name, "device tree")
+    if board.server.files:
+        return Setting(Path(board.server.files[-1]).stem, "of OpenOCD's configuration")
+    return Setting("board", "default: any name, for messages")

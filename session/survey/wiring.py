@@ -1,0 +1,183 @@
+"""What no register says: which hart an encoder traces, what feeds what, where a RAM sink has its buffer.
+
+Where there is one possibility it is taken; where there are several, the user is asked.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Connections Between Components".
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rvtrace_gdb.session.survey.parts import Part
+from rvtrace_gdb.session.survey.questions import Ask, Question, Unfit
+from rvtrace_gdb.support.errors import RvtraceError
+
+SOURCES, SINKS = ("encoder", "funnel"), ("ram_sink", "pib_sink", "atb_bridge")
+HARTS, TO, BUFFER = "--harts N,...", "--to NAME,...", "--buffer START:SIZE"
+ASSUMED = "assumed: in the order of the addresses, no register says it"
+
+Readable = Callable[[int, int], None]
+"""Reads the first and the last word of a buffer. Raises the transport's errors."""
+
+
+class Incomplete(Unfit):
+    """Components are missing without which nothing can be traced."""
+
+
+def check_complete(parts: Sequence[Part]) -> None:
+    """Raise Incomplete, unless there are an encoder and a sink."""
+    kinds = {part.kind for part in parts}
+    if not kinds:
+        raise Incomplete("no trace component was found: allow other addresses with --probe, from the chip's manual")
+    if "encoder" not in kinds:
+        raise Incomplete("no trace encoder was found, so nothing can be traced: allow more addresses (--probe)")
+    if not kinds & set(SINKS):
+        raise Incomplete("no sink was found, so trace has nowhere to go: allow more addresses (--probe)")
+
+
+def harts(parts: Sequence[Part], names: Sequence[str], ask: Ask) -> None:
+    """Set the hart of each encoder. *names*: OpenOCD's, () if they are not known. Raises what *ask* raises."""
+    encoders = [part for part in parts if part.kind == "encoder" and "hart" not in part.settings]
+    if not encoders:
+        return
+    if len(encoders) == len(names) == 1:
+        encoders[0].set("hart", 0, f"OpenOCD has only {names[0]}")
+        return
+    listed = ", ".join(f"{part.name} ({part.base:#x})" for part in encoders)
+    few = bool(names) and len(names) < len(encoders)
+    have = f"; OpenOCD has {', '.join(f'{n} {name}' for n, name in enumerate(names))}" if names else ""
+    question = Question(
+        f"Harts that {listed} trace, in OpenOCD's order{have}",
+        HARTS,
+        lambda text: _harts(text, len(encoders), len(names)),
+        None if few else ",".join(map(str, range(len(encoders)))),
+        ASSUMED,
+    )
+    numbers, source = ask.ask(question)
+    for part, number in zip(encoders, numbers, strict=True):
+        part.set("hart", number, source)
+
+
+def _harts(text: str, count: int, known: int) -> list[int]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and len(word) < 6 for word in words) or len(words) != count:
+        raise Unfit(f'"{text}": {count} number{"s, separated by commas" * (count > 1)}, please: one for each encoder')
+    numbers = [int(word) for word in words]
+    if len(set(numbers)) < count:
+        raise Unfit(f'"{text}": a hart has one encoder, and a number is there twice')
+    if known and max(numbers) >= known:
+        raise Unfit(f'"{text}": OpenOCD has {known} harts, from 0 to {known - 1}')
+    return numbers
+
+
+def connect(parts: Sequence[Part], ask: Ask) -> None:
+    """Set what each encoder and funnel feeds. Raises what *ask* raises."""
+    for part in parts:
+        if part.kind in SOURCES and "to" not in part.settings:
+            names, source = _receivers(part, parts, ask)
+            part.set("to", names, source)
+    for part in parts:
+        feeders = [other.name for other in parts if part.name in _fed(other)]
+        if part.kind == "funnel" and feeders and "inputs" not in part.settings:
+            part.set("inputs", {name: number for number, name in enumerate(feeders)}, ASSUMED)
+
+
+def _fed(part: Part) -> Sequence[str]:
+    value = part.settings["to"].value if "to" in part.settings else ()
+    return value if isinstance(value, Sequence) else ()
+
+
+def _receivers(part: Part, parts: Sequence[Part], ask: Ask) -> tuple[Sequence[str], str]:
+    funnels = [other for other in parts if other.kind == "funnel" and other is not part]
+    sinks = [other for other in parts if other.kind in SINKS]
+    default, because = _likely(part, funnels, sinks)
+    possible = [other.name for other in (*funnels, *sinks)]
+    if len(possible) == 1:
+        return tuple(possible), because
+    listed = ", ".join(f"{other.name} ({other.base:#x})" for other in (*funnels, *sinks))
+    text = f"What {part.name} ({part.base:#x}) feeds, of {listed}"
+    parse = _among(possible)
+    obvious = part.kind == "encoder" and len(funnels) == 1
+    return ask.ask(Question(text, TO, parse, ",".join(default) or None, because, part.name, obvious=obvious))
+
+
+def _likely(part: Part, funnels: Sequence[Part], sinks: Sequence[Part]) -> tuple[list[str], str]:
+    """Return what a component probably feeds, and why; nothing where that would be a guess."""
+    if part.kind == "encoder" and len(funnels) == 1:
+        return [funnels[0].name], "assumed: there is one funnel, and nothing else to feed it"
+    if funnels:
+        return [], ""
+    if len(sinks) == 1:
+        return [sinks[0].name], "the only sink that was found"
+    return [sink.name for sink in sinks], "assumed: all sinks that were found"
+
+
+def _among(possible: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    def parse(text: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+        for name in names:
+            if name not in possible:
+                raise Unfit(f'"{name}" is not there, or cannot be fed: {", ".join(possible)}')
+        return names
+
+    return parse
+
+
+def buffers(parts: Iterable[Part], ask: Ask, readable: Readable, taken: Iterable[range]) -> None:
+    """Set mode and buffer of each RAM sink. *taken*: addresses of the program. Raises what *ask* raises."""
+    taken = list(taken)
+    for part in parts:
+        if part.kind == "ram_sink":
+            _set_buffer(part, ask, readable, taken)
+
+
+def _set_buffer(part: Part, ask: Ask, readable: Readable, taken: Sequence[range]) -> None:
+    if part.storage == ("SRAM",):
+        part.set("mode", "SRAM", "found: trRamImpl says that it has only memory of its own")
+        return
+    own = "SRAM" in part.storage or not part.storage
+    in_use = f"{part.buffer[0]:#x}:{part.buffer[1]:#x}" if part.buffer else None
+    text = f"Memory for the buffer of {part.name} ({part.base:#x}), START:SIZE, which nothing else may use"
+    if own:
+        text += "; or SRAM: the sink's own"
+    default, because = _default(part, own, in_use)
+    question = Question(text, BUFFER, lambda text: _buffer(text, part, readable, taken), default, because, part.name)
+    place, source = ask.ask(question)
+    part.set("mode", "SMEM" if place else "SRAM", source)
+    if place:
+        part.set("start", place[0], source)
+        part.set("size", place[1], source)
+
+
+def _default(part: Part, own: bool, in_use: str | None) -> tuple[str | None, str]:
+    if in_use is not None:
+        return in_use, "found: where the sink has its buffer now"
+    if not own:
+        return None, ""
+    return "SRAM", "default: trRamImpl says that it has memory of its own" if part.storage else "default: not known"
+
+
+def _buffer(text: str, part: Part, readable: Readable, taken: Sequence[range]) -> tuple[int, int] | None:
+    if text.upper() == "SRAM":
+        if part.storage == ("SMEM",):
+            raise Unfit(f"{part.name} has no memory of its own: give START:SIZE")
+        return None
+    start, size = _place(text)
+    for used in taken:
+        if start < used.stop and used.start < start + size:
+            raise Unfit(f"{text}: the program is at {used.start:#x} to {used.stop - 1:#x}: name memory that is free")
+    try:
+        readable(start, size)
+    except RvtraceError as error:
+        raise Unfit(f"{text}: cannot be read on the target: {error}") from None
+    return start, size
+
+
+def _place(text: str) -> tuple[int, int]:
+    words = text.split(":")
+    try:
+        start, size = (int(word, 0) for word in words)
+    except ValueError:
+        raise Unfit(f'"{text}" is not START:SIZE, as in 0x80000000:0x10000') from None
+    if start < 0 or size <= 0 or start % 4 or size % 4 or start + size > 1 << 64:
+        raise Unfit(f'"{text}": start and size are multiples of 4, and size is not 0')
+    return start, size
