@@ -80,8 +80,9 @@ class PagedList:
         lines: Callable[[Page], Iterable[str]],
         size: int | None = None,
         heading: str = "",
-    ) -> None:
-        """Print the rows that a RANGE means. *lines*: returns the lines for the rows of a page, or of a piece of it.
+    ) -> Page:
+        """Print the rows that a RANGE means, and return the page. *lines*: returns the lines for the rows of a page, or
+        of a piece of it.
 
         *size*: how many rows the range "" means; None: as many as of `trace history`. Enter repeats only commands that
         show the next page. Raises gdb.GdbError.
@@ -99,6 +100,7 @@ class PagedList:
                     _print(line)
         if page.notice:
             _print(page.notice)
+        return page
 
     def _pieces(self, page: Page) -> Iterator[Page]:
         """Return the rows of a page in pieces of the size of the first, each requested when it is needed."""

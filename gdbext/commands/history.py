@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Callable
+from typing import Callable, ClassVar
 
 import gdb
 
 from rvtrace_gdb.gdbext import completion, listing, settings
 from rvtrace_gdb.gdbext.command import Command
-from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers
+from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.rows import HartRows, Page
 from rvtrace_gdb.gdbext.tracer import selected_hart
@@ -44,6 +44,8 @@ class History(Command, name="trace history"):
     RANGE is by the numbers of the list, and HART:NUMBER may stand for one.
     `set record instruction-history-size` sets how many."""
 
+    way_back_told: ClassVar = False
+
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = [word for word in argument.split() if word != ALL]
         letters, numbers = split_modifiers(" ".join(words), listing.MODIFIERS)
@@ -51,7 +53,19 @@ class History(Command, name="trace history"):
         every_hart = words != argument.split()
         events, times = None if style.omit_events else True, None if style.omit_times else True
         found = PagedList("interleaved" if every_hart else "history", events=events, times=times, at=_home())
-        found.show(self, numbers, Printer(style).lines)
+        page = found.show(self, numbers, Printer(style).lines)
+        if from_tty and page.notice and numbers in ("", "+"):
+            self._tell_way_back(page, every_hart)
+
+    def _tell_way_back(self, page: Page, every_hart: bool) -> None:
+        """Print once how to see what ran before the last page: after the end, `-` shows that page again, as in gdb."""
+        size = page_size()
+        before = page.length - size
+        if History.way_back_told or not size or before < 1:
+            return
+        History.way_back_told = True
+        asked = f"trace history {f'{ALL} ' if every_hart else ''}{before},-{min(size, before)}"
+        print(f"Further back: `{asked}`, then `trace history {f'{ALL} ' if every_hart else ''}-` and Enter for more.")
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, [ALL] if text.rpartition(" ")[2] else [])

@@ -286,3 +286,21 @@ def test_another_harts_history_has_no_mark(past: dict[str, str], pcs: list[int])
     """`set trace hart` shows hart 0 while thread 2 is selected."""
     assert marked(past[f"trace history      {EVERYTHING}"]) == []
     assert numbers(past["trace history     "])[-1] == len(pcs)
+
+
+def test_at_the_end_the_way_back_is_told_once(beginning: Path) -> None:
+    """As gdb does, `-` shows the last page again there. The line is for whoever types: scripts do not see it."""
+    script = "python print(gdb.execute('trace history /a', False, True), end='')"
+    anew = "python sys.modules['rvtrace_gdb.gdbext.commands.history'].History.way_back_told = False"
+    typed = "trace history /a +"
+    commands = ["python import sys", anew, "set trace hart 0", "trace history /a", script, typed, typed + " "]
+    out = ask_gdb(ELF, [SOURCE, f"trace open {beginning}", *commands])
+    first = int(out["trace history /a"].split("\t")[0])
+    end, hint = out[typed].splitlines()
+    assert end == out[script].strip() == "At the end of the branch trace record."
+    assert hint == f"Further back: `trace history {first - 1},-10`, then `trace history -` and Enter for more."
+    assert out[typed + " "].strip() == end
+    back = ["trace history /a", hint.split("`")[1].replace("history", "history /a"), "trace history /a -"]
+    out = ask_gdb(ELF, [SOURCE, f"trace open {beginning}", "set trace hart 0", *back])
+    numbers = [int(line.split("\t")[0]) for command in back for line in out[command].splitlines()]
+    assert sorted(numbers) == list(range(first - 20, first + 10))
