@@ -285,7 +285,8 @@ def better_options(
     first = search.tried(options)
     best, result = search.best(options, first)
     better = result.reads_what(first) if isinstance(best, ETrace) else result.explains_what(first)
-    if doubtful and not part.start:
+    is_explained = better and result.is_evident and not result.contradictions
+    if doubtful and not part.start and not is_explained:
         other, read = search.best_of(_other_format(options, program.xlen))
         if read.worth > result.worth and read.reads_what(first) and read.is_evident:
             return other
