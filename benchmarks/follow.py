@@ -36,7 +36,10 @@ def main() -> None:
         with Disassemblers(program) as source:
             followed, _ = measure(data, program, lambda arrived: iter(()))
             told, _ = measure(
-                data, program, lambda one: (listing.event_line(one.piece.history, it) for it in one.piece.events)
+                data, program,
+                lambda one, program=program: (  # type: ignore[misc]
+                    listing.event_line(one.piece.history, it, program) for it in one.piece.events
+                ),
             )
             part = data[: len(data) // 8]
             made = listing.Rows(source, program.xlen, listing.Modifiers())

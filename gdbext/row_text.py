@@ -39,7 +39,7 @@ def found_line(row: FoundRow, address: AddressText, paint: Paint = plain) -> str
     facts = _execution_facts(row, address) if row.kind == "execution" else event_facts(row, address, paint)
     when = [] if row.time is None else [f"time {row.time}"]
     byte = "" if row.offset is None else f"; trace byte {row.offset:#x}"
-    return f"{row.number}\t@{row.position} {_place_text(row.here, address)}:\t{', '.join([*facts, *when])}{byte}"
+    return f"{row.number}\t@{row.position}\t{_place_text(row.here, address)}:\t{', '.join([*facts, *when])}{byte}"
 
 
 def _execution_facts(row: FoundRow, address: AddressText) -> list[str]:

@@ -15,6 +15,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import CSR, Access
 from rvtrace_gdb.support.text import json_line
+from rvtrace_gdb.views.addresses import digits
 from rvtrace_gdb.views.instruction_text import Text
 from rvtrace_gdb.views.listing import accesses_to
 
@@ -43,7 +44,7 @@ class HistoryRows:
 def place(pc: int, symbol: tuple[str, int] | None, xlen: int) -> Fields:
     """Return the fields of a code address."""
     name, offset = (None, None) if symbol is None else symbol
-    return {"addr": f"0x{pc:0{xlen // 4}x}", "func": name, "offset": offset}
+    return {"addr": digits(pc, xlen), "func": name, "offset": offset}
 
 
 def events(histories: Mapping[int, History], program: Program) -> Iterator[str]:

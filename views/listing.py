@@ -6,14 +6,14 @@ checked against gdb 13.1). The marker of the current pc, "=>", needs a target an
 
 Events, what happened between the instructions, are a line each:
 
-    1207	trap offset=0x31c last_pc=0x80000170 next_pc=0x80000180 time=4711 prv=3 v=0 # interrupt
+    1207	trap offset=0x29a last_pc=0x80000048 <add+0> next_pc=0x800000d4 <on_trap+0> time=1206 prv=3 v=0 # interrupt
 
 The number is that of the instruction before which it happened, as in the listing; *offset* is the byte of the trace
 that reports it; *time* and the context (prv, v, scontext, hcontext) are that instruction's; the text follows after #.
 
 Accesses are a line each, too:
 
-    17	@1207 0x80000170 <main+16>:	load 4 bytes at 0x80005b40 <buffer+8> = 0x0000002a
+    17	@1207	0x80000170 <main+16>:	load 4 bytes at 0x80005b40 <buffer+8> = 0x0000002a
 
 The number counts the accesses shown; after @ is the number of the instruction, as in the listing of what ran, or "?" if
 it is not known, with the byte of the trace in place of its address; the rest is described in `decode.history.accesses`.
@@ -34,7 +34,8 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import Access
 from rvtrace_gdb.support.colours import Paint, plain
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
-from rvtrace_gdb.support.text import columns, printable
+from rvtrace_gdb.support.text import columns
+from rvtrace_gdb.views.addresses import address_text
 from rvtrace_gdb.views.disassembly import Disassembler
 from rvtrace_gdb.views.instruction_text import Text
 
@@ -56,13 +57,12 @@ def access_line(access: Access, history: History, program: Program, paint: Paint
     """Return the line of an access, without its number."""
     if access.position is None:
         image = program.image_of(history.context_at(max(access.after, 0)))
-        return f"@? trace byte {access.offset:#x}:\t{access_text(access, program.xlen, image.symbol)}"
+        return f"@?\ttrace byte {access.offset:#x}:\t{access_text(access, program.xlen, image.symbol)}"
     image = program.image_of(history.context_at(access.position))
     pc = history.pc(access.position)
     symbol = image.symbol(pc)
-    place = "" if symbol is None else f" <{paint('function', printable(symbol[0]))}+{symbol[1]}>"
-    text = access_text(access, program.xlen, image.symbol)
-    return f"@{access.position + 1} {paint('address', f'0x{pc:0{program.xlen // 4}x}')}{place}:\t{text}"
+    place = address_text(pc, program.xlen, symbol, paint)
+    return f"@{access.position + 1}\t{place}:\t{access_text(access, program.xlen, image.symbol)}"
 
 
 _AT_ONCE = 4096  # positions disassembled together; bounds memory, and the wait for the first line
@@ -269,17 +269,14 @@ def line(
     pc: int, text: Text, xlen: int, raw: str = "", omit_function: bool = False, paint: Paint = plain
 ) -> str:
     """Return `ADDRESS <function+offset>:TAB instruction`, with *raw* bytes before the instruction if given."""
-    place = ""
-    if text.symbol is not None:
-        name, offset = text.symbol
-        place = f" <+{offset}>" if omit_function else f" <{paint('function', printable(name))}+{offset}>"
+    place = address_text(pc, xlen, text.symbol, paint, omit_function=omit_function)
     column = f"{raw:<{_RAW_WIDTH[len(raw.partition(' ')[0])]}}\t" if raw else ""
     mnemonic, tab, operands = columns(text.instruction).partition("\t")
     instruction = f"{paint('mnemonic', mnemonic)}{tab}{operands}"
-    return f"{paint('address', f'0x{pc:0{xlen // 4}x}')}{place}:\t{column}{instruction}"
+    return f"{place}:\t{column}{instruction}"
 
 
-def event_lines(histories: Mapping[int, History], paint: Paint = plain) -> Iterator[str]:
+def event_lines(histories: Mapping[int, History], program: Program, paint: Paint = plain) -> Iterator[str]:
     """Yield the events of one hart, or of several in the order of their bytes, each then after "hart N" and a tab."""
     found = [
         (event.offset, hart, order) for hart, history in histories.items() for order, event in enumerate(history.events)
@@ -287,16 +284,17 @@ def event_lines(histories: Mapping[int, History], paint: Paint = plain) -> Itera
     for _, hart, order in sorted(found):
         history = histories[hart]
         before = prefix(hart) if len(histories) > 1 else ""
-        yield before + event_line(history, history.events[order], paint)
+        yield before + event_line(history, history.events[order], program, paint)
 
 
-def event_line(history: History, event: Event, paint: Paint = plain) -> str:
-    """Return the line of one event of a history."""
+def event_line(history: History, event: Event, program: Program, paint: Paint = plain) -> str:
+    """Return the line of one event of a history. *program*: has the symbols."""
     kind = paint("gap" if event.is_loss else "event", event.kind.value.replace(" ", "-"))
     columns = [kind, f"offset={event.offset:#x}"]
-    for name, pc in (("last_pc", event.last_pc), ("next_pc", event.next_pc)):
+    for name, pc, before in (("last_pc", event.last_pc, 1), ("next_pc", event.next_pc, 0)):
         if pc is not None:
-            columns.append(f"{name}={paint('address', f'{pc:#x}')}")
+            image = program.image_of(history.context_at(max(event.position - before, 0)))
+            columns.append(f"{name}={address_text(pc, program.xlen, image.symbol(pc), paint)}")
     time = history.time_at(event.position)
     if time is not None:
         columns.append(f"time={time}")

@@ -27,6 +27,7 @@ from rvtrace_gdb.support.colours import Paint
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views import json_rows
+from rvtrace_gdb.views.addresses import address_text
 
 DEPTH = 10
 """The levels of the tree of calls that are shown without --depth, as in gdb."""
@@ -77,10 +78,7 @@ class Shown(NamedTuple):
 
     def address(self, place: Place) -> str:
         """Return `0xADDRESS <function+offset>`."""
-        symbol = self._symbol(place)
-        paint = self.output.paint
-        address = paint("address", f"0x{place[0]:0{self.image.xlen // 4}x}")
-        return address if symbol is None else f"{address} <{paint('function', printable(symbol[0]))}+{symbol[1]}>"
+        return address_text(place[0], self.image.xlen, self._symbol(place), self.output.paint)
 
     def place(self, place: Place) -> Fields:
         found = json_rows.place(place[0], self._symbol(place), self.image.xlen)

@@ -60,8 +60,8 @@ def _checked(expression: str, address: int, size: int) -> list[int]:
 
 def _line(row: AccessRow) -> str:
     if row.pc is None:
-        return f"{row.number}\t@? trace byte {row.offset:#x}:\t{row.text}"
-    return f"{row.number}\t@{row.instruction} {listing.address_text(row.pc)}:\t{row.text}"
+        return f"{row.number}\t@?\ttrace byte {row.offset:#x}:\t{row.text}"
+    return f"{row.number}\t@{row.instruction}\t{listing.address_text(row.pc)}:\t{row.text}"
 
 
 class Dump(Command, name="trace dump"):

@@ -196,6 +196,8 @@ Usage: trace status"""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         print_lines(tracer().request("status", context=tracer().context()))
+        for line in mode.osabi.lines():
+            print(line)
 
 
 COMMANDS = (Start, Stop, Status)

@@ -96,16 +96,23 @@ class OsAbi:
 
     def __init__(self) -> None:
         self._user: str | None = None
+        self._until = ""
 
     def set_for_tracing(self, until: str = "`trace stop`") -> None:
-        """Set `osabi none` unless the user chose one, and print a line about it. *until*: when it will be restored."""
+        """Set `osabi none` unless the user chose one. *until*: when it will be restored."""
         chosen = str(gdb.parameter("osabi"))
         guessed_linux = "GNU/Linux" in gdb.execute("show osabi", to_string=True)
         if self._user is not None or chosen != "auto" or not guessed_linux:
             return
-        self._user = chosen
+        self._user, self._until = chosen, until
         gdb.execute("set osabi none", to_string=True)
-        print(f"OS ABI set to none until {until} (gdb guessed GNU/Linux and would single-step in software).")
+
+    def lines(self) -> list[str]:
+        """Return a line for `trace status` while gdb's OS ABI is not the one it guessed."""
+        if self._user is None or str(gdb.parameter("osabi")) != "none":
+            return []
+        why = "gdb guessed GNU/Linux and would single-step in software"
+        return [f"gdb:      OS ABI none until {self._until} ({why})"]
 
     def restore(self) -> None:
         """Restore the OS ABI that `set_for_tracing` changed, unless the user has changed it since."""

@@ -20,7 +20,7 @@ from tests.helpers.cross_compiler import compile_program
 
 FOLDER = Path(__file__).resolve().parent.parent / "programs" / "same"
 SOURCES = [FOLDER / name for name in ("main.c", "first.c", "second.c")]
-FOUND = re.compile(r"^\d+\t@(\d+) 0x([0-9a-f]+)", re.M)
+FOUND = re.compile(r"^\d+\t@(\d+)\t0x([0-9a-f]+)", re.M)
 ALL = "trace history /a 1,1000000"
 AWAY = 0x100_0000
 

@@ -57,17 +57,20 @@ def connect(rig: Rig) -> list[str]:
 
 
 def test_the_guessed_os_abi_is_set_aside_while_tracing(rig: Rig) -> None:
-    commands = [*connect(rig), "trace start", "show osabi", "stepi", "trace stop", 'print $_gdb_setting("osabi")']
+    commands = [*connect(rig), "trace start", "show osabi", "trace status", "stepi", "trace stop"]
+    commands += ['print $_gdb_setting("osabi")']
     out = run_gdb(rig.elf, commands)
-    assert "OS ABI set to none" in out["trace start"]
+    assert "OS ABI" not in out["trace start"]
+    assert "\ngdb:      OS ABI none until `trace stop` (" in out["trace status"]
     assert 'The current OS ABI is "none".' in out["show osabi"]
     assert '"auto"' in out['print $_gdb_setting("osabi")']
 
 
 def test_an_os_abi_the_user_chose_is_left_alone(rig: Rig) -> None:
-    commands = [*connect(rig), "set osabi GNU/Linux", "trace start", "stepi", "trace stop", "show osabi"]
+    commands = [*connect(rig), "set osabi GNU/Linux", "trace start", "stepi", "trace status", "trace stop"]
+    commands += ["show osabi"]
     out = run_gdb(rig.elf, commands)
-    assert "OS ABI" not in out["trace start"]
+    assert "OS ABI" not in out["trace start"] + out["trace status"]
     assert 'The current OS ABI is "GNU/Linux".' in out["show osabi"]
 
 

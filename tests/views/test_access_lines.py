@@ -38,11 +38,11 @@ ACCESSES = (
 
 def test_all() -> None:
     assert list(access_lines(history(*ACCESSES), program())) == [
-        "1\t@1 0x80000000 <main+0>:\tload 4 bytes at 0x80000108 <buffer+8> = 0x0000002a",
-        "2\t@3 0x80000008 <main+8>:\tstore 1 byte at 0x80000300 = 0x07",
-        "3\t@? trace byte 0x1f0:\tstore 8 bytes at 0x800000fc = 0x0000000000000001"
+        "1\t@1\t0x80000000 <main+0>:\tload 4 bytes at 0x80000108 <buffer+8> = 0x0000002a",
+        "2\t@3\t0x80000008 <main+8>:\tstore 1 byte at 0x80000300 = 0x07",
+        "3\t@?\ttrace byte 0x1f0:\tstore 8 bytes at 0x800000fc = 0x0000000000000001"
         " # its place is not known: more than one instruction may have made it",
-        "4\t@? trace byte 0x200:\tload 4 bytes = 0x00000003 # no response in the trace",
+        "4\t@?\ttrace byte 0x200:\tload 4 bytes = 0x00000003 # no response in the trace",
     ]
 
 

@@ -35,8 +35,9 @@ from rvtrace_gdb.decode.tandem.wording import element_text as element_words
 from rvtrace_gdb.decode.tandem.wording import group_lines as element_lines
 from rvtrace_gdb.decode.tandem.wording import register_name
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.support.text import json_line, printable
+from rvtrace_gdb.support.text import json_line
 from rvtrace_gdb.views import listing
+from rvtrace_gdb.views.addresses import address_text, digits
 from rvtrace_gdb.views.json_rows import Fields, place
 from rvtrace_gdb.views.tandem import csr_fields
 from rvtrace_gdb.views.tandem.groups import Change, Groups, Row, Texts, is_physical, trap_words
@@ -127,7 +128,7 @@ class Words:
 
     def _place(self, address: int, row: Row) -> str:
         symbol = self._texts.symbol(address, row.context)
-        return f"0x{address:0{self._xlen // 4}x}" + ("" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>")
+        return address_text(address, self._xlen, symbol)
 
     def change(self, change: Change) -> str:
         """Return the line for a register that was reported."""
@@ -208,8 +209,7 @@ class Known:
         state, xlen = self._state, self._parameters.xlen
         when = f"after group {self._number}" if self._number else "before the first group"
         yield f"state {when} of {len(self._tandem.trace)}, before instruction {self._position} of the history"
-        name = "" if self._named is None else f" <{self._named[0]}+{self._named[1]}>"
-        yield "pc: not known" if state.pc is None else f"pc = 0x{state.pc:0{xlen // 4}x}{name}"
+        yield "pc: not known" if state.pc is None else f"pc = {address_text(state.pc, xlen, self._named)}"
         mode = state.privilege
         yield f"privilege: {'not known' if mode is None else csr_fields.MODES.get(mode, mode)}"
         if state.mtime is not None:
@@ -221,7 +221,7 @@ class Known:
         for space, rows in self._memory():
             yield f"memory, {_space(space)}:"
             for address, content in rows:
-                yield f"\t0x{address:0{xlen // 4}x}: {_dump(content)}"
+                yield f"\t{digits(address, xlen)}: {_dump(content)}"
 
     def json(self, hart: int) -> str:
         """Return it as one object."""
@@ -229,7 +229,7 @@ class Known:
         pc = {} if state.pc is None else place(state.pc, self._named, parameters.xlen)
         values = {name_of(regno): value_of(regno, value, parameters) for regno, value in self._registers()}
         memory = [
-            {"space": _space(space), "addr": f"0x{address:0{parameters.xlen // 4}x}", "bytes": _digits(content)}
+            {"space": _space(space), "addr": digits(address, parameters.xlen), "bytes": _digits(content)}
             for space, rows in self._memory()
             for address, content in rows
         ]

@@ -137,7 +137,7 @@ class _Asked(NamedTuple):
         if self.output.json:
             lines = json_rows.events(found, self.decoded.program)
         else:
-            lines = listing.event_lines(found, self.output.paint)
+            lines = listing.event_lines(found, self.decoded.program, self.output.paint)
         return self.session.warnings(), lines, sum(len(history.events) for history in found.values())
 
     def listing(self, modifiers: Modifiers, numbers: str) -> tuple[list[str], Iterator[str], int]:

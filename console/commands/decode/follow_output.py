@@ -61,7 +61,7 @@ class Shown:
             if self._json:
                 yield json_rows.event(hart, number, event, piece.history, self._program)
             else:
-                yield before + listing.event_line(piece.history, event, self.paint)
+                yield before + listing.event_line(piece.history, event, self._program, self.paint)
 
     def end(self, counts: Counts, why: str) -> Iterator[str]:
         """Return the last row, only as JSON: for text, a summary on standard error says the same."""

@@ -100,7 +100,7 @@ def test_events_are_lines_with_columns(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "raw").write_bytes(stream + b"\x02\x03" + stream[:40])
     shown, _ = decode(capsys, tmp_path / "raw", "--ntrace", "--elf", ELF, "--events")
     count = reference_streams.golden("median")[0]
-    entry = "0x80000000"
+    entry = "0x0000000080000000 <_start+0>"
     assert shown[0] == f"1\tsync offset=0x0 next_pc={entry} # exit from reset"
     last = len(stream) - len([*split(stream)][-1])
     off = next(line for line in shown if "\ttrace-off " in line)
@@ -108,7 +108,8 @@ def test_events_are_lines_with_columns(tmp_path: Path, capsys: pytest.CaptureFix
     loss = next(line for line in shown if "\tloss " in line)
     assert f" offset={len(stream):#x} " in loss and loss.endswith(" # 2 bytes skipped: reserved MSEO value 10")
     assert any(line.endswith(" # the last message is cut off") and "\tnote " in line for line in shown)
-    assert all(re.fullmatch(r"\d+\t[a-z-]+ offset=0x[0-9a-f]+( [a-z_]+=\S+)* # \S.*", line) for line in shown)
+    columns = re.compile(r"\d+\t[a-z-]+ offset=0x[0-9a-f]+( [a-z_]+=\S+( <[^>]+>)?)* # \S.*")
+    assert all(columns.fullmatch(line) for line in shown)
 
 
 def test_events_of_several_harts_are_in_the_order_of_their_bytes(

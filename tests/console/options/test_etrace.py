@@ -137,7 +137,7 @@ def test_a_capture_and_its_raw_bytes_are_the_same(tmp_path: Path, rom: str, caps
     run(capsys, "import", STREAM, *raw, *program, "-o", tmp_path / "x.rvt")
     assert run(capsys, "decode", tmp_path / "x.rvt")[0] == run(capsys, "decode", STREAM, *raw, *program)[0]
     first, *_ = run(capsys, "decode", tmp_path / "x.rvt", "--events")[0]
-    assert first.startswith("1\ttrace-on offset=0x2 next_pc=0x1000")
+    assert first.startswith("1\ttrace-on offset=0x2 next_pc=0x0000000000001000")
     shown, said = run(capsys, "dump", STREAM, *raw)
     assert said == []
     assert run(capsys, "dump", tmp_path / "x.rvt") == (shown, [])

@@ -114,7 +114,7 @@ def test_openocd_dies_in_the_present(rig: Rig) -> None:
         gdb.run(f"trace connect localhost:{rig.gdb_port}")
         gdb.run("reverse-stepi")
         assert gdb.place() > 2000
-        assert "OS ABI" not in gdb.run("trace live")
+        gdb.run("trace live")
 
 
 def test_a_present_that_cannot_be_read_is_not_entered(elf: Path, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_what_is_no_stub_is_told_in_one_line(rig: Rig) -> None:
         with no_stub(b"HTTP/1.1 400 Bad Request\r\n\r\n<html>$5</html>") as (port, _):
             said = without_prompts(gdb.run(f"trace connect localhost:{port}"))
         wrong = f"no OpenOCD and no other gdb stub at localhost:{port}: what is there does not speak gdb's protocol"
-        assert next(line for line in said.splitlines() if "OS ABI" not in line).startswith(wrong)
+        assert said.startswith(wrong)
         gdb.run("set remotetimeout 2")  # which is gdb's own
         with no_stub(None) as (port, asked):
             gdb.type(f"trace connect localhost:{port}")

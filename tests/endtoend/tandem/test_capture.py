@@ -55,7 +55,7 @@ def test_what_ran(shown: dict[str, str]) -> None:
     rows = shown["trace history 9,+4"].splitlines()
     assert [int(row.split()[1], 16) for row in rows] == [step.pc for step in STEPS[:4]]
     assert [row.split("\t")[0] for row in rows] == ["9", "10", "11", "12"]
-    assert shown["trace find *0x80000000"].startswith("1\t@9 0x0000000080000000")
+    assert shown["trace find *0x80000000"].startswith("1\t@9\t0x0000000080000000")
     assert shown["trace gaps"].startswith("No gaps")
     assert "exception 8 (environment call from U-mode or VU-mode)" in shown["trace events"]
     assert shown["trace functions"] and shown["trace calls"] and shown["trace coverage"]

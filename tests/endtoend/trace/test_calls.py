@@ -20,7 +20,7 @@ from tests.helpers.cross_compiler import demo
 from tests.transport.simulated.encoder.traces import LOW, compiled
 
 LINE = re.compile(r"(\d+)\t((?:  )*)(\S+)( \[.+\])?\tinst (\d+),(\d+)")
-TRAP = re.compile(r"^\d+\t@(\d+) 0x([0-9a-f]+)(?: <[^>]*>)?:\ttrap: (?:[^;\n]*?, at 0x([0-9a-f]+))?", re.M)
+TRAP = re.compile(r"^\d+\t@(\d+)\t0x([0-9a-f]+)(?: <[^>]*>)?:\ttrap: (?:[^;\n]*?, at 0x([0-9a-f]+))?", re.M)
 TREE = re.compile(r" *(\d+|-) +(\d+) +(\d+)  ((?:  )*)(\S+)( \[trap\])?")
 TRAPS = "trace events trap 1,10000000"
 ALL = "trace functions /ic 1,10000000"

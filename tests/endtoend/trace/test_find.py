@@ -20,7 +20,7 @@ from tests.helpers.cross_compiler import HOME, compile_program, demo
 from tests.helpers.page_sessions import sessions, shown
 from tests.transport.simulated.encoder.traces import LOW, compiled
 
-ROW = re.compile(r"^(\d+)\t@(\d+) (?:\[gap\]|\[end\]|0x([0-9a-f]+)(?: <[^>]+>)?):\t(.*)$", re.M)
+ROW = re.compile(r"^(\d+)\t@(\d+)\t(?:\[gap\]|\[end\]|0x([0-9a-f]+)(?: <[^>]+>)?):\t(.*)$", re.M)
 SOURCES = re.compile(r"from 0x([0-9a-f]+)")
 ALL = "1,10000000"
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import How
 from rvtrace_gdb.session.formats.stream import Arrived, Source, StreamFollower
@@ -91,7 +91,7 @@ def _listing(trace: Trace) -> None:
 
 def _events(trace: Trace) -> None:
     histories = decoded(trace)
-    first(listing.event_lines(histories), ROWS)
+    first(listing.event_lines(histories, trace.program), ROWS)
     first(json_rows.events(histories, trace.program), ROWS)
 
 
@@ -133,16 +133,16 @@ def _follow(trace: Trace) -> None:
         return
     following = StreamFollower(Source(trace.how, None, alone=False), trace.program, wrapped=trace.wrapped)
     for at in range(0, len(trace.data), 37):
-        _pieces(following.feed(trace.data[at : at + 37]))
-    _pieces(following.finish())
+        _pieces(following.feed(trace.data[at : at + 37]), trace.program)
+    _pieces(following.finish(), trace.program)
 
 
-def _pieces(arrived: Iterable[Arrived]) -> None:
+def _pieces(arrived: Iterable[Arrived], program: Program) -> None:
     """What is shown of them: their numbers go on."""
     for _, piece in arrived:
         first(piece.history.pcs(piece.begin, min(piece.end, piece.begin + ROWS)))
         for event in piece.events[:ROWS]:
-            listing.event_line(piece.history, event)
+            listing.event_line(piece.history, event, program)
 
 
 def _dump(trace: Trace) -> None:

@@ -16,7 +16,7 @@ from tests.gdbext.gdb_process import SOURCE, ask_gdb
 
 ELF = ROOT / "qsort" / "qsort.riscv"
 LINE = re.compile(
-    r"(\d+)\t@(\d+) 0x([0-9a-f]{16})( <[^>]+>)?:\t(load|store) (\d) bytes? at 0x([0-9a-f]{16})( <[^>]+>)? = 0x(\w+)"
+    r"(\d+)\t@(\d+)\t0x([0-9a-f]{16})( <[^>]+>)?:\t(load|store) (\d) bytes? at 0x([0-9a-f]{16})( <[^>]+>)? = 0x(\w+)"
 )
 
 

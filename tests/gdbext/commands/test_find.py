@@ -12,7 +12,7 @@ from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb, run_gdb
 from tests.gdbext.test_interrupt import Gdb
 from tests.helpers import reference_streams
 
-ROW = re.compile(r"(\d+)\t@(\d+) (?:\[(gap|end)\]|0x([0-9a-f]{16})( <[^>]+>)?):\t(.*)")
+ROW = re.compile(r"(\d+)\t@(\d+)\t(?:\[(gap|end)\]|0x([0-9a-f]{16})( <[^>]+>)?):\t(.*)")
 FROM = re.compile(r"from 0x([0-9a-f]{16}) <[^>]+>")
 
 
@@ -148,7 +148,7 @@ def test_gaps_are_those_of_the_listing(tmp_path: Path) -> None:
     before, after = (re.search(r"0x[0-9a-f]+ <[^>]+>", row) for row in (rows[k - 1], rows[k + 1]))
     assert before and after
     text, _, byte = cause.strip("[]").rpartition("; ")
-    assert gap[0] == f"1\t@{number} [gap]:\tloss: {text}, after {before[0]}, goes on at {after[0]}; {byte}"
+    assert gap[0] == f"1\t@{number}\t[gap]:\tloss: {text}, after {before[0]}, goes on at {after[0]}; {byte}"
     assert byte == f"trace byte {at:#x}"
     assert matches(out["trace events loss"])[0][0] == gap[0]
     found = [match[6] for match in matches(out[f"trace find {hex(symbols()['main'])}"])]

@@ -54,7 +54,7 @@ def at_once(data: bytes, program: Program, how: How, wrapped: bool = False) -> d
     return {
         source: (
             [row(history, i) for i in range(min(len(history), MANY))],
-            [listing.event_line(history, event) for event in history.events],
+            [listing.event_line(history, event, program) for event in history.events],
         )
         for source, history in started.items()
     }
@@ -79,7 +79,7 @@ def followed(pieces: Iterable[bytes], program: Program, how: How, wrapped: bool 
         for hart, piece in arrived:
             rows, lines = shown.setdefault(hart, ([], []))
             rows += [row(piece.history, i) for i in range(piece.begin, min(piece.end, MANY))]
-            lines += [listing.event_line(piece.history, event) for event in piece.events]
+            lines += [listing.event_line(piece.history, event, program) for event in piece.events]
             assert all(event.position >= piece.begin - 1 for event in piece.events), "they are in the piece's rows"
             total += piece.instructions
             gaps += piece.gaps
