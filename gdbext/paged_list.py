@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 import gdb
 
+from rvtrace_gdb.gdbext import results
 from rvtrace_gdb.gdbext.listing import readable_code
 from rvtrace_gdb.gdbext.rows import ROWS, ROWS_AT_ONCE, Annotation, Happened, HartRows, HistoryRow, Page
 from rvtrace_gdb.gdbext.text import shown
@@ -94,13 +95,23 @@ class PagedList:
             _print(line)
         if heading and page.rows:
             print(heading)
+        if results.WANTED:
+            self._keep(page)
         for piece in self._pieces(page):
+            if results.WANTED:
+                results.add(results.makers["page"](self._what, piece))
             with readable_code():
                 for line in lines(piece):
                     _print(line)
         if page.notice:
             _print(page.notice)
         return page
+
+    def _keep(self, page: Page) -> None:
+        """Keep what there is of the list beside its rows, for a program."""
+        lines = [*page.lines, *([page.notice] if page.notice else [])]
+        name = "dump" if self._what == "messages" else self._what  # `messages` are the lines of all commands
+        results.add({name: [], "length": page.length, **({"messages": lines} if lines else {})})
 
     def _pieces(self, page: Page) -> Iterator[Page]:
         """Return the rows of a page in pieces of the size of the first, each requested when it is needed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Callable, Optional
 
-from rvtrace_gdb.gdbext.rows import CallRow, FoundRow, FunctionRow, Place
+from rvtrace_gdb.gdbext.rows import CallRow, CoveredFunction, FoundRow, FunctionRow, Place
 
 Fields = dict[str, Any]
 Paint = Callable[[str, str], str]
@@ -113,6 +113,12 @@ def call_fields(row: CallRow, named: NamedFields) -> Fields:
     """Return a line of the tree of calls."""
     place = {} if row.pc is None else named(row.pc, row.name)
     return {"level": row.level, **place, **dict(_columns(row, ("level", "pc", "name")))}
+
+
+def covered_fields(row: CoveredFunction) -> Fields:
+    """Return how much of a function ran."""
+    place = {"addr": f"{row.start:#x}", "end": f"{row.end:#x}", "func": row.name}
+    return {**place, "instructions": row.instructions, "ran": row.ran, "entered": row.entered}
 
 
 def _columns(row: FunctionRow | CallRow, others: Collection[str]) -> Iterator[tuple[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import csr_access, progress_bar, settings
+from rvtrace_gdb.gdbext import csr_access, progress_bar, results, settings
 from rvtrace_gdb.gdbext.client import Client, SessionError
 from rvtrace_gdb.gdbext.text import print_line
 
@@ -246,8 +246,11 @@ def hart_of(thread: gdb.InferiorThread | None) -> int | None:
 
 
 def print_lines(result: dict[str, Any]) -> None:
-    """Print the lines in a result of the session."""
-    for line in result.get("lines", ()):
+    """Print the lines in a result of the session; a program gets its facts, too."""
+    lines = list(result.get("lines", ()))
+    if results.WANTED:
+        results.add({**(result.get("state") or {}), **({"messages": lines} if lines else {})})
+    for line in lines:
         print_line(line)
 
 

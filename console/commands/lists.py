@@ -139,7 +139,7 @@ def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     hidden = 0
     for row in sorted(found["functions"], key=lambda row: row.name):
         if row.ran or args.all:
-            yield shown.line(partial(_covered_line, paint=shown.output.paint), _covered_fields, row)
+            yield shown.line(partial(_covered_line, paint=shown.output.paint), row_text.covered_fields, row)
         else:
             hidden += 1
     if hidden:
@@ -150,11 +150,6 @@ def _covered_line(row: CoveredFunction, paint: Paint) -> str:
     share = 100 * row.ran // row.instructions if row.instructions else 0
     ran = f"{f'{row.ran} of {row.instructions} {share:3}%':>20}"
     return f"{row.entered or '':>10}{ran if row.ran else paint('gap', ran)}  {paint('function', printable(row.name))}"
-
-
-def _covered_fields(row: CoveredFunction) -> Fields:
-    place = {"addr": f"{row.start:#x}", "end": f"{row.end:#x}", "func": row.name}
-    return {**place, "instructions": row.instructions, "ran": row.ran, "entered": row.entered}
 
 
 def location(text: str, image: Image) -> dict[str, Any]:

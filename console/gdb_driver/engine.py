@@ -3,7 +3,9 @@
 So every `trace` command, its options, its help and its completion are those of gdb, and there is one table of each.
 """
 
+import base64
 import contextlib
+import json
 import os
 import threading
 import time
@@ -181,6 +183,11 @@ class Engine:
             self._report(f"{line}\n")
         state: Mapping[str, Any] | None = found.get("told")
         return state
+
+    def results(self) -> dict[str, Any]:
+        """Return what the commands since the last call have printed, as fields. Raises as `execute`."""
+        found: dict[str, Any] = json.loads(base64.b64decode(self.query("-rvtrace-results").get("json", "e30=")))
+        return found
 
     def resume(self) -> None:
         """Let the program run. Raises GdbError."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, disassembly, listing
+from rvtrace_gdb.gdbext import completion, disassembly, listing, results, row_text
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import split_range
 from rvtrace_gdb.gdbext.rows import BranchRow, CoveredFunction
@@ -51,9 +51,12 @@ Files = dict[Optional[str], File]  # by name; None: functions without line numbe
 def show_table(result: dict[str, Any], *, everything: bool) -> None:
     """Print the table for an answer of the session. *everything*: also functions in files of which nothing ran."""
     print_lines(result)
+    functions = [CoveredFunction(*it) for it in result["functions"]]
+    by_name = sorted(functions, key=lambda row: row.name)  # as `rvtrace coverage` lists them
+    results.add({"coverage": [row_text.covered_fields(row) for row in by_name if everything or row.ran]})
     counts = dict(result["counts"])
     with tracer().at_work("looking up lines"):
-        files = _files([CoveredFunction(*it) for it in result["functions"]])
+        files = _files(functions)
     print(f"{'entered':>10}{'lines run':>20}{'instructions run':>20}  function")
     hidden = 0
     for name in sorted(files, key=lambda name: (name is None, name)):
@@ -70,6 +73,8 @@ def show_table(result: dict[str, Any], *, everything: bool) -> None:
 
 def print_missing(result: dict[str, Any]) -> None:
     """Print what is missing in the counts: overwritten trace, gaps, and other programs."""
+    missing = {name: int(result[name]) for name in ("overwritten", "gaps", "elsewhere") if result.get(name)}
+    results.add({"missing": missing} if missing else {})
     if result.get("overwritten"):
         print("Older trace was overwritten: code that ran earlier is not counted.")
     gaps, elsewhere = result["gaps"], result["elsewhere"]
@@ -278,6 +283,8 @@ def _show_source(shown: Shown, numbers: str, *, named: bool, noted: bool) -> Non
     missing = f"in {printable(os.path.basename(shown.file))}"
     for line in range(shown.first, min(shown.last, max(len(text), *counts)) + 1):
         if text or line in counts:
+            if line in counts:
+                results.add({"lines": [{"file": shown.file, "line": line, "times": counts[line].times}]})
             source = columns(text[line - 1]) if line <= len(text) else missing
             print_line(f"{counts.get(line, '-')!s:>9}: {line}\t{source}")
             for hint in hints.get(line, ()):
@@ -353,6 +360,7 @@ def _instructions(begin: int, end: int, counts: dict[int, int]) -> Iterator[str]
     with listing.readable_code(), disassembly.without_counts():
         found = gdb.selected_inferior().architecture().disassemble(begin, end - 1)
         for pc in (int(one["addr"]) & _MASK for one in found):
+            results.add({"instructions": [{"addr": f"{pc:#x}", "times": counts.get(pc, 0)}]})
             yield f"{counts.get(pc) or NEVER:>9}: {listing.address_text(pc)}:\t{texts.at(pc)}"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, csr_access
+from rvtrace_gdb.gdbext import completion, csr_access, results
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import BadOption, Option, Table, is_plain_number
 from rvtrace_gdb.gdbext.replay import position
@@ -109,6 +109,8 @@ def _print(lines: Iterable[str], *, of_file: bool = False) -> None:
     if position.number() is not None and not of_file:
         print("In the present:")
     width = gdb.parameter("width")
+    lines = list(lines)
+    results.add({"messages": lines})
     for line in lines:
         for part in _folded(line, width if isinstance(width, int) else None):
             print_line(part)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, expressions, listing, source_lines
+from rvtrace_gdb.gdbext import completion, expressions, listing, results, source_lines
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.replay import position
@@ -190,6 +190,7 @@ Registers are in tandem traces; a data trace has only stores."""
         found = asked.answer()
         self._last, self._typed = (asked, found), typed
         print_lines({"lines": found.lines})
+        results.add(results.makers["writer"](asked.storage, found) if results.WANTED else {})
         for line in answer_lines(asked.storage, found, asked.previous_ago):
             print_line(line)
         print_lines({"lines": _hints(found.writer, interactive=from_tty)})

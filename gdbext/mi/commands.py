@@ -13,10 +13,11 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import expressions, settings
+from rvtrace_gdb.gdbext import expressions, results, settings
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import who_wrote
+from rvtrace_gdb.gdbext.mi import list_fields
 from rvtrace_gdb.gdbext.mi.fields import Rows
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
@@ -227,6 +228,18 @@ def live(given: Arguments) -> Fields:
     return _moved(commands_goto.live(), given)
 
 
+def taken_results(given: Arguments) -> Fields:
+    """Return what the commands since the last call have printed, as JSON in base64; in the past with the place."""
+    import base64  # for the console alone
+    import json
+
+    found = results.take()
+    position_now = gdb_position(given)
+    if position_now["state"] == "past":
+        found["position"] = position_now
+    return {"json": base64.b64encode(json.dumps(found).encode()).decode()}
+
+
 def gdb_position(given: Arguments) -> Fields:
     """Return whether the selected thread is in the present or the past, and where in it.
 
@@ -267,6 +280,10 @@ TABLE = (
 )
 
 
+_OF_CONSOLE = Command("results", taken_results)
+"""It is for `rvtrace console` alone, which says what it wants when it starts gdb."""
+
+
 def define_commands() -> None:
     """Define the commands, if this gdb supports MI commands in Python."""
     if not hasattr(gdb, "MICommand"):  # gdb < 12
@@ -282,7 +299,8 @@ def define_commands() -> None:
         def invoke(self, arguments: list[str]) -> dict[str, object] | None:
             return self._command.run(arguments)
 
-    for command in TABLE:
+    results.makers.update(page=list_fields.of_page, writer=list_fields.of_writer)
+    for command in (*TABLE, *([_OF_CONSOLE] if results.WANTED else [])):
         Defined(command)
 
 

@@ -3,12 +3,14 @@
 import argparse
 import io
 import json
+import os
 import re
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from typing import Any
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.bench.rig import add_target_options, target_of
@@ -16,6 +18,7 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.console.shell import Quit, Shell, Status
 from rvtrace_gdb.console.gdb_driver.engine import Engine
 from rvtrace_gdb.console.gdb_driver.mi import GdbGone
+from rvtrace_gdb.console.gdb_driver.state import Stop
 from rvtrace_gdb.console.progress import ProgressLine, ending, on_signals
 from rvtrace_gdb.console.scripts.runner import UNNAMED
 from rvtrace_gdb.session.version import tool
@@ -60,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             Engine(
                 arguments.elf, target, gdb=arguments.gdb, init=not arguments.nx, said=screen.said,
                 progress=screen.progress, coloured=output.paint_of(arguments) is not colours.plain,
+                environ={**os.environ, "RVTRACE_RESULTS": "1" if arguments.json else "0"},
             ) as engine,
         ):  # fmt: skip
             engine.silence = None  # a user has Ctrl-C, and a pipe may wait
@@ -76,6 +80,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _needs_the_prompt() -> None:
     """Raise MissingLibrary, before anything is started, if prompt-toolkit is not installed."""
     import_module("rvtrace_gdb.console.commands.console.prompt")
+
+
+def _stop_fields(stop: Stop) -> dict[str, Any]:
+    """Return where and why the program stopped, with the names of MI."""
+    addr = None if stop.address is None else f"{stop.address:#x}"
+    fields = {"reason": stop.reason, "addr": addr, "func": stop.function, "file": stop.file, "line": stop.line}
+    fields |= {"signal": stop.signal, "bkptno": stop.breakpoint}
+    return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
 _LONG = re.compile(r"(?:rv)?trace\s|load\b")
@@ -120,7 +132,7 @@ class _Console:
     def __init__(self, engine: Engine, screen: Screen, arguments: argparse.Namespace, *, typed: bool) -> None:
         self._engine, self._screen, self._arguments, self._typed = engine, screen, arguments, typed
         self.status = Status(engine)
-        self.shell = Shell(engine, self.status.heard, typed=typed)
+        self.shell = Shell(engine, self.status.heard, typed=typed, shown=not arguments.json)
         self._failed = False
 
     def run(self, first: list[str]) -> int:
@@ -170,6 +182,7 @@ class _Console:
 
     def _do(self, line: str) -> None:
         began, text, problem = time.monotonic(), "", ""
+        stops = self._engine.state.stops
         self._screen.begins(line)
         try:
             text = self.shell.line(line)
@@ -183,9 +196,18 @@ class _Console:
             self._screen.clear()
         if self._arguments.json and not self.shell.waiting and line.strip():
             row = {"command": self.shell.done, "status": "error" if problem else "ok", "output": text, "error": problem}
-            print(json.dumps({**row, "seconds": round(time.monotonic() - began, 3)}), flush=True)
+            seconds = round(time.monotonic() - began, 3)
+            print(json.dumps({**row, "seconds": seconds, **self._results(stops)}), flush=True)
         if problem:
             self._fail(problem)
+
+    def _results(self, stops: int) -> dict[str, Any]:
+        """Return what a command has printed, as fields. *stops*: the number of stops before it."""
+        state = self._engine.state
+        stopped = {"stop": _stop_fields(state.last)} if state.stops > stops else {}
+        found = self.shell.results()
+        place = {"position": found.pop("position")} if "position" in found else {}
+        return {**stopped, **place, **({"result": found} if found else {})}
 
     def _fail(self, problem: str, then: Callable[[], None] = lambda: None) -> None:
         self._failed = True

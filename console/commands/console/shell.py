@@ -7,6 +7,7 @@ The status line shows the state of the target and of the encoders, and how many 
 """
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -25,6 +26,7 @@ from rvtrace_gdb.console.scripts.runner import FAILED, Lines, Report, Runner, lo
 from rvtrace_gdb.console.scripts.verbs import listing
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.views import json_rows
 
 _NESTING = re.compile(r"\s*(?:if|while|while-stepping|stepping|ws|commands|comm|define|def)(?=\s|$)")
 """Commands with a block of commands, which may be nested."""
@@ -205,12 +207,14 @@ class Shell:
     """Executes lines. *heard*: called with each command and its output; *typed*: whether a user types at a terminal."""
 
     def __init__(
-        self, engine: Engine, heard: Callable[[str, str], None] = lambda command, text: None, *, typed: bool = False
+        self, engine: Engine, heard: Callable[[str, str], None] = lambda command, text: None, *, typed: bool = False,
+        shown: bool = True,
     ) -> None:
         self.engine = engine
         self.done = ""
         """The last command, all its lines."""
-        self._typed = typed
+        self._typed, self._shown = typed, shown
+        self._report: dict[str, Any] = {}
         self._heard = heard
         self._block = Block()
         self._last = ""
@@ -248,6 +252,16 @@ class Shell:
         finally:
             self._heard(block.text, text)
         return text
+
+    def results(self) -> dict[str, Any]:
+        """Return what the last command has printed, as fields; of a script, its report."""
+        own, self._report = self._report, {}
+        found: dict[str, Any] = {}
+        with contextlib.suppress(RvtraceError):  # gdb has ended or is busy
+            found = self.engine.results()
+        if "dump" in found:
+            found["dump"] = [_message(row) for row in found["dump"]]
+        return {**found, **own}
 
     def complete(self, text: str) -> list[str]:
         """Return the completions of a line."""
@@ -315,9 +329,10 @@ class Shell:
         path = Path(file_name(name))
         nodes = load(path)
         report = Report(str(path), {"rvtrace": tool()})
-        runner = Runner(Bench.of(self.engine), report, Lines(shown=True))
+        runner = Runner(Bench.of(self.engine), report, Lines(shown=self._shown))
         with self.engine.quietly():
             runner.run(nodes)
+        self._report = {"report": report.as_json()}
         failed = [f"{path}:{check['line']}: {check['why']}" for check in report.asserts if not check["passed"]]
         if report.problem is not None:
             if report.problem["message"] == str(Cancelled()):
@@ -327,6 +342,11 @@ class Shell:
         if failed:
             raise RvtraceError(f"{FAILED}: " + "; ".join(failed))
         return ""
+
+
+def _message(row: Mapping[str, Any]) -> Any:
+    """Return a message of `trace dump` with its fields, as `rvtrace dump --json` has it."""
+    return json.loads(json_rows.message("", row["number"], row["trace-byte"], row["text"]))
 
 
 def _files(begun: str, ending: str) -> list[str]:

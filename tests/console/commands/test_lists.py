@@ -10,7 +10,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
-from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.gdbext.gdb_process import SOURCE, gdb_environ, run_gdb
 from tests.helpers.cross_compiler import demo
 from tests.helpers.gdb_mi import GdbMi
 from tests.helpers.started_python import rvtrace
@@ -105,6 +105,50 @@ def _texts(row: dict[str, Any]) -> dict[str, Any]:
         for name, value in row.items()
         if name not in ("file", "fullname", "line")
     }
+
+
+IN_CONSOLE = {
+    "functions 3,9": ("trace functions 3,9", "functions"),
+    "calls": ("trace calls", "calls"),
+    "find fib 2,5": ("trace find fib 2,5", "executions"),
+    "events": ("trace events 1,100", "events"),
+    "decode 5,7": ("trace history 5,7", "history"),
+    "decode --hart 0": ("trace history -all 1,3", "interleaved"),
+    "coverage": ("trace coverage", "coverage"),
+    "dump 2,4": ("trace dump 2,4", "dump"),
+}
+"""Command lines, and the console's commands and fields that have the same rows."""
+
+
+def test_the_console_has_the_fields_of_the_shell(traced: Traced, tmp_path: Path) -> None:
+    """With source lines, and where the shell names sink and hart in each row, the console does it once."""
+    script = tmp_path / "x.rvts"
+    script.write_text("gdb trace functions 1,1\nassert instructions > 1\n")
+    commands = [f"trace open {traced.capture}", *(command for command, _ in IN_CONSOLE.values())]
+    commands += ["trace status", "trace coverage fib", "print 1", "nonsense", f"script {script}"]
+    (tmp_path / "commands").write_text("".join(f"{command}\n" for command in commands))
+    with (tmp_path / "commands").open() as stdin:
+        done = rvtrace("console", "--nx", "--json", "--elf", traced.elf, stdin=stdin.fileno(), environ=gdb_environ())
+    rows = {row["command"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert list(rows) == commands and done.stderr == ""
+    for words, (command, name) in IN_CONSOLE.items():
+        found = rows[command]["result"][name]
+        shell = traced.rows(words)[: len(found)]
+        ours = [{key: value for key, value in row.items() if key not in ("hart", "sink")} for row in shell]
+        assert [_without_lines(row) for row in found] == ours and len(found) > 2, words
+    assert rows["trace status"]["result"]["history"] == traced.rows("status")[0]["history"]
+    [line] = rows["trace coverage fib"]["result"]["lines"]
+    assert (line["line"], Path(line["file"]).name) == (18, "demo.c") and line["times"] == traced.retired.count(
+        int(traced.rows("find *fib 1,1")[0]["addr"], 16)
+    )
+    assert "result" not in rows["print 1"] and rows["nonsense"]["status"] == "error"
+    report = rows[f"script {script}"]["result"]["report"]
+    assert (report["status"], report["steps"][0]["text"]) == ("passed", "gdb trace functions 1,1")
+
+
+def _without_lines(row: dict[str, Any]) -> dict[str, Any]:
+    found = {name: value for name, value in row.items() if name not in ("file", "fullname", "line", "hart")}
+    return {name: _without_lines(value) if isinstance(value, dict) else value for name, value in found.items()}
 
 
 COLOURED = {
