@@ -59,6 +59,7 @@ build/examples/two_harts.elf: $(wildcard examples/two_harts/*) examples/link.ld
 
 test: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test
+	@scripts/setup-dap-clients || true
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-long: export RVTRACE_TEST_LONG = 1

@@ -1,0 +1,1 @@
+"""Debug adapters for gdb, as editors use them."""
