@@ -74,8 +74,9 @@ class Info(Command, name="trace info", kind=gdb.COMMAND_STATUS):
 
 For each component of the target description: its kind, address, versions,
 capabilities and state, where its trace comes from and goes to, and what
-cannot be reached. The capabilities of an encoder are probed while it is off;
-its registers are restored afterwards."""
+cannot be reached. At the end: what is missing to trace, and what to do. The
+capabilities of an encoder are probed while it is off; its registers are
+restored afterwards."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         options, names = _parse("trace info", INFO, argument)

@@ -121,9 +121,10 @@ class _Graph:
     def _both_ends(self) -> None:
         components = self._components.values()
         if not any(isinstance(component, Encoder) for component in components):
-            raise self._read.error('there is none of type "encoder"', "[[component]]")
+            raise self._read.error('there is none of type "encoder"; `rvtrace init` looks for one', "[[component]]")
         if all(isinstance(component, Source) for component in components):
-            raise self._read.error('there is none of type "ram_sink", "pib_sink" or "atb_bridge"', "[[component]]")
+            what = 'there is none of type "ram_sink", "pib_sink" or "atb_bridge"; `rvtrace init` looks for one'
+            raise self._read.error(what, "[[component]]")
 
     def _placed(self, component: AnyComponent) -> AnyComponent:
         """Return the component; a sink inside another component gets its base."""

@@ -26,7 +26,7 @@ def selected(
     if not overrides.keys() & _ADDRESSES.keys():
         raise DescriptionError(
             "no target description: name one with `set trace target FILE` or $RVTRACE_TARGET, or put it beside the"
-            f" ELF as {FILE_BESIDE_ELF}; it has the addresses of encoder and RAM sink"
+            f" ELF as {FILE_BESIDE_ELF}; `rvtrace init` writes one: it has the addresses of encoder and RAM sink"
         )
     return _from_overrides(overrides)
 

@@ -1,9 +1,9 @@
 """What `trace info` shows: the trace components of a target, their capabilities and settings, and their connections."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.errors import ComponentError
@@ -26,6 +26,7 @@ from rvtrace_gdb.session.description.model import (
     RamSink,
 )
 from rvtrace_gdb.session.queries import registers
+from rvtrace_gdb.session.queries.missing import Looked, missing, nothing_arrives
 from rvtrace_gdb.session.queries.registers import Seen, in_capture, linked
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources.ctr import CtrTrace
@@ -37,12 +38,11 @@ from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 
 @dataclass(frozen=True)
-class Found:
+class Found(Looked):
     """A component as it was found. *hart*: of an encoder, what is known of its hart. *texts*: its capabilities, or its
     settings.
     """
 
-    seen: Seen
     version: tuple[int, int] | None = None
     hart: str = ""
     texts: tuple[str, ...] = ()
@@ -58,24 +58,26 @@ def find_component(
     """
     progress(f"looking at {component.name}", 0)
     seen = registers.see(link, registers.place(description, component))
-    hart = _hart(link, component) if isinstance(component, Encoder) else ""
+    hart, state = _hart(link, component) if isinstance(component, Encoder) else ("", "")
     notes = tuple(warning(note) for note in seen.notes)
     own_registers = isinstance(component, Encoder | Funnel) or not component.inside
     if seen.can_be_tried and own_registers and not in_use:
-        return _tried(seen, hart, notes, progress)
-    return Found(seen, seen.version, hart, (*_does(component, seen), *notes))
+        return replace(_tried(seen, notes, progress), hart=hart, state=state)
+    does = (*_does(component, seen), *notes)
+    return Found(seen, state=state, version=seen.version, hart=hart, texts=does)
 
 
-def _tried(seen: Seen, hart: str, notes: tuple[str, ...], progress: Progress) -> Found:
+def _tried(seen: Seen, notes: tuple[str, ...], progress: Progress) -> Found:
     """Probe a component that is disabled or in reset."""
     try:
         able = capabilities(seen.component, progress)
     except ComponentError as error:
-        return Found(seen, seen.version, hart, (*notes, warning(error)))
+        return Found(seen, error, version=seen.version, texts=(*notes, warning(error)))
     has = (f"has {', '.join(able.has)}",) if able.has else ()
     lacks = (f"has no {', '.join(able.lacks)}",) if able.lacks else ()
     more = tuple(warning(note) for note in able.identity.notes if note not in seen.notes)
-    return Found(seen, able.identity.version, hart, (*has, *lacks, *notes, *more))
+    texts = (*has, *lacks, *notes, *more)
+    return Found(seen, impl=able.identity.impl, version=able.identity.version, texts=texts)
 
 
 def texts(component: AnyComponent, found: Found | None) -> Iterator[str]:
@@ -150,14 +152,15 @@ def _sinks_of_version_0(seen: Seen) -> Iterator[str]:
         yield f"can send trace to {', '.join(name.removeprefix('has').removesuffix('Sink') for name in there)}"
 
 
-def _hart(link: Link, encoder: Encoder) -> str:
-    """Return OpenOCD's name of the hart, and its state."""
+def _hart(link: Link, encoder: Encoder) -> tuple[str, str | None]:
+    """Return what is said of the hart, OpenOCD's name and its state; and the state, None if there is no such hart."""
     if encoder.hart >= len(link.targets):
-        return "OpenOCD has no such target"
+        return "OpenOCD has no such target", None
     name, before = link.targets[encoder.hart], link.target
     link.target = name
     try:
-        return f"{name}, {link.state()}"
+        state = link.state()
+        return f"{name}, {state}", state
     finally:
         link.target = before
 
@@ -203,6 +206,7 @@ class _Asked:
 
     def __init__(self, description: Description, connect: Connect, in_use: bool, progress: Progress) -> None:
         self.problem: RvtraceError | None = None
+        self.harts: tuple[str, ...] = ()
         self._description, self._connect, self._in_use, self._progress = description, connect, in_use, progress
         self._link: Link | None = None
         self._open = ExitStack()
@@ -220,6 +224,7 @@ class _Asked:
         try:
             if self._link is None:
                 self._link = self._open.enter_context(linked(self._description, self._connect))
+            self.harts = self._link.targets
             find = find_component
             return find(self._link, self._description, component, in_use=self._in_use, progress=self._progress)
         except Cancelled:
@@ -238,13 +243,28 @@ def _of_target(description: Description, connect: Connect, in_use: bool, progres
         return
     for port in description.tandem:
         yield Entry(port.name, (f"tandem port, hart {port.hart}, {port.dialect}", f"arrives {port.where}"))
-    topology = Topology(description)
+    topology, seen = Topology(description), dict[str, Found]()
     with _Asked(description, connect, in_use, progress) as asked:
         for component in description.components:
-            first, *more = texts(component, asked.found(component))
+            found = asked.found(component)
+            seen |= {component.name: found} if found else {}
+            first, *more = texts(component, found)
             yield Entry(component.name, (first, *more, *_connections(topology, component)))
         if asked.problem is not None:
             yield Entry("warning", (f"the target cannot be reached: {asked.problem}",))
+            return
+        yield from _hindrances(description, seen, asked.harts)
+
+
+def _hindrances(description: Description, seen: Mapping[str, Found], harts: Sequence[str]) -> Iterator[Entry]:
+    """Yield what is missing to trace, and what makes a trace empty."""
+    what = tuple(missing(description, seen, harts))
+    if what:
+        yield Entry("missing", what)
+    with suppress(ComponentError):  # the component's own lines say so
+        notes = tuple(nothing_arrives(description, seen))
+        if notes:
+            yield Entry("note", notes)
 
 
 def _connections(topology: Topology, component: AnyComponent) -> Iterator[str]:

@@ -168,9 +168,8 @@ def test_several_sinks_need_to() -> None:
 def test_both_ends_are_needed(kind: str) -> None:
     parts = GOOD.split("[[component]]")
     text = "[[component]]".join(part for part in parts if f'"{kind}"' not in part)
-    with pytest.raises(
-        DescriptionError, match=rf'\[\[component\]\]: there is none of type "{kind}"(, "pib_sink" or "atb_bridge")?$'
-    ):
+    none = rf'\[\[component\]\]: there is none of type "{kind}"(, "pib_sink" or "atb_bridge")?'
+    with pytest.raises(DescriptionError, match=f"{none}; `rvtrace init` looks for one$"):
         parse(text, "b.toml")
 
 
