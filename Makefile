@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: help demo examples test test-long check setup fuzz bench shell-files screenshots clean
+.PHONY: help demo examples docs test test-long check setup fuzz bench shell-files screenshots clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make fuzz                damaged inputs of every kind (COUNT=200000 SEED=1 KINDS='tandem capture' JOBS=2)"
 	@echo "make bench               speed, as figures and ratios within one run"
 	@echo "make shell-files         the manual page and the completions in share/"
+	@echo "make docs                the documentation as a site, in build/site"
 	@echo "make screenshots         the pictures in docs/images, from a real terminal"
 
 # A stamp per set of extras: pip runs again only when pyproject.toml changes.
@@ -32,6 +33,10 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.made
 $(VENV)/.check: pyproject.toml | $(VENV)/.made
 	$(PIP) install --editable '.[test,check]'
 	@touch $@ $(VENV)/.run $(VENV)/.test
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.made
+	$(PIP) install --editable '.[docs]'
+	@touch $@
 
 .PHONY: tools-demo tools-test
 tools-demo:
@@ -69,6 +74,9 @@ check: tools-demo
 	@$(MAKE) --no-print-directory $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.docs
+	$(BIN)/python scripts/site.py
 
 screenshots: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test

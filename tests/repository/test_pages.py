@@ -1,11 +1,14 @@
 """The pages of docs/ lead somewhere, are in the index, and quote messages that the program has."""
 
 import re
+import runpy
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import rvtrace_gdb
 from tests.repository.test_files import HOME
 from tests.repository.test_rooms import PACKAGE, ROOMS
 
@@ -57,6 +60,27 @@ def test_every_page_is_in_the_index() -> None:
     index = DOCS / "README.md"
     linked = {(DOCS / link.partition("#")[0]).resolve() for link in LINK.findall(text_of(index))}
     assert set(DOCS.rglob("*.md")) - {index} - linked == set()
+
+
+def test_the_site_has_all_pages_and_what_they_link() -> None:
+    """As `make docs` collects them for mkdocs, which a test would have to install."""
+    site = runpy.run_path(str(HOME / "scripts" / "site.py"))
+    site["collect"]()
+    collected = site["PAGES"]
+    copies = list(collected.rglob("*.md"))
+    assert {page: links for page in copies if (links := broken(page))} == {}
+    titles = [title for section in site["navigation"]() for title in section.values()]
+    rows = [page for rows in titles if isinstance(rows, list) for row in rows for page in row.values()]
+    named = [*(page for page in titles if isinstance(page, str)), *rows]
+    assert sorted(named) == sorted(page.relative_to(collected).as_posix() for page in copies)
+
+
+def test_the_reference_has_all_public_names() -> None:
+    text = runpy.run_path(str(HOME / "scripts" / "site.py"))["api"]()
+    names = re.findall(r"^::: ([\w.]+)\.(\w+)\n    options:\n      heading: (\w+)$", text, re.M)
+    assert {public for _, _, public in names} == set(rvtrace_gdb.__all__)
+    for module, name, public in names:
+        assert getattr(import_module(module), name) is getattr(rvtrace_gdb, public)
 
 
 @cache
