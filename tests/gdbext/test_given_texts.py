@@ -15,7 +15,8 @@ from tests.helpers.core_captures import sifive
 KERNEL = "14591,14604"
 LISTED = [(0, "/r "), (1, ""), *([(0, ""), (1, "/r ")] if LONG else [])]
 """Harts, and modifiers of their listings."""
-MAIN = "<main+0>"
+MAIN, OF_MAIN = "<main+0>", "115035,+7"
+"""What hart 1 runs there."""
 GTOD = sifive("linux-static") / "gtod"
 
 
@@ -43,32 +44,19 @@ def rows(output: str) -> list[str]:
     return [line for line in output.splitlines() if "\t   0x" in line]
 
 
-@pytest.fixture(scope="module")
-def everything(shell: Callable[..., list[str]]) -> list[str]:
-    """Of hart 1."""
-    return shell("--hart", "1")
-
-
-def of_kernel(shell: Callable[..., list[str]], everything: list[str], hart: int, modifier: str) -> list[str]:
-    if (hart, modifier) == (1, ""):
-        first, last = map(int, KERNEL.split(","))
-        return everything[first - 1 : last]
+def of_kernel(shell: Callable[..., list[str]], hart: int, modifier: str) -> list[str]:
     return shell(*f"{modifier}{KERNEL} --hart {hart}".split())
 
 
-def number_of_main(everything: list[str]) -> int:
-    return next(n for n, line in enumerate(everything, 1) if MAIN in line)
-
-
 @pytest.fixture(scope="module", params=["of the program", "set by hand"])
-def said(request: pytest.FixtureRequest, capture: Path, everything: list[str]) -> dict[str, str]:
+def said(request: pytest.FixtureRequest, capture: Path) -> dict[str, str]:
     """What gdb lists of each hart; without a program also of the process, and at last without an architecture."""
     own = request.param == "of the program"
     commands = [*([] if own else ["set architecture riscv:rv64"]), SOURCE, f"trace open {capture}"]
     for hart, modifier in LISTED:
         commands += [f"set trace hart {hart}", listing(hart, modifier)]
     if not own:
-        commands += ["set trace hart 1 ", f"trace history {number_of_main(everything)},+7"]
+        commands += ["set trace hart 1 ", f"trace history {OF_MAIN}"]
         commands += ["set trace hart", "set architecture auto", "trace history 14604,14605"]
     return run_gdb(GTOD if own else None, commands)
 
@@ -80,19 +68,20 @@ def listing(hart: int, modifier: str) -> str:
 
 @pytest.mark.parametrize(("hart", "modifier"), LISTED)
 def test_it_reads_as_in_the_shell(
-    hart: int, modifier: str, said: dict[str, str], shell: Callable[..., list[str]], everything: list[str]
+    hart: int, modifier: str, said: dict[str, str], shell: Callable[..., list[str]]
 ) -> None:
     lines = rows(said[listing(hart, modifier)])
     assert len(lines) == 14
     assert not [line for line in lines if "Cannot access memory" in line]
-    assert lines == without_comments(of_kernel(shell, everything, hart, modifier))
+    assert lines == without_comments(of_kernel(shell, hart, modifier))
 
 
 @pytest.mark.parametrize("said", ["set by hand"], indirect=True)
-def test_functions_of_the_process_have_their_names_without_its_elf(said: dict[str, str], everything: list[str]) -> None:
-    number = number_of_main(everything)
-    shown = rows(said[f"trace history {number},+7"])
-    assert shown == without_comments(everything[number - 1 : number + 6])
+def test_functions_of_the_process_have_their_names_without_its_elf(
+    said: dict[str, str], shell: Callable[..., list[str]]
+) -> None:
+    shown = rows(said[f"trace history {OF_MAIN}"])
+    assert shown == without_comments(shell(OF_MAIN, "--hart", "1"))
     assert MAIN in shown[0]
 
 

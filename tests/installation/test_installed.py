@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.gdbext.gdb_process import GDB, gdb_environ
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
 from tests.installation.installing import HOME, ROOMS, STRANGERS, Environment, built, done, tracked
 
@@ -104,7 +105,7 @@ def test_the_source_distribution_has_all_files(distributions: Built) -> None:
     assert wanted - names == set()
 
 
-@pytest.mark.parametrize("installed", ["wheel", "sdist"], indirect=True)
+@pytest.mark.parametrize("installed", ["wheel", *long_only("sdist")], indirect=True)
 def test_a_trace_is_recorded_decoded_and_opened_in_gdb(installed: User) -> None:
     """Every process is started as a user would: the program, the session for gdb, the simulated target."""
     script = HOME / "examples" / "scripts" / "demo.rvts"
@@ -126,6 +127,20 @@ def test_a_trace_is_recorded_decoded_and_opened_in_gdb(installed: User) -> None:
     assert installed.rvtrace("--version").startswith("rvtrace ")
     page = installed.environment.folder / "share" / "man" / "man1" / "rvtrace.1"
     assert page.read_text() == installed.rvtrace("man")
+
+
+@pytest.mark.parametrize("installed", ["sdist"], indirect=True)
+def test_of_the_source_distribution_the_files_of_the_wheel_are_installed(installed: User, distributions: Built) -> None:
+    """Byte by byte: what works of one works of the other."""
+    with zipfile.ZipFile(distributions.wheel) as wheel:
+        (record,) = [name for name in wheel.namelist() if name.endswith(".dist-info/RECORD")]
+        made = wheel.read(record).decode()
+    assert _hashes(made) == _hashes(installed.installed("RECORD")) != set()
+
+
+def _hashes(record: str) -> set[str]:
+    """Of a RECORD, the lines of rvtrace's files: name, hash, size."""
+    return {line for line in record.splitlines() if line.startswith(("rvtrace.py,", "rvtrace_gdb/"))}
 
 
 @pytest.fixture(scope="module")

@@ -26,18 +26,18 @@ def noise(size: int) -> bytes:
 def png() -> bytes:
     """A picture of noise: its header, and one chunk of compressed bytes."""
     begin = b"\x89PNG\r\n\x1a\n" + (13).to_bytes(4, "big") + b"IHDR" + b"\0\0\0\x80" * 2 + b"\x08\x02\0\0\0"
-    return begin + b"\0" * 4 + b"\0\0\x20\0IDAT" + zlib.compress(noise(2000 if LONG else 300))
+    return begin + b"\0" * 4 + b"\0\0\x20\0IDAT" + zlib.compress(noise(2000 if LONG else 150))
 
 
 NO_TRACES = {
     "one": noise(1),
     "ten": noise(10),
-    "some": noise(300),
+    "some": noise(300 if LONG else 150),
     "thousand": noise(1000),
     "many": noise(some_of(100_000)),
     "zeros": bytes(1000),
     "ones": b"\xff" * 1000,
-    "text": Path(__file__).read_bytes()[: 2000 if LONG else 300],
+    "text": Path(__file__).read_bytes()[: 2000 if LONG else 150],
     "png": png(),
 }
 SLOW = {("thousand", "--etrace"), ("many", "--etrace"), ("png", "--ntrace"), ("text", "--etrace")}
