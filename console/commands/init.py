@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--name", metavar="TEXT", help="name of the board, for messages")
     add("--force", action="store_true", help="replace a file that exists")
     add("--yes", "-y", action="store_true", help="take the default wherever there is one")
+    add("--quiet", action="store_true", help="print only questions and problems")
     parser.set_defaults(run=run)
 
 
@@ -63,7 +64,8 @@ def run(args: argparse.Namespace) -> int:
     interview.check_all_used()
     with atomic_output(output) as file:
         file.write(found.text.encode())
-    _report(found, output, args.elf)
+    if not args.quiet:
+        _report(found, output, args.elf)
     return 0
 
 
@@ -83,7 +85,7 @@ class Interview:
     """Answers by options and on the terminal; an `Ask`."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self._yes, self._force = args.yes, args.force
+        self._yes, self._force, self._quiet = args.yes, args.force, args.quiet
         self._terminal = sys.stdin.isatty() and sys.stdout.isatty()
         single: Mapping[str, str | None] = {
             "--openocd": args.openocd and "\n".join(args.openocd),
@@ -107,7 +109,8 @@ class Interview:
 
     def tell(self, line: str) -> None:
         """Print a line about what was found."""
-        print(printable(line), file=sys.stderr, flush=True)
+        if not self._quiet:
+            print(printable(line), file=sys.stderr, flush=True)
 
     def ask(self, question: Question[Value]) -> Answered[Value]:
         """Return the answer of the options, the default, or what is typed. Raises MissingAnswer, Unfit."""

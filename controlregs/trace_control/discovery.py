@@ -26,6 +26,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import (
     VERSION,
     RamMode,
 )
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER_IMPL
 from rvtrace_gdb.controlregs.trace_control.lifecycle import UNANSWERED_READS, read_stable
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -73,6 +74,11 @@ class Seen:
     def version(self) -> tuple[int, int]:
         """The major and minor version of the interface."""
         return _field(self.impl or 0, "VerMajor"), _field(self.impl or 0, "VerMinor")
+
+    @property
+    def etrace(self) -> bool:
+        """Whether it is an encoder that reports E-Trace as its protocol: trTeProtocolMajor is 0."""
+        return self.kind == "encoder" and not ENCODER_IMPL.get(self.impl or 0, "trTeProtocolMajor")
 
     @property
     def type_code(self) -> int:

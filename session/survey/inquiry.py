@@ -243,7 +243,14 @@ def _header(board: _Board) -> list[str]:
         "All keys: docs/target-description.md",
         *(hart.text for hart in board.harts),
         *probing.lines(left_out),
+        *(_ETRACE.format(each.base) for each in board.seen.values() if each.etrace),
     ]
+
+
+_ETRACE = (
+    "{:#x}: an E-Trace encoder. How it was built is in no register: [component.etrace], docs/etrace.md;"
+    " without it all is as usual"
+)
 
 
 _WORTH_A_LINE = (Answer.UNKNOWN_TYPE, Answer.RESERVED_VERSION, Answer.PRE_RATIFIED, Answer.STAYS_IN_RESET)

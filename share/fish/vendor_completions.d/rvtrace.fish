@@ -233,6 +233,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from init' -l elf -r -F -d 'the p
 complete -c rvtrace -n '__fish_seen_subcommand_from init' -l name -x -d 'name of the board, for messages'
 complete -c rvtrace -n '__fish_seen_subcommand_from init' -l force -d 'replace a file that exists'
 complete -c rvtrace -n '__fish_seen_subcommand_from init' -l yes -s y -d 'take the default wherever there is one'
+complete -c rvtrace -n '__fish_seen_subcommand_from init' -l quiet -d 'print only questions and problems'
 complete -c rvtrace -n '__fish_seen_subcommand_from import-dt' -s o -l output -r -F -d 'file to write, "-": standard output'
 complete -c rvtrace -n '__fish_seen_subcommand_from import-dt' -l buffer -x -d 'memory for a RAM sink to write to, which nothing else may use; SINK: ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l elf -r -F -d 'the program that ran; may be repeated for other code that ran, such ...'

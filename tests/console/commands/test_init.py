@@ -76,7 +76,8 @@ def test_a_file_is_replaced_only_by_force(openocd: FakeOpenOcd, here: Path, caps
         "rvtrace: rvtrace.toml exists: --force replaces it, --output names another file\n"
     )
     assert file.read_text() == "mine"
-    assert init(openocd, "--probe", PROBE, "--force") == 0
+    assert init(openocd, "--probe", PROBE, "--force", "--quiet") == 0
+    assert capsys.readouterr().err == ""
     assert load(file).encoders
 
 

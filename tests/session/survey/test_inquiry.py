@@ -113,6 +113,15 @@ def test_every_find_is_one_line() -> None:
     assert board.writes == []
 
 
+def test_an_e_trace_encoder_needs_more() -> None:
+    """Bits 19:16 of trTeImpl: 1 is N-Trace, 0 is E-Trace."""
+    board = cluster()
+    board.components[0x4A00_1000] = 0x0000_0101
+    board.awake |= set(board.components)
+    found, _ = written(board, probe=ALL)
+    assert re.findall(r"^# (\S+): an E-Trace encoder\. How it was built", found.text, re.M) == ["0x4a001000"]
+
+
 def test_the_harts_say_who_made_them() -> None:
     board = cluster()
     board.awake |= set(board.components)
