@@ -180,7 +180,8 @@ class Session:
     ) -> Listing:
         """Return which rows of the context's hart `trace history ARGS` shows; see `queries.rows`.
 
-        A running trace is read out first. *at*: the number of the instruction where the hart is in the past.
+        A running trace is read out first. *size*: how many instructions a page has, None or 0: all. *at*: the number of
+        the instruction where the hart is in the past.
 
         Raises RangeError, NoTrace, BadElf, Unsupported; if nothing could be read out, the error that was the reason.
         """
@@ -190,7 +191,10 @@ class Session:
     def history_page(
         self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
     ) -> tuple[SelectedHistory, Selection]:
-        """Return the history of the context's hart, and which rows of it `trace history ARGS` shows; as `history`."""
+        """Return the history of the context's hart, and which rows of it `trace history ARGS` shows; as `history`.
+
+        *size*: how many instructions a page has. Raises what `history` raises.
+        """
         it = self._selected_again(context)
         if it is not None:
             return it, self.require_capture().select(args, size, it.hart, at)

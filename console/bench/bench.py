@@ -66,7 +66,10 @@ class Gdb:
 
     @classmethod
     def of(cls, engine: Engine, within: float = WITHIN) -> Self:
-        """Create a bench with a gdb that is already running."""
+        """Create a bench with a gdb that is already running.
+
+        *within*: how many seconds the program may run where a method is not given another limit.
+        """
         bench = cls.__new__(cls)
         bench._begin(engine, within)
         return bench
@@ -157,7 +160,10 @@ class Target(Gdb):
         self.engine.query(f"-break-delete {'' if number is None else number}".rstrip())
 
     def run(self, within: float | None = None) -> Stop:
-        """Let the program run until it stops at a breakpoint. Raises `NotReached` if it does not within *within* s."""
+        """Let the program run until it stops at a breakpoint.
+
+        Raises `NotReached` if it does not within *within* seconds.
+        """
         stop = self._run(within, "no breakpoint was reached")
         if stop.reason != "breakpoint-hit":
             raise NotReached(f"no breakpoint was reached: the program stopped at {stop}", stop)

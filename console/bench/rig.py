@@ -126,7 +126,7 @@ class Rig(Processes):
         self._sim_options = sim_options
 
     def start(self) -> None:
-        """Start the simulated target and OpenOCD."""
+        """Start the simulated target and OpenOCD. Raises RigError."""
         self.start_simulator()
         self.start_openocd()
 
@@ -142,7 +142,7 @@ class Rig(Processes):
         wait_until(self.simulator, "the simulated target", log, lambda: b"listening on" in log.read_bytes())
 
     def start_openocd(self) -> None:
-        """Start the real openocd, or start it again, and wait until it serves gdb and Tcl."""
+        """Start the real openocd, or start it again, and wait until it serves gdb and Tcl. Raises RigError."""
         openocd = shutil.which("openocd")
         if openocd is None:
             raise RigError("openocd is not installed", "apt install openocd")
@@ -234,7 +234,7 @@ class QemuRig(Processes):
         self._reader: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start QEMU with its recorder, and wait until it listens."""
+        """Start QEMU with its recorder, and wait until it listens. Raises RigError."""
         log = self.folder / "qemu.log"
         command = [PYTHON, "-m", "rvtrace_gdb", "qemu", "--quiet", "--write-target", str(self.target_file)]
         command += ["--", *self._words, "-S", "-gdb", f"tcp:127.0.0.1:{self.gdb_port}"]

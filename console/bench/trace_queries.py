@@ -269,7 +269,10 @@ class Saved(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """A row of the history: *number* as in `trace history`; for a gap, *text* is the reason, and the rest is empty."""
+    """A row of the history: *number* as in `trace history`; for a gap, *text* is the reason, and the rest is empty.
+
+    *offset*: bytes from the beginning of *function*. *text*: the instruction as gdb's disassembler prints it.
+    """
 
     number: int
     address: int | None

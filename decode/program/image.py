@@ -169,7 +169,9 @@ class Image:
         self._instructions.clear()
 
     def add_absent(self, addr: int, size: int, what: str) -> None:
-        """Note what should be at *addr* and was not supplied, for the error of a reader that needs the code there."""
+        """Note that *size* bytes at *addr* should be there and were not supplied, for the error of a reader that needs
+        them. *what*: what they are.
+        """
         self.absent.append(Absent(range(addr, addr + size), what))
 
     def over(self, base: "Image") -> "Image":
