@@ -257,6 +257,8 @@ _WORTH_A_LINE = (Answer.UNKNOWN_TYPE, Answer.RESERVED_VERSION, Answer.PRE_RATIFI
 
 
 def _tables(board: _Board, wishes: Wishes, xlen: Setting | None, components: Iterable[Part]) -> list[parts.Table]:
+    of_tree = board.tree.description.xlen if board.tree else None
+    xlen = xlen or (Setting(of_tree, "device tree") if of_tree else None)
     target = {"name": _name(board, wishes)} | ({"xlen": xlen} if xlen else {})
     server = board.server
     openocd = {"host": Setting(server.host, server.host_source), "tcl_port": Setting(server.port, server.port_source)}

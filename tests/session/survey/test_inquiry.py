@@ -283,12 +283,15 @@ def test_a_device_tree_and_what_really_answers() -> None:
     assert any(key == "base" and "device tree, node /" in source for key, source in comments(written.text))
 
 
-def test_a_device_tree_alone() -> None:
-    found = devicetree.trace_components(tree("clusters"), {})
+@pytest.mark.parametrize(("name", "xlen"), [("clusters", None), ("per_hart", 32)])
+def test_a_device_tree_alone(name: str, xlen: int | None) -> None:
+    """One has no `riscv,isa`, the other has rv32imac."""
+    found = devicetree.trace_components(tree(name), {})
     script = Script({"--device-tree": "x.dtb", "--openocd": "none"})
     written = inquire(script, lambda name: found, Wishes("mine"), "x", cluster().connect)
     assert written.description.components == found.description.components
     assert written.description.name == "mine"
+    assert written.description.xlen == xlen
 
 
 def test_a_device_tree_that_is_wrong() -> None:
