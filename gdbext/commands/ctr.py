@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,10 +13,13 @@ import gdb
 from rvtrace_gdb.gdbext import completion, csr_access, settings, start_options
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import control_transfers
+from rvtrace_gdb.gdbext.mi import list_fields
+from rvtrace_gdb.gdbext.mi.fields import Rows
 from rvtrace_gdb.gdbext.options import BadOption
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
+from rvtrace_gdb.gdbext.rows import Page
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, hart_of, print_lines, tracer
 
@@ -65,7 +70,7 @@ be stopped."""
         options["version"] = options["version"] or settings.ctr_version()
         if csr_access.access_params() is None:
             raise gdb.GdbError("Nothing to record: gdb is not connected to a target. `trace connect` does that.")
-        print_lines(_request("ctr_start", options=options))
+        print_lines(request("ctr_start", options=options))
         mode.suggest_connect()
 
     def complete(self, text: str, word: str | None) -> list[str]:
@@ -81,7 +86,7 @@ were before `trace ctr start`. The program has to be stopped."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.refuse_argument(argument)
-        print_lines(_request("ctr_stop"))
+        print_lines(request("ctr_stop"))
 
 
 class Clear(Command, name="trace ctr clear", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE):
@@ -90,7 +95,7 @@ Usage: trace ctr clear"""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.refuse_argument(argument)
-        print_lines(_request("ctr_clear"))
+        print_lines(request("ctr_clear"))
 
 
 class Status(Command, name="trace ctr status", kind=gdb.COMMAND_STATUS, completer=gdb.COMPLETE_NONE):
@@ -99,12 +104,12 @@ Usage: trace ctr status"""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.refuse_argument(argument)
-        print_lines(_request("ctr_status"))
+        print_lines(request("ctr_status"))
 
 
 class Show(Command, name="trace ctr show", completer=gdb.COMPLETE_NONE):
     """Print the recorded control transfers, newest first.
-Usage: trace ctr show [/MODIFIERS] [RANGE]
+Usage: trace ctr show [/MODIFIERS] [--json] [RANGE]
 
 A line for each: its number, which the hart gives it (the newest is 0),
 its source and target address, its type, whether it was mispredicted, and the
@@ -116,6 +121,8 @@ is not known.
 Modifiers: /i with the instructions, in the order they ran; /m or /s source
 lines, /r raw instruction bytes, /f no function names, /p no mark at the
 current instruction: as in `trace history`; these show instructions, too.
+
+--json: an object for each, for programs (docs/console.md has the fields).
 
 RANGE: nothing, the newest ten, and then the next older ten each time;
   -      the ten before those shown last
@@ -130,10 +137,20 @@ The hart's registers are left as they are, and recording continues when the
 program runs."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        as_json = re.search(r"(?:^|\s)--json(?=\s|$)", argument)
+        if as_json:
+            argument = argument[: as_json.start()] + argument[as_json.end() :]
         asked = control_transfers.parse(argument)
         records = control_transfers.Records(asked.style)
-        with _csr_access() as access:
-            PagedList("records", access=access).show(self, asked.numbers, records.lines)
+        with csr_access_of_session() as access:
+            lines = _json_lines if as_json else records.lines
+            PagedList("records", access=access).show(self, asked.numbers, lines)
+
+
+def _json_lines(page: Page) -> Iterator[str]:
+    """Return an object for each record, for programs."""
+    rows = Rows()
+    return (json.dumps(list_fields.record(rows, row)) for row in page.rows)
 
 
 class Stack(Command, name="trace ctr stack", kind=gdb.COMMAND_STACK, completer=gdb.COMPLETE_NONE):
@@ -157,7 +174,7 @@ the program has switched stacks, calls may be shown that have ended."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.refuse_argument(argument)
-        found = _request("ctr_stack")
+        found = request("ctr_stack")
         print_lines(found)
         frames = [control_transfers.Frame(it["pc"] or 0, it["call"], it["to"]) for it in found["frames"]]
         recorded = control_transfers.Recorded(frames, found["full"], found["ras"])
@@ -167,14 +184,14 @@ the program has switched stacks, calls may be shown that have ended."""
             print_line(line)
 
 
-def _request(method: str, **params: Any) -> Any:
+def request(method: str, **params: Any) -> Any:
     """Return the session's result. Raises gdb.GdbError."""
-    with _csr_access() as access:
+    with csr_access_of_session() as access:
         return tracer().request(method, context=tracer().context(), access=access, **params)
 
 
 @contextlib.contextmanager
-def _csr_access() -> Iterator[dict[str, Any] | None]:
+def csr_access_of_session() -> Iterator[dict[str, Any] | None]:
     """Yield how the session reaches CSRs; afterwards gdb reads its registers anew."""
     access = csr_access.access_params()
     try:

@@ -137,7 +137,7 @@ def test_each_command_has_help_with_its_usage(name: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("", ["clear", "show", "stack", "start", "status", "stop"]),
+        ("", ["clear", "count", "counts", "sample", "show", "stack", "start", "status", "stop"]),
         ("start -", [f"start {name}" for name in sorted(NAMES)]),
         ("start --mo", ["start --modes"]),
         ("start -not-taken -ex", ["start -not-taken -external"]),

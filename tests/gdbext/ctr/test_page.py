@@ -17,7 +17,7 @@ PORT = ":3333"
 SESSIONS = sessions("ctr.md")
 
 
-@pytest.fixture(scope="module", params=range(len(SESSIONS)), ids=["records", "stack"])
+@pytest.fixture(scope="module", params=range(len(SESSIONS)), ids=["records", "stack", "process"])
 def exchanges(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Exchange, str]]:
     """Those of a session, and what gdb really printed."""
     folder: Path = tmp_path_factory.mktemp("page")
