@@ -13,9 +13,9 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import results
+from rvtrace_gdb.gdbext import results, row_text
 from rvtrace_gdb.gdbext.listing import readable_code
-from rvtrace_gdb.gdbext.rows import ROWS, ROWS_AT_ONCE, Annotation, Happened, HartRows, HistoryRow, Page
+from rvtrace_gdb.gdbext.rows import ROWS, ROWS_AT_ONCE, Annotation, Fold, Happened, HartRows, HistoryRow, Page
 from rvtrace_gdb.gdbext.text import shown
 from rvtrace_gdb.gdbext.tracer import tracer
 
@@ -34,6 +34,16 @@ def split_range(argument: str) -> tuple[str, str]:
     if match is None:
         return argument.strip(), ""
     return argument[: match.start()].strip(), match[1]
+
+
+UNFOLDED = "-unfolded"
+
+
+def split_unfolded(argument: str) -> tuple[str, bool | None]:
+    """Split an argument into (the rest, whether repetitions are folded): None with the word -unfolded."""
+    words = argument.split(" ")
+    rest = [word for word in words if word not in (UNFOLDED, f"-{UNFOLDED}")]
+    return " ".join(rest).strip(), True if rest == words else None
 
 
 def split_modifiers(argument: str, known: str) -> tuple[str | None, str]:
@@ -90,6 +100,8 @@ class PagedList:
         """
         if numbers not in ("", "-", "+"):
             command.dont_repeat()
+        if results.WANTED:
+            self._question.pop("fold", None)  # programs get every row
         page = self.page(args=numbers, size=page_size() if size is None else size)
         for line in page.lines:
             _print(line)
@@ -101,7 +113,7 @@ class PagedList:
             if results.WANTED:
                 results.add(results.makers["page"](self._what, piece))
             with readable_code():
-                for line in lines(piece):
+                for line in lines(piece) if page.folds is None else _folded(piece, lines):
                     _print(line)
         if page.notice:
             _print(page.notice)
@@ -117,8 +129,20 @@ class PagedList:
         """Return the rows of a page in pieces of the size of the first, each requested when it is needed."""
         if page.begin < page.end:
             yield page
+        if page.folds is not None:
+            return
         for begin in range(page.begin + ROWS_AT_ONCE, page.end, ROWS_AT_ONCE):
             yield self.rows(begin, min(begin + ROWS_AT_ONCE, page.end), page.hart)
+
+
+def _folded(page: Page, lines: Callable[[Page], Iterable[str]]) -> Iterator[str]:
+    """Yield the lines of a page, each with one row, and how often they repeat themselves."""
+    folds = {fold.number + fold.lines - 1: fold for fold in page.folds or ()}
+    for row, line in zip(page.rows, lines(page)):
+        fold = folds.get(row.number)
+        yield line if fold is None or fold.lines > 1 else f"{line}; {row_text.repetition(fold)}"
+        if fold is not None and fold.lines > 1:
+            yield f"\tthese {fold.lines} lines {row_text.repetition(fold)}"
 
 
 def _print(line: str) -> None:
@@ -133,7 +157,9 @@ def page_of(what: str, answer: Mapping[str, Any]) -> Page:
         rows = [
             run._replace(rows=[HistoryRow(*row) for row in run.rows], events=_annotations(run.events)) for run in rows
         ]
-    return Page(**{**answer, "rows": rows, "events": _annotations(answer["events"])})
+    folds = answer.get("folds")
+    folds = None if folds is None else list(starmap(Fold, folds))
+    return Page(**{**answer, "rows": rows, "events": _annotations(answer["events"]), "folds": folds})
 
 
 def _annotations(events: Iterable[Any]) -> list[Annotation]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Callable, Optional
 
-from rvtrace_gdb.gdbext.rows import CallRow, CoveredFunction, FoundRow, FunctionRow, Place
+from rvtrace_gdb.gdbext.rows import CallRow, CoveredFunction, Fold, FoundRow, FunctionRow, Place
 
 Fields = dict[str, Any]
 Paint = Callable[[str, str], str]
@@ -40,6 +40,13 @@ def found_line(row: FoundRow, address: AddressText, paint: Paint = plain) -> str
     when = [] if row.time is None else [f"time {row.time}"]
     byte = "" if row.offset is None else f"; trace byte {row.offset:#x}"
     return f"{row.number}\t@{row.position}\t{_place_text(row.here, address)}:\t{', '.join([*facts, *when])}{byte}"
+
+
+def repetition(fold: Fold) -> str:
+    """Return how often a row, or a group of rows, repeats itself, and where."""
+    every = str(fold.shortest) if fold.shortest == fold.longest else f"{fold.shortest} to {fold.longest}"
+    instructions = "instruction" if every == "1" else "instructions"
+    return f"x{fold.times}, @{fold.begin} to @{fold.end}, every {every} {instructions}"
 
 
 def _execution_facts(row: FoundRow, address: AddressText) -> list[str]:

@@ -251,6 +251,22 @@ class FrameRow(NamedTuple):
     saved: tuple[tuple[int, int], ...] = ()
 
 
+class Fold(NamedTuple):
+    """Rows that repeat themselves and are shown once: the *lines* from row *number* on come *times* times.
+
+    begin, end         the positions of the first and of the last repetition
+    shortest, longest  how many positions are from one to the next
+    """
+
+    number: int
+    lines: int
+    times: int
+    begin: int
+    end: int
+    shortest: int
+    longest: int
+
+
 class Page(NamedTuple):
     """The answer to the request for a part of a list: rows *begin* to *end* - 1 of *length*, which count from 1.
 
@@ -260,6 +276,7 @@ class Page(NamedTuple):
     overwritten  whether older trace was overwritten
     comes        of executions, whether the instruction that runs next would be one more
     now          of control transfer records, what ran after the youngest
+    folds        of a page that is folded, what repeats itself: only the first of these rows are in it; None: all are
     """
 
     begin: int
@@ -273,6 +290,7 @@ class Page(NamedTuple):
     overwritten: bool = False
     comes: bool = False
     now: Mapping[str, Any] | None = None
+    folds: Sequence[Fold] | None = None
 
 
 ROWS: dict[str, Any] = {

@@ -11,7 +11,7 @@ import gdb
 from rvtrace_gdb.gdbext import listing, row_text
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.listing import function_symbol
-from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers
+from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers, split_unfolded
 from rvtrace_gdb.gdbext.rows import CallRow, FunctionRow
 from rvtrace_gdb.gdbext.text import printable
 
@@ -29,7 +29,7 @@ class Format(NamedTuple):
 
 class Functions(Command, name="trace functions", completer=gdb.COMPLETE_NONE):
     """Print the functions that ran, oldest first, as `record function-call-history` does.
-    Usage: trace functions [/MODIFIERS] [RANGE]
+    Usage: trace functions [-unfolded] [/MODIFIERS] [RANGE]
 
     A line for each time a function ran: until it called another one,
     returned, or was interrupted.
@@ -44,15 +44,19 @@ class Functions(Command, name="trace functions", completer=gdb.COMPLETE_NONE):
       A,+N   N functions starting with A
       A,-N   N functions ending with A
 
+    Repetitions with a trap in them are folded, "x3366, @9 to @50484, every
+    15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
+
     The cause of a trap follows the name of its handler. A gap in the trace
     has a number of its own; after a gap the calls under way are not known,
     and levels start again.
     `set record function-call-history-size` sets how many."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        argument, fold = split_unfolded(argument)
         letters, numbers = split_modifiers(argument, MODIFIERS)
         style = Format(*(letter in (letters or "") for letter in MODIFIERS))
-        found = PagedList("functions", lines=style.lines or None)
+        found = PagedList("functions", lines=style.lines or None, fold=fold)
         size = page_size("function-call-history")
         found.show(self, numbers, lambda page: (_line(style, row) for row in page.rows), size)
 

@@ -9,7 +9,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import completion, expressions, listing, row_text
 from rvtrace_gdb.gdbext.command import Command
-from rvtrace_gdb.gdbext.paged_list import PagedList, split_range
+from rvtrace_gdb.gdbext.paged_list import UNFOLDED, PagedList, split_range, split_unfolded
 from rvtrace_gdb.gdbext.rows import FoundRow, Page, Place
 
 KINDS = (
@@ -36,7 +36,7 @@ number that the place has in `trace history`.
 
 class Events(Command, name="trace events"):
     __doc__ = f"""Print what happened between the instructions, oldest first.
-Usage: trace events [KIND ...] [RANGE]
+Usage: trace events [-unfolded] [KIND ...] [RANGE]
 
 KIND: only these; default: all:
   trap       exceptions and interrupts, with the cause where the trace
@@ -53,14 +53,17 @@ KIND: only these; default: all:
   note       anything else in the trace that is worth knowing
 
 The instruction shown is the first one after the event.
+Rows that repeat themselves are folded into one, "x3366, @9 to @50484,
+every 15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
 {_RANGE_HELP}"""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        argument, fold = split_unfolded(argument)
         kinds, numbers = split_range(argument)
-        PagedList("events", kinds=kinds.split()).show(self, numbers, row_lines)
+        PagedList("events", kinds=kinds.split(), fold=fold).show(self, numbers, row_lines)
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        return completion.words(text, word, KINDS)
+        return completion.words(text, word, (UNFOLDED, *KINDS))
 
 
 class Gaps(Command, name="trace gaps", completer=gdb.COMPLETE_NONE):

@@ -178,9 +178,13 @@ def _target_params(where: str) -> dict[str, Any]:
     if kinds[0] == "event":
         nth = int(kinds.pop()) if len(kinds) > 1 and is_plain_number(kinds[-1]) else None
         return {"what": "events", "kinds": kinds[1:], "nth": nth, "direction": direction}
+    if kinds[0] in _ENDS and len(kinds) > 1 and set(kinds[1:]) <= {"event", *find.KINDS}:
+        wanted = [kind for kind in kinds[1:] if kind != "event"]
+        return {"what": "events", "kinds": wanted, **_ENDS[kinds[0]], "direction": direction}
     return {"what": "executions", "direction": direction, **find.parse_location(rest, "trace goto")}
 
 
+_ENDS: dict[str, dict[str, Any]] = {"first": {"nth": 1}, "last": {"last": True}}
 _TYPES = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)
 _MEMBER = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*|\$\w+|\"[^\"]*\"|'[^']*'|0[xX][0-9a-fA-F]+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -236,7 +240,7 @@ def _is_global_name(name: str) -> bool:
     return False
 
 
-_PLACES = ("begin", "end", "live", "event", "-next", "-wrote")
+_PLACES = ("begin", "end", "live", "event", "first", "last", "-next", "-wrote")
 
 
 class Goto(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
@@ -244,6 +248,7 @@ class Goto(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
     Usage: trace goto NUMBER | begin | end | live
            trace goto [-next] FUNCTION | FILE:LINE | *EXPRESSION
            trace goto [-next] event [KIND ...] [NUMBER]
+           trace goto first | last KIND | event
            trace goto -wrote $REGISTER | EXPRESSION | ADDRESS[,SIZE]
 
     NUMBER    of an instruction, as `trace history` and others print it; -1 is
@@ -255,6 +260,8 @@ class Goto(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
     event     where the last event before this place happened, of any KIND
               as for `trace events`; NUMBER: the one with that number in the
               list `trace events [KIND ...]` prints
+    first     the first event of a KIND in the trace, as `first exception`, or
+              of all; `last`, the last one
     -next     not the last one before this place but the next one after it
     -wrote    the instruction that wrote it last: see `trace who-wrote`
 
@@ -273,8 +280,9 @@ class Goto(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
         before = text.split(" ")[:-1]
         if before and before[0] in ("-wrote", "--wrote"):
             return who_wrote.complete_storage(text, word)
-        if "event" in before:
-            return completion.words(text, word, find.KINDS)
+        if "event" in before or any(end in before for end in _ENDS):
+            ends = () if "event" in before else ("event",)
+            return completion.words(text, word, (*ends, *find.KINDS))
         return completion.words_and_places(text, word, ("event",) if any(before) else _PLACES)
 
 

@@ -17,6 +17,7 @@ from rvtrace_gdb.decode.coverage import functions as functions_of
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.gdbext.rows import BranchRow, CallRow, CoveredFunction, FunctionRow
+from rvtrace_gdb.session.queries.folding import Folding
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -52,6 +53,10 @@ class Functions:
         RangeError.
         """
         return self._cursor.select(args, size, len(self))
+
+    def turn(self, args: str, size: int, folding: Folding) -> Selection:
+        """Return the page for `""`, `+` or `-` with *size* lines, in which repetitions are folded."""
+        return self._cursor.turn(args, len(self), lambda place, forward: folding.page(place, size, forward=forward))
 
     def rows(self, begin: int, end: int, *, lines: bool = False) -> list[FunctionRow]:
         """Return the functions numbered *begin* to *end* - 1. *lines*: with the addresses of their instructions."""

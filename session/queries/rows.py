@@ -14,7 +14,7 @@ halted the hart. `trace events` lists them.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
@@ -87,6 +87,22 @@ class Cursor:
             selection = self._backward(size, length)
         else:
             selection = _within(*_explicit(args, size, self._listing), length, self._numbers)
+        self._shown = selection
+        return selection
+
+    def turn(self, args: str, length: int, page: Callable[[int, bool], Selection]) -> Selection:
+        """Return the page for `""`, `+` or `-`, and move there. *page*: returns that from a number on (True), or the
+        one before it.
+        """
+        shown = self._shown
+        if shown is None:
+            selection = page(length + 1, False)
+        elif args == "-":
+            at_start = Selection(1, 1, f"At the start of the {self._record}.")
+            selection = page(shown.begin, False) if shown.begin > 1 else at_start
+        else:
+            at_end = Selection(length + 1, length + 1, f"At the end of the {self._record}.")
+            selection = page(shown.end, True) if shown.end <= length else at_end
         self._shown = selection
         return selection
 

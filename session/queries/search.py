@@ -16,6 +16,7 @@ from rvtrace_gdb.decode.program.instructions import Access
 from rvtrace_gdb.decode.search import CombinedSearch, Query, Search, arrivals, entries_of, executions
 from rvtrace_gdb.gdbext.rows import AccessRow, FoundRow, Place
 from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.queries.folding import Folding
 from rvtrace_gdb.session.queries.rows import ROWS, Cursor, Selection
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
@@ -246,6 +247,10 @@ class Found:
         if not len(self):
             return Selection(1, 1, self._answer.none)
         return self._cursor.select(args, size, len(self))
+
+    def turn(self, args: str, size: int, folding: Folding) -> Selection:
+        """Return the page for `""`, `+` or `-` with *size* lines, in which repetitions are folded."""
+        return self._cursor.turn(args, len(self), lambda place, forward: folding.page(place, size, forward=forward))
 
     def position(self, number: int) -> int:
         """Return the position in the history of the result with this number. Raises BadQuestion."""

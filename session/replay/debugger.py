@@ -206,8 +206,8 @@ class Debugger:
         progress: Progress = silent,
         pc: int | None = None,
     ) -> Destination:
-        """Let the next resumption lead to a result of *question*: the one numbered *number* in its list, or else the
-        nearest one in a direction (-1: back).
+        """Let the next resumption lead to a result of *question*: the one numbered *number* in its list (-1: the last),
+        or else the nearest one in a direction (-1: back).
 
         Raises NoPlace, BadQuestion, and as `enter`.
         """
@@ -222,6 +222,8 @@ class Debugger:
             number = found.nearest(here, direction)
         if number is None:
             raise NoPlace(f"{_NONE_BEFORE}{selected.earlier()}" if direction < 0 else _NONE_AFTER)
+        if number < 0:
+            number = max(len(found) + 1 + number, 0)
         leads = self._jump(selected, found.position(number), pc)
         if isinstance(question, Executions):
             return leads

@@ -24,6 +24,7 @@ which does not change that place: *begin* null means the newest *count* rows, of
 |              |                   | the live hart, for `Page.comes`                                                   |
 | functions    | `FunctionRow`     | *lines*: with the addresses of the instructions                                   |
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
+|              |                   | *fold*, of these and of events: what repeats itself is shown once                 |
 | records      | objects           | *access*: see `session.target.csr_access`; row 1 is entry 0, see `ctr_records`    |
 
 More rows of a history are those of what was decoded last, of any *hart*; nothing is read out for them.
@@ -41,9 +42,11 @@ from rvtrace_gdb.gdbext.rows import ROWS_AT_ONCE, Annotation, HartRows, Page
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import Interleaved, SelectedHistory, functions_of
+from rvtrace_gdb.session.queries.folding import Folding
+from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.rows import Selection, annotations
 from rvtrace_gdb.session.queries.rows import rows as history_rows
-from rvtrace_gdb.session.queries.search import Executions
+from rvtrace_gdb.session.queries.search import Executions, Found
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
@@ -67,6 +70,7 @@ class PagedList(NamedTuple):
     overwritten: bool = False
     comes: bool = False
     now: Mapping[str, Any] | None = None
+    folding: Folding | None = None
 
     def fetch(self, begin: int, end: int) -> dict[str, Any]:
         """Return the rows numbered *begin* to *end* - 1, and what happened before them."""
@@ -77,8 +81,11 @@ class PagedList(NamedTuple):
     def page(self, most: int) -> Page:
         """Return the answer, with at most *most* rows."""
         begin, end, notice = self.selection
-        shown = self.fetch(begin, min(end, begin + most))
         about = (self.length, notice, self.lines, self.overwritten, self.comes, self.now)
+        if self.folding is not None:
+            rows = [row for part in self.folding.numbers for row in self.rows(*part)]
+            return Page(begin, end, self.hart, rows, [], *about, self.folding.folds)
+        shown = self.fetch(begin, min(end, begin + most))
         return Page(begin, end, self.hart, shown["rows"], shown["events"], *about)
 
 
@@ -109,6 +116,16 @@ class Range(NamedTuple):
         most = self.most or 0
         begin = max(length - most + 1, 1) if self.begin is None else self.begin
         return Selection(begin, min(begin + most, length + 1))
+
+
+def _folded(
+    found: Found | Functions, params: Params, asked: Range, rows: Fetch
+) -> tuple[Selection, Folding | None]:
+    """Return the page that is requested, and what is folded in it, if that is requested and it is a page."""
+    if params.given("fold") and asked.most is None and asked.args in ("", "+", "-") and asked.size and len(found):
+        folding = Folding(rows, len(found))
+        return found.turn(asked.args, asked.size, folding), folding
+    return asked.select(len(found), found.select), None
 
 
 def page(session: Session, params: Params, progress: Progress) -> Any:
@@ -229,20 +246,20 @@ def _found(session: Session, params: Params, asked: Range, progress: Progress) -
     select = session.selected_or_empty if asked.most is None else session.selected
     it = select(context, progress)
     found = session.lists.answer(question, it, progress)
-    selection = asked.select(len(found), found.select)
+    selection, folding = _folded(found, params, asked, found.rows)
     if asked.most is None and not len(found):
         selection = selection._replace(notice=it.unless_earlier(found.none))
     pc = params.optional_number("pc") if session.live is not None else None  # a capture has no next instruction
     comes = isinstance(question, Executions) and pc is not None and question.comes(pc, it.history, it.program)
-    return PagedList(len(found), selection, found.rows, it.lines, it.hart, None, it.overwritten, comes)
+    return PagedList(len(found), selection, found.rows, it.lines, it.hart, None, it.overwritten, comes, folding=folding)
 
 
 def _functions(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
     it = session.selected(params.context(), progress)
     functions = functions_of(session, it, progress)
     rows = partial(functions.rows, lines=params.given("lines"))
-    selection = asked.select(len(functions), functions.select)
-    return PagedList(len(functions), selection, rows, it.lines, it.hart, overwritten=it.overwritten)
+    selection, folding = _folded(functions, params, asked, rows)
+    return PagedList(len(functions), selection, rows, it.lines, it.hart, overwritten=it.overwritten, folding=folding)
 
 
 def _calls(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:

@@ -16,7 +16,8 @@ connect: the proxy waits for gdb at the TCP port *listen* (0: any), or at a sock
 folder that only its owner can enter). *elf*: the program of a trace without a target, if it has one.
 
 goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, end or live; *what* is that of `find`,
-with its parameters, and *nth*, the number in that list, or *direction*, "back" or "forth". *pc*: where the program is
+with its parameters, and *nth*, the number in that list, *last*, for its last row, or
+*direction*, "back" or "forth". *pc*: where the program is
 now, if gdb is in the present: a line says if the trace does not lead there. *found*: the event that is gone to, a
 `gdbext.rows.FoundRow`, of *of* such events; None for other places.
 
@@ -182,7 +183,8 @@ def _goto(debugger: Debugger, params: Params, progress: Progress) -> Destination
         return debugger.go_to(-params.number("from_end"), progress, pc)
     if params.given("what"):
         back = params.text("direction", "back") == "back"
-        return debugger.go_to_found(params.question(), params.optional_number("nth"), -1 if back else 1, progress, pc)
+        nth = -1 if params.given("last") else params.optional_number("nth")
+        return debugger.go_to_found(params.question(), nth, -1 if back else 1, progress, pc)
     to = params.text("to")
     if to == "live":
         return debugger.go_live()

@@ -12,7 +12,8 @@ KINDS += ["trace-off", "trace-on", "trap"]
 OFFERED = {
     "goto e": ["end", "event"],
     "goto -": ["-next", "-wrote"],
-    "goto f": ["fib", "finish"],
+    "goto f": ["fib", "finish", "first"],
+    "goto last exc": ["exception"],
     "goto event ": KINDS,
     "goto -next event trace": ["trace-off", "trace-on"],
     "goto -next f": ["fib", "finish"],

@@ -17,6 +17,7 @@ from rvtrace_gdb.console.main import main
 from tests.endtoend.trace.test_find import names
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import HOME, compile_program
+from tests.helpers.page_sessions import sessions, shown
 
 PROGRAM = HOME / "tests" / "programs" / "returns"
 OPTIONS = ("-btm", "-format etrace", "-format etrace -implicit-return full")
@@ -87,6 +88,12 @@ def test_the_callers_below_it_are_known(said: dict[str, str]) -> None:
     assert frames("bt  ")[1:] == ["overrun", "main"]
     assert "Event 1 of 2: mismatched return: to 0x0000000000004140" in said["trace goto event mismatched-return 1"]
     assert "Event 2 of 2" in said["trace goto -next event mismatched-return"]
+
+
+def test_the_page_says_what_is_printed(said: dict[str, str]) -> None:
+    [session] = (found for found in sessions("finding.md") if "mismatched" in found[0].command)
+    lines = shown(said[session[0].command])
+    assert lines[:1] == session[0].lines
 
 
 def test_it_is_completed(said: dict[str, str]) -> None:

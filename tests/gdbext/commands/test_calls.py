@@ -142,7 +142,7 @@ def test_the_tree_counts(session: Demo) -> None:
 
 
 def test_help_and_completion(session: Demo) -> None:
-    assert "Usage: trace functions [/MODIFIERS] [RANGE]" in session.said["help trace functions"]
+    assert "Usage: trace functions [-unfolded] [/MODIFIERS] [RANGE]" in session.said["help trace functions"]
     assert "trace functions" in session.said["complete trace func"]
 
 

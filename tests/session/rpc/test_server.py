@@ -64,7 +64,7 @@ def test_a_conversation(client: Client, capture: Path) -> None:
     assert page["length"] > 5
     assert page == {
         "begin": 1, "end": 6, "hart": 0, "rows": rows, "events": [], "length": page["length"], "notice": None,
-        "lines": [], "overwritten": False, "comes": False, "now": None,
+        "lines": [], "overwritten": False, "comes": False, "now": None, "folds": None,
     }  # fmt: skip
     assert client.call("rows", what="history", begin=1, end=6)["result"] == {"rows": rows, "events": []}
     end = client.call("page", args="1,9999999", size=None, **asked)["result"]["end"]
