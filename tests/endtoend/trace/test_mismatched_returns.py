@@ -23,7 +23,7 @@ PROGRAM = HOME / "tests" / "programs" / "returns"
 OPTIONS = ("-btm", "-format etrace", "-format etrace -implicit-return full")
 NOWHERE = 0x4140
 EVENT = re.compile(
-    r"(\d+)\t@(\d+) 0x\w+ <(\w+)\+\d+>:\tmismatched return: to 0x(\w+)(?: <(\S+)>)?, not to 0x(\w+) <(\S+)>, at"
+    r"(\d+)\t@(\d+)\s0x\w+ <(\w+)\+\d+>:\tmismatched return: to 0x(\w+)(?: <(\S+)>)?, not to 0x(\w+) <(\S+)>, at"
     r" 0x(\w+) <\w+\+\d+>"
 )
 
