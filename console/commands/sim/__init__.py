@@ -236,7 +236,7 @@ def run(args: argparse.Namespace) -> int:
         with ExitStack() as cleanup:
             _simulate(args, cleanup)
     except RvtraceError as error:
-        print(f"rvtrace sim: {printable(str(error))}", file=sys.stderr)
+        print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
         return 1
     return 0
 

@@ -199,7 +199,7 @@ class _Output:
         except OSError as error:
             self._file = self._hart.witness = None
             print(
-                f"rvtrace sim: cannot write {self._path}: {error.strerror}; the tandem trace ends there",
+                f"rvtrace: cannot write {self._path}: {error.strerror}; the tandem trace ends there",
                 file=sys.stderr, flush=True,
             )  # fmt: skip
 

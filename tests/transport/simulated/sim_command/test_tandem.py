@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_written_any_more(elf: Path, tmp_path: Path) -> No
         until(process, "listening on")
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
-    assert errors == "rvtrace sim: cannot write /dev/full: No space left on device; the tandem trace ends there\n"
+    assert errors == "rvtrace: cannot write /dev/full: No space left on device; the tandem trace ends there\n"
     assert process.returncode == 0
 
 
@@ -85,7 +85,7 @@ def test_the_program_is_not_overwritten(elf: Path, tmp_path: Path, capsys: pytes
     (tmp_path / "x").symlink_to(elf)
     before = elf.read_bytes()
     assert main(["sim", "--elf", str(elf), "--unix", str(tmp_path / "jtag"), "--tandem", str(tmp_path / "x")]) == 1
-    assert capsys.readouterr().err == f"rvtrace sim: --tandem: {tmp_path / 'x'} is the program itself\n"
+    assert capsys.readouterr().err == f"rvtrace: --tandem: {tmp_path / 'x'} is the program itself\n"
     assert elf.read_bytes() == before
 
 
@@ -111,4 +111,4 @@ def test_refused(
     monkeypatch.chdir(tmp_path)
     assert main(["sim", "--elf", str(elf), "--unix", str(tmp_path / "jtag"), *words]) == 1
     errors = capsys.readouterr().err
-    assert said in errors and errors.count("\n") == 1 and errors.startswith("rvtrace sim: ")
+    assert said in errors and errors.count("\n") == 1 and errors.startswith("rvtrace: ")
