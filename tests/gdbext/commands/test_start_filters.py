@@ -149,7 +149,7 @@ def test_loads_and_stores_of_a_function(elf: Path, runs: dict[str, Run]) -> None
     said, retired = runs[DATA]
     assert listed(said[ALL]) == [pc for pc in retired if start <= pc < end]
     rows = [line for line in said["trace data 1,100000"].splitlines() if line[:1].isdecimal()]
-    pcs = [int(pc, 16) for pc in re.findall(r"@\d+ 0x([0-9a-f]+) <on_trap", "\n".join(rows))]
+    pcs = [int(pc, 16) for pc in re.findall(r"@\d+\t0x([0-9a-f]+) <on_trap", "\n".join(rows))]
     access = re.compile(r"^\d+\t.{3}0x([0-9a-f]+) <[^>]*>:\t[ls][bhwd]u?\t", re.M)
     assert len(rows) == len(pcs) > 10
     assert pcs == [int(pc, 16) for pc in access.findall(said[ALL])]

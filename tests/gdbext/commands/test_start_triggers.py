@@ -132,7 +132,7 @@ def marking(options: str, marks: dict[str, int]) -> str:
 def test_marks(traced: Traced, options: str, marks: dict[str, int]) -> None:
     """As often as the place is reached while it is traced; not where E-Trace reports the place anyhow (add, mul)."""
     known, said = traced.known, traced.said[str((options, marks))]
-    marked = re.findall(r"@\d+ 0x([0-9a-f]+) <[^>]*>:\tsync: trace event", said["trace events 1,1000"])
+    marked = re.findall(r"@\d+\t0x([0-9a-f]+) <[^>]*>:\tsync: trace event", said["trace events 1,1000"])
     wanted = {known[name][0] + offset for name, offset in marks.items()}
     before = joined(slices(traced.retired, set(), {known["on_trap"][0]}))
     assert [int(pc, 16) for pc in marked] == [pc for pc in before if pc in wanted]
