@@ -262,7 +262,7 @@ class Goto(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
               list `trace events [KIND ...]` prints
     first     the first event of a KIND in the trace, as `first exception`, or
               of all; `last`, the last one
-    -next     not the last one before this place but the next one after it
+    -next     the next one after this place, instead of the last one before it
     -wrote    the instruction that wrote it last: see `trace who-wrote`
 
     The instruction at the place is the one that runs next. From there, gdb's
