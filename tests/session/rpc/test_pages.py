@@ -1,5 +1,6 @@
 """Parts of lists for programs that ask by number: `page`, against the whole list that `trace` commands give."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.rpc import lists
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
@@ -90,3 +92,48 @@ def test_what_is_no_page(params: dict[str, Any], line: str, methods: Methods) ->
 def test_without_a_trace(tmp_path: Path) -> None:
     with pytest.raises(NoTrace):
         page(Methods(Session()), "history", 1, 5)
+
+
+CHANGED: dict[str, list[dict[str, Any]]] = {
+    "history": [],
+    "messages": [{"raw": True}, {"offset": 40}],
+    "events": [{"kinds": ["sync"]}],
+    "executions": [{"first": 0x8000_0004}],
+    "functions": [{"lines": True}],
+    "calls": [{"depth": 1}],
+}
+"""Parameters of the lists of a trace of instructions, with values that have other answers than those of `LISTS`."""
+
+ELSEWHERE = {
+    "history": {"events", "times", "at"},  # of a trace with interruptions or timestamps; of a hart in the past
+    "executions": {
+        "name",
+        "last",
+        "others",
+        "function",
+        "functions",
+        "pc",
+    },  # tests/session/queries/test_search.py; a live hart
+}
+"""Parameters that this trace does not show."""
+
+
+def test_each_parameter_of_a_list_changes_its_answer(methods: Methods) -> None:
+    """A parameter that is not passed on would leave its column empty in gdb, in an IDE and in a shell alike."""
+    for what, others in CHANGED.items():
+        asked = {"context": {"elf": str(ELF)}, "what": what, "args": "1,200", "size": 0, **LISTS.get(what, {})}
+        answers = [methods.call("page", {**asked, **other}, silent) for other in ({}, *others)]
+        assert all(answers[0] != other for other in answers[1:]), what
+        assert documented(what) - ELSEWHERE.get(what, set()) == set().union(*others), what
+
+
+def documented(what: str) -> set[str]:
+    """The parameters of a list in the table at the top of lists.py; a line without a name goes on with the last."""
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:4]] for line in (lists.__doc__ or "").splitlines() if "|" in line
+    ]
+    cells, name = "", ""
+    for row in rows:
+        name = row[0] or name
+        cells += row[2] if what in name.split(", ") else ""
+    return set(re.findall(r"\*(\w+)\*", cells))

@@ -5,7 +5,7 @@ import pytest
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.messages import VENDOR_SYNCS, Evcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import SyncPlacement
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode import assembler as asm
@@ -17,17 +17,17 @@ IMAGE = image_of(
     (0x1FE, [asm.C_NOP] * 4),
 )
 
-# Table "SYNC Field Values": what a reader must be told, and whether the flow simply goes on.
+# Table "SYNC Field Values": what a reader must be told, whether the flow simply goes on, and whether tracing begins.
 VALUES = {
-    0: ("external trigger", True),
-    1: ("reset", False),
-    2: ("periodic", True),
-    3: ("debug", False),
-    4: ("counter", True),
-    5: ("trace enable", False),
-    6: ("trace event", True),
-    7: ("overrun", False),
-    9: ("power-down", False),
+    0: ("external trigger", True, False),
+    1: ("reset", False, False),
+    2: ("periodic", True, False),
+    3: ("debug", False, True),
+    4: ("counter", True, False),
+    5: ("trace enable", False, True),
+    6: ("trace event", True, False),
+    7: ("overrun", False, False),
+    9: ("power-down", False, False),
 }
 RESERVED = (8, 10, 11, 12, 13, 14, 15)
 
@@ -37,9 +37,10 @@ def texts(history: History) -> list[str]:
 
 
 def test_the_reasons_are_those_of_the_document() -> None:
-    assert {int(sync): sync.goes_on for sync in Sync} == {code: goes_on for code, (_, goes_on) in VALUES.items()}
+    assert {int(sync): (sync.goes_on, sync.begins) for sync in Sync} == {code: row[1:] for code, row in VALUES.items()}
     assert all(VALUES[sync][0] in sync.reason.text for sync in Sync)
-    assert {sync for sync in Sync if sync.begins} == {Sync.EXIT_FROM_DEBUG, Sync.TRACE_ENABLE}
+    assert {int(sync) for sync in Sync if sync.reason.resumes} == {3}, "the debugger had halted the hart, nothing else"
+    assert not {int(sync) for sync in Sync} & set(VENDOR_SYNCS)
     assert not any((sync.begins and sync.goes_on) or (sync.silent and not sync.goes_on) for sync in Sync)
     assert len({sync.reason for sync in Sync}) == len(Sync)
 
