@@ -47,21 +47,9 @@ def short_path() -> Iterator[Path]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: two for each processor, because a third of the time a test waits: for a timer, a start, an end."""
-    return 2 * (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-
-def pytest_configure() -> None:
-    """Keep each worker of `-n`, with all it starts, on one processor, and whoever is woken waits for its turn.
-
-    gdb, its session, OpenOCD and the simulated target talk all the time and hardly ever work at the same time. Each
-    message would wake another processor, or interrupt who sends the next one: most of what they take is that.
-    """
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    if worker.startswith("gw") and hasattr(os, "sched_setaffinity"):
-        processors = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {processors[int(worker[2:]) % len(processors)]})
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    """`-n auto`: three for two processors, because a quarter of the time a test waits: for a timer, a start, an end."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors + (processors + 1) // 2
 
 
 @pytest.hookimpl(wrapper=True)
