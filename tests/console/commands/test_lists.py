@@ -153,7 +153,7 @@ def _without_lines(row: dict[str, Any]) -> dict[str, Any]:
 
 COLOURED = {
     "decode 1,2": {"34": r"0x[0-9a-f]{16}", "33": "_start", "32": "auipc|add"},
-    "decode --events": {"34": r"0x[0-9a-f]+", "36": "trace-on|trap|trace-off"},
+    "decode --events": {"34": r"0x[0-9a-f]+", "33": "_start|on_trap|[a-z]+", "36": "trace-on|trap|trace-off"},
     "events": {"34": r"0x[0-9a-f]{16}", "33": "_start|on_trap|[a-z]+", "36": "(trace on|trap|trace off): .*"},
     "functions 1,3": {"33": "_start|main|fib"},
     "find fib 1,2": {"34": r"0x[0-9a-f]{16}", "33": "fib|main"},
