@@ -91,18 +91,19 @@ class PagedList:
         lines: Callable[[Page], Iterable[str]],
         size: int | None = None,
         heading: str = "",
+        anew: bool = False,
     ) -> Page:
         """Print the rows that a RANGE means, and return the page. *lines*: returns the lines for the rows of a page, or
         of a piece of it.
 
-        *size*: how many rows the range "" means; None: as many as of `trace history`. Enter repeats only commands that
-        show the next page. Raises gdb.GdbError.
+        *size*: how many rows the range "" means; None: as many as of `trace history`. *anew*: the range "" means the
+        first page, also after it was shown. Enter repeats only commands that show the next page. Raises gdb.GdbError.
         """
         if numbers not in ("", "-", "+"):
             command.dont_repeat()
         if results.WANTED:
             self._question.pop("fold", None)  # programs get every row
-        page = self.page(args=numbers, size=page_size() if size is None else size)
+        page = self.page(args=numbers, size=page_size() if size is None else size, anew=(anew and not numbers) or None)
         for line in page.lines:
             _print(line)
         if heading and page.rows:

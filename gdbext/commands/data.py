@@ -9,6 +9,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import completion, listing
 from rvtrace_gdb.gdbext.command import Command
+from rvtrace_gdb.gdbext.enter_key import EnterKey
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers, split_range
 from rvtrace_gdb.gdbext.rows import AccessRow, MessageRow
 
@@ -112,9 +113,15 @@ stands before the number `trace history` gives the instruction.
 
 Accesses are traced after `trace start -format etrace -data`."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._enter = EnterKey()
+
     def invoke(self, argument: str, from_tty: bool) -> None:
+        again = self._enter.repeats(argument, from_tty)
         what, numbers = split_range(argument)
-        PagedList("accesses", where=named_memory(what)).show(self, numbers, lambda page: map(_line, page.rows))
+        found = PagedList("accesses", where=named_memory(what))
+        found.show(self, numbers, lambda page: map(_line, page.rows), anew=bool(what) and not again)
 
 
 COMMANDS = (Dump, Data)

@@ -9,6 +9,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import completion, expressions, listing, row_text
 from rvtrace_gdb.gdbext.command import Command
+from rvtrace_gdb.gdbext.enter_key import EnterKey
 from rvtrace_gdb.gdbext.paged_list import UNFOLDED, PagedList, split_range, split_unfolded
 from rvtrace_gdb.gdbext.rows import FoundRow, Page, Place
 
@@ -57,10 +58,16 @@ Rows that repeat themselves are folded into one, "x3366, @9 to @50484,
 every 15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
 {_RANGE_HELP}"""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._enter = EnterKey()
+
     def invoke(self, argument: str, from_tty: bool) -> None:
+        again = self._enter.repeats(argument, from_tty)
         argument, fold = split_unfolded(argument)
         kinds, numbers = split_range(argument)
-        PagedList("events", kinds=kinds.split(), fold=fold).show(self, numbers, row_lines)
+        anew = bool(kinds) and not again
+        PagedList("events", kinds=kinds.split(), fold=fold).show(self, numbers, row_lines, anew=anew)
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, (UNFOLDED, *KINDS))
@@ -107,12 +114,15 @@ nothing   the same as last time
     def __init__(self) -> None:
         super().__init__()
         self._last: dict[str, Any] | None = None
+        self._enter = EnterKey()
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        again = self._enter.repeats(argument, from_tty)
         expression, numbers = split_range(argument)
         if expression or self._last is None:
             self._last = parse_location(expression)
-        PagedList("executions", **self._last).show(self, numbers, row_lines)
+        anew = bool(expression) and not again
+        PagedList("executions", **self._last).show(self, numbers, row_lines, anew=anew)
 
 
 COMMANDS = (Events, Gaps, Find)

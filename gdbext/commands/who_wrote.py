@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, expressions, listing, results, source_lines
+from rvtrace_gdb.gdbext import completion, enter_key, expressions, listing, results, source_lines
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.replay import position
@@ -173,27 +173,32 @@ Registers are in tandem traces; a data trace has only stores."""
     def __init__(self) -> None:
         super().__init__()
         self._last: tuple[Query, WriterAnswer] | None = None
-        self._typed: tuple[str, str | None] = "", None
+        self._enter = enter_key.EnterKey()
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         text = argument.strip()
-        typed = (text, _last_command() if from_tty else None)
-        again = typed[1] is not None and typed == self._typed
-        if not again:
-            self._typed = "", None
-        if text in ("-before", "--before") or again:
-            if self._last is None:
-                raise gdb.GdbError(f"{COMMAND}: -before: nothing has been shown yet.")
-            asked = self._last[0].before(self._last[1])
-        else:
-            asked = Query(expressions.storage(COMMAND, _check_text(text)))
-        found = asked.answer()
-        self._last, self._typed = (asked, found), typed
+        again = self._enter.repeats(text, from_tty)
+        try:
+            asked = self._question(text, again)
+            found = asked.answer()
+        except BaseException:
+            if not again:
+                self._enter.forget()
+            raise
+        self._last = asked, found
         print_lines({"lines": found.lines})
         results.add(results.makers["writer"](asked.storage, found) if results.WANTED else {})
         for line in answer_lines(asked.storage, found, asked.previous_ago):
             print_line(line)
-        print_lines({"lines": _hints(found.writer, interactive=from_tty)})
+        print_lines({"lines": _hints(found.writer, enter=enter_key.is_available(from_tty))})
+
+    def _question(self, text: str, again: bool) -> Query:
+        """Return what is asked. *again*: Enter repeated the command. Raises gdb.GdbError."""
+        if text not in ("-before", "--before") and not again:
+            return Query(expressions.storage(COMMAND, _check_text(text)))
+        if self._last is None:
+            raise gdb.GdbError(f"{COMMAND}: -before: nothing has been shown yet.")
+        return self._last[0].before(self._last[1])
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
         """Complete options, registers after a $, and else what gdb completes in expressions."""
@@ -263,14 +268,6 @@ def _check_text(text: str, command: str = COMMAND) -> str:
     return text
 
 
-def _last_command() -> str | None:
-    """Return the last command in gdb's list of commands, with its number, which is the same when Enter repeated it;
-    None if gdb keeps none.
-    """
-    lines = gdb.execute("show commands", to_string=True).splitlines()
-    return lines[-1] if lines else None
-
-
 def _registers() -> list[str]:
     try:
         architecture = gdb.selected_frame().architecture()
@@ -280,8 +277,8 @@ def _registers() -> list[str]:
     return [*names, *(f"x{n}" for n in range(32))]
 
 
-def _hints(writer: Writer | None, interactive: bool) -> list[str]:
-    """Return the line that says what the user can do next."""
+def _hints(writer: Writer | None, enter: bool) -> list[str]:
+    """Return the line that says what the user can do next. *enter*: whether Enter repeats the command."""
     if writer is None:
         return []
     goes = "`trace goto {}` goes" if position.is_available() else "`trace history {}` shows what ran from"
@@ -290,7 +287,7 @@ def _hints(writer: Writer | None, interactive: bool) -> list[str]:
         hints.append(f"{goes.format(number)} there")
     elif number is not None:
         hints.append(f"{goes.format(number)} {'to ' if position.is_available() else ''}the instruction after it")
-    before = "Enter" if interactive else f"`{COMMAND} -before`"
+    before = "Enter" if enter else f"`{COMMAND} -before`"
     return ["; ".join([*hints, f"{before} shows who wrote it before that"]) + "."]
 
 

@@ -63,6 +63,10 @@ class Accesses:
             return Selection(1, 1, self._none())
         return self._cursor.select(args, size, len(self._chosen))
 
+    def restart(self) -> None:
+        """Show the first page next."""
+        self._cursor.reset()
+
     def rows(self, begin: int, end: int) -> list[AccessRow]:
         """Return the accesses numbered *begin* to *end* - 1."""
         return [self._row(number) for number in range(max(begin, 1), min(end, len(self._chosen) + 1))]
@@ -262,6 +266,10 @@ class Found:
         """Return the number of the last result before a position, or with direction 1 of the first one after it."""
         i = self._answer.before(position) - 1 if direction < 0 else self._answer.before(position + 1)
         return i + 1 if 0 <= i < len(self) else None
+
+    def restart(self) -> None:
+        """Show the first page next."""
+        self._cursor.reset()
 
     def rows(self, begin: int, end: int) -> list[FoundRow]:
         """Return the results numbered *begin* to *end* - 1."""

@@ -9,8 +9,9 @@
 | glance | context, most, anew                 | {length, gaps, hart, current, unread, problem}                        |
 
 The range is *args* and *size*: a RANGE as the user types it and how many rows a page has, 0 for all; where the page
-ends, the user's next one begins. Programs that show parts of lists, such as IDEs, send *begin* and *count* instead,
-which does not change that place: *begin* null means the newest *count* rows, of calls the first.
+ends, the user's next one begins. With *anew*, of searches and accesses, the first page is shown again. Programs that
+show parts of lists, such as IDEs, send *begin* and *count* instead, which does not change that place: *begin* null
+means the newest *count* rows, of calls the first.
 
 | what         | rows              | further params                                                                    |
 |--------------|-------------------|-----------------------------------------------------------------------------------|
@@ -236,6 +237,8 @@ def _messages(session: Session, params: Params, asked: Range, progress: Progress
 def _accesses(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
     it = session.selected_or_empty(params.context(), progress)
     found = session.lists.accesses(it, params.place("where"))
+    if params.given("anew"):
+        found.restart()
     selection = asked.select(len(found), found.select)
     return PagedList(len(found), selection, found.rows, it.lines, it.hart)
 
@@ -246,6 +249,8 @@ def _found(session: Session, params: Params, asked: Range, progress: Progress) -
     select = session.selected_or_empty if asked.most is None else session.selected
     it = select(context, progress)
     found = session.lists.answer(question, it, progress)
+    if params.given("anew"):
+        found.restart()
     selection, folding = _folded(found, params, asked, found.rows)
     if asked.most is None and not len(found):
         selection = selection._replace(notice=it.unless_earlier(found.none))

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             Engine(
                 arguments.elf, target, gdb=arguments.gdb, init=not arguments.nx, said=screen.said,
                 progress=screen.progress, coloured=output.paint_of(arguments) is not colours.plain,
-                environ={**os.environ, "RVTRACE_RESULTS": "1" if arguments.json else "0"},
+                environ={**os.environ, "RVTRACE_RESULTS": f"{arguments.json:d}", "RVTRACE_ENTER": f"{typed:d}"},
             ) as engine,
         ):  # fmt: skip
             engine.silence = None  # a user has Ctrl-C, and a pipe may wait

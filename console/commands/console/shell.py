@@ -183,6 +183,7 @@ _REPEATED = re.compile(
 )
 _LISTED = re.compile(r"(?P<word>x|l|list)(?:/\S+)?(?:\s.*)?")
 _PAGED = re.compile(r"(?:rv)?trace\s+(?:history|functions|find|events|gaps|data|dump)(?P<arguments>\s.*)?")
+_WRITERS = re.compile(r"(?:rv)?trace\s+who-wrote\s.*")
 _RANGE = re.compile(r"\s[-+]?\d+(?:,\S*)?(?=\s|$)")
 _QUIT = re.compile(r"(?:q|quit|exit)(?:\s+(?P<status>.+))?")
 _SHELL = re.compile(r"(?:(?:shell|!)(?=\W|$)|!)\s*(?P<command>.*)|(?P<make>make(?:\s.*)?)", re.DOTALL)
@@ -368,9 +369,11 @@ def _again(line: str) -> str:
     listed, paged = _LISTED.fullmatch(line), _PAGED.fullmatch(line)
     if listed is not None:
         return listed["word"]
-    if _REPEATED.fullmatch(line) or (paged is not None and not _RANGE.search(paged["arguments"] or "")):
-        return line
-    return ""
+    if paged is not None and not _RANGE.search(paged["arguments"] or ""):
+        return line if re.search(r"\s[-+]$", line) else f"{line} +"
+    if _WRITERS.fullmatch(line):
+        return "trace who-wrote -before"
+    return line if _REPEATED.fullmatch(line) else ""
 
 
 @contextlib.contextmanager

@@ -8,9 +8,10 @@ import pytest
 
 from tests.decode.ntrace.messages import split
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
-from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb, run_gdb
+from tests.gdbext.gdb_process import GDB, SOURCE, ask_gdb, every_gdb, gdb_environ, run_gdb
 from tests.gdbext.test_interrupt import Gdb
 from tests.helpers import reference_streams
+from tests.terminal import Terminal
 
 ROW = re.compile(r"(\d+)\t@(\d+)\t(?:\[(gap|end)\]|0x([0-9a-f]{16})( <[^>]+>)?):\t(.*)")
 FROM = re.compile(r"from 0x([0-9a-f]{16}) <[^>]+>")
@@ -265,19 +266,28 @@ def test_long_lists_can_be_interrupted(tmp_path: Path, pcs: list[int]) -> None:
     assert len(re.findall(r"^\d+\t@", again, re.M)) in (299, 300), "the program ran 300 times"
 
 
-def test_an_empty_line_turns_the_page(capture: Path, pcs: list[int]) -> None:
-    """As typed at a terminal; what was asked for by number is not repeated."""
+def test_a_question_asked_again_is_answered_again(capture: Path, pcs: list[int]) -> None:
+    """With its argument; without, the next page is shown."""
     address = max(set(pcs), key=pcs.count)
-    gdb = Gdb(ELF)
-    try:
-        for command in ("set confirm off", SOURCE, "set height 0", f"trace open {capture}"):
-            gdb.run(command)
-        gdb.type(f"trace find {address:#x} 1,3")
-        gdb.type("")
-        gdb.type(f"trace find {address:#x}")
-        out = gdb.answer()
-    finally:
-        gdb.process.kill()
-        gdb.process.communicate()
-    numbers = [int(number) for number in re.findall(r"^(?:\(gdb\) )*(\d+)\t@", out, re.M)]
-    assert numbers == list(range(1, 14))
+    find = f"trace find {address:#x}"
+    out = run(capture, find, f"{find} ", f"{find} 1,3", f"{find}  ", f"{find} +", "trace find")
+    want = executed(pcs, address)
+    assert [listed(out[find + blanks], address) for blanks in ("", " ", "  ")] == [want[-10:]] * 3
+    assert out[f"{find} +"].strip() == out["trace find"].strip() == "At the end of the list."
+
+
+def test_an_empty_line_turns_the_page(capture: Path) -> None:
+    """At a terminal: what is typed again begins again, and what was asked for by number is not repeated."""
+    typed = ("set width 0", "set height 0", SOURCE, f"trace open {capture}", "set record instruction-history-size 2")
+    with Terminal([GDB, "-q", "-nx", str(ELF)], 150, 50, gdb_environ()) as terminal:
+        for command in typed:
+            terminal.enter(command)
+
+        for command, want in (("trace find median", (1, 0)), ("", (1, 1)), ("trace find median", (2, 1))):
+            terminal.enter(command)
+            terminal.wait(lambda screen, want=want: _seen(screen) == want, f"{want}")  # type: ignore[misc]
+
+
+def _seen(screen: str) -> tuple[int, int]:
+    """How often the first row is on the screen, and how often the end of the list."""
+    return len(re.findall(r"^1\s+@", screen, re.M)), screen.count("At the end of the list.")

@@ -1,0 +1,41 @@
+"""Whether Enter repeated a command: gdb runs it again with the argument of the last time, and does not say so."""
+
+from __future__ import annotations
+
+import os
+
+import gdb
+
+_BY_CONSOLE = os.environ.get("RVTRACE_ENTER") == "1"
+"""Whether `rvtrace console` repeats commands, at its own prompt."""
+
+
+class EnterKey:
+    """Tells, for one command, a repetition by Enter from the same command typed again.
+
+    gdb adds to its list of commands what is typed, and not what Enter repeats. Where gdb keeps no such list (a pipe, a
+    file of commands, an IDE), every command counts as typed.
+    """
+
+    def __init__(self) -> None:
+        self._typed: tuple[str, str | None] = "", None
+
+    def repeats(self, argument: str, from_tty: bool) -> bool:
+        """Return whether Enter repeated the command. To be called once in each `invoke`."""
+        before, self._typed = self._typed, (argument, _last_command() if from_tty else None)
+        return self._typed[1] is not None and self._typed == before
+
+    def forget(self) -> None:
+        """Take the next invocation as typed: this one has failed."""
+        self._typed = "", None
+
+
+def is_available(from_tty: bool) -> bool:
+    """Return whether Enter repeats the command that runs. *from_tty*: as `invoke` has it."""
+    return from_tty and (_BY_CONSOLE or _last_command() is not None)
+
+
+def _last_command() -> str | None:
+    """Return the last command in gdb's list of commands, with its number; None if gdb keeps none."""
+    lines = gdb.execute("show commands", to_string=True).splitlines()
+    return lines[-1] if lines else None
