@@ -55,6 +55,8 @@ EXAMPLES := $(patsubst examples/%.c,build/examples/%.elf,$(wildcard examples/*.c
 EXAMPLE_CC := riscv64-unknown-elf-gcc -march=rv64imac_zicsr -mabi=lp64 -mcmodel=medany -Og -g \
 	-specs=picolibc.specs -nostartfiles
 examples: setup $(EXAMPLES)
+	@echo "The programs are in build/examples. Type . $(BIN)/activate for the command rvtrace, then for instance"
+	@echo "  rvtrace console --elf build/examples/hang.elf --sim     # docs/tutorials/it-hangs.md; docs/README.md lists all"
 build/examples/%.elf: examples/%.c examples/start.S examples/link.ld
 	@mkdir -p $(@D)
 	cd examples && $(EXAMPLE_CC) -T link.ld start.S $*.c -o ../$@

@@ -92,7 +92,9 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _plain(words: Sequence[str]) -> list[str]:
-    """Return a command line with `help`, `help COMMAND` and `version` as the options they stand for."""
+    """Return a command line with `help`, `help COMMAND`, `version` and nothing as the options they stand for."""
+    if not words:
+        return ["--help"]
     if words and words[0] == "help":
         page = next((page for page in PAGES if [page.name] == list(words[1:])), None)
         return [*words[1:], "--help"] if page is None else [page.command, f"--help-{page.name}"]

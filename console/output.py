@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.support import colours
 from rvtrace_gdb.support.text import Problem, coloured_rows, columns, json_line, rows
 
+WIDE_ENOUGH = 100  # columns, as gdbext.screen.WIDE_ENOUGH
 _EVERY = 1024  # lines written at once, and between two updates of the progress
 
 
@@ -52,6 +54,8 @@ class Output:
         """Whether the rows are JSON, for programs."""
         self.paint = paint_of(args)
         """Colours parts of a row, if rows have colours."""
+        self.narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < WIDE_ENOUGH
+        """Whether rows with two addresses fit on the terminal only if addresses are short."""
         self.progress = ProgressLine(not self._quiet, label)
 
     def __enter__(self) -> Self:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import gdb
 
-_BY_CONSOLE = os.environ.get("RVTRACE_ENTER") == "1"
-"""Whether `rvtrace console` repeats commands, at its own prompt."""
+from rvtrace_gdb.gdbext import screen
 
 
 class EnterKey:
@@ -32,7 +29,7 @@ class EnterKey:
 
 def is_available(from_tty: bool) -> bool:
     """Return whether Enter repeats the command that runs. *from_tty*: as `invoke` has it."""
-    return from_tty and (_BY_CONSOLE or _last_command() is not None)
+    return from_tty and (bool(screen.CONSOLE) or _last_command() is not None)
 
 
 def _last_command() -> str | None:

@@ -16,7 +16,7 @@ from typing import Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import source_lines
+from rvtrace_gdb.gdbext import screen, source_lines
 from rvtrace_gdb.gdbext import tracer as gdbext_tracer
 from rvtrace_gdb.gdbext.disassembly import Texts, symbol_of
 from rvtrace_gdb.gdbext.replay import position
@@ -101,7 +101,7 @@ def readable_code() -> Iterator[None]:
 
 def address_text(pc: int, name: str | None = None, offset: int = 0) -> str:
     """Return 0xADDRESS <function+offset>. *name*: that of the function, if gdb does not know it."""
-    address = _styled(f"0x{pc:0{2 * gdb.lookup_type('void').pointer().sizeof}x}", "address")
+    address = _styled(screen.address(pc, 2 * gdb.lookup_type("void").pointer().sizeof), "address")
     if name is None:
         name, offset = symbol_of(pc)
     return address if name is None else f"{address} <{_styled(name, 'function')}+{offset}>"
@@ -121,6 +121,7 @@ class Lister:
     """Formats rows of a history. Each command creates one: gdb is asked about an address once per listing."""
 
     def __init__(self, style: Format, marked: Mark | None = None) -> None:
+        screen.measure()
         self._style = style
         self._digits = 2 * gdb.lookup_type("void").pointer().sizeof
         self._texts = Texts(style.raw)
@@ -157,7 +158,7 @@ class Lister:
             yield f"{numbering(None)}\t{_annotation_line(annotation)}"
 
     def _body(self, pc: int, code: str = "", name: str | None = None, offset: int = 0) -> str:
-        address = _styled(f"0x{pc:0{self._digits}x}", "address")
+        address = _styled(screen.address(pc, self._digits), "address")
         symbol = self._symbol(*((name, offset) if name else symbol_of(pc)))
         instruction = self._texts.of_code(pc, bytes.fromhex(code)) if code else self._instruction(pc)
         return f"{address}{symbol}:\t{instruction}"

@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import results, row_text
+from rvtrace_gdb.gdbext import results, row_text, screen
 from rvtrace_gdb.gdbext.listing import readable_code
 from rvtrace_gdb.gdbext.rows import ROWS, ROWS_AT_ONCE, Annotation, Fold, Happened, HartRows, HistoryRow, Page
 from rvtrace_gdb.gdbext.text import shown
@@ -99,6 +99,7 @@ class PagedList:
         *size*: how many rows the range "" means; None: as many as of `trace history`. *anew*: the range "" means the
         first page, also after it was shown. Enter repeats only commands that show the next page. Raises gdb.GdbError.
         """
+        screen.measure()
         if numbers not in ("", "-", "+"):
             command.dont_repeat()
         if results.WANTED:

@@ -49,6 +49,14 @@ TANDEM = [
 """Who changed this variable? On the same program, on a core that sends a tandem-verification trace."""
 
 
+NEXT = """
+Go on:
+  . .venv/bin/activate     # then `rvtrace` is a command of this shell; `rvtrace` alone lists what it can do
+  make examples            # programs that each have a bug, in build/examples, for the tutorials in docs/README.md
+  rvtrace console --elf build/examples/hang.elf --sim     # the first of them: docs/tutorials/it-hangs.md
+"""
+
+
 def build() -> Path:
     """Compile the demo program; its path."""
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -78,7 +86,9 @@ def run(interactive: bool) -> int:
     if not interactive:
         status = _shown(gdb, elf, SESSION)
         print("\nThe same program on a core that sends a tandem-verification trace, which has values:\n", flush=True)
-        return status or _shown(gdb, elf, TANDEM, "--tandem", str(BUILD / "demo.tvt"))
+        status = status or _shown(gdb, elf, TANDEM, "--tandem", str(BUILD / "demo.tvt"))
+        print("" if status else NEXT, end="", flush=True)
+        return status
     with Rig(elf, BUILD) as rig:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is gdb's
         command = [gdb, "-q", "-nx", str(elf), "-x", str(gdb_script(rig, SESSION))]

@@ -16,13 +16,19 @@ def digits(address: int, xlen: int) -> str:
 
 
 def address_text(
-    address: int, xlen: int, symbol: Symbol | None, paint: Paint = plain, *, omit_function: bool = False
+    address: int,
+    xlen: int,
+    symbol: Symbol | None,
+    paint: Paint = plain,
+    *,
+    omit_function: bool = False,
+    short: bool = False,
 ) -> str:
     """Return `0xADDRESS <function+offset>`, or `0xADDRESS` where no symbol is known.
 
-    *omit_function*: leave the name out, `0xADDRESS <+offset>`.
+    *omit_function*: leave the name out, `0xADDRESS <+offset>`. *short*: as many digits as the address needs.
     """
-    text = paint("address", digits(address, xlen))
+    text = paint("address", f"{address:#x}" if short else digits(address, xlen))
     if symbol is None:
         return text
     name, offset = symbol

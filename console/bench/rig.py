@@ -63,6 +63,7 @@ class Processes:
         self.target_file = self.folder / "rvtrace.toml"
         self._children: list[subprocess.Popen[bytes]] = []
         self._held = contextlib.ExitStack()
+        self._reader: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -89,18 +90,24 @@ class Processes:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """End all children, the last started first: OpenOCD aborts if its adapter disappears."""
+        """End all children, the last started first: OpenOCD aborts if its adapter disappears. Wait until all output of
+        the program was passed on.
+        """
         with contextlib.ExitStack() as ends:  # all of them even when a wait is interrupted
             for child in self._children:
                 ends.callback(_end, child)
         self._children.clear()
+        if self._reader is not None:
+            self._reader.join(_LAST_WORDS)
+            self._reader = None
 
     def _start(self, command: list[str], log: Path, printed: int | None = None) -> subprocess.Popen[bytes]:
         """Start a child whose output goes to the file *log*: a pipe that is not read would block the child.
 
         *printed*: the file descriptor for its standard output, if that is another one.
         """
-        with log.open("wb") as out:
+        log.write_bytes(b"")
+        with log.open("ab") as out:
             child = subprocess.Popen(
                 [*_tied(), *command], stdout=out if printed is None else printed, stderr=out,
                 stdin=subprocess.DEVNULL, start_new_session=True,
@@ -108,22 +115,45 @@ class Processes:
         self._children.append(child)
         return child
 
+    def _pipe(self, printed: Callable[[str], None]) -> int:
+        """Return a file descriptor for writing, from which a thread passes the text to *printed*."""
+        ours, theirs = os.pipe()
+        text = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+        def read() -> None:
+            with open(ours, "rb", buffering=0) as stream:
+                while data := stream.read(1 << 12):
+                    with contextlib.suppress(RvtraceError):  # the output cannot be written; QEMU continues
+                        printed(text.decode(data))
+
+        self._reader = threading.Thread(target=read, daemon=True)
+        self._reader.start()
+        return theirs
+
 
 class Rig(Processes):
     """The simulated target with OpenOCD: `with Rig(elf, folder) as rig:`.
 
     The program is halted at its entry, and OpenOCD listens on gdb_port and tcl_port. The files (target description,
-    OpenOCD configuration, logs) are written to *folder*. Raises RigError.
+    OpenOCD configuration, logs) are written to *folder*. *printed*: called with what the program prints, and with how
+    it ended, on another thread. Raises RigError.
 
     Subclasses may set `openocd_commands`, which OpenOCD executes after its configuration.
     """
 
     openocd_commands = "init; halt"
 
-    def __init__(self, elf: str | os.PathLike[str], folder: str | os.PathLike[str], *sim_options: str) -> None:
+    def __init__(
+        self,
+        elf: str | os.PathLike[str],
+        folder: str | os.PathLike[str],
+        *sim_options: str,
+        printed: Callable[[str], None] | None = None,
+    ) -> None:
         super().__init__(elf, folder)
         self.openocd_log = self.folder / "openocd.log"
         self._sim_options = sim_options
+        self._printed = printed
 
     def start(self) -> None:
         """Start the simulated target and OpenOCD. Raises RigError."""
@@ -138,8 +168,15 @@ class Rig(Processes):
         command += ["--unix", str(self.folder / "jtag.sock"), "--write-target", str(self.target_file)]
         command += ["--write-openocd", str(configuration), "--tcl-port", str(self.tcl_port)]
         command += ["--gdb-port", str(self.gdb_port), *self._sim_options]
-        self.simulator = self._start(command, log)
-        wait_until(self.simulator, "the simulated target", log, lambda: b"listening on" in log.read_bytes())
+        if self._printed is None:
+            self.simulator = self._start(command, log)
+        else:
+            theirs = self._pipe(_Program(log, self._printed))
+            try:
+                self.simulator = self._start(command, log, theirs)
+            finally:
+                os.close(theirs)
+        wait_until(self.simulator, "the simulated target", log, lambda: _LISTENS in log.read_bytes())
 
     def start_openocd(self) -> None:
         """Start the real openocd, or start it again, and wait until it serves gdb and Tcl. Raises RigError."""
@@ -217,6 +254,32 @@ _ERROR = re.compile(r"\S*(qemu-system-|rvtrace)[^ :]*: ")
 _LAST_WORDS = 5.0  # seconds to read what was printed before the end
 
 
+_LISTENS = b"listening on"
+
+
+class _Program:
+    """What the program on the simulated target prints: all that follows the line that the target listens.
+
+    Everything goes to the end of the target's *log*.
+    """
+
+    def __init__(self, log: Path, printed: Callable[[str], None]) -> None:
+        self._log, self._printed = log, printed
+        self._before: str | None = ""
+
+    def __call__(self, text: str) -> None:
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(text)
+        if self._before is not None:
+            self._before += text
+            _, _, rest = self._before.partition(_LISTENS.decode())
+            if "\n" not in rest:
+                return
+            text, self._before = rest.partition("\n")[2], None
+        if text:
+            self._printed(text)
+
+
 class QemuRig(Processes):
     """QEMU with the program at reset, waiting for gdb at gdb_port: `with QemuRig(elf, folder, "-smp 2") as rig:`.
 
@@ -231,7 +294,6 @@ class QemuRig(Processes):
         super().__init__(elf, folder)
         self._words = machine(self.elf, options)
         self._printed = printed
-        self._reader: threading.Thread | None = None
 
     def start(self) -> None:
         """Start QEMU with its recorder, and wait until it listens. Raises RigError."""
@@ -248,28 +310,6 @@ class QemuRig(Processes):
             wait_until(qemu, "QEMU", log, lambda: self.target_file.exists() and listens(self.gdb_port))
         except RigError as error:
             raise RigError("QEMU did not start", _complaint(error.log)) from None
-
-    def stop(self) -> None:
-        """End QEMU, and wait until all output of the program was passed on."""
-        super().stop()
-        if self._reader is not None:
-            self._reader.join(_LAST_WORDS)
-            self._reader = None
-
-    def _pipe(self, printed: Callable[[str], None]) -> int:
-        """Return a file descriptor for writing, from which a thread passes the text to *printed*."""
-        ours, theirs = os.pipe()
-        text = codecs.getincrementaldecoder("utf-8")(errors="replace")
-
-        def read() -> None:
-            with open(ours, "rb", buffering=0) as stream:
-                while data := stream.read(1 << 12):
-                    with contextlib.suppress(RvtraceError):  # the output cannot be written; QEMU continues
-                        printed(text.decode(data))
-
-        self._reader = threading.Thread(target=read, daemon=True)
-        self._reader.start()
-        return theirs
 
 
 def _complaint(log: str) -> str:
@@ -353,7 +393,7 @@ def target_of(
 ) -> Iterator[tuple[Path | None, str]]:
     """Yield the target description and where to connect: those that were named, or of a target started for this.
 
-    *printed*: called with what the program on QEMU prints, on another thread.
+    *printed*: called with what the program on it prints, on another thread.
     """
     if arguments.tandem and not arguments.sim:
         raise RvtraceError("--tandem: the simulated target of --sim has a tandem trace")
@@ -370,6 +410,10 @@ def target_of(
     with tempfile.TemporaryDirectory(prefix="rvtrace-") as name:
         elf, folder = arguments.elf.resolve(), Path(name)
         tandem = ["--tandem", str(folder / "tandem.tvt")] if arguments.tandem else []
-        rig: Processes = Rig(elf, folder, *tandem) if arguments.sim else QemuRig(elf, folder, arguments.qemu, printed)
+        rig: Processes = (
+            Rig(elf, folder, *tandem, printed=printed)
+            if arguments.sim
+            else QemuRig(elf, folder, arguments.qemu, printed)
+        )
         with rig:
             yield rig.target_file, f"localhost:{rig.gdb_port}"

@@ -78,7 +78,7 @@ class Shown(NamedTuple):
 
     def address(self, place: Place) -> str:
         """Return `0xADDRESS <function+offset>`."""
-        return address_text(place[0], self.image.xlen, self._symbol(place), self.output.paint)
+        return address_text(place[0], self.image.xlen, self._symbol(place), self.output.paint, short=self.output.narrow)
 
     def place(self, place: Place) -> Fields:
         found = json_rows.place(place[0], self._symbol(place), self.image.xlen)

@@ -16,7 +16,7 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.progress import ENDING, ending, on_signals
 from rvtrace_gdb.console.scripts import verbs
 from rvtrace_gdb.console.scripts.language import NAME, Expected, Node, seconds
-from rvtrace_gdb.console.scripts.runner import ERROR, FAILED, Lines, Report, Runner, load
+from rvtrace_gdb.console.scripts.runner import ERROR, FAILED, Lines, Report, Runner, connecting, load
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.files import OutputError
@@ -102,7 +102,7 @@ def _on_bench(
             bench.set(name, value)
         runner = Runner(bench, report, lines, connect, arguments.output)
         with _cancelled(runner.cancel):
-            runner.run(nodes)
+            runner.run(connecting(nodes, report.script) if connect else nodes)
 
 
 def _cancelled(cancel: Callable[[], None]) -> contextlib.AbstractContextManager[None]:

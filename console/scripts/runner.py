@@ -125,6 +125,25 @@ def load(path: Path) -> tuple[Node, ...]:
     return parse(text.removeprefix("\ufeff"), str(path), read)
 
 
+def connecting(nodes: Sequence[Node], script: str) -> Sequence[Node]:
+    """Return the nodes with a `connect` before them, unless the script connects itself."""
+    return nodes if _connects(nodes) else (*parse("connect", script, read), *nodes)
+
+
+def _connects(nodes: Sequence[Node]) -> bool:
+    """Return whether a script has the verb `connect`, also in a block."""
+    for node in nodes:
+        if isinstance(node, Step):
+            inside = node.verb == "connect"
+        elif isinstance(node, If):
+            inside = _connects(node.body) or _connects(node.other)
+        else:
+            inside = _connects(node.body)
+        if inside:
+            return True
+    return False
+
+
 class Runner:
     """Runs nodes on a bench. *connect*, *output*: see `verbs.Context`."""
 

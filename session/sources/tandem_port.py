@@ -284,18 +284,25 @@ class TandemTrace(TraceSource):
 
     def _lines(self, *, tracing: bool) -> list[str]:
         return [
-            report.line("tandem", f"{report.tandem(captured)}, {self._state(it) if tracing else 'off'}")
+            self._line(it, captured, tracing=tracing)
             for it, captured in zip(self._ports, self.tandem, strict=True)
         ]
 
-    def _state(self, port: _Port) -> str:
+    def _line(self, port: _Port, captured: CapturedTandem, *, tracing: bool) -> str:
         """Describe a port, without reading what has arrived, which may be much."""
+        state, unread = "tracing" if tracing else "off", self._unread(port) if tracing else 0
+        more = f"{unread} more to read, " if unread else ""
+        filled = len(captured.data), 0  # a file has no size that it cannot exceed
+        facts = {"encoder": (port.made.name, state), "filled": filled, "unread": unread}
+        return report.line("tandem", f"{report.tandem(captured)}, {more}{state}", **facts)
+
+    def _unread(self, port: _Port) -> int:
+        """Return how much has arrived and was not read; 0 if the file or socket cannot be asked, which is kept."""
         try:
-            unread = port.file.unread
+            return port.file.unread
         except PortFileError as error:
             self.failure, self.incomplete = self.failure or error, True
-            return "tracing"
-        return f"{unread} more to read, tracing" if unread else "tracing"
+            return 0
 
 
 def _opened(port: Tandem) -> PortFile | PortSocket:

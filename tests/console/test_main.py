@@ -30,8 +30,10 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"rvtrace \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize(("words", "same"), [("help", "--help"), ("help gdb-script", "gdb-script --help"),
-                                             ("version", "--version"), ("-V", "--version")])  # fmt: skip
+@pytest.mark.parametrize(("words", "same"), [
+    ("help", "--help"), ("", "--help"), ("help gdb-script", "gdb-script --help"),
+    ("version", "--version"), ("-V", "--version"),
+])  # fmt: skip
 def test_what_people_type_for_help_and_version(words: str, same: str, capsys: pytest.CaptureFixture[str]) -> None:
     printed = []
     for line in (words, same):

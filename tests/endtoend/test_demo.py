@@ -16,6 +16,7 @@ def test_both_sessions_end_well() -> None:
     assert re.search(r"^ticks: 1 -> 2, written \d+ instructions before", tandem, re.M)
     assert "36\t    ticks++;" in tandem and "$1 = 1\n" in tandem, "before the store"
     assert done.stderr == ""
+    assert "\n  . .venv/bin/activate " in tandem, "where to go on"
     readme = (HOME / "README.md").read_text(encoding="utf-8")
     shown = re.findall(r"^    (.*)$", readme[readme.index("    (gdb) trace who-wrote ticks") :].split("\n\n")[0], re.M)
     assert len(shown) > 8 and {line.partition("  #")[0].rstrip() for line in shown} <= set(tandem.splitlines())

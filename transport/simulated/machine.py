@@ -23,8 +23,10 @@ from rvtrace_gdb.transport.simulated.debug.run_control import HartListener, RunC
 from rvtrace_gdb.transport.simulated.devices.component import TraceComponent
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
-from rvtrace_gdb.transport.simulated.hart.block import DebugCause, HartBlock, InProgress
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause, HartBlock, InProgress, LostCause
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
+from rvtrace_gdb.transport.simulated.uart import SIZE as UART_SIZE
+from rvtrace_gdb.transport.simulated.uart import Uart
 from rvtrace_gdb.transport.simulated.wiring import EncoderProperties, MemoryMap, Wiring, standard
 
 __all__ = ["Machine", "MemoryMap", "build"]
@@ -159,8 +161,9 @@ class Machine:
     *others*: the harts besides *hart*; all share its bus. *wiring*: the trace components, None: an encoder for each
     hart, and one RAM sink.
 
-    `printed` is called with what the program prints (HTIF), `exited` with the status it ends with; it then no longer
-    runs until a debugger has halted and resumed it. `fired` is called when a trigger output of an encoder fires, with
+    `printed` is called with what the program prints (UART, HTIF), `exited` with the status it ends with; it then no
+    longer runs until a debugger has halted and resumed it. `lost_cause` is called with a hart whose trap handler could
+    not run, and the first such trap. `fired` is called when a trigger output of an encoder fires, with
     the encoder's name and the number of the output.
 
     Raises WiringError.
@@ -184,6 +187,7 @@ class Machine:
         self.exited: Callable[[int], None] = lambda status: None
 
         self.fired: Callable[[str, int], None] = lambda encoder, number: None
+        self.lost_cause: Callable[[int, LostCause], None] = lambda hart, lost: None
 
         if not others:
             Clint(hart, bus, memory_map.clint)
@@ -192,6 +196,9 @@ class Machine:
         self._cores = tuple(Core(each, devices.encoder) for each in self.harts)
         self._turns = Turns(self._cores, bus, memory_map.clint) if others else None
         devices.attach()
+        self._lost_causes: set[LostCause] = set()
+        self.uart = Uart()
+        bus.add(memory_map.uart, UART_SIZE, self.uart.read, self.uart.write)  # a component at its address comes first
         self.components: Mapping[str, TraceComponent] = devices.by_name
         self._settling = devices.in_order
         self.hart, self._control = hart, self._cores[0].control
@@ -276,6 +283,13 @@ class Machine:
             component.settle()
 
     def _host(self, core: Core) -> None:
+        if self.uart.output:
+            self.printed(bytes(self.uart.output))
+            self.uart.output.clear()
+        lost = core.hart.lost_cause
+        if lost is not None and lost not in self._lost_causes:
+            self._lost_causes.add(lost)
+            self.lost_cause(core.hart.hartid, lost)
         htif = core.hart.htif
         if htif is None:
             return

@@ -27,12 +27,13 @@ from rvtrace_gdb.transport.simulated.devices.sinks import Probe
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """The memory map; sizes in bytes. The CLINT and the main memory are where QEMU's `virt` board has them.
+    """The memory map; sizes in bytes. CLINT, UART and main memory are where QEMU's `virt` board has them.
 
     `encoder` is that of hart 0, that of hart i is i times `encoder_stride` further up.
     """
 
     clint: int = 0x0200_0000
+    uart: int = 0x1000_0000
     encoder: int = 0x2000_0000
     encoder_stride: int = 0x1_0000
     ram_sink: int = 0x2000_1000

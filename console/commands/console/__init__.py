@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             Engine(
                 arguments.elf, target, gdb=arguments.gdb, init=not arguments.nx, said=screen.said,
                 progress=screen.progress, coloured=output.paint_of(arguments) is not colours.plain,
-                environ={**os.environ, "RVTRACE_RESULTS": f"{arguments.json:d}", "RVTRACE_ENTER": f"{typed:d}"},
+                environ={**os.environ, "RVTRACE_RESULTS": f"{arguments.json:d}", "RVTRACE_CONSOLE": _terminal(typed)},
             ) as engine,
         ):  # fmt: skip
             engine.silence = None  # a user has Ctrl-C, and a pipe may wait
@@ -75,6 +75,14 @@ def run(arguments: argparse.Namespace) -> int:
         screen.clear()
         print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
         return 2
+
+
+def _terminal(typed: bool) -> str:
+    """Return the name of the terminal that shows what gdb prints, for gdb; "" if there is none."""
+    try:
+        return os.ttyname(sys.stdout.fileno()) if typed else ""
+    except OSError:  # the output is redirected
+        return ""
 
 
 def _needs_the_prompt() -> None:
@@ -90,7 +98,12 @@ def _stop_fields(stop: Stop) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
-_LONG = re.compile(r"(?:rv)?trace\s|load\b")
+_LONG = re.compile(
+    r"(?:rv)?trace\s|load\b"
+    r"|(?:c|continue|fg|r|run|j|jump|u|until|advance|fin|finish|s|si|step|stepi|n|ni|next|nexti|rc|rs|rsi|rn|rni"
+    r"|reverse-\w+|call)(?:\s[^&]*)?$"
+)
+"""Commands for which a bar shows how long they take already: work of ours, and what lets the program run."""
 
 
 class Screen:
@@ -140,7 +153,7 @@ class _Console:
         try:
             if self._typed and not self._arguments.quiet:
                 gdb = self._version().partition("\n")[0]
-                print(f"{tool()}, {gdb}: `help console` for keys, `help trace` for commands")
+                print(f"{tool()}, {gdb}\n`help console` for keys, `help trace` for commands")
             for line in first:
                 self._do(line)
             self._read_all(self._typed_lines() if self._typed else self._piped_lines())

@@ -19,13 +19,14 @@ from rvtrace_gdb.console.commands.sim import encoder, etrace, target
 from rvtrace_gdb.console.commands.sim.target import Streams, openocd_config, target_description
 from rvtrace_gdb.console.help_pages import HARDWARE, group_of
 from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.decode.program.csrs import trap_text
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import OutputError, write_file
 from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
 from rvtrace_gdb.transport.simulated.debug.run_control import MOST
-from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, LostCause, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Retired
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from rvtrace_gdb.transport.simulated.server import Backdoor, Server, listen_tcp, listen_unix
@@ -60,6 +61,10 @@ class Report(ABC):
     @abstractmethod
     def exited(self, status: int) -> None:
         """Report the exit of the program."""
+
+    @abstractmethod
+    def lost_cause(self, hart: int, lost: LostCause) -> None:
+        """Report a trap whose handler could not run: the cause is overwritten."""
 
     @abstractmethod
     def fired(self, name: str, number: int) -> None:
@@ -101,6 +106,15 @@ class ReportLines(Report):
         self._say(f"program ended with status {status}")
         sys.stdout.flush()
 
+    def lost_cause(self, hart: int, lost: LostCause) -> None:
+        interrupt = lost.cause.bit_length() >= 32  # the top bit of mcause, of 32 or 64
+        cause, vector = trap_text(lost.cause & 0xFFF, interrupt), f"{lost.vector:#x}"
+        self._say(
+            f"hart {hart}: {cause} at {lost.epc:#x}, mtval {lost.tval:#x}. The code at mtvec, {vector}, faults itself,"
+            f" which overwrites mcause, mepc and mtval: `hbreak *{vector}` before the program runs keeps them"
+        )
+        sys.stdout.flush()
+
     def fired(self, name: str, number: int) -> None:
         self._say(f"{name}: trigger output {number}")
         sys.stdout.flush()
@@ -135,6 +149,10 @@ class ReportObjects(Report):
 
     def exited(self, status: int) -> None:
         self._say("exited", status=status)
+
+    def lost_cause(self, hart: int, lost: LostCause) -> None:
+        facts = {"mcause": f"{lost.cause:#x}", "mepc": f"{lost.epc:#x}", "mtval": f"{lost.tval:#x}"}
+        self._say("lost-cause", hart=hart, **facts, mtvec=f"{lost.vector:#x}")
 
     def fired(self, name: str, number: int) -> None:
         self._say("trigger", component=name, number=number)
@@ -262,6 +280,7 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
         _log_retired(machine, args.log_retired, cleanup)
     said = (ReportObjects if args.json else ReportLines)(quiet=args.quiet)
     machine.printed, machine.exited, machine.fired = said.printed, said.exited, said.fired
+    machine.lost_cause = said.lost_cause
     if not args.run_at_once:
         machine.halt_at_start()
     said.serving(args, machine, config, _name(listener), streams.opened, [port.file for port in tandem])

@@ -230,6 +230,13 @@ def test_nobody_there(tmp_path: Path) -> None:
     assert len(done.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(("script", "steps"), [("echo hello\nrun until main", 3), ("repeat 1\nconnect\nend", 1)])
+def test_a_script_that_does_not_connect(script: str, steps: int, tmp_path: Path) -> None:
+    """It is connected to the target that the command line starts."""
+    done = run_script(tmp_path, script, "--sim", "--elf", demo(tmp_path))
+    assert done.status == 0 and f"passed: {steps} steps" in done.out, (done.out, done.err)
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

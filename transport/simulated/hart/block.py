@@ -122,6 +122,15 @@ class Witness(Protocol):
         """Note that the hart was reset."""
 
 
+class LostCause(NamedTuple):
+    """A trap whose handler raised an exception at its first instruction: mcause, mepc, mtval, and where that was."""
+
+    cause: int
+    epc: int
+    tval: int
+    vector: int
+
+
 class Trap(Exception):
     """A synchronous exception: mcause and mtval (RISC-V Privileged Architecture 3.1.15, 3.1.16)."""
 

@@ -26,6 +26,7 @@ from rvtrace_gdb.transport.simulated.hart.block import (
     DebugCause,
     DebugEntry,
     HartBlock,
+    LostCause,
     Situation,
     TraceTrigger,
     Trap,
@@ -99,6 +100,8 @@ class Hart:
         self.position = 0
         self.clint: Clint | None = None
         self.htif: Htif | None = None
+        self.lost_cause: LostCause | None = None
+        """The first trap whose handler could not run its first instruction, so that its cause was overwritten."""
         self.exit_code: int | None = None
         self.waiting = False
         self.reports_situation = False
@@ -449,6 +452,8 @@ class Hart:
 
     def _enter_trap(self, epc: int, cause: int, tval: int, interrupt: bool = False) -> None:
         csr, privilege = self.csr, self.privilege
+        if epc == csr.mtvec & ~3 and not interrupt and self.lost_cause is None:
+            self.lost_cause = LostCause(csr.mcause, csr.mepc, csr.mtval, epc)
         csr.mepc, csr.mtval = epc, tval & self._mask
         csr.mcause = cause | interrupt << self.xlen - 1
         mpie = MPIE_BIT if csr.mstatus & MIE_BIT else 0
