@@ -18,7 +18,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import settings
+from rvtrace_gdb.gdbext import neutral, settings
 from rvtrace_gdb.gdbext.client import defer_interrupt
 
 _NO_TARGET = "gdb has no target whose registers could be reached: connect it first (`target extended-remote`)"
@@ -172,7 +172,7 @@ def _access(name: str, value: int | None, xlen: int) -> Any:
         if value is None:
             return int(gdb.newest_frame().read_register(name)) & ((1 << xlen) - 1)
         # After it gdb reads all registers again (value_assign in its valops.c), also those that this one maps.
-        gdb.execute(f"with language c -- set var ${name} = {value:#x}", to_string=True)
+        neutral.execute(f"set var ${name} = {value:#x}")
     except (gdb.error, ValueError) as error:
         return f"gdb: {error}"
     return 0
@@ -237,7 +237,7 @@ def _selected_frame_kept() -> Iterator[None]:
     finally:
         if level:
             with contextlib.suppress(gdb.error):
-                gdb.execute(f"frame level {level}", to_string=True)
+                neutral.execute(f"frame level {level}")
 
 
 def _level(frame: gdb.Frame) -> int:

@@ -21,6 +21,7 @@ from typing import Any
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.source_lines import NEVER
 from rvtrace_gdb.gdbext.text import columns
 from rvtrace_gdb.gdbext.tracer import tracer
@@ -88,7 +89,7 @@ def _disassembled(start: int, code: bytes) -> dict[int, str]:
     with _given_code(start, code), contextlib.suppress(gdb.error):
         if shows_assembly_window():
             return disassemble_memory(start, start + len(code) - 1, raw=False)
-        printed = gdb.execute(f"disassemble {start:#x},{start + len(code):#x}", to_string=True)
+        printed = neutral.execute(f"disassemble {start:#x},{start + len(code):#x}")
         found = parse_disassembly(printed)
         return disassemble_memory(start, start + len(code) - 1, raw=False) if found is None else found
     return {}
@@ -197,7 +198,7 @@ class Texts:
         if shows_assembly_window():
             return disassemble_memory(start, last, self._raw)
         with without_counts():
-            printed = gdb.execute(f"{self._command} {start:#x},{last + 1:#x}", to_string=True)
+            printed = neutral.execute(f"{self._command} {start:#x},{last + 1:#x}")
         found = parse_disassembly(printed)
         return disassemble_memory(start, last, self._raw) if found is None else found
 
@@ -215,7 +216,7 @@ def symbol_of(pc: int) -> tuple[str | None, int]:
     if hasattr(gdb, "format_address"):  # gdb >= 13
         match = re.search(r" <(.*?)(?:\+(\d+))?>$", gdb.format_address(pc), re.DOTALL)
     else:
-        text = gdb.execute(f"info symbol {pc:#x}", to_string=True)
+        text = neutral.execute(f"info symbol {pc:#x}")
         match = re.match(r"(\S+)(?: \+ (\d+))? in section", text)
     return (match.group(1), int(match.group(2) or 0)) if match else (None, 0)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import settings
+from rvtrace_gdb.gdbext import location, neutral, settings
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.tracer import selected_hart
 
@@ -97,23 +97,32 @@ def value(expression: str) -> gdb.Value:
     """Return an expression's value. Names may have dots, as compilers give to parts of functions. Raises gdb.error."""
     name = _NAME.fullmatch(expression.strip())
     try:
-        return gdb.parse_and_eval(expression)
+        return neutral.evaluate(expression)
     except gdb.error:
         if name is None:
             raise
     try:
-        return gdb.parse_and_eval(f"'{name[0]}'")
+        return neutral.evaluate(f"'{name[0]}'")
     except gdb.error:  # gdb's text may be about a missing symbol table, where only debug information is missing
         raise gdb.error(f'No symbol "{name[0]}" in current context.') from None
+
+
+def is_line(expression: str) -> bool:
+    """Return whether an expression is FILE:LINE."""
+    return ":" in expression and _LINE.fullmatch(expression) is not None
 
 
 def breakpoint_addresses(expression: str) -> list[int]:
     """Return the addresses of a breakpoint at a location; none if gdb does not know the location."""
     try:
-        _, found = gdb.decode_line(expression)
+        return place_addresses(expression)
     except gdb.error:
         return []
-    return sorted({int(location.pc) & address_mask() for location in found or ()})
+
+
+def place_addresses(expression: str) -> list[int]:
+    """Return the addresses of a breakpoint at a location. Raises gdb.error if gdb does not know the location."""
+    return sorted({int(place.pc) & address_mask() for place in location.decode(expression)})
 
 
 def _functions_at(expression: str, pcs: Iterable[int]) -> list[Function]:
@@ -138,7 +147,7 @@ def _function(name: str, pc: int) -> Function | None:
 
 def _symbol(name: str, pc: int) -> Function | None:
     """Return a function without debug information; its breakpoint, at *pc*, is after the function's prologue."""
-    found = _OFFSET.match(gdb.execute(f"info symbol {pc:#x}", to_string=True))
+    found = _OFFSET.match(neutral.execute(f"info symbol {pc:#x}"))
     if found is None or not _is_named(name, found["name"]):
         return None
     return Function(pc - int(found["offset"] or 0), None, False)
@@ -157,7 +166,7 @@ def _bare(expression: str) -> str:
 
 def address_mask() -> int:
     """Return the mask of an address: gdb's Python may return negative ones."""
-    return (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+    return neutral.address_mask()
 
 
 _REGISTER = re.compile(r"\$([A-Za-z_]\w*)(?:\.\w+)*")
@@ -253,11 +262,11 @@ def _storage(text: str) -> Storage:
     numbers = _NUMBERS.fullmatch(text)
     if numbers is not None:
         return _sized(numbers[1], numbers[2])
-    before, comma, size = text.rpartition(",")
-    if comma and before.count("(") == before.count(")") and before.count("[") == before.count("]"):
-        return _sized(before, size)
+    sized = location.split_last(text)
+    if sized is not None:
+        return _sized(*sized)
     try:
-        value = gdb.parse_and_eval(text)
+        value = neutral.evaluate(text)
     except gdb.error:
         if _is_register(text):
             return Storage(f"${text}", text, kind=_type_of(f"${text}"))
@@ -271,14 +280,14 @@ def _storage(text: str) -> Storage:
 def _symbol_address(text: str) -> int | None:
     """Return the address of a symbol without debug information, whose size gdb does not know."""
     try:
-        value = gdb.parse_and_eval(f"&{text}") if _VARIABLE.fullmatch(text) else None
+        value = neutral.evaluate(f"&{text}") if _VARIABLE.fullmatch(text) else None
     except gdb.error:
         return None
     return _address(value) if value is not None and "no debug info" in str(value.type) else None
 
 
 def _sized(text: str, size: str) -> Storage:
-    found, count = _storage(text.strip()), int(gdb.parse_and_eval(size))
+    found, count = _storage(text.strip()), int(neutral.evaluate(size))
     if found.where is None:
         raise gdb.error("this is a register, whose size cannot be chosen")
     _check_size(count)
@@ -318,12 +327,12 @@ def _storage_of(text: str, value: gdb.Value) -> Storage:
 
 def _address(value: gdb.Value) -> int:
     """Return a value as an address: gdb's Python may return a negative one."""
-    return int(value) & (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+    return int(value) & neutral.address_mask()
 
 
 def _type_of(text: str) -> gdb.Type | None:
     try:
-        return gdb.parse_and_eval(text).type
+        return neutral.evaluate(text).type
     except gdb.error:  # no registers
         return None
 
@@ -331,7 +340,7 @@ def _type_of(text: str) -> gdb.Type | None:
 def _register_of(text: str) -> str | None:
     """Return the register that a variable is in, None if it is in none."""
     try:
-        gdb.parse_and_eval(f"&({text})")
+        neutral.evaluate(f"&({text})")
     except gdb.error as error:
         found = _IN_REGISTER.search(str(error))
         return None if found is None else found[1]
@@ -342,7 +351,7 @@ def _is_register(name: str) -> bool:
     if _REGISTER_NAME.fullmatch(name) is None:
         return False
     try:
-        value = gdb.parse_and_eval(f"${name}")
+        value = neutral.register(name)
     except gdb.error:
         return False
     return value.type.code != gdb.TYPE_CODE_VOID and gdb.convenience_variable(name) is None
@@ -352,7 +361,7 @@ def _bit_field(text: str) -> Storage | None:
     """Return a member that is a bit-field, None for anything else: its own address gdb does not give."""
     member = _MEMBER.fullmatch(text)
     try:
-        whole = gdb.parse_and_eval(member[1]) if member is not None else None
+        whole = neutral.evaluate(member[1]) if member is not None else None
         while whole is not None and whole.type.strip_typedefs().code == gdb.TYPE_CODE_PTR:
             whole = whole.dereference()
     except gdb.error:  # a cast before it

@@ -16,7 +16,7 @@ from typing import Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import screen, source_lines
+from rvtrace_gdb.gdbext import neutral, screen, source_lines
 from rvtrace_gdb.gdbext import tracer as gdbext_tracer
 from rvtrace_gdb.gdbext.disassembly import Texts, symbol_of
 from rvtrace_gdb.gdbext.replay import position
@@ -87,7 +87,15 @@ def _fact(kind: str, text: str, place: Place | None, names_kind: bool) -> str:
 
 @contextlib.contextmanager
 def readable_code() -> Iterator[None]:
-    """Let gdb read code from the ELF file while the program runs, when gdb cannot read memory."""
+    """Let gdb read code from the ELF file while the program runs, when gdb cannot read memory; and name all addresses
+    as by default.
+    """
+    with neutral.plain_symbols(), _code_of_file():
+        yield
+
+
+@contextlib.contextmanager
+def _code_of_file() -> Iterator[None]:
     thread = gdb.selected_thread()
     if thread is None or not thread.is_running() or gdb.parameter("trust-readonly-sections"):
         yield
@@ -101,9 +109,10 @@ def readable_code() -> Iterator[None]:
 
 def address_text(pc: int, name: str | None = None, offset: int = 0) -> str:
     """Return 0xADDRESS <function+offset>. *name*: that of the function, if gdb does not know it."""
-    address = _styled(screen.address(pc, 2 * gdb.lookup_type("void").pointer().sizeof), "address")
+    address = _styled(screen.address(pc, neutral.address_digits()), "address")
     if name is None:
-        name, offset = symbol_of(pc)
+        with neutral.plain_symbols():
+            name, offset = symbol_of(pc)
     return address if name is None else f"{address} <{_styled(name, 'function')}+{offset}>"
 
 
@@ -123,7 +132,7 @@ class Lister:
     def __init__(self, style: Format, marked: Mark | None = None) -> None:
         screen.measure()
         self._style = style
-        self._digits = 2 * gdb.lookup_type("void").pointer().sizeof
+        self._digits = neutral.address_digits()
         self._texts = Texts(style.raw)
         self._mark = Mark() if style.omit_pc else current_mark() if marked is None else marked
         self._sources = source_lines.Sources()

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
+
 
 class Setting(NamedTuple):
     """A parameter: its name after `set trace`, the kind of its value, the session's name for it, and its documentation.
@@ -86,7 +88,7 @@ def _parse(setting: Setting, text: str) -> Any:
     if not text or setting.kind in ("file", "text", "choice"):
         return text or None
     try:
-        value = int(gdb.parse_and_eval(text))
+        value = int(neutral.evaluate(text))
     except (gdb.error, OverflowError):
         raise gdb.GdbError(f"set trace {setting.name}: {text!r} is not a number or expression.") from None
     if value < 0 or value > _MOST.get(setting.kind, value):

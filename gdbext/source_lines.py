@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.text import columns, printable
 
 _SYMTAB = re.compile(r"symtab: (.*) \(\(struct symtab \*\) 0x[0-9a-f]+\)$")
@@ -72,7 +73,7 @@ def line_tables(file: str = "") -> dict[str, list[Entry]]:
     """Return the line tables of the source files that gdb has read, by full name; *file*: only of its base name."""
     pattern = re.sub(r"\W", ".", file.rpartition("/")[2])
     try:
-        text = gdb.execute(f"maintenance info line-table {pattern}{'$' if pattern else ''}", to_string=True)
+        text = neutral.execute(f"maintenance info line-table {pattern}{'$' if pattern else ''}")
     except gdb.error:
         return {}
     found: dict[str, set[Entry]] = {}
@@ -83,7 +84,7 @@ def line_tables(file: str = "") -> dict[str, list[Entry]]:
 
 def table_of(symtab: gdb.Symtab) -> list[Entry]:
     """Return the line table of one symtab, for files that `line_tables` does not have."""
-    mask = (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+    mask = neutral.address_mask()
     return _entries([(entry.pc & mask, entry.line, True) for entry in symtab.linetable()])
 
 
@@ -122,7 +123,7 @@ def _entries(rows: list[_Raw]) -> list[Entry]:
 
 def scopes(pc: int) -> list[Scope]:
     """Return the functions that an instruction is in: the innermost inlined one first, last the one that was called."""
-    mask = (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+    mask = neutral.address_mask()
     found: list[Scope] = []
     block = gdb.block_for_pc(pc)
     while block is not None and not block.is_static and not block.is_global:

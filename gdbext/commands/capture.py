@@ -14,6 +14,7 @@ from typing import Any, Callable
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, program, tracer
 
@@ -65,7 +66,7 @@ def _address(text: str) -> int | None:
     if not text.strip():
         return None
     try:
-        return int(gdb.parse_and_eval(text)) & 0xFFFFFFFF
+        return int(neutral.evaluate(text)) & 0xFFFFFFFF
     except gdb.error as error:
         raise gdb.GdbError(f"trace snapshot: {error}") from None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion
+from rvtrace_gdb.gdbext import completion, neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import is_plain_number
 from rvtrace_gdb.gdbext.replay import position
@@ -162,12 +162,13 @@ def connect_gdb(host: str | None, port: int | None, listen: int | str | None) ->
 @contextlib.contextmanager
 def _long_timeout() -> Iterator[None]:
     """Raise gdb's timeout: OpenOCD may be slow to answer, and the proxy notices sooner if nothing answers at all."""
-    before = int(gdb.parameter("remotetimeout") or 0)
-    gdb.execute(f"set remotetimeout {max(before, _SECONDS)}")
+    given = gdb.parameter("remotetimeout")
+    before = given if isinstance(given, int) else None
+    neutral.set_number("remotetimeout", max(before or 0, _SECONDS))
     try:
         yield
     finally:
-        gdb.execute(f"set remotetimeout {before}")
+        neutral.set_number("remotetimeout", before)
 
 
 COMMANDS = (Connect, Replay)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import disassembly, listing
+from rvtrace_gdb.gdbext import disassembly, listing, neutral
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers
 from rvtrace_gdb.gdbext.rows import ROWS_AT_ONCE, Page
 from rvtrace_gdb.gdbext.text import printable
@@ -249,7 +249,7 @@ def _function(pc: int) -> str | None:
 
 
 def _pc(frame: gdb.Frame) -> int:
-    return int(frame.pc()) & (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+    return int(frame.pc()) & neutral.address_mask()
 
 
 def _address(pc: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, disassembly, listing, results, row_text
+from rvtrace_gdb.gdbext import completion, disassembly, listing, location, results, row_text
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import split_range
 from rvtrace_gdb.gdbext.rows import BranchRow, CoveredFunction
@@ -173,6 +173,7 @@ class Coverage(Command, name="trace coverage"):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
+        location.refuse_condition("trace coverage", argument)
         place, numbers = split_range(argument)
         if place in ("", "-all"):
             show_table(_request_coverage(numbers, functions=True), everything=bool(place))
@@ -203,17 +204,19 @@ def _source(place: str) -> list[Shown]:
             raise gdb.GdbError(f"{_NO_FILE} {in_file[1]}.")
         return [_line_range(whole, int(in_file[2]), in_file[3])]
     try:
-        _, sals = gdb.decode_line(place)
+        sals = location.decode(place)
     except gdb.error as error:
         whole = _file(place)
         if whole is None:
             raise gdb.GdbError(f"trace coverage: {place} is neither a function nor a source file: {error}") from None
         return [whole]
-    return _functions(place, sals or ())
+    return _functions(place, sals)
 
 
 def _line_range(whole: Shown, line: int, last: str | None) -> Shown:
     """Return lines of a file: FIRST,LAST, or those around *line*, as many as `list` shows."""
+    if line > whole.last:
+        raise gdb.GdbError(f'No line {line} in file "{os.path.basename(whole.file)}".')
     if last is not None and int(last) < line:
         raise gdb.GdbError(f"trace coverage: line {last} is before line {line}.")
     if last is not None:
@@ -227,7 +230,7 @@ def _file(name: str) -> Shown | None:
     """Return the source file with this name, or whose name ends with it. Raises gdb.GdbError for several."""
     quoted = f'"{name}"' if " " in name else name
     try:
-        gdb.decode_line(f"{quoted}:1")  # which makes gdb read the symbols of all files of this name
+        location.decode(f"{quoted}:1")  # which makes gdb read the symbols of all files of this name
     except gdb.error as error:
         if _NO_FILE in str(error) or "No symbol table" in str(error):
             return None
@@ -320,8 +323,8 @@ def _where(pc: int, at: gdb.Symtab_and_line) -> str:
 
 def _show_symbols(place: str, numbers: str) -> None:
     """Print functions without debug information: assembler code with line numbers, or only instructions."""
-    _, sals = gdb.decode_line(place)
-    pcs = [int(sal.pc) & _MASK for sal in sals or ()]
+    sals = location.decode(place)
+    pcs = [int(sal.pc) & _MASK for sal in sals]
     functions = _request_coverage(numbers, ranges=[0, 0], functions=True)["functions"]
     covered = [CoveredFunction(*it) for it in functions]
     found = [(it.start, it.end) for it in covered if any(it.start <= pc < it.end for pc in pcs)]

@@ -7,7 +7,7 @@ import re
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, listing
+from rvtrace_gdb.gdbext import completion, listing, location, neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.enter_key import EnterKey
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers, split_range
@@ -21,10 +21,10 @@ def named_memory(expression: str) -> list[int] | None:
     """
     if not expression:
         return None
-    place, comma, size = expression.rpartition(",")
     try:
-        if comma and place.count("(") == place.count(")"):
-            return _checked(expression, _object(place)[0], int(gdb.parse_and_eval(size)))
+        sized = location.split_last(expression)
+        if sized is not None:
+            return _checked(expression, _object(sized[0])[0], int(neutral.evaluate(sized[1])))
         address, known = _object(expression)
         return [address, 0] if known is None else _checked(expression, address, known)
     except (gdb.error, OverflowError) as error:
@@ -35,10 +35,10 @@ def _object(expression: str) -> tuple[int, int | None]:
     """Return the address and size of an object; for a number or a pointer, of what is at that address."""
     if _NAME.fullmatch(expression) and gdb.lookup_global_symbol(expression) is None:
         with contextlib.suppress(gdb.error):
-            address = gdb.parse_and_eval(f"&{expression}")
+            address = neutral.evaluate(f"&{expression}")
             if "no debug info" in str(address.type):
                 return int(address), None
-    value = gdb.parse_and_eval(expression)
+    value = neutral.evaluate(expression)
     if value.address is not None:
         return int(value.address), value.type.sizeof
     kind = value.type.strip_typedefs()
@@ -53,7 +53,7 @@ _SIZELESS = (gdb.TYPE_CODE_VOID, gdb.TYPE_CODE_FUNC)
 
 def _checked(expression: str, address: int, size: int) -> list[int]:
     """Return [address, size], the address without a sign: gdb may return a negative one. Raises gdb.GdbError."""
-    digits = 8 * gdb.lookup_type("void").pointer().sizeof
+    digits = 8 * neutral.address_bytes()
     if size < 1:
         raise gdb.GdbError(f"trace data: {expression}: {size} bytes cannot be shown: give 1 or more")
     return [address & (1 << digits) - 1, size]
@@ -90,7 +90,7 @@ the history name such bytes. No program is needed."""
 
     def _offset(self, text: str) -> int:
         try:
-            value = int(gdb.parse_and_eval(text))
+            value = int(neutral.evaluate(text))
         except (gdb.error, OverflowError):
             value = -1
         if value < 0:

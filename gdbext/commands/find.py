@@ -7,7 +7,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, expressions, listing, row_text
+from rvtrace_gdb.gdbext import completion, expressions, listing, location, row_text
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.enter_key import EnterKey
 from rvtrace_gdb.gdbext.paged_list import UNFOLDED, PagedList, split_range, split_unfolded
@@ -118,6 +118,7 @@ nothing   the same as last time
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         again = self._enter.repeats(argument, from_tty)
+        location.refuse_condition("trace find", argument)
         expression, numbers = split_range(argument)
         if expression or self._last is None:
             self._last = parse_location(expression)
@@ -137,10 +138,10 @@ def parse_location(expression: str, command: str = "trace find") -> dict[str, An
         raise gdb.GdbError(
             f"{command}: what? A function, *EXPRESSION, or an address in hexadecimal. See `help {command}`."
         )
-    first, comma, last = expression.rpartition(",")
     try:
-        if comma and first.count("(") == first.count(")"):
-            return _range_of(expression, _address(first), _address(last))
+        ends = location.split_last(expression)
+        if ends is not None:
+            return _range_of(expression, *map(_address, ends))
         if expression.startswith("*"):
             return _locations(expression, _addresses(expression[1:]))
         named = expressions.find_functions(expression)
@@ -179,6 +180,8 @@ def _addresses(expression: str) -> list[int]:
 
 def _value_or_places(expression: str) -> list[int]:
     """Return an expression's value, or the addresses of a breakpoint at the place it names. Raises gdb.error."""
+    if expressions.is_line(expression):
+        return expressions.place_addresses(expression)
     try:
         value = expressions.value(expression)
     except gdb.error:

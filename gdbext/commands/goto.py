@@ -14,7 +14,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, settings
+from rvtrace_gdb.gdbext import completion, neutral, settings
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import find, who_wrote
 from rvtrace_gdb.gdbext.commands.connect import connect_gdb
@@ -111,7 +111,7 @@ def _allow_return_value(frame: gdb.Frame) -> None:
     result = None if function is None or function.type is None else function.type.target()
     kind = None if result is None else result.strip_typedefs()
     names = ["fa0"] if kind is not None and kind.code == gdb.TYPE_CODE_FLT else ["a0"]
-    if kind is not None and kind.sizeof > gdb.lookup_type("void").pointer().sizeof:
+    if kind is not None and kind.sizeof > neutral.address_bytes():
         names.append(names[0][:-1] + "1")
     mode.settings.allow_return_value(known=mode.are_registers_known(names))
 

@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, expressions, start_options
+from rvtrace_gdb.gdbext import completion, expressions, location, neutral, start_options
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import hardware
 from rvtrace_gdb.gdbext.replay.mode import mode
@@ -47,11 +47,11 @@ def asked(key: str, text: str, address_of: Callable[[str], Any]) -> Any:
 
 def _range(text: str) -> list[int]:
     """Return [first address, end] of FROM,TO or FROM,+SIZE. Raises gdb.error."""
-    first, comma, last = text.rpartition(",")
-    if not comma or not first.strip() or not last.strip() or first.count("(") != first.count(")"):
+    first, last = location.split_last(text) or ("", "")
+    if not first or not last:
         raise gdb.error("give FROM,TO or FROM,+SIZE")
-    start, last = address(first.strip()), last.strip()
-    end = start + int(gdb.parse_and_eval(last[1:])) if last.startswith("+") else address(last)
+    start = address(first)
+    end = start + int(neutral.evaluate(last[1:])) if last.startswith("+") else address(last)
     if not start < end <= expressions.address_mask() + 1:
         raise gdb.error(f"there is nothing from {start:#x} to before {end:#x}")
     return [start, end]

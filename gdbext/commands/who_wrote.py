@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, enter_key, expressions, listing, results, source_lines
+from rvtrace_gdb.gdbext import completion, enter_key, expressions, listing, neutral, results, source_lines
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.replay import position
@@ -105,7 +105,7 @@ def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: Wi
 
 
 def _shown(data: bytes, kind: gdb.Type) -> str:
-    text: str = gdb.Value(data, kind).format_string()
+    text = neutral.value_text(gdb.Value(data, kind))
     return " ".join(text.split())
 
 

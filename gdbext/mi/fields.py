@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import gdb
 
-from rvtrace_gdb.gdbext import disassembly, expressions, listing, row_text
+from rvtrace_gdb.gdbext import disassembly, expressions, listing, neutral, row_text
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.row_text import Fields
 from rvtrace_gdb.gdbext.rows import CallRow, FoundRow, FunctionRow, HistoryRow, Place, Writer
@@ -24,7 +24,7 @@ class Rows:
 
     def __init__(self, opcodes: bool = False) -> None:
         self._opcodes = opcodes
-        self._digits = 2 * gdb.lookup_type("void").pointer().sizeof
+        self._digits = neutral.address_digits()
         self._texts = disassembly.Texts(opcodes)
         self._known = functools.lru_cache(maxsize=None)(self._place)
 

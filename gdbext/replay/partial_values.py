@@ -14,6 +14,7 @@ from typing import Any
 import gdb
 from gdb.FrameDecorator import FrameDecorator
 
+from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.command import Command
 
 is_active = False
@@ -28,7 +29,7 @@ _FORMAT = re.compile(r"/([xduotacfs]) ")
 def text(value: gdb.Value, **options: Any) -> str:
     """Return a value as gdb prints it, its unknown parts as <unavailable>. *how*: as for gdb.Value.format_string."""
     try:
-        return value.format_string(**options)
+        return neutral.value_text(value, **options)
     except gdb.MemoryError:
         pass
     kind = value.type.strip_typedefs()
@@ -180,7 +181,7 @@ FMT is a letter of `print`: x d u o t a c f s."""
             raise gdb.GdbError("Usage: trace print [/FMT] EXPRESSION, FMT one of x d u o t a c f s")
         options = {"format": match[1]} if match else {}
         try:
-            print(f"= {text(gdb.parse_and_eval(expression), **options)}")
+            print(f"= {text(neutral.evaluate(expression), **options)}")
         except (gdb.error, ValueError) as error:
             raise gdb.GdbError(f"trace print: {error}") from None
 

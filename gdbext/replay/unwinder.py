@@ -17,6 +17,7 @@ from typing import Any, Optional
 import gdb
 import gdb.unwinder
 
+from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.replay import partial_values, position
 from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.rows import FrameRow
@@ -127,7 +128,7 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
         if caller.number is not None:
             key = selected_hart(), caller.number, caller.pc, dict(frame.saved).get(_SP)
             self._frames[key] = stack, i + (caller is not frame)
-            info.add_saved_register(position.REGISTER, _value(caller.number, gdb.lookup_type("long long")))
+            info.add_saved_register(position.REGISTER, _value(caller.number, neutral.long_type()))
         return info
 
 
@@ -148,12 +149,11 @@ def _stack_pointer(frame: Any) -> int | None:
 
 
 def _address_type() -> gdb.Type:
-    wide = gdb.lookup_type("void").pointer().sizeof == 8
-    return gdb.lookup_type("unsigned long long" if wide else "unsigned int")
+    return neutral.address_type()
 
 
 def _mask() -> int:
-    return (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+    return neutral.address_mask()
 
 
 def _value(number: int, kind: gdb.Type) -> gdb.Value:

@@ -1,4 +1,5 @@
-"""Running the real gdb-multiarch in tests: this machine's, and gdb 16 where it is (scripts/setup-gdb16).
+"""Running the real gdb-multiarch in tests: this machine's, and gdb 16 and 18 where they are
+(scripts/setup-gdb16, scripts/setup-gdb18).
 
     @every_gdb
     def test_something(gdb: str, ...) -> None:
@@ -27,25 +28,29 @@ HOME = Path(__file__).resolve().parent.parent.parent
 SOURCE = f"source {HOME / 'rvtrace.py'}"
 
 GDB = "gdb-multiarch"
-_UNPACKED = HOME / ".tools" / "gdb16" / "gdb"
+_TOOLS = HOME / ".tools"
 
 
-def _gdb16() -> str | None:
-    """The program that $RVTRACE_GDB16 names, else what scripts/setup-gdb16 unpacked, else None.
+def _beside(variable: str, unpacked: Path) -> str | None:
+    """The program that an environment variable names, else what a script of scripts/ fetched, else None.
 
     Raises ValueError if the one that is named is not there: a second run was asked for.
     """
-    named = os.environ.get("RVTRACE_GDB16")
+    named = os.environ.get(variable)
     if not named:
-        return str(_UNPACKED) if _UNPACKED.exists() else None
+        return str(unpacked) if unpacked.exists() else None
     if shutil.which(named) is None:
-        raise ValueError(f"RVTRACE_GDB16: there is no program {named}")
+        raise ValueError(f"{variable}: there is no program {named}")
     return named
 
 
-GDB16 = _gdb16()
+GDB16 = _beside("RVTRACE_GDB16", _TOOLS / "gdb16" / "gdb")
+GDB18 = _beside("RVTRACE_GDB18", _TOOLS / "gdb18" / "bin" / "gdb")
 GDBS = [pytest.param(GDB, id="gdb"), *([pytest.param(GDB16, id="gdb16")] if GDB16 else [])]
 """The programs that tests of what differs between versions of gdb run with."""
+ALL_GDBS = [*GDBS, *([pytest.param(GDB18, id="gdb18")] if GDB18 else [])]
+"""Also the newest, which few tests run with."""
+all_gdbs = pytest.mark.parametrize("gdb", ALL_GDBS)
 every_gdb = pytest.mark.parametrize("gdb", GDBS)
 SOME_GDBS, NEWEST_GDB = (GDBS, GDBS) if LONG else (GDBS[:1], GDBS[-1:])
 """One for what is the same in all versions: what each of them is asked for has both in the long run."""

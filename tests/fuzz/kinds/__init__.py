@@ -49,6 +49,7 @@ KINDS = (
     Kind("command", "kinds.commands", "Commands", process=True),
     Kind("follow", "kinds.commands", "Followed", process=True),
     Kind("run", "kinds.script_runs", "ScriptRun", process=True),
+    Kind("gdb-text", "kinds.gdb_texts", "GdbTexts", process=True),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 PROCESS_SHARE = 40

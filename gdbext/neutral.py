@@ -1,0 +1,177 @@
+"""Asking gdb without depending on what the user has set: the language, the radix, and settings that are numbers.
+
+gdb reads names of types, numbers in commands, and expressions in the current language and radix, which follow the
+program without the user's doing (a Rust program makes them Rust's). What rvtrace asks for itself goes through here, and
+a test finds what does not (tests/repository/test_neutral.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import gdb
+
+_HEXADECIMAL = re.compile(r"\s*0[xX]([0-9a-fA-F]{1,16})\s*")
+_ENDS_GDB = re.compile(r"""['"]\s*::(?:(?![A-Za-z_~(<])|[^'"]*[^\w:~<>(),*&\s'"])""")
+"""A quoted name that gdb 13 to 18 look up, and end with an internal error."""
+_C_LIKE = ("c", "c++", "asm", "minimal")
+
+
+def address_bytes() -> int:
+    """Return the size of an address in bytes: that of the architecture, whatever the language has for types."""
+    return int(gdb.Value(0).type.pointer().sizeof)
+
+
+def address_digits() -> int:
+    """Return how many hexadecimal digits an address has."""
+    return 2 * address_bytes()
+
+
+def address_mask() -> int:
+    """Return the mask of an address: gdb's Python may return negative ones."""
+    return (1 << 8 * address_bytes()) - 1
+
+
+def address_type() -> gdb.Type:
+    """Return the unsigned integer of the size of an address."""
+    return gdb.Value(1 << 63).type if address_bytes() == 8 else _integer(32)
+
+
+def long_type() -> gdb.Type:
+    """Return the signed integer of 64 bits."""
+    return gdb.Value(0).type if gdb.Value(0).type.sizeof == 8 else _integer(64, signed=True)
+
+
+def _integer(bits: int, *, signed: bool = False) -> gdb.Type:
+    architecture = gdb.selected_inferior().architecture()  # no frame's: the unwinder calls this
+    if hasattr(architecture, "integer_type"):
+        return architecture.integer_type(bits, signed)
+    name = {32: "int", 64: "long long"}[bits]  # gdb before 12
+    return gdb.lookup_type(name if signed else f"unsigned {name}")
+
+
+def language() -> str:
+    """Return the language in which gdb reads expressions now, which follows the program if it is set to `auto`."""
+    if hasattr(gdb, "current_language"):  # gdb 14
+        return str(gdb.current_language())
+    chosen = str(gdb.parameter("language"))
+    if chosen not in ("auto", "local"):
+        return chosen
+    found = re.search(r"currently ([a-z+0-9-]+)", gdb.execute("show language", to_string=True))
+    return chosen if found is None else found[1]
+
+
+@contextlib.contextmanager
+def c_language() -> Iterator[None]:
+    """Let gdb read what rvtrace asks in C, and in decimal; the user's settings come back at the end."""
+    switched = contextlib.nullcontext() if language() in _C_LIKE else _set("language", "c", ())
+    with switched, _decimal():
+        yield
+
+
+_SYMBOLS = (
+    ("print max-symbolic-offset", "unlimited", "None"),
+    ("print symbol-filename", "off", "False"),
+    ("print asm-demangle", "on", "True"),
+    ("print demangle", "on", "True"),
+)
+_plain = False
+
+
+@contextlib.contextmanager
+def plain_symbols() -> Iterator[None]:
+    """Let gdb name each address `<function+offset>`, however far from the function's beginning, without its file, and
+    demangled as in all other places.
+    """
+    global _plain
+    if _plain:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        for name, value, good in _SYMBOLS:
+            stack.enter_context(_set(name, value, (good,)))
+        _plain = True
+        try:
+            yield
+        finally:
+            _plain = False
+
+
+@contextlib.contextmanager
+def _set(name: str, value: str, good: tuple[str, ...]) -> Iterator[None]:
+    before = gdb.parameter(name)
+    if str(before) in good:
+        yield
+        return
+    gdb.execute(f"set {name} {value}", to_string=True)
+    try:
+        yield
+    finally:
+        gdb.execute(f"set {name} {_typed(before)}", to_string=True)
+
+
+def _typed(value: object) -> str:
+    """Return a setting's value as gdb reads it, in every radix."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:#x}" if isinstance(value, int) else str(value)
+
+
+@contextlib.contextmanager
+def _decimal() -> Iterator[None]:
+    before = gdb.parameter("input-radix")
+    if before in (None, 10):
+        yield
+        return
+    gdb.execute("set input-radix 0xa", to_string=True)
+    try:
+        yield
+    finally:
+        gdb.execute(f"set input-radix {before}", to_string=True)  # which is decimal now
+
+
+def execute(command: str) -> str:
+    """Return what a command of gdb prints whose arguments are rvtrace's own. Raises gdb.error."""
+    with c_language():
+        return str(gdb.execute(command, to_string=True))
+
+
+def set_number(name: str, value: int | None) -> None:
+    """Set a setting of gdb that is a number; None: unlimited. Raises gdb.error."""
+    execute(f"set {name} {'unlimited' if value is None else value}")
+
+
+def evaluate(expression: str) -> gdb.Value:
+    """Return the value of the user's expression, which is in the user's language, or in C if it is none of that.
+
+    Hexadecimal numbers are C's in every language. Raises gdb.error, what the user's language says.
+    """
+    if _ENDS_GDB.search(expression) is not None:
+        raise gdb.error(f'No symbol "{expression.strip()}" in current context.')
+    number = _HEXADECIMAL.fullmatch(expression)
+    if number is not None:
+        return gdb.Value(int(number[1], 16)).cast(address_type())
+    try:
+        return gdb.parse_and_eval(expression)
+    except gdb.error as error:
+        if language() in _C_LIKE:
+            raise
+        with _set("language", "c", _C_LIKE), contextlib.suppress(gdb.error):
+            return gdb.parse_and_eval(expression)
+        raise gdb.error(str(error)) from None
+
+
+def value_text(value: gdb.Value, **options: Any) -> str:
+    """Return a value as gdb prints it in the user's language, or in C if that has no form for values. *options*: as of
+    `gdb.Value.format_string`. Raises gdb.error.
+    """
+    with c_language() if language() == "unknown" else contextlib.nullcontext():
+        return str(value.format_string(**options))
+
+
+def register(name: str) -> gdb.Value:
+    """Return a register, or a convenience variable, by its name without the $. Raises gdb.error."""
+    return gdb.parse_and_eval(f"${name}")
