@@ -8,8 +8,8 @@ from tests.helpers.cross_compiler import HOME
 
 _FRAGILE = re.compile(
     r"gdb\.(?:lookup_type|decode_line|parse_and_eval)\("
-    r"|gdb\.execute\(f\"(?!set (?:\{name\}|osabi)|target |monitor |trace |enable |help |complete |show user|define |tui "
-    r"|\{self\._name\} \{argument\})[^\"]*\{"
+    r"|gdb\.execute\(f\"(?!set (?:\{name\}|osabi)|target |monitor |trace |enable |help |complete |show user|define "
+    r"|tui |\{self\._name\} \{argument\})[^\"]*\{"
 )
 """Names of types, locations and expressions as they come; commands that are made of numbers."""
 _ALLOWED = {
