@@ -17,7 +17,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import csr_access, progress_bar, results, settings
+from rvtrace_gdb.gdbext import csr_access, objfiles, progress_bar, results, settings
 from rvtrace_gdb.gdbext.client import Client, SessionError
 from rvtrace_gdb.gdbext.text import print_line
 
@@ -173,6 +173,7 @@ class Tracer:
         target_file, overrides = settings.target_settings()
         return {
             "elf": program(),
+            "objfiles": objfiles.placed(),
             "target_file": target_file,
             "overrides": overrides,
             "runs": self._runs,

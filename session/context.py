@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """*elf*: the program, if one is loaded. *target_file*: the description that the user gave.
+    """*elf*: the program, if one is loaded; see `session.program.placement`. *others*: files that the debugger has
+    besides, or the same one at another place. *target_file*: the description that the user gave.
 
     *overrides*: single values that the user gave: encoder_base, ram_sink_base, buffer_start, buffer_size, openocd_host,
     openocd_port.
@@ -32,6 +33,7 @@ class Context:
     hart: int | None = None
     thread_hart: int | None = None
     tvec: int | None = None
+    others: tuple[str, ...] = ()
 
     def description(self, environ: Mapping[str, str] = os.environ) -> "Description":
         """Return the target description that applies. Raises `DescriptionError`.
@@ -40,5 +42,7 @@ class Context:
         else the overrides alone.
         """
         from rvtrace_gdb.session.description.selection import selected  # most requests need no description
+        from rvtrace_gdb.session.program import placement
 
-        return selected(self.elf, self.target_file, self.overrides, environ)
+        elf = None if self.elf is None else placement(self.elf)[0]
+        return selected(elf, self.target_file, self.overrides, environ)

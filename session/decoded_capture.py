@@ -4,7 +4,7 @@ The module also finds what is wrong with a decoded history: where it contradicts
 decoded, and why it is empty.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import EventKind
@@ -40,7 +40,7 @@ def mismatch(history: History, image: Image) -> str | None:
         return None
     places = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
     pc = found[0].last_pc
-    if pc is not None and image.is_added(pc):
+    if pc is not None and image.is_of_target(pc):
         return f"{found[0].text}{places}: that memory has changed since the code in it ran"
     return f"{found[0].text}{places}: is this the program that ran?"
 
@@ -168,14 +168,18 @@ class DecodedCapture:
         """The path of the program's file, None if it has none."""
         return self._program.path or None
 
-    def decode(self, elf: str | None, progress: Progress = silent) -> Decoded:
+    def decode(self, elf: str | None, progress: Progress = silent, others: Sequence[str] = ()) -> Decoded:
         """Return the histories; the same bytes are decoded once with the same program.
 
-        *elf* is the program from now on, if the capture needs one. Raises BadElf, Unsupported, NoTrace.
+        *elf* is the program from now on, if the capture needs one, with *others*; see `Program`. Raises BadElf,
+        Unsupported, NoTrace.
         """
         capture = self.capture
-        if elf is not None and elf != self._program.path and capture.takes_elf:
-            self._program = Program(elf, target=self._target, code=capture.code, images=capture.images)
+        if not self._is_program(elf, others):
+            assert elf is not None
+            self._program = Program(
+                elf, target=self._target, code=capture.code, images=capture.images, others=others, elfs=capture.elfs
+            )
         image, before, sinks = self._program.image(), self.decoded, self._sinks()
         if before is not None and before.image is image and before.sinks == sinks:
             return before
@@ -189,6 +193,16 @@ class DecodedCapture:
             if known is None or not same_rows(known, history):
                 self._cursors[hart] = Cursor()
         return self.decoded
+
+    def _is_program(self, elf: str | None, others: Sequence[str]) -> bool:
+        """Return whether the program is this one, or cannot be another one. A debugger that has moved none of its files
+        has the capture's where that was.
+        """
+        if elf is None or not self.capture.takes_elf:
+            return True
+        captured = self.capture.elf
+        here = elf == self._program.path and captured is not None and self._program.name != elf and not others
+        return here or (elf, tuple(others)) == (self._program.name, self._program.others)
 
     def _sinks(self) -> tuple[Captured, ...]:
         if not self.capture.captured and self._target is not None:
@@ -260,10 +274,10 @@ class DecodedCapture:
         found = self._last().harts
         return found.histories[found.number(hart)]
 
-    def is_current(self, elf: str | None) -> bool:
+    def is_current(self, elf: str | None, others: Sequence[str] = ()) -> bool:
         """Return whether `decode` would return what was decoded last, unless the capture is replaced. Raises BadElf."""
-        same = elf is None or elf == self._program.path or not self.capture.takes_elf
-        return same and self.decoded is not None and self.decoded.image is self._program.image()
+        decoded = self.decoded
+        return self._is_program(elf, others) and decoded is not None and decoded.image is self._program.image()
 
     def select(self, args: str, size: int | None, hart: int, home: int | None = None) -> Selection:
         """Return which rows `trace history ARGS` shows of what was decoded last.

@@ -4,8 +4,10 @@ The module also checks a program when a trace begins or a capture is opened: whe
 its register width is that of the target, and where the ELF of a capture is.
 """
 
+import functools
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
@@ -43,10 +45,58 @@ class CodeOnTarget(NamedTuple):
         return not any(address < block.stop and block.start < address + size for block in self.registers)
 
 
+_PLACED = re.compile(r"(?P<path>.+)@(?P<sign>[+-]?)(?P<offset>0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})")
+KEPT = "the capture's own code"
+"""Where code comes from that is in a capture, and in no ELF file that is here."""
+
+
+def placement(name: str) -> tuple[str, int]:
+    """Return (path, bias) of a program's name: FILE, or FILE@OFFSET for one that is in memory *bias* bytes above the
+    addresses that it was linked for (U-Boot after relocation, position-independent firmware), modulo 2**64.
+    """
+    match = _PLACED.fullmatch(name)
+    if match is None or os.path.exists(name):
+        return name, 0
+    offset = int(match["offset"], 16 if match["offset"][:2] in ("0x", "0X") else 10)
+    return match["path"], (-offset if match["sign"] == "-" else offset) & (1 << 64) - 1
+
+
+def placed_name(path: str, bias: int) -> str:
+    """Return the name that `placement` takes apart."""
+    return f"{path}@{bias:#x}" if bias else path
+
+
+def names_of_placed(elf: str | None, objfiles: Sequence[tuple[str, int, int]]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the names of the program, and of the other files, where a debugger has them: (path, address of a section
+    in memory, its offset in the file) of each.
+
+    Without a program, the first file is it. Files that cannot be read have no code to add, and are left out.
+    """
+    found = [name for path, address, offset in objfiles if (name := _placed_at(path, address, offset, _state_of(path)))]
+    names = list(dict.fromkeys(found))
+    first = next((name for name in names if elf is None or placement(name)[0] == elf), elf)
+    return first, tuple(name for name in names if name != first)
+
+
+@functools.lru_cache(maxsize=64)
+def _placed_at(path: str, address: int, offset: int, state: tuple[int, ...]) -> str | None:
+    """Return the name of a file that has the byte at *offset* at an *address* in memory. *state*: that of the file."""
+    try:
+        segments = read_elf(path).segments
+    except BadElf:
+        return None
+    for segment in segments:
+        if segment.offset <= offset < segment.offset + len(segment.data):
+            return placed_name(path, (address - segment.vaddr - offset + segment.offset) & (1 << 64) - 1)
+    return path
+
+
 class Program:
     """An ELF and the code that is not in it: from a capture (*code*), or read from the *target*.
 
-    *path* "": there is no ELF, only code of *xlen*. *images*: programs that exist in some contexts only.
+    *path*: FILE, or FILE@OFFSET, see `placement`; "": there is no ELF, only code of *xlen*. *others*: more of them, in
+    memory beside it. *images*: programs that exist in some contexts only. *elfs*: files whose code is in *code*, for
+    their symbols.
     """
 
     def __init__(
@@ -57,8 +107,11 @@ class Program:
         code: Iterable[tuple[int, bytes]] = (),
         images: Iterable[CapturedImage] = (),
         xlen: int = 64,
+        others: Iterable[str] = (),
+        elfs: Iterable[PlacedElf] = (),
     ) -> None:
-        self.path = path
+        self.name, self.others, self._elfs = path, tuple(others), tuple(elfs)
+        self.path, self._bias = placement(path)
         self._target, self._code, self._images, self._xlen = target, tuple(code), tuple(images), xlen
         self._image: Image | None = None
         self._contexts: ContextImages | None = None
@@ -71,7 +124,7 @@ class Program:
 
         Code that could not be read at an address is not requested again; a link that failed is tried again.
         """
-        file = _state_of(self.path)
+        file = sum((_state_of(placement(name)[0]) for name in (self.name, *self.others)), ())
         link_failed = self.problem is not None and getattr(self.problem, "address", None) is None
         if self._image is None or file != self._file or link_failed:
             self._image, self._file = self._load(), file
@@ -104,11 +157,18 @@ class Program:
         self.problem = None
         read_missing = self._read_code if self._target else None
         if self.path:
-            image = Image.from_elf(self.path, read_missing=read_missing)
+            image = Image.from_elf(self.path, self._bias, read_missing=read_missing)
         else:
             image = Image(self._xlen, read_missing=read_missing)
+        for other in self.others:
+            path, bias = placement(other)
+            image.add_elf(read_elf(path), bias)
+        for placed in self._elfs:
+            _add_symbols(image, placed)
         for address, data in self._code:
             image.add_code(address, data)
+        if self._target is None:
+            image.added_from = KEPT
         return image
 
     def _read_code(self, address: int, size: int) -> bytes | None:
@@ -144,14 +204,15 @@ def _add_symbols(image: Image, placed: PlacedElf) -> None:
     try:
         elf = read_elf(identity.path)
         if same_program(identity, ElfIdentity(elf.path, elf.build_id, elf.sha256)):
-            image.add_elf(elf, placed.bias)
+            image.add_elf(elf, placed.bias, loaded=False)
     except BadElf:
         return  # another file has its name now
 
 
 def same_program(one: ElfIdentity, other: ElfIdentity) -> bool:
-    """Return whether two ELF files contain the same program. The same build-id means the same code, stripped or not."""
-    return one.sha256 == other.sha256 or (one.build_id is not None and one.build_id == other.build_id)
+    """Return whether two ELF files contain the same program, stripped or not: the same build-id, or segments."""
+    same_build = one.build_id is not None and one.build_id == other.build_id
+    return one.sha256 == other.sha256 or same_build or (one.loaded is not None and one.loaded == other.loaded)
 
 
 def _state_of(path: str) -> tuple[int, ...]:
@@ -165,19 +226,18 @@ def _state_of(path: str) -> tuple[int, ...]:
 
 def identity_of(image: Image) -> ElfIdentity:
     """Return the identity of the image's ELF."""
-    return ElfIdentity(image.path, image.build_id, image.sha256)
+    return ElfIdentity(image.path, image.build_id, image.sha256, image.loaded or None, image.bias)
 
 
 def other_elf(captured: ElfIdentity | None, image: Image) -> str | None:
-    """Return a line if *image* is not the program that was captured. The same build-id means the same code."""
-    if captured is None or captured.sha256 == image.sha256:
-        return None
-    if captured.build_id is not None and captured.build_id == image.build_id:
+    """Return a line if *image* is not the program that was captured, as `same_program` says."""
+    if captured is None or same_program(captured, identity_of(image)):
         return None
     was, now = printable(PurePath(captured.path).name), PurePath(image.path).name
     return warning(
-        f"the trace was made with {was} ({_build(captured.build_id, captured.sha256)}), not with this {now}"
-        f" ({_build(image.build_id, image.sha256)}): where their code differs, the history is wrong or missing"
+        f"the trace names {was} ({_build(captured.build_id, captured.sha256)}) as its program, and is read with this"
+        f" {now} ({_build(image.build_id, image.sha256)}): where the code that ran is another, the history is wrong or"
+        " missing"
     )
 
 
@@ -194,11 +254,11 @@ def new_capture(target: str, image: Image) -> Capture:
     return Capture(created, tool(), target, image.xlen, identity_of(image), (), (), ())
 
 
-def program_of(elf: str | None, target: CodeOnTarget | None = None) -> Program:
+def program_of(elf: str | None, target: CodeOnTarget | None = None, others: Iterable[str] = ()) -> Program:
     """Return the program that runs on the target; code that the ELF lacks is read from *target*. Raises NoElf."""
     if elf is None:
         raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
-    return Program(elf, target=target)
+    return Program(elf, target=target, others=others)
 
 
 def check_xlen(image: Image, description: "Description", hart: int = 0, link: "Link | None" = None) -> None:
@@ -219,4 +279,4 @@ def elf_of(capture: Capture, file: str) -> str:
         raise NoElf(f"{file} does not say with which program it was made: {GIVE_IT}")
     if not os.path.isfile(capture.elf.path):
         raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which was not found: {GIVE_IT}")
-    return capture.elf.path
+    return placed_name(capture.elf.path, capture.elf.bias)

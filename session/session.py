@@ -280,7 +280,7 @@ class Session:
         before, capture = self._selected, self._decoded_capture
         if before is None or self._live is not None or capture is None or before[0] != context:
             return None
-        return before[2] if before[1] is capture.decoded and capture.is_current(context.elf) else None
+        return before[2] if before[1] is capture.decoded and capture.is_current(context.elf, context.others) else None
 
     def selected_or_empty(self, context: Context, progress: Progress = silent) -> SelectedHistory:
         """Return the same as `selected`; the history may be empty."""
@@ -402,7 +402,7 @@ class Session:
         """
         self.check_idle()
         path = session_program.elf_of(capture, name) if elf is None else elf
-        program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen)
+        program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen, elfs=capture.elfs)
         image = program.image()
         if image.xlen != capture.xlen:
             raise WrongXlen(program.path, image.xlen, name, capture.xlen)
@@ -455,7 +455,7 @@ class Session:
         return self._decoded_capture
 
     def _decode(self, context: Context, progress: Progress) -> Decoded:
-        return self._refreshed().decode(context.elf, progress)
+        return self._refreshed().decode(context.elf, progress, context.others)
 
     @property
     def _last(self) -> Decoded | None:

@@ -15,6 +15,11 @@ from rvtrace_gdb.support.colours import pieces
 _DIGITS = 20  # of the largest number there is anywhere, 2**64 - 1
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun, e.g. "1 loss", "2 losses"."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('s') else 's'}"
+
+
 def printable(text: str) -> str:
     r"""One line without control characters: what a terminal would obey, and what is no character at all, is escaped.
 

@@ -25,7 +25,7 @@ from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.colours import Paint
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import json_line, printable
+from rvtrace_gdb.support.text import counted, json_line, printable
 from rvtrace_gdb.views import json_rows
 from rvtrace_gdb.views.addresses import address_text
 
@@ -143,7 +143,7 @@ def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
         else:
             hidden += 1
     if hidden:
-        shown.output.say([f"{hidden} functions did not run: --all lists them"])
+        shown.output.say([f"{counted(hidden, 'function')} did not run: --all shows them, too"])
 
 
 def _covered_line(row: CoveredFunction, paint: Paint) -> str:

@@ -20,7 +20,7 @@ from rvtrace_gdb.console.scripts.runner import ERROR, FAILED, Lines, Report, Run
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.files import OutputError
-from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.support.text import counted, printable
 
 EXAMPLES = (
     ("run demo.rvts --elf demo.elf --sim", "a script on a simulated target"),
@@ -138,8 +138,8 @@ def tell(report: Report, *, json: bool = False, quiet: bool = False, file: Path 
         print(report.text(), end="", flush=True)
     elif not quiet:
         failed = sum(1 for check in report.asserts if not check["passed"])
-        counted = f"{len(report.steps)} steps, {len(report.asserts)} assertions, {failed} {FAILED}"
-        print(f"{report.script}: {report.status}: {counted}, {report.seconds:.1f} s", flush=True)
+        totals = f"{counted(len(report.steps), 'step')}, {counted(len(report.asserts), 'assertion')}, {failed} {FAILED}"
+        print(f"{report.script}: {report.status}: {totals}, {report.seconds:.1f} s", flush=True)
     if unwritten is not None:
         raise unwritten
 

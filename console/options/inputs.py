@@ -15,6 +15,7 @@ from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.decode.program.linux import Files, Mapping, add_kernel_pages, process_image, read_maps
 from rvtrace_gdb.session.capture.model import CapturedImage
 from rvtrace_gdb.session.formats.raw_import import captured_image
+from rvtrace_gdb.session.program import placed_name, placement
 from rvtrace_gdb.support.errors import RvtraceError
 
 _PIECE = 1 << 16
@@ -102,9 +103,9 @@ def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = Tr
     """Add the options for the programs that ran: one, or the kernel and processes of Linux."""
     default = " (default: the capture's)" if capture else ""
     parser.add_argument(
-        "--elf", action="append", default=[], metavar="FILE",
-        help=f"the program that ran{default}; may be repeated for other code that ran, such as a boot loader, or for"
-        " files that --maps names",
+        "--elf", action="append", default=[], metavar="FILE[@OFFSET]",
+        help=f"the program that ran{default}; with OFFSET, so many bytes above the addresses it was linked for; may be"
+        " repeated for other code that ran, such as a boot loader, or for files that --maps names",
     )  # fmt: skip
     group = group_of(parser, RAW, "Linux, for raw trace" if capture else "Linux")
     group.add_argument(
@@ -130,7 +131,7 @@ def programs_of(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, .
             raise ProgramError(f"--{option} {getattr(args, option)}: has no effect without --maps")
     maps = [_maps(text) for text in args.maps]
     named = {PurePath(mapping.name).name for _, _, mappings in maps for mapping in mappings}
-    elves = [os.path.abspath(elf) for elf in args.elf]
+    elves = [elf_name(elf) for elf in args.elf]
     mapped = [elf for elf in elves if PurePath(elf).name in named]
     given: dict[str, str | Path] = {PurePath(elf).name: elf for elf in mapped}
     if args.vdso is not None:
@@ -148,22 +149,30 @@ def programs_of(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, .
     return image, images
 
 
+def elf_name(text: str) -> str:
+    """Return FILE or FILE@OFFSET with the whole path of the file, see `session.program.placement`."""
+    path, bias = placement(text)
+    return placed_name(os.path.abspath(path), bias)
+
+
 def add_others(image: Image, elves: Sequence[str]) -> None:
     """Add the code of other programs of a chip, such as its boot loader, where *image* has none. Raises BadElf."""
-    for path in elves:
+    for name in elves:
+        path, bias = placement(name)
         elf = read_elf(path)
         if elf.xlen != image.xlen:
             raise ProgramError(f"--elf {path}: RV{elf.xlen}, and {image.path} is an RV{image.xlen} program")
         for part in elf.segments:
             if part.executable:
-                image.add_code(part.vaddr, part.data, elf.path)
+                image.add_code(part.vaddr + bias, part.data, elf.path)
+        image.add_elf(elf, bias, loaded=False)
 
 
 def _base(elves: Sequence[str], mapped: Sequence[str], args: argparse.Namespace) -> Image:
     if len(elves) > 1:
         raise ProgramError(f"--elf {elves[1]}: no --maps names it, and there is a program already ({elves[0]})")
     if elves:
-        image = Image.from_elf(elves[0])
+        image = Image.from_elf(*placement(elves[0]))
     elif args.maps or args.kernel_pages:
         image = Image(args.xlen or (read_elf(mapped[0]).xlen if mapped else 64))
     else:

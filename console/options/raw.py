@@ -284,7 +284,7 @@ def one_elf(args: argparse.Namespace) -> str | None:
     """Return the program to decode a capture with, None for the capture's own. Raises `RawError`."""
     if len(args.elf) > 1:
         raise RawError("--elf is given more than once: a capture has one program")
-    return os.path.abspath(args.elf[0]) if args.elf else None
+    return inputs.elf_name(args.elf[0]) if args.elf else None
 
 
 def core_dump(args: argparse.Namespace, file: str) -> Capture | None:

@@ -70,6 +70,7 @@ class Elf:
     constants the addresses the program never writes: code and constants, in rising order
     isa       the ISA string of its attributes ("rv64i2p1_m2p0_zicsr2p0"), "" without one
     flags     e_flags
+    loaded    SHA-256 of the segments, in hex: what a loader takes, which is the same in a stripped copy
     """
 
     path: str
@@ -84,6 +85,7 @@ class Elf:
     constants: list[range] = field(default_factory=list)
     isa: str = ""
     flags: int = 0
+    loaded: str = ""
 
 
 def machine(path: str | Path) -> int | None:

@@ -30,6 +30,7 @@ def parse(path: str, content: bytes) -> Elf:
     if elf["e_machine"] != "EM_RISCV":
         raise ELFError(f"its machine is {elf['e_machine']}, not RISC-V")
     symbols, isa = _symbols(elf), _isa(elf)
+    segments = [_segment(segment) for segment in elf.iter_segments("PT_LOAD") if segment["p_filesz"]]
     return Elf(
         path,
         hashlib.sha256(content).hexdigest(),
@@ -38,12 +39,24 @@ def parse(path: str, content: bytes) -> Elf:
         _build_id(elf),
         _names_zcm(isa),
         next((symbol["st_value"] for symbol in symbols if symbol.name == "__jvt_base$"), None),
-        [_segment(segment) for segment in elf.iter_segments("PT_LOAD") if segment["p_filesz"]],
+        segments,
         _sections(elf, symbols),
         _constants(elf),
         isa,
         elf["e_flags"],
+        _loaded(segments, elf["e_phoff"] + elf["e_phnum"] * elf["e_phentsize"]),
     )
+
+
+def _loaded(segments: Iterable[Segment], headers: int) -> str:
+    """Return the SHA-256 of what a loader takes. *headers*: so many bytes of the file are its headers, which differ in
+    a stripped copy, also where a segment contains them.
+    """
+    digest = hashlib.sha256()
+    for segment in segments:
+        digest.update(f"{segment.vaddr:x} {segment.paddr:x} {len(segment.data):x}\n".encode())
+        digest.update(segment.data[max(headers - segment.offset, 0) :])
+    return digest.hexdigest()
 
 
 def _segment(segment: Any) -> Segment:

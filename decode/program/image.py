@@ -84,6 +84,8 @@ class Image:
     path      of the first ELF, "" without one
     build_id  of the first ELF, in hex, or None
     sha256    of the first ELF file, in hex
+    loaded    of the first ELF: SHA-256 of its segments, in hex
+    bias      the first ELF is in memory so many bytes above its own addresses
     zcm       the code is Zcmp or Zcmt code (from the ELFs' attributes)
     jvt       base of the Zcmt jump table, or None
     """
@@ -96,7 +98,8 @@ class Image:
         self.entry = 0
         self.path = ""
         self.build_id: str | None = None
-        self.sha256 = ""
+        self.sha256 = self.loaded = ""
+        self.bias = 0
         self.zcm = False
         self.jvt: int | None = None
         self.code: list[tuple[int, bytes]] = []
@@ -105,6 +108,9 @@ class Image:
         """The files of `add_elf`, and their biases (load address minus address in the file)."""
         self.absent: list[Absent] = []
         """The arguments of each `add_absent`."""
+        self.added_from = "the code read from the target"
+        """Where code comes from that is in no file, in the user's terms."""
+        self._loaded_files: set[str] = set()  # that the debugger has, too
         self._read_missing = read_missing
         self._base: Image | None = None
         self._regions: list[_Region] = []  # sorted by address, disjoint
@@ -114,16 +120,16 @@ class Image:
         self._constants: list[tuple[int, int]] = []  # what of the regions is never written: start and end
 
     @classmethod
-    def from_elf(cls, path: str | Path, *, read_missing: ReadMissing | None = None) -> "Image":
+    def from_elf(cls, path: str | Path, bias: int = 0, *, read_missing: ReadMissing | None = None) -> "Image":
         """Return the program in an ELF file: segments at their virtual address, and at the physical one where that
-        differs.
+        differs. *bias*: it is in memory so many bytes above the virtual addresses, and nowhere else.
 
         Raises BadElf if the file cannot be read or is not a RISC-V ELF.
         """
         elf = read_elf(path)
         image = cls(elf.xlen, read_missing=read_missing)
-        image.add_elf(elf)
-        for segment in elf.segments:
+        image.add_elf(elf, bias)
+        for segment in elf.segments if not bias else ():
             image._add_region(segment.paddr, segment.data, elf.path)
             if segment.paddr != segment.vaddr:
                 image._add_constants(elf, range(segment.vaddr, segment.vaddr + len(segment.data)), segment.paddr)
@@ -139,16 +145,20 @@ class Image:
             merged.add_code(start, data)
         return merged.segments
 
-    def add_elf(self, elf: Elf, bias: int = 0) -> None:
+    def add_elf(self, elf: Elf, bias: int = 0, *, loaded: bool = True) -> None:
         """Add a program or a library that is in memory *bias* bytes above the (virtual) addresses in its file.
+        *loaded*: the debugger has it, too.
 
         Bytes that are already known stay. Raises BadElf if the file has code of another XLEN.
         """
         if elf.xlen != self.xlen:
             raise BadElf(elf.path, f"is {elf.xlen}-bit code, and the rest of the program is {self.xlen}-bit")
         if not self.path:
-            self.path, self.entry, self.build_id, self.sha256 = elf.path, elf.entry + bias, elf.build_id, elf.sha256
+            self.path, self.build_id, self.sha256, self.loaded = elf.path, elf.build_id, elf.sha256, elf.loaded
+            self.entry, self.bias = self._address(elf.entry + bias), bias & (1 << 64) - 1
         self.elves.append((elf, bias))
+        if loaded:
+            self._loaded_files.add(elf.path)
         for segment in elf.segments:
             self._add_region(self._address(segment.vaddr + bias), segment.data, elf.path)
         self._sections += (self._placed(section, bias) for section in elf.sections)
@@ -188,10 +198,17 @@ class Image:
         return image
 
     def is_added(self, addr: int) -> bool:
-        """Return whether the code at *addr* came from the target although there is an ELF file."""
+        """Return whether the code at *addr* is in none of the debugger's ELF files, although it has one."""
         region = self._region(addr)
         if region is None:
             return self._base is not None and self._base.is_added(addr)
+        return bool(self.path) and region.origin not in self._loaded_files
+
+    def is_of_target(self, addr: int) -> bool:
+        """Return whether the code at *addr* was read from the target: it may be other code now than what ran."""
+        region = self._region(addr)
+        if region is None:
+            return self._base is not None and self._base.is_of_target(addr)
         return not region.origin and bool(self.path)
 
     def origin(self, addr: int) -> str:
@@ -199,8 +216,8 @@ class Image:
         region = self._region(addr)
         if region is None and self._base is not None:
             return self._base.origin(addr)
-        if self.is_added(addr):
-            return "the code read from the target"
+        if region is not None and not region.origin and self.path:
+            return self.added_from
         return PurePath(region.origin if region else self.path).name or "the program"
 
     def knows(self, addr: int) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import dap, listing, settings
+from rvtrace_gdb.gdbext import dap, listing, objfiles, settings
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import (
     calls,
@@ -226,7 +226,13 @@ def _resumed(event: object) -> None:
 
 
 def _new_symbols(event: object) -> None:
+    objfiles.forget()
     listing.clear_cache()
+    mode.follow_program()
+
+
+_DROPPED = ("clear_objfiles", "free_objfile")
+"""The events after which gdb has fewer symbols; gdb has the second since version 13."""
 
 
 def _handlers() -> list[tuple[Any, Callable[[Any], None]]]:
@@ -238,5 +244,6 @@ def _handlers() -> list[tuple[Any, Callable[[Any], None]]]:
     return [
         (gdb.events.cont, _resumed),
         (gdb.events.new_objfile, _new_symbols),
+        *((getattr(gdb.events, name), objfiles.forget) for name in _DROPPED if hasattr(gdb.events, name)),
         *mode.event_handlers(),
     ]

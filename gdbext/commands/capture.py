@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import neutral
+from rvtrace_gdb.gdbext import neutral, objfiles
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, program, tracer
 
@@ -116,7 +116,7 @@ The program is the one gdb has loaded (`file app.elf`)."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         path = _one_file(argument, "trace open FILE.rvt")
-        print_lines(tracer().request("open", path=path, elf=program()))
+        print_lines(tracer().request("open", path=path, elf=program(), objfiles=objfiles.placed()))
 
 
 class Close(Command, name="trace close", completer=gdb.COMPLETE_NONE):

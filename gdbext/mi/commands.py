@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import expressions, results, settings
+from rvtrace_gdb.gdbext import expressions, objfiles, results, settings
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import who_wrote
@@ -215,7 +215,8 @@ def save(given: Arguments) -> Fields:
 
 
 def open_file(given: Arguments) -> Fields:
-    return _with_messages({}, tracer().request("open", path=_file(given), elf=program())["lines"])
+    opened = tracer().request("open", path=_file(given), elf=program(), objfiles=objfiles.placed())
+    return _with_messages({}, opened["lines"])
 
 
 def goto(given: Arguments) -> Fields:

@@ -28,7 +28,7 @@ import gdb
 from rvtrace_gdb.gdbext.replay import partial_values, position, position_display, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.text import print_at_stop
-from rvtrace_gdb.gdbext.tracer import selected_hart, tracer
+from rvtrace_gdb.gdbext.tracer import print_lines, selected_hart, tracer
 
 _LOCKING = "scheduler-locking"
 _FINISH = ("print finish", "off")
@@ -171,6 +171,18 @@ class ReplayMode:
         self.osabi.set_for_tracing("the connection ends")
         self.settings.put_aside(registers=partial_values.is_active)
         unwinder.clear_cache()
+
+    def follow_program(self) -> None:
+        """Let the past be that of the program that gdb has now, as the lists are: after `file`, in the past."""
+        if not self._is_past or not self.is_connected or not tracer().has_session:
+            return
+        with _errors_suppressed():
+            context = tracer().context()
+            lines = tracer().request("follow_program", context=context)["lines"] if context["elf"] else []
+            if lines:
+                unwinder.clear_cache()
+                gdb.execute("maint flush register-cache", to_string=True)
+                print_lines({"lines": lines})
 
     def leave(self) -> None:
         """Restore the user's settings before gdb returns to the present, so that it shows the frame there with them.

@@ -14,7 +14,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,7 +40,7 @@ from rvtrace_gdb.support.system import OutOfMemory
 from rvtrace_gdb.support.text import open_problem, printable
 
 FORMAT = "rvtrace capture"
-VERSION = 5
+VERSION = 6
 """The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread; 2 no
 `records`; 3 no pre-ratification encoders and sinks; 4 no `tandem`.
 """
@@ -77,6 +77,8 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
         "images": [_image(image, f"images/{n}", members) for n, image in enumerate(capture.images)],
         "notes": list(capture.notes),
     }
+    if capture.elfs:
+        description["elfs"] = [_placed(placed) for placed in capture.elfs]
     if capture.records:
         records_of_harts = enumerate(capture.records)
         description["records"] = [
@@ -90,8 +92,10 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
 
 def _version(capture: Capture) -> int:
     """Return the oldest version that has everything that the capture needs."""
-    if capture.tandem:
+    if capture.elf is not None and capture.elf.bias:
         return VERSION
+    if capture.tandem:
+        return 5
     if any(not encoder.in_force.version for encoder in capture.encoders):
         return 4
     if capture.records:
@@ -100,7 +104,9 @@ def _version(capture: Capture) -> int:
 
 
 def _elf(elf: ElfIdentity) -> dict[str, Any]:
-    return {"path": elf.path, "build_id": elf.build_id, "sha256": elf.sha256}
+    more = {"loaded": elf.loaded} if elf.loaded is not None else {}
+    place = {"bias": f"{elf.bias:#x}"} if elf.bias else {}
+    return {"path": elf.path, "build_id": elf.build_id, "sha256": elf.sha256, **more, **place}
 
 
 def _unregistered(encoder: CapturedEncoder) -> dict[str, Any]:
@@ -159,7 +165,7 @@ def _image(image: CapturedImage, folder: str, members: dict[str, bytes]) -> dict
         "hcontext": image.hcontext,
         "virtual": image.virtual,
         "code": _code(image.code, folder, members),
-        "elfs": [{**_elf(placed.identity), "bias": f"{placed.bias:#x}"} for placed in image.elfs],
+        "elfs": [_placed(placed) for placed in image.elfs],
         "absent": [{"address": f"{start:#x}", "size": size, "what": what} for start, size, what in image.absent],
     }
 
@@ -191,6 +197,7 @@ def read_description(text: bytes, fetch: Fetch) -> Capture:
         images=tuple(_read_image(table, fetch) for table in root.tables("images")) if "images" in root.fields else (),
         records=json_fields.read_records(root, fetch) if "records" in root.fields else (),
         tandem=json_fields.read_tandem(root, fetch) if "tandem" in root.fields else (),
+        elfs=tuple(map(_read_placed, root.tables("elfs"))) if "elfs" in root.fields else (),
     )
 
 
@@ -214,7 +221,22 @@ def _root(text: bytes) -> Table:
 
 
 def _read_elf(table: Table) -> ElfIdentity:
-    return ElfIdentity(table.text("path"), table.optional("build_id", table.text), table.text("sha256"))
+    return ElfIdentity(
+        table.text("path"),
+        table.optional("build_id", table.text),
+        table.text("sha256"),
+        table.optional("loaded", table.text),
+        table.address("bias") if "bias" in table.fields else 0,
+    )
+
+
+def _placed(placed: PlacedElf) -> dict[str, Any]:
+    return {**_elf(placed.identity), "bias": f"{placed.bias:#x}"}
+
+
+def _read_placed(table: Table) -> PlacedElf:
+    bias = table.address("bias")
+    return PlacedElf(replace(_read_elf(table), bias=0), bias)
 
 
 def _read_code(table: Table, fetch: Fetch) -> Code:
@@ -228,7 +250,7 @@ def _read_image(table: Table, fetch: Fetch) -> CapturedImage:
         table.optional("hcontext", table.number),
         table.optional("virtual", table.flag),
         _read_code(table, fetch),
-        tuple(PlacedElf(_read_elf(elf), elf.address("bias")) for elf in table.tables("elfs")),
+        tuple(map(_read_placed, table.tables("elfs"))),
         tuple((hole.address("address"), hole.number("size"), hole.text("what")) for hole in table.tables("absent")),
     )
 

@@ -18,11 +18,17 @@ Code = tuple[tuple[int, bytes], ...]
 
 @dataclass(frozen=True)
 class ElfIdentity:
-    """A program: its *path* (for messages), GNU build-id in hexadecimal if it has one, SHA-256 of the file."""
+    """A program: its *path* (for messages), GNU build-id in hexadecimal if it has one, SHA-256 of the file.
+
+    *loaded*: SHA-256 of what a loader takes of it, which a stripped copy has, too; None: not known. *bias*: it was in
+    memory so many bytes above its own addresses, modulo 2**64.
+    """
 
     path: str
     build_id: str | None
     sha256: str
+    loaded: str | None = None
+    bias: int = 0
 
 
 @dataclass(frozen=True)
@@ -136,8 +142,8 @@ class CapturedImage:
 class Capture:
     """A trace as it is saved. *created*: ISO 8601, UTC. *tool*: name and version. *notes*: lines for the user.
 
-    *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *images*: see
-    `CapturedImage`.
+    *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *elfs*: other files that ran,
+    whose code is in *code*, for their symbols. *images*: see `CapturedImage`.
     """
 
     created: str
@@ -152,6 +158,7 @@ class Capture:
     images: tuple[CapturedImage, ...] = ()
     records: tuple[CapturedRecords, ...] = ()
     tandem: tuple[CapturedTandem, ...] = ()
+    elfs: tuple[PlacedElf, ...] = ()
 
     @property
     def captured(self) -> tuple[Captured, ...]:

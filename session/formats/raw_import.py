@@ -28,6 +28,7 @@ from rvtrace_gdb.decode.ntrace.framing import Batch, Framer
 from rvtrace_gdb.decode.ntrace.messages import MDO_BITS
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, ImplicitReturn, Options
 from rvtrace_gdb.decode.ntrace.options import Options as NTrace
+from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem import plausibility as tandem_guess
 from rvtrace_gdb.decode.tandem.protocol import Parameters
@@ -163,6 +164,7 @@ def capture_of(raw: Raw) -> Capture:
         sinks=(full_sink(raw.name, raw.data, raw.wrapped, names),),
         code=tuple(raw.image.code),
         images=raw.images,
+        elfs=tuple(_placed(elf, bias) for elf, bias in raw.image.elves[1:]),
     )
 
 
@@ -221,12 +223,13 @@ def captured_image(
         hcontext,
         virtual,
         tuple(image.segments),
-        tuple(
-            PlacedElf(ElfIdentity(elf.path, elf.build_id, elf.sha256), bias & (1 << 64) - 1)
-            for elf, bias in image.elves
-        ),
+        tuple(_placed(elf, bias) for elf, bias in image.elves),
         tuple((absent.addresses.start, len(absent.addresses), absent.what) for absent in image.absent),
     )
+
+
+def _placed(elf: Elf, bias: int) -> PlacedElf:
+    return PlacedElf(ElfIdentity(elf.path, elf.build_id, elf.sha256, elf.loaded or None), bias & (1 << 64) - 1)
 
 
 def sources_in(data: bytes, options: Options, wrapped: bool = False) -> list[int]:

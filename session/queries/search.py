@@ -169,6 +169,9 @@ class Events(NamedTuple):
         return _Events(history, program, [(event, "") for event in found], f"No event{of} is in this trace.")
 
 
+NO_GAPS_SINCE = "No gaps: from its first instruction on the history is complete. Older trace was overwritten."
+
+
 class Gaps(NamedTuple):
     """A search for missing trace: the gaps of the history, and losses before the first instruction."""
 

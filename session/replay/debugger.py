@@ -164,6 +164,18 @@ class Debugger:
         position = self.timeline.position(hart)
         return Destination(None if position is None else position + 1, [*self.timeline.selected(hart).lines, *joins])
 
+    def follow_program(self, progress: Progress = silent) -> list[str]:
+        """Decode the past anew where it was decoded with another program than gdb has now, and return what is to be
+        said of it. Raises as `Session.history`.
+        """
+        if not self.timeline.away() or not self.timeline.follow(progress):
+            return []
+        hart = self.context.thread_hart
+        number, length = self.number(hart), len(self.timeline.selected(hart).history)
+        where = "" if number is None else f": it is at {min(number, length)} of {length}"
+        said = f"The past was decoded anew, with the program that gdb has now{where}."
+        return [said, *self.timeline.selected(hart).lines]
+
     def leave_end(self) -> bool:
         """Return from the end of the past to the present, which is the same place. False if gdb was not there."""
         readable = self.connected and self.proxy.target not in (

@@ -206,6 +206,23 @@ class Timeline:
         """Move a hart to the end of the history that is selected now, from another one."""
         self._places[hart] = self._end(hart, progress)
 
+    def follow(self, progress: Progress) -> bool:
+        """Move the harts that are in the past into the histories that are selected now, as those of another program,
+        each to the number that it has. Return whether any history is another one. Raises RvtraceError.
+        """
+        followed = False
+        for hart, place in list(self._places.items()):
+            end = self._end(hart, progress)
+            if end.history is place.history:
+                continue
+            followed = True
+            self._memories.pop(hart, None)
+            self._places[hart] = end
+            if place.position < len(place.history):
+                self.go_to(hart, min(place.position, len(end.history) - 1))
+        self._only.clear()
+        return followed
+
     def leave(self) -> None:
         """Return to the present with all harts."""
         self._places.clear()

@@ -47,7 +47,7 @@ from rvtrace_gdb.session.queries.folding import Folding
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.rows import Selection, annotations
 from rvtrace_gdb.session.queries.rows import rows as history_rows
-from rvtrace_gdb.session.queries.search import Executions, Found
+from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, Executions, Found, Gaps
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
@@ -253,7 +253,8 @@ def _found(session: Session, params: Params, asked: Range, progress: Progress) -
         found.restart()
     selection, folding = _folded(found, params, asked, found.rows)
     if asked.most is None and not len(found):
-        selection = selection._replace(notice=it.unless_earlier(found.none))
+        none = NO_GAPS_SINCE if isinstance(question, Gaps) and it.overwritten else it.unless_earlier(found.none)
+        selection = selection._replace(notice=none)
     pc = params.optional_number("pc") if session.live is not None else None  # a capture has no next instruction
     comes = isinstance(question, Executions) and pc is not None and question.comes(pc, it.history, it.program)
     return PagedList(len(found), selection, found.rows, it.lines, it.hart, None, it.overwritten, comes, folding=folding)

@@ -161,15 +161,30 @@ class Params:
 
     def context(self) -> Context:
         inner = Params(self.table("context"), self._method)
+        elf, others = inner.programs()
         return Context(
-            inner.optional_path("elf"),
+            elf,
             inner.optional_path("target_file"),
             inner.table("overrides"),
             inner.optional_number("runs"),
             inner.optional_number("hart"),
             inner.optional_number("thread_hart"),
             inner.optional_number("tvec"),
+            others,
         )
+
+    def programs(self) -> tuple[str | None, tuple[str, ...]]:
+        """Return the program, and the other files that the debugger has: *objfiles* are [path, where the first section
+        is in memory, where it is in the file] of each, in the debugger's order. Raises BadRequest.
+        """
+        elf, objfiles = self.optional_path("elf"), self._values.get("objfiles") or []
+        if not isinstance(objfiles, list) or not all(map(_is_objfile, objfiles)):
+            raise self._bad("objfiles")
+        if not objfiles:
+            return elf, ()
+        from rvtrace_gdb.session.program import names_of_placed
+
+        return names_of_placed(elf, [(path, address, offset) for path, address, offset in objfiles])
 
     def given(self, name: str) -> bool:
         """Return whether the parameter is present and not null."""
@@ -179,6 +194,15 @@ class Params:
         return BadRequest(
             f"{self._method}: {name} is {self._values.get(name)!r}, which is not what protocol {PROTOCOL} says"
         )
+
+
+def _is_objfile(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and [type(item) for item in value] == [str, int, int]
+        and is_file_name(value[0])
+        and all(0 <= number < 1 << 64 for number in value[1:])
+    )
 
 
 @functools.lru_cache(maxsize=64)

@@ -169,6 +169,14 @@ def enter(session: Session, params: Params, progress: Progress) -> Any:
     return debugger_of(session, params.context()).enter(progress, pc)._asdict()
 
 
+def follow_program(session: Session, params: Params, progress: Progress) -> Any:
+    """Let gdb's past follow the program that gdb has loaded meanwhile; return the lines to print."""
+    if not isinstance(session.debugger, Debugger):
+        return {"lines": []}
+    session.debugger.context = params.context()
+    return {"lines": session.debugger.follow_program(progress)}
+
+
 def goto(session: Session, params: Params, progress: Progress) -> Any:
     """Set where the next resumption leads."""
     debugger = debugger_of(session, params.context())
@@ -263,6 +271,7 @@ METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "notes": notes,
     "place": place,
     "enter": enter,
+    "follow_program": follow_program,
     "goto": goto,
     "frames": frames_at,
     "entered_at": entered_at,

@@ -13,7 +13,7 @@
 | stop    |                     | {lines}                                                                            |
 | status  | context             | {lines}                                                                            |
 | save    | context, path       | {lines}                                                                            |
-| open    | path, elf           | {lines}                                                                            |
+| open    | path, elf, objfiles | {lines}                                                                            |
 
 In the middle of a request the session may ask the client for something, see `session.rpc.protocol`.
 
@@ -52,7 +52,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("ctr_start", "ctr_stop", "ctr_connected", "ctr_clear", "ctr_status", "ctr_stack"), "hardware"),
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
     **dict.fromkeys(("page", "rows", "glance"), "lists"),
-    **dict.fromkeys(("connect", "past", "notes", "place", "enter", "goto"), "replay"),
+    **dict.fromkeys(("connect", "past", "notes", "place", "enter", "goto", "follow_program"), "replay"),
     **dict.fromkeys(("frames", "entered_at", "told", "native"), "replay"),
 }
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""
@@ -68,7 +68,7 @@ METHODS: Mapping[str, Method] = {
     "save": lambda session, params, progress: answer(session.save(params.path("path"), params.context(), progress)),
     "close": lambda session, params, progress: answer(session.close_trace()),
     "open": lambda session, params, progress: answer(
-        session.open(params.path("path"), params.optional_path("elf"), progress)
+        session.open(params.path("path"), params.programs()[0], progress)
     ),
 }
 

@@ -336,7 +336,7 @@ def start(session: TraceOwner, description: Description, context: Context, optio
 
     Raises NoElf, BadElf, WrongXlen, BadOption, Busy, PortFileError.
     """
-    program = session_program.program_of(context.elf)
+    program = session_program.program_of(context.elf, others=context.others)
     image = program.image()
     session_program.check_xlen(image, description)
     trace_request(options, image)  # raises the reason

@@ -423,6 +423,6 @@ def start(
     live.xlen = image.xlen
     live.notes += unsupported_notes(options)
     target = session_program.CodeOnTarget(link, hardware.registers)
-    program = session_program.program_of(context.elf, target)
+    program = session_program.program_of(context.elf, target, context.others)
     capture = session_program.new_capture(description.name, image)
     return session.begin(live, DecodedCapture(capture, program, target), report.target(description))

@@ -159,8 +159,8 @@ def test_a_program_with_another_build_id_is_named_at_once(tmp_path: Path) -> Non
     other.write_bytes(data.replace(bytes.fromhex(build_id), bytes(20)))
     [line] = [line for line in elsewhere().open(file, str(other)) if line.startswith("warning")]
     assert line == (
-        f"warning: the trace was made with demo64.elf (build-id {build_id[:12]}), not with this other.elf"
-        " (build-id 000000000000): where their code differs, the history is wrong or missing"
+        f"warning: the trace names demo64.elf (build-id {build_id[:12]}) as its program, and is read with this"
+        " other.elf (build-id 000000000000): where the code that ran is another, the history is wrong or missing"
     )
 
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from rvtrace_gdb.console import output
-from rvtrace_gdb.console.commands.decode.follow_output import Shown, Status, counted, size, summary
+from rvtrace_gdb.console.commands.decode.follow_output import Shown, Status, size, summary
 from rvtrace_gdb.console.options import inputs, raw, tandem
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.decode.program.image import Image
@@ -37,7 +37,7 @@ from rvtrace_gdb.session.program import Program, elf_of, other_elf
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError, silent
 from rvtrace_gdb.support.files import protect_inputs
-from rvtrace_gdb.support.text import warning
+from rvtrace_gdb.support.text import counted, warning
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.json_rows import HistoryRows
 from rvtrace_gdb.views.listing import Modifiers

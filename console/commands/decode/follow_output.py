@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.formats.stream import Arrived, Counts
 from rvtrace_gdb.support.colours import Paint
-from rvtrace_gdb.support.text import columns, json_line
+from rvtrace_gdb.support.text import columns, counted, json_line
 from rvtrace_gdb.views import json_rows, listing
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.listing import Modifiers
@@ -130,11 +130,6 @@ def summary(counts: Counts) -> str:
     if counts.losses:
         return f"{done}, {counted(counts.losses, 'loss')}"
     return f"{done}, nothing lost" if counts.instructions else done  # the bytes may not be a trace at all
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun, e.g. "1 loss", "2 losses"."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def size(count: int) -> str:

@@ -335,7 +335,7 @@ def start(session: TraceOwner, description: Description, context: Context, optio
 
     Raises NoElf, BadElf, WrongXlen, BadOption, Busy, QemuError.
     """
-    program = session_program.program_of(context.elf)
+    program = session_program.program_of(context.elf, others=context.others)
     image = program.image()
     session_program.check_xlen(image, description)
     request = trace_request(options, image)

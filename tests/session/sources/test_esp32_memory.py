@@ -71,7 +71,7 @@ def test_another_elf_is_named(tmp_path: Path) -> None:
     other.write_bytes(made.ELF.read_bytes() + b"built again")
     capture = imported(made.elf_core([PT10]), other)
     (warning,) = (line for line in lines(capture, other) if line.startswith("warning"))
-    assert warning.startswith(f"warning: the trace was made with app.elf (SHA-256 {made.SHA256.hex()[:12]}), not with")
+    assert warning.startswith(f"warning: the trace names app.elf (SHA-256 {made.SHA256.hex()[:12]}) as its program, ")
     assert not any(line.startswith("warning") for line in lines(imported(made.elf_core([PT10]))))
 
 

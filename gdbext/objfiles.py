@@ -1,0 +1,39 @@
+"""The files whose symbols gdb has, and where each is in memory: `symbol-file -o`, PIE and U-Boot move it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import gdb
+
+_FILE = re.compile(r"(?:Exec|Object) file: `(?P<path>.*)', file type")
+_SECTION = re.compile(r" \[\d+\] +0x(?P<start>[0-9a-f]+)->0x[0-9a-f]+ at 0x(?P<offset>[0-9a-f]+): \S+ ALLOC LOAD")
+_known: list[list[object]] | None = None
+
+
+def forget(event: object = None) -> None:
+    """Ask gdb again: it has read, moved or dropped symbols."""
+    global _known
+    _known = None
+
+
+def placed() -> list[list[object]]:
+    """Return [path, where its first section is in memory, where that is in the file] of each file that gdb has."""
+    global _known
+    if _known is None:
+        _known = list(_asked())
+    return _known
+
+
+def _asked() -> Iterator[list[object]]:
+    if not gdb.objfiles():
+        return
+    path = ""
+    for line in gdb.execute("maintenance info sections -all-objects ALLOC", to_string=True).splitlines():
+        file, section = _FILE.match(line), _SECTION.match(line)
+        if file is not None:
+            path = file["path"]
+        elif section is not None and path:
+            yield [path, int(section["start"], 16), int(section["offset"], 16)]
+            path = ""
