@@ -7,7 +7,7 @@ decoded, and why it is empty.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.events import EventKind, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.gdbext.rows import ShortHistoryRow
@@ -56,6 +56,21 @@ def losses(history: History) -> str | None:
     return f"{len(found)} parts of the trace cannot be decoded, the first {first}"
 
 
+_DOUBTS = (NoteCause.TIME_BACK, NoteCause.LARGE_COUNT)
+
+
+def doubts(history: History) -> list[str]:
+    """Return a message for each kind of thing that is possible, and hardly what anybody meant."""
+    notes = [(event, event.fact.cause) for event in history.events if isinstance(event.fact, Note)]
+    found: list[str] = []
+    for cause in _DOUBTS:
+        events = [event for event, noted in notes if noted is cause]
+        if events:
+            more = f" (the first of {len(events)} such places)" if len(events) > 1 else ""
+            found.append(f"at byte {events[0].offset:#x}: {events[0].text}{more}")
+    return found
+
+
 def contradictions(history: History, image: Image, who: str = "", *, misread: bool = False) -> list[str]:
     """Return a line for each thing that is wrong with a history. *who*: a prefix that names its hart, if there are
     several.
@@ -63,7 +78,7 @@ def contradictions(history: History, image: Image, who: str = "", *, misread: bo
     *misread*: the trace is known to be decoded with wrong parameters, so that contradictions do not tell against the
     program.
     """
-    problems = (None if misread else mismatch(history, image), losses(history))
+    problems = (None if misread else mismatch(history, image), losses(history), *doubts(history))
     return [warning(f"{who}{problem}") for problem in problems if problem is not None]
 
 

@@ -16,6 +16,7 @@ from itertools import chain, islice, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.calls.interrupted import with_places
 from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST, PLAIN, UNKNOWN, Calls, Edge, Frame, Kind
 from rvtrace_gdb.decode.calls.states import (
     NEVER,
@@ -71,7 +72,7 @@ class CallHistory:
 
     def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
         self.history = history
-        self._traps = traps_of(history)
+        self._traps = with_places(history, program, traps_of(history))
         self._entries = Entries(history, program, self._traps)
         states = States(self._entries.images)
         self.frames = states.frames

@@ -22,12 +22,14 @@ from rvtrace_gdb.decode.etrace.state import (
     Walk,
 )
 from rvtrace_gdb.decode.etrace.walk import Walker
-from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Start, StartReason
+from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause, Start, StartReason
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, Stack
 from rvtrace_gdb.decode.stepping.reports import Report
 
 _FULL_MAP = 31
+_UNNOTED_BITS = 22
+"""Bits of a branch_count that says nothing unusual: as of N-Trace's I-CNT, which has to be reported then."""
 
 
 class _CountTrial(NamedTuple):
@@ -46,11 +48,18 @@ def _follows_xret(walker: Walker, walk: Walk, last_pc: int) -> bool:
     return walker.image.instruction(jump).itype is IType.TRAP_RETURN
 
 
+def _large_count(packet: Packet, count: int) -> tuple[Report, ...]:
+    """Return the note on a packet that alone stands for very many branches."""
+    return (Report(EventKind.NOTE, Note(NoteCause.LARGE_COUNT, (packet_name(packet), count + _FULL_MAP))),)
+
+
 class BranchPackets:
     """The steps of packets of formats 0, 1 and 2."""
 
-    def __init__(self, places: Places, xlen: int) -> None:
+    def __init__(self, places: Places, xlen: int, count_bits: int) -> None:
+        """*count_bits*: as `Options.branch_count_bits`."""
         self._places = places
+        self._count_bits = count_bits
         self._mask = (1 << xlen) - 1
 
     def step(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
@@ -61,6 +70,10 @@ class BranchPackets:
             cause = LossCause.WHILE_OFF if place.mode in STOPPED else LossCause.NO_HANDLER
             why = Loss(cause, (packet_name(packet),))
             return Result(self._places.loss(self._places.state(place), EventKind.LOSS, why))
+        count = packet.fields.get("branch_count", 0)
+        if count >> self._count_bits:
+            noise = Loss(LossCause.BRANCH_COUNT_TOO_LARGE, (packet_name(packet), count.bit_length(), self._count_bits))
+            return Result(self._places.loss(self._places.state(place), EventKind.LOSS, noise))
         walker = self._places.walker(place)
         walk, again = self.start_walk(place, walker, stack)
         if walk.fault:
@@ -99,10 +112,11 @@ class BranchPackets:
         guard = tuple(before.items())
         training = tables.change(before) if counted else tables.training(walk.outcomes)
         effect = TableEffect(training, targets) if training or targets else None
-        step = Step(walk.path, self._places.state(following), calls=walk.calls.effect(), tables=effect)
+        noted = _large_count(packet, count) if count >> _UNNOTED_BITS else ()
+        step = Step(walk.path, self._places.state(following), noted, calls=walk.calls.effect(), tables=effect)
         if packet.fields.get("notify") and address is not None:
             report = Report(EventKind.SYNC, Start(StartReason.NOTIFICATION), next_pc=address)
-            step = step._replace(path=walk.before_last(), reports=(report,), landing=one_instruction(address))
+            step = step._replace(path=walk.before_last(), reports=(*noted, report), landing=one_instruction(address))
         return Result(step, not walk.calls.overflowed, guard)
 
     def start_walk(self, place: Place, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:

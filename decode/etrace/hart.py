@@ -44,7 +44,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
 from rvtrace_gdb.decode.stepping.control_flow import Stack, pushed
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
-from rvtrace_gdb.decode.stepping.reports import LostBytes, Report
+from rvtrace_gdb.decode.stepping.reports import LostBytes, Report, TimeOrder
 
 _WITH_PACKET = (NotCached, PredictorFork)
 _VARIANTS = 8  # remembered steps of one packet for different states of the predictor
@@ -80,6 +80,8 @@ class HartDecoder(stepping.HartDecoder):
         self._memory = StepMemory(self._step_function.forget, memo_limit)
         self._period_checker = period_checker(options)
         self._verifier = SyncVerifier(self._step_function, self._codec_of)
+        self._order = TimeOrder()  # of the transport's times
+        self._order_in_packets = TimeOrder()  # of those in packets, whose clock may be another
         self._waiting: deque[Packets] = deque()  # not decoded yet: too few packets follow one that is to be verified
 
     def run(self, packets: Packets) -> None:
@@ -186,9 +188,27 @@ class HartDecoder(stepping.HartDecoder):
             if others.kind is Kind.INSTRUCTION:
                 yield from others.payloads[:LOOKAHEAD]
 
+    def _decode(self, packets: Packets, default: Verdict) -> int:
+        """Do the same as `_decode_timeless`, and note once where the time goes back."""
+        times, order = packets.times, self._order
+        if times is None or order.went_back:
+            return self._decode_timeless(packets, default)
+        back = order.first_earlier(times)
+        first = packets if back < 0 else packets.part(0, back + 1)
+        waits = self._decode_timeless(first, default)
+        order.passed(times[: waits if waits >= 0 else back if back >= 0 else None])
+        if waits >= 0 or back < 0:
+            return waits
+        if self._stopped:
+            self._unused += sum(packets.sizes[back + 1 :])
+            return -1
+        self.note(packets.offsets[back], order.note(times[back] or 0))
+        waits = self._decode_timeless(packets.part(back + 1), default)
+        return waits if waits < 0 else waits + back + 1
+
     # The hot path: a remembered step is one look-up and one append
 
-    def _decode(self, packets: Packets, default: Verdict) -> int:
+    def _decode_timeless(self, packets: Packets, default: Verdict) -> int:
         """Decode packets. Returns the index of a packet that has to wait for further ones, or -1."""
         # One long function: a call for each packet would cost as much as all the rest.
         builder = self._builder
@@ -355,11 +375,19 @@ class HartDecoder(stepping.HartDecoder):
         if self._stopped:
             return
         if time is not None:
-            self._builder.time(time)
+            self._note_time(time, offset)
         if step.landing is not None:
             self._builder.append(step.landing)
         if step.synchronizes and self._has_data:
             self._data.synchronize(self._builder.position - 1)
+
+    def _note_time(self, time: int, offset: int) -> None:
+        """Record the time in a packet, and note once that it goes back."""
+        order = self._order_in_packets
+        if not order.went_back and order.first_earlier((time,)) == 0:
+            self.note(offset, order.note(time))
+        order.passed((time,))
+        self._builder.time(time)
 
     def _set_up(self, setup: Setup) -> None:
         """Apply the parameters and modes of a support packet."""

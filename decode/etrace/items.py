@@ -19,6 +19,8 @@ from rvtrace_gdb.decode.etrace.encapsulation import Item as Found
 from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec, codec, read_support
+from rvtrace_gdb.decode.history.event_wording import fact_text
+from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.program.instructions import Access
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
@@ -39,6 +41,7 @@ class SourceState:
         self._reference: int | None = None  # the last address it reported
         self._targets: dict[int, int] = {}  # its jump target cache
         self._pending_target = _NO_ADDRESS  # an address that the cache has if no packet of format 3 follows
+        self._transport_time = self._packet_time = 0
 
     def copy(self) -> "SourceState":
         """Return a copy that can be advanced independently."""
@@ -59,6 +62,16 @@ class SourceState:
         """
         return self._sync_address(packet) if packet.format == Format.SYNC else self._branch_address(packet)
 
+    def time_remark(self, item: "Item") -> str:
+        """Return the note on a packet with an earlier time than the last one before it that has one, or nothing."""
+        inside = item.packet.fields.get("time") if item.packet is not None else None
+        before = self._transport_time, self._packet_time
+        self._transport_time = before[0] if item.timestamp is None else item.timestamp
+        self._packet_time = before[1] if inside is None else inside
+        after = self._transport_time, self._packet_time
+        back = (Note(NoteCause.TIME_BACK, pair) for pair in zip(before, after, strict=True) if pair[1] < pair[0])
+        return "; ".join(map(fact_text, back))
+
     def set_up(self, packet: Packet) -> None:
         """Apply the parameters and modes of a support packet."""
         support = read_support(packet, self._options)
@@ -77,7 +90,8 @@ class SourceState:
         address = fields.get("address")
         if packet.subformat == Sync.TRAP:
             if not fields["thaddr"]:
-                return address  # the EPC; no difference is relative to it
+                # The EPC, to which no difference is relative; of an interrupt it is undefined.
+                return None if fields["interrupt"] else address
             if address is None:
                 address = self._options.trap_handlers.of(fields["ecause"], bool(fields["interrupt"]))
         self._reference = address
@@ -133,6 +147,7 @@ class Item(NamedTuple):
     access     the access that a data packet reports
     timestamp  the timestamp of the transport
     setup      the parameters and modes of the encoder, as far as they are known here
+    remark     a note on a time that goes back
     """
 
     offset: int
@@ -146,6 +161,7 @@ class Item(NamedTuple):
     access: Access | None = None
     timestamp: int | None = None
     setup: Setup | None = None
+    remark: str = ""
 
     @property
     def is_idle(self) -> bool:
@@ -233,13 +249,14 @@ class Itemizer:
         item = Item(
             piece.offset, piece.length, piece.payload, None, None, "", piece.source, None, None, piece.time, known.setup
         )
-        if piece.kind is Kind.OTHER:
-            return item
-        try:
-            return self._data(item, piece.source) if piece.kind is Kind.DATA else self._instruction(item, known)
-        except Malformed as error:
-            known.forget()
-            return item._replace(problem=str(error))
+        if piece.kind is not Kind.OTHER:
+            try:
+                item = self._data(item, piece.source) if piece.kind is Kind.DATA else self._instruction(item, known)
+            except Malformed as error:
+                known.forget()
+                return item._replace(problem=str(error))
+        remark = known.time_remark(item)
+        return item._replace(remark=remark) if remark else item
 
     def _data(self, item: Item, source: int) -> Item:
         data, access = self._data_decoder(source).decode_packet(item.raw)

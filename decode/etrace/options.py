@@ -9,6 +9,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+BRANCH_COUNT_BITS = 28
+"""The bits of the greatest branch_count that is believed unless told otherwise: in the quickest loops, those that
+poll a flag, this is a good part of a second without any other packet.
+"""
+
 
 class Dialect(Enum):
     """The dialect of packets, for encoders that differ from the document in more than the support packet."""
@@ -150,6 +155,8 @@ class Options:
                    filters or triggers may have left something out wherever tracing stops
     sync_packets   number of packets after which the encoder synchronizes (trTeInstSyncMode 1, trTeInstSyncMax); 0: not
                    known
+    branch_count_bits  a branch_count of more bits is taken for noise: in a loop any number fits, so that nothing could
+                       contradict it. The field has 32
     stop_at_error  whether to stop at the first loss instead of resuming at the next synchronizing packet
     """
 
@@ -161,4 +168,5 @@ class Options:
     trap_handlers: TrapHandlers = field(default_factory=TrapHandlers)
     unfiltered: bool = False
     sync_packets: int = 0
+    branch_count_bits: int = BRANCH_COUNT_BITS
     stop_at_error: bool = False

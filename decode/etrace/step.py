@@ -81,7 +81,7 @@ class StepFunction:
         self._options = options
         self._mask = (1 << program.xlen) - 1
         self._places = Places(program, options)
-        self._branches = BranchPackets(self._places, program.xlen)
+        self._branches = BranchPackets(self._places, program.xlen, options.branch_count_bits)
         self.initial = self._places.initial
         self.forget = self._places.forget
         self.loss = self._places.loss
@@ -223,7 +223,8 @@ class StepFunction:
         interrupt = bool(fields["interrupt"])
         taken = Trap.of(fields["ecause"], fields.get("tval"), interrupt=interrupt)
         sent_address = fields["address"] & self._mask if "address" in fields else NOWHERE
-        epc = self._epc(place, fields["thaddr"], sent_address, stack)
+        told_epc = NOWHERE if fields["thaddr"] or interrupt else sent_address
+        epc = self._epc(place, told_epc, stack)
         if not fields["thaddr"]:
             # A trap at the first instruction after a filter would be in the trace.
             pending = PendingTrap(
@@ -276,15 +277,19 @@ class StepFunction:
         reports = (report,) if report.kind is EventKind.MISMATCH else (*before, report)
         return Result(Step(path, following, reports, calls=CLEARS), path is None)
 
-    def _epc(self, place: Place, thaddr: int, sent_address: int, stack: Stack) -> int:
-        """Return the EPC of a trap, NOWHERE if it is not known. *sent_address*: the address in the packet."""
+    def _epc(self, place: Place, told: int, stack: Stack) -> int:
+        """Return the EPC of a trap, NOWHERE if it is not known.
+
+        *told*: the address in its packet if that is the EPC of an exception where no code leads; NOWHERE if it is the
+        handler's, or undefined, as that of an interrupt.
+        """
         if place.mode is Mode.TRAPPED and place.trap is not None:
             # The second trap hit the first one's handler. 2.0 calls that packet's address undefined, 2.0.5 uses it.
             extended = place.setup.parameters.iret_ext or self._options.support is SupportLayout.STANDARD
-            other = place.trap.address != place.trap.epc
+            other = place.trap.epc not in (NOWHERE, place.trap.address)
             return place.trap.address if extended and other else NOWHERE
         if place.mode is not Mode.ON:
-            return NOWHERE if thaddr else sent_address  # "exception on the 1st traced instruction" (2.0.5)
+            return told  # "exception on the 1st traced instruction" (2.0.5)
         if place.next_pc != NOWHERE:
             return place.next_pc
         walker = self._places.walker(place)
@@ -292,8 +297,8 @@ class StepFunction:
             return place.last_pc
         if not walker.is_uninferable(place.last_pc):
             return NOWHERE
-        if not thaddr:
-            return sent_address
+        if told != NOWHERE:
+            return told
         implicit = place.setup.modes.implicit_return and walker.is_return(place.last_pc)
         return stack[0] if implicit and stack is not None else NOWHERE
 

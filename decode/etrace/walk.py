@@ -18,7 +18,6 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     BRANCH,
     CONTINUES,
     DIRECT,
-    FOR_EVER,
     JUMP,
     MARKED_AFTER,
     MISSING,
@@ -26,7 +25,7 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     NOWHERE,
     RUN_BITS,
     RUN_MASK,
-    STEPS_AT_MOST,
+    ClosedLoop,
     Segment,
     Segments,
     Stack,
@@ -113,8 +112,8 @@ class Walker(stepping.Walker[Run]):
     def spend(self, walk: Walk, bits: int, count: int, *, runs: bool = True) -> None:
         """Walk over *count* branches. Bit 0 of *bits* is the outcome of the first one: 0 taken, 1 not taken."""
         known, parts, calls, trains = self._segments.known, walk.parts, walk.calls, self._trains
-        steps, marked, mark = 0, NOWHERE, NO_MARK  # since the last branch
-        first = len(parts)
+        steps, first = 0, len(parts)  # since the last branch
+        loop: ClosedLoop | None = None
         while count:
             next_pc = walk.next_pc
             if count >= RUN_BITS and runs and next_pc != NOWHERE and walk.pair is None:
@@ -126,7 +125,7 @@ class Walker(stepping.Walker[Run]):
                     walk.irets = 0
                     bits >>= RUN_BITS
                     count -= RUN_BITS
-                    steps, marked, first = 0, NOWHERE, len(parts)
+                    steps, first = 0, len(parts)
                     continue
             plain = next_pc != NOWHERE and walk.pair is None
             segment = (known.get(next_pc) or self._segments.at(next_pc)) if plain else self._next(walk)
@@ -140,18 +139,16 @@ class Walker(stepping.Walker[Run]):
                 walk.irets = 0
                 bits >>= 1
                 count -= 1
-                steps, marked, first = 0, NOWHERE, len(parts)
+                steps, first = 0, len(parts)
                 continue
             if not self._advance(walk, segment):
                 walk.fault = _stop_reason(segment, f"{_outcomes_are(count)} left")
                 return
             steps += 1
-            if (walk.next_pc == marked and calls.rounds(mark, FOR_EVER) == FOR_EVER) or steps > STEPS_AT_MOST:
+            if steps >= MARKED_AFTER and (loop := loop or ClosedLoop(calls)).holds(steps, walk.next_pc):
                 walk.fault = f"{_outcomes_are(count)} left, and the code has none"
                 del parts[first:]  # it is not known how often that ran
                 return
-            if steps >= MARKED_AFTER and steps & steps - 1 == 0:
-                marked, mark = walk.next_pc, calls.mark()
 
     def predict(self, walk: Walk, tables: Tables, count: int, before: dict[int, int]) -> None:
         """Walk over *count* branches with the outcomes that *tables* predict, and train them.
@@ -159,7 +156,8 @@ class Walker(stepping.Walker[Run]):
         *before*: as for `train`.
         """
         parts, calls = walk.parts, walk.calls
-        steps = 0  # since the last branch
+        steps, straight = 0, len(parts)  # since the last branch
+        loop: ClosedLoop | None = None
         done = 0
         # Once pc, predictor and calls are all the same as before, the rest of the count consists of whole rounds.
         marked, first, since, depth, mark, settled = NOWHERE, 0, 0, 0, NO_MARK, False
@@ -171,7 +169,7 @@ class Walker(stepping.Walker[Run]):
                     parts.append(RepeatPath(Path(parts[first:]), rounds))
                     calls.repeat(mark, rounds)
                     done += rounds * (done - since)
-                    marked = NOWHERE
+                    marked, straight = NOWHERE, len(parts)
                     continue
             if steps == 0 and done >= MARKED_AFTER and done & done - 1 == 0:
                 marked, first, since, depth, mark, settled = next_pc, len(parts), done, calls.depth, calls.mark(), True
@@ -185,11 +183,17 @@ class Walker(stepping.Walker[Run]):
                 walk.next_pc = segment.taken if taken else segment.fall
                 walk.irets = 0
                 done += 1
-                steps = 0
+                if loop is not None and steps >= MARKED_AFTER:
+                    loop.leave()
+                steps, straight = 0, len(parts)
                 continue
-            steps += 1
-            if not self._advance(walk, segment) or steps > STEPS_AT_MOST:
+            if not self._advance(walk, segment):
                 walk.fault = _stop_reason(segment, f"{_outcomes_are(count - done)} left")
+                return
+            steps += 1
+            if steps >= MARKED_AFTER and (loop := loop or ClosedLoop(calls)).holds(steps, walk.next_pc):
+                walk.fault = f"{_outcomes_are(count - done)} left, and the code has none"
+                del parts[straight:]  # it is not known how often that ran
                 return
 
     # Up to an address
@@ -208,7 +212,8 @@ class Walker(stepping.Walker[Run]):
 
     def _reach(self, walk: Walk, goal: Goal) -> Arrival:
         calls, address = walk.calls, goal.address
-        steps, marked, mark = 0, NOWHERE, NO_MARK
+        steps = 0
+        loop: ClosedLoop | None = None
         first = 0  # instruction of a segment the walk may end at
         while True:
             known = walk.next_pc != NOWHERE
@@ -238,11 +243,9 @@ class Walker(stepping.Walker[Run]):
             # irets does not count a return whose target is reported, so an implicit one does not lead to the goal.
             first = int(returned is not None and goal.counted and goal.returns is not None)
             steps += 1
-            if (walk.next_pc == marked and calls.rounds(mark, FOR_EVER) == FOR_EVER) or steps > STEPS_AT_MOST:
+            if steps >= MARKED_AFTER and (loop := loop or ClosedLoop(calls)).holds(steps, walk.next_pc):
                 walk.fault = f"the code never reaches 0x{address or 0:x}"
                 return Arrival.FAULT
-            if steps >= MARKED_AFTER and steps & steps - 1 == 0:
-                marked, mark = walk.next_pc, calls.mark()
 
     def _comes_again(self, walk: Walk, segment: Segment, last: int, goal: Goal) -> bool:
         """Whether the reported instruction is a return to itself, so that irets is the same both times."""

@@ -120,6 +120,7 @@ class Wording:
         else:
             name = "Idle" if item.is_idle else "NoPacket" if item.problem else "Other"
             line, meaning = f"{name} BYTES={item.length}{source}", item.problem
+        meaning = "; ".join(filter(None, (meaning, item.remark)))
         if item.timestamp is not None:
             line += f" timestamp={_number(item.timestamp)}"
         if item.raw and (raw or item.problem):
@@ -259,7 +260,8 @@ def _trap(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator
     yield trap_text(fields["ecause"], bool(fields["interrupt"]))
     yield _privilege(fields, setup)
     if not fields["thaddr"]:
-        yield "nothing of the handler has run yet: the address is where the trap was, if a discontinuity led there"
+        meaning = "undefined" if fields["interrupt"] else "where the trap was, if a discontinuity led there"
+        yield f"nothing of the handler has run yet: the address is {meaning}"
     elif "address" not in fields:
         yield "the handler's address follows from the cause"
     yield "" if fields["branch"] else "the branch there is taken"

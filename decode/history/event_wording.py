@@ -68,6 +68,9 @@ _LOSSES: Mapping[LossCause, str] = {
     LossCause.FIFO_OVERRUN: StartReason.FIFO_OVERRUN.text,
     LossCause.TOO_MANY_BITS: "{}: {} has {} bits, more than {}",
     LossCause.ICNT_TOO_LARGE: "{}: I-CNT has {} bits, more than {}, and is {} halfwords ahead of HIST",
+    LossCause.BRANCH_COUNT_TOO_LARGE: (
+        "{}: a branch_count of {} bits, more than {}, is taken for noise: raise branch_count_bits if it is not"
+    ),
     LossCause.REPETITION_TOO_LARGE: "ResourceFull: a repetition count of {} bits, more than {}",
     LossCause.WHILE_OFF: "{} while tracing is off",
     LossCause.NO_HANDLER: "{} with no handler reported for the trap before",
@@ -98,6 +101,8 @@ _NOTES: Mapping[NoteCause, str] = {
     NoteCause.BRANCH_AGAIN: "{} right after one: it counts the branch at 0x{:x} a second time",
     NoteCause.RESERVED_OWNERSHIP: "Ownership with the reserved FORMAT 1 ignored",
     NoteCause.FIELD_TOO_MANY: "{} has one more field, as with timestamps, which were not switched on",
+    NoteCause.LARGE_COUNT: "{} alone says that {} branches went as predicted: nothing else in the trace confirms it",
+    NoteCause.TIME_BACK: "the time goes back from {} to {}: times before and after this place cannot be compared",
     NoteCause.NOT_LISTED: "{} of {} repetitions are not listed as events",
     NoteCause.BAD_DATA: "te_data: {}",
     NoteCause.DATA_LOST: "the encoder lost data packets",

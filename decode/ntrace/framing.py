@@ -170,11 +170,21 @@ _TSTAMP = b"(?<=%s)%s{0,%d}%s" % (
 )
 
 
+class TimeBack(NamedTuple):
+    """The clock went back at frame number *frame*, counted from 0: from *before* to *now*."""
+
+    frame: int
+    before: int
+    now: int
+
+
 class Clock:
     """The time of a hart's messages. *now* is in ticks; it is None before the first synchronizing message."""
 
     def __init__(self, options: Options) -> None:
         self.now: int | None = None
+        self.back: TimeBack | None = None
+        """The first frame of those read last at which the time went back."""
         self._bits = options.timestamp_bits
         self._xor = options.dialect.xor_timestamps
         self._cached: dict[bytes, int] = {}
@@ -196,9 +206,13 @@ class Clock:
         stamps = [stamp for _, stamp in pairs]
         values = self._values(stamps)
         times: list[int | None] = []
+        self.back = None
         for sync in [i for i, body in enumerate(bodies) if body[0] in self._syncs and stamps[i]]:
             times += self._relative(values[len(times) : sync])
-            times.append(self.advance(bodies[sync][0], stamps[sync]))
+            before, now = self.now, self.advance(bodies[sync][0], stamps[sync])
+            if before is not None and now is not None and now < before and self.back is None:
+                self.back = TimeBack(sync, before, now)
+            times.append(now)
         times += self._relative(values[len(times) :])
         if b"" in stamps:
             times = [time if stamp else None for time, stamp in zip(times, stamps, strict=True)]

@@ -72,6 +72,7 @@ class HartDecoder(stepping.HartDecoder):
         self._period_checker = SyncPeriodChecker(period, options.src_bits) if period else None
         self._syncs_lack_timestamps: bool | None = None  # not known before the first synchronizing message
         self._idle_noted = False
+        self._back_noted = False  # whether it was noted that the time goes back
 
     def run(self, frames: list[bytes], offsets: Offsets) -> None:
         """Decode the next messages, one frame each."""
@@ -169,10 +170,25 @@ class HartDecoder(stepping.HartDecoder):
 
     def _run_timed(self, frames: list[bytes], offsets: Offsets) -> None:
         """Decode frames with timestamps."""
+        bodies, times = self._clock.read(frames)
+        back = None if self._back_noted else self._clock.back
+        if back is None:
+            return self._run_bodies(frames, bodies, times, offsets)
+        self._back_noted = True
+        rest = back.frame + 1
+        self._run_bodies(frames[:rest], bodies[:rest], times[:rest], offsets)
+        if self._stopped:
+            return self._abandon(frames, rest)
+        self.note(offsets.of(back.frame), Note(NoteCause.TIME_BACK, (back.before, back.now)))
+        return self._run_bodies(frames[rest:], bodies[rest:], times[rest:], ShiftedOffsets(offsets, rest))
+
+    def _run_bodies(
+        self, frames: list[bytes], bodies: list[bytes], times: list[int | None], offsets: Offsets
+    ) -> None:
+        """Decode frames whose *bodies* are without TSTAMP, and their *times*."""
         append = self._builder.append
         pending, mark, stamp = self._builder.in_place
         state, ahead, stack = self._state, self._ahead, self._stack
-        bodies, times = self._clock.read(frames)
         left = iter(bodies)
         for body, now in zip(left, times, strict=True):
             step: Any = state.get(body)

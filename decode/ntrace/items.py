@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.event_wording import fact_text
+from rvtrace_gdb.decode.history.events import Note, NoteCause
 from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, Batch, Clock, Framer, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.messages import Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -43,7 +44,7 @@ class Item(NamedTuple):
     address  the address for F-ADDR or U-ADDR, including bit 0; None: no address, or not known
     target   a second address, relative to the first (SiFive's InCircuitTrace)
     time     the time for TSTAMP; None: no timestamp, or not known
-    remark   a note on idle bytes that are not the standard's
+    remark   a note on idle bytes that are not the standard's, or on a time that goes back
     """
 
     offset: int
@@ -176,8 +177,10 @@ class Itemizer:
         before = self.known.get(message.src) or _NOTHING
         time = self._time(frame, read.stamp, before.time) if read.stamp else None
         address, target, reference = self._addresses(read.sent, message, before.reference)
+        back = time is not None and before.time is not None and time < before.time
+        remark = fact_text(Note(NoteCause.TIME_BACK, (before.time or 0, time or 0))) if back else ""
         self.known[message.src] = SourceState(reference, before.time if message.tstamp is None else time)
-        return Item(offset, len(frame), frame, message, "", address, target, time)
+        return Item(offset, len(frame), frame, message, "", address, target, time, remark)
 
     def _parse(self, frame: bytes) -> _ParsedFrame:
         """Parse a frame by itself."""

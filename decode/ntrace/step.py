@@ -471,8 +471,10 @@ class StepFunction:
         image = self._walker(state).image
         certain = self._certain(state, ahead, stack)
         fitted = not self._btm and message.tcode not in SYNC_TCODES
-        listed = (fitted or not image.knows(walk.at)) and walk.halfwords >= certain.halfwords
-        path = (walk if listed else certain).path
+        hist = message.fields.get("hist", int(message.tcode != Tcode.RESOURCE_FULL))
+        confirmed = self._walker(state).confirmed(walk, state.pc, hist, stack)
+        listed = (fitted or not image.knows(walk.at)) and confirmed.halfwords >= certain.halfwords
+        path = (confirmed if listed else certain).path
         report = contradiction_report(self._program, image, walk.at, why, message.name)
         return Step(path, self._lost(state.context), -ahead, (report,), calls=_clearing_effect(walk, certain))
 

@@ -126,7 +126,7 @@ class Walker(stepping.Walker[Run]):
         parts: list[Part] = []
         walked = 0
         calls = Calls(stack)
-        steps, marked = 0, _NO_PLACE  # since the last outcome
+        steps, first, before, marked = 0, 0, 0, _NO_PLACE  # since the last outcome
         known = self._segments.known
         while bits if limit is None else walked < limit:
             if bits >= RUN_BITS and runs:
@@ -137,7 +137,7 @@ class Walker(stepping.Walker[Run]):
                     walked += run.halfwords
                     bits -= RUN_BITS
                     pc = run.pc
-                    steps, marked = 0, _NO_PLACE
+                    steps, first, before = 0, len(parts), walked
                     continue
             segment = known.get(pc) or self._segments.at(pc)
             if limit is not None and walked + segment.halfwords > limit:
@@ -150,7 +150,7 @@ class Walker(stepping.Walker[Run]):
                 if bits:
                     bits -= 1
                     pc = segment.taken if hist >> bits & 1 else segment.fall
-                    steps, marked = 0, _NO_PLACE
+                    steps, first, before = 0, len(parts), walked
                     continue
                 if not self._btm or limit is None or walked >= limit:
                     fault = "HIST has no bit for the branch" if walked != limit else ""
@@ -163,7 +163,7 @@ class Walker(stepping.Walker[Run]):
                         return Walk(parts, NOWHERE, walked, calls, segment, stopped)
                     if segment.reported:
                         bits -= 1
-                        steps, marked = 0, _NO_PLACE
+                        steps, first, before = 0, len(parts), walked
                     if segment.calls:
                         calls.push(segment.returns_to)
                 pc = segment.fall
@@ -178,18 +178,33 @@ class Walker(stepping.Walker[Run]):
                     return Walk(parts, pc, walked, calls, segment, _unexpected_end(segment, bits, walked, limit))
             # The trace did not decide anything here: if the pc is an earlier one, the code can only loop.
             steps += 1
-            if pc == marked.pc:
-                rounds = _possible_rounds(marked, walked, limit, calls)
-                if rounds == FOR_EVER:
+            if pc == marked.pc and steps > MARKED_AFTER:
+                if bits and calls.rounds(marked.calls, FOR_EVER) == FOR_EVER:
                     fault = f"{_bit_count(bits)} of HIST left, and the code has no branch"
-                    return Walk(parts, pc, walked, calls, None, fault)
-                walked = _add_rounds(marked, rounds, parts, walked, calls)
+                    return Walk(parts[:first], pc, before, calls, None, fault)  # it is not known how often that ran
+                walked = _add_rounds(marked, _possible_rounds(marked, walked, limit, calls), parts, walked, calls)
             if steps >= MARKED_AFTER and steps & steps - 1 == 0:
                 if steps > STEPS_AT_MOST:
-                    return Walk(parts, pc, walked, calls, None, f"more than {steps - 1} jumps and branches in a row")
+                    fault = f"more than {steps - 1} jumps and branches in a row"
+                    return Walk(parts[:first], pc, before, calls, None, fault)
                 marked = _Place(pc, len(parts), walked, calls.mark())
         fault = f"{_bit_count(bits)} of HIST more than there are branches" if bits else ""
         return Walk(parts, pc, walked, calls, None, fault)
+
+    def confirmed(self, walk: Walk, pc: int, hist: int, stack: Stack) -> Walk:
+        """Return the *walk* of a contradicted message from *pc* on, but only as far as its HIST led if it then went
+        round a loop: nothing but its I-CNT says how often.
+
+        *hist* is 0 for a message without I-CNT, whose walk is returned as it is.
+        """
+        if not hist or not walk.parts:
+            return walk
+        told = self.walk(pc, hist, None, stack)
+        if told.halfwords >= walk.halfwords:
+            return walk
+        rest = told if told.fault else self.walk(told.pc, 0b11, None, told.calls.stack())
+        goes_round = rest is told or (rest.fault and not rest.parts)  # the walk to a further outcome never ends
+        return told if goes_round else walk
 
     def walk_determined(self, pc: int, limit: int, stack: Stack = None) -> Walk:
         """Walk without outcomes as `walk` does, but stop before an instruction with an undecided successor.

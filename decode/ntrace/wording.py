@@ -130,7 +130,8 @@ class Wording:
         line = words.head + _addresses(item, words) + words.columns + _time(item, message)
         if raw or message.layout is None:
             line += _raw(item)
-        meaning = "; ".join(filter(None, (words.meaning, *_unknown(item, words, message), *words.oddities)))
+        notes = (*_unknown(item, words, message), *words.oddities, item.remark)
+        meaning = "; ".join(filter(None, (words.meaning, *notes)))
         return f"{line} # {meaning}" if meaning else line
 
     def is_odd(self, item: Item) -> bool:

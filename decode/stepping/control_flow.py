@@ -266,6 +266,15 @@ class Calls:
         self._lowest = len(self.left)
         return Mark(len(self.taken), tuple(self.left))
 
+    @property
+    def lowest(self) -> int:
+        """How few of the addresses left at the last mark have been there ever since."""
+        return self._lowest
+
+    def unmark(self, lowest: int) -> None:
+        """Return to the mark before the last one. *lowest*: what `lowest` was when the last one was made."""
+        self._lowest = min(self._lowest, lowest)
+
     def rounds(self, mark: Mark, most: int) -> int:
         """Return how many times, at most *most*, the operations since *mark*, the last mark, can be
         repeated unchanged.
@@ -355,6 +364,36 @@ FOR_EVER = 1 << 64
 """Rounds of a loop that nothing ends."""
 
 NO_MARK = Mark(0, ())
+
+
+class ClosedLoop:
+    """Notices that a walk goes round a loop that no outcome is in, and that nothing ends: every walk needs it.
+
+    The walk asks `holds` after each segment from the one with the number MARKED_AFTER on, counted from the last
+    outcome. The pc is compared with one that is replaced after 4, 8, 16, ... segments (Brent's algorithm).
+    """
+
+    __slots__ = ("_calls", "_lowest", "_mark", "_pc")
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._pc = NOWHERE
+        self._mark = NO_MARK
+        self._lowest = 0
+
+    def holds(self, steps: int, pc: int) -> bool:
+        """Whether the walk, which goes on at *pc*, never leaves the loop. *steps*: segments since the last outcome."""
+        calls = self._calls
+        if steps > MARKED_AFTER and pc == self._pc and calls.rounds(self._mark, FOR_EVER) == FOR_EVER:
+            return True
+        if steps & steps - 1 == 0:
+            self._lowest = calls.lowest if steps == MARKED_AFTER else min(self._lowest, calls.lowest)
+            self._pc, self._mark = pc, calls.mark()
+        return steps > STEPS_AT_MOST
+
+    def leave(self) -> None:
+        """Give the mark of the calls back to whoever made one before this stretch without an outcome."""
+        self._calls.unmark(self._lowest)
 
 _RUNS_AT_MOST = 1 << 16  # about 0.5 KB each
 

@@ -7,9 +7,12 @@ nothing is reported if the trace shows more such stretches than others, because 
 register says.
 """
 
+from collections.abc import Sequence
+from itertools import islice
+from operator import gt
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause
+from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.program.image import Image, Program
 
 
@@ -45,6 +48,39 @@ def contradiction_report(program: Program, image: Image, at: int, why: str, pack
     if program.partial and not image.knows(at):
         return Report(EventKind.LOSS, Loss(LossCause.NO_CODE, (at, packet)), lost=True)
     return Report(EventKind.MISMATCH, Loss(LossCause.MISMATCH, (image.origin(at), at, why, packet)), lost=True)
+
+
+class TimeOrder:
+    """Finds where the times of a hart go back for the first time: this is said once.
+
+    *last* is the time before those that are compared next; *went_back* says that it was found.
+    """
+
+    def __init__(self) -> None:
+        self.last: int | None = None
+        self.went_back = False
+
+    def first_earlier(self, times: Sequence[int | None]) -> int:
+        """Return the index of the first time that is earlier than the one before it, -1 if there is none."""
+        if None not in times and not any(map(gt, times, islice(times, 1, None))):  # type: ignore[arg-type]
+            first = times[0] if times else None
+            return 0 if first is not None and self.last is not None and first < self.last else -1
+        before = self.last
+        for index, now in enumerate(times):
+            if now is not None:
+                if before is not None and now < before:
+                    return index
+                before = now
+        return -1
+
+    def passed(self, times: Sequence[int | None]) -> None:
+        """Go on behind these times."""
+        self.last = next((time for time in reversed(times) if time is not None), self.last)
+
+    def note(self, now: int) -> Note:
+        """Return the note that the time went back to *now*; it is made once."""
+        self.went_back = True
+        return Note(NoteCause.TIME_BACK, (self.last or 0, now))
 
 
 class LostBytes(NamedTuple):

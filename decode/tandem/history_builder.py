@@ -12,6 +12,7 @@ from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
+from rvtrace_gdb.decode.stepping.reports import TimeOrder
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break, Index
 from rvtrace_gdb.decode.tandem.plausibility import LOOKAHEAD, TRACE, Beliefs, PreviousGroup
@@ -53,6 +54,7 @@ class TandemHistoryBuilder:
         self._stop_at_error = stop_at_error
         self._base = self._before = 0  # the byte, and the group, that are the first in `_trace`
         self._initialized: tuple[int, int] | None = None  # from which byte on, how often: more may follow
+        self._order = TimeOrder()
         self._reset_at: int | None = None  # the byte of a reset; what follows says where it went on
         self._resuming = True
         self._stop = 0  # of the groups that are followed now
@@ -250,7 +252,11 @@ class TandemHistoryBuilder:
         column = registers.columns[csrs.MTIME].groups
         at = bisect_left(column, group)
         if at < len(column) and column[at] == group:
-            self._builder.time(registers.columns[csrs.MTIME].values[at])
+            now = registers.columns[csrs.MTIME].values[at]
+            if not self._order.went_back and self._order.first_earlier((now,)) == 0:
+                self._builder.event(EventKind.NOTE, self._offset(group), self._order.note(now))
+            self._order.passed((now,))
+            self._builder.time(now)
 
     def _enter(self, mode: int | None) -> None:
         """Record that what follows runs in this privilege mode."""

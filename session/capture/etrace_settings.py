@@ -103,6 +103,8 @@ SETTINGS: Mapping[str, Setting] = {
                         "trTeInstFilters 0, trTeInstTrigEnable 0"),
     "sync_packets": _number(_O, 1 << 19, "number of packets after which the encoder synchronizes; 0: not known",
                             "trTeInstSyncMode 1, trTeInstSyncMax"),
+    "branch_count_bits": _number(_O, 32, "bits of the greatest branch_count that is believed; one with more is noise",
+                                 "trTeInstSyncMode 2 or 3, trTeInstSyncMax", least=1),
     "pinned": _flag(_O, "support packets are ignored: the modes apply to the whole trace"),
     "support": Setting(_O, Kind.CHOICE, "layout of support packets", "", tuple(one.value for one in SupportLayout)),
     "dialect": Setting(_O, Kind.CHOICE, "the kind of encoder that sent the packets", "",

@@ -13,10 +13,16 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.controlregs.encoder_features import ETRACE
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER_CONTROL, DataAddrCompress, SyncMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
+    ENCODER_CONTROL,
+    SYNC_MAX_LOWEST_UNIT,
+    DataAddrCompress,
+    SyncMode,
+)
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.etrace.items import Itemizer
+from rvtrace_gdb.decode.etrace.options import BRANCH_COUNT_BITS
 from rvtrace_gdb.decode.etrace.wording import Wording
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Value, Values, etrace_of
@@ -25,6 +31,9 @@ from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats.format import Builders, PiecewiseDecoding, sync_period, undecodable
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import printable
+
+_SLACK_BITS = 3
+"""Four branches in a cycle, and a synchronization after twice the period, are still believed."""
 
 E_TRACE_MAJOR = 0
 """The trTeProtocolMajor that can be decoded (E-Trace 2.0, "Basic Control")."""
@@ -46,6 +55,7 @@ def etrace_of_registers(encoder: EncoderSettings, values: Values) -> ETrace:
     if encoder.base:  # registers that were read, not the user's options
         told["resync_disabled"] = encoder.sync[0] == SyncMode.OFF
         told["sync_packets"] = sync_period(encoder) or 0
+        told["branch_count_bits"] = _branch_count_bits(encoder)
         told["unfiltered"] = encoder.inst_filters == 0 and not ENCODER_CONTROL.get(
             encoder.control, "trTeInstTrigEnable"
         )
@@ -57,6 +67,14 @@ def etrace_of_registers(encoder: EncoderSettings, values: Values) -> ETrace:
             "data_full_address": encoder.data("trTeDataAddrCompress") == DataAddrCompress.FULL,
         }
     return etrace_of({**told, **values})
+
+
+def _branch_count_bits(encoder: EncoderSettings) -> int:
+    """Return the bits of the greatest believable branch_count: a period of cycles or halfwords bounds it."""
+    mode, exponent = encoder.sync
+    if not encoder.version or mode not in (SyncMode.CLOCK_CYCLES, SyncMode.HALFWORDS):
+        return BRANCH_COUNT_BITS
+    return min(exponent + SYNC_MAX_LOWEST_UNIT + _SLACK_BITS, BRANCH_COUNT_BITS)
 
 
 def how_of(encoder: CapturedEncoder) -> ETrace:

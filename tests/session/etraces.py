@@ -45,6 +45,7 @@ options = st.builds(
     pinned=st.booleans(),
     unfiltered=st.booleans(),
     sync_packets=st.integers(0, 1 << 19),
+    branch_count_bits=st.integers(1, 32),
     support=st.sampled_from(SupportLayout),
     dialect=st.sampled_from(Dialect),
     trap_handlers=st.builds(TrapHandlers, st.none() | _addresses, _handlers),

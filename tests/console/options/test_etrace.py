@@ -83,7 +83,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
         " --data-diff-width 1 --data-difference --data-reference --csr-width 32 --mmacas-ext --full-address"
         " --implicit-exception --sijump --implicit-return on --branch-prediction --jump-target-cache --resync-disabled"
         " --data-no-address --data-no-data --data-full-address --data-full-data --unfiltered --pin-modes"
-        " --sync-packets 64"
+        " --sync-packets 64 --branch-count-bits 31"
         " --support standard --dialect qemu --trap-vector 0x80000101 --trap-handler 2=0x80000200"
         " --trap-handler i7=0x80000300 --encapsulation smi --src-bits 3 --timestamp-bytes 5 --type-bits 2"
         " --instruction-type 1 --data-type 3 --extend-bit 5 --bit-packed --block-size 512 --block-start 8 --src 5"
@@ -100,7 +100,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
         "f0s_width": 2, "data_width": 128, "daddress_width": 48, "lrid_width": 4, "data_format_width": 2,
         "data_diff_width": 1, "csr_width": 32, "src_bits": 3, "timestamp_bytes": 5, "type_bits": 2,
         "instruction_type": 1, "data_type": 3, "extend_bit": 5, "block_size": 512, "block_start": 8,
-        "sync_packets": 64,
+        "sync_packets": 64, "branch_count_bits": 31,
     }  # fmt: skip
     switches = (
         "iret_ext", "ecall_retires", "data_difference", "data_reference", "mmacas_ext", "full_address",

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode import assembler as asm
 from tests.decode.etrace.packets import write
@@ -29,9 +29,14 @@ LOOP = image_of(
 )
 
 
-def decoded(image: Image, packets: list[Fields], parameters: dict[str, Any] | None = None, **modes: bool) -> History:
-    """The history of these packets."""
-    options = Options(Parameters(iaddress_width=image.xlen, **parameters or {}), Modes(**modes), pinned=True)
+def decoded(
+    image: Image, packets: list[Fields], parameters: dict[str, Any] | None = None, count_bits: int = 28, **modes: bool
+) -> History:
+    """The history of these packets. *count_bits*: of the greatest branch_count that is believed."""
+    options = Options(
+        Parameters(iaddress_width=image.xlen, **parameters or {}), Modes(**modes), pinned=True,
+        branch_count_bits=count_bits,
+    )  # fmt: skip
     decoder = StreamDecoder(image, options, Encapsulation(), split=False)
     decoder.feed(framed(write(packet, options.parameters, options.modes) for packet in packets))
     return decoder.finish_one()
@@ -50,7 +55,7 @@ def warmed_up(pc: int) -> list[Fields]:
 def test_billions_of_predicted_branches() -> None:
     """branch_count has 32 bits: a loop that ran for minutes is one packet, and takes no time."""
     count = (1 << 32) + 30
-    history = decoded(LOOP, [*warmed_up(0x100), counted(count)], {"bpred_size": 4}, branch_prediction=True)
+    history = decoded(LOOP, [*warmed_up(0x100), counted(count)], {"bpred_size": 4}, 32, branch_prediction=True)
     assert history.instructions == 2 * (31 + count + 1)
     assert [history.pc(i) for i in (0, 1, 10**9, 2 * count)] == [0x100, 0x102, 0x100, 0x100]
     assert not [event for event in history.events if event.kind is EventKind.MISMATCH]
@@ -60,7 +65,7 @@ def test_billions_of_predicted_branches_around_a_call() -> None:
     """The same, with an implicit return in each round."""
     parameters = {"bpred_size": 4, "return_stack_size": 2, "iret_ext": True}
     packets = [*warmed_up(0x400), counted(1 << 30)]
-    history = decoded(LOOP, packets, parameters, branch_prediction=True, implicit_return=True)
+    history = decoded(LOOP, packets, parameters, 32, branch_prediction=True, implicit_return=True)
     assert history.instructions == 3 * (31 + (1 << 30) + 1)
     assert [history.pc(3 * 10**8 + i) for i in range(3)] == [0x400, 0x500, 0x404]
 
@@ -74,6 +79,59 @@ def test_code_that_goes_round_without_a_branch(pc: int) -> None:
         (event,) = (event for event in history.events if event.kind is EventKind.MISMATCH)
         assert why in event.text
         assert history.pc(len(history) - 1) == 0x100
+
+
+@pytest.mark.parametrize("pc", [0x200, 0x300])
+def test_predicted_outcomes_that_nothing_has(pc: int) -> None:
+    """A count of predictions where the code goes round without a branch: said at once, and no round of it is listed."""
+    parameters = {"bpred_size": 4, "return_stack_size": 5, "iret_ext": True}
+    packets = [start(pc), counted(500), start(0x100)]
+    history = decoded(LOOP, packets, parameters, branch_prediction=True, implicit_return=True)
+    (event,) = (event for event in history.events if event.kind is EventKind.MISMATCH)
+    assert "branch outcomes are left, and the code has none" in event.text
+    assert list(history.pcs()) == [pc, GAP, 0x100]
+
+
+def test_predicted_outcomes_are_listed_up_to_the_loop_that_has_none() -> None:
+    """The branch before the loop was predicted, and ran."""
+    image = image_of((0x100, [asm.C_NOP, asm.c_beqz(4), asm.C_NOP, asm.c_j(0)]), (0x200, [asm.C_NOP]))
+    history = decoded(image, [start(0x100), counted(31), start(0x200)], {"bpred_size": 4}, branch_prediction=True)
+    assert list(history.pcs()) == [0x100, 0x102, GAP, 0x200]
+
+
+def test_millions_of_predicted_branches_with_much_code_between_two() -> None:
+    """Each round calls ten functions, one after the other, before its branch: a loop all the same."""
+    calls = [asm.jal(0x100 - 4 * i, 1) for i in range(10)]  # all of them to 0x500, which returns
+    image = image_of((0x400, [*calls, asm.c_beqz(-40), asm.c_jr(6)]), (0x500, [asm.c_jr(1)]))
+    parameters, count = {"bpred_size": 4, "return_stack_size": 2, "iret_ext": True}, 1 << 27
+    packets = [*warmed_up(0x400), counted(count)]
+    history = decoded(image, packets, parameters, branch_prediction=True, implicit_return=True)
+    assert history.instructions == 21 * (31 + count + 1)
+    assert not [event for event in history.events if event.kind is EventKind.MISMATCH]
+
+
+def test_a_branch_count_that_nobody_meant() -> None:
+    """In a loop any number fits, so that nothing contradicts one: noise from 29 bits on, unless the limit is raised."""
+    for count in (1 << 28, (1 << 32) - 1):
+        packets = [*warmed_up(0x100), counted(31 + count), start(0x200)]
+        history = decoded(LOOP, packets, {"bpred_size": 4}, branch_prediction=True)
+        (loss,) = (event for event in history.events if event.kind is EventKind.LOSS)
+        assert f"a branch_count of {count.bit_length()} bits, more than 28" in loss.text
+        assert "branch_count_bits" in loss.text
+        assert list(history.pcs())[-2:] == [GAP, 0x200] and history.instructions == 2 * 31 + 1
+        raised = decoded(LOOP, packets[:-1], {"bpred_size": 4}, count.bit_length(), branch_prediction=True)
+        assert raised.instructions == 2 * (31 + count + 31 + 1)
+        assert not [event for event in raised.events if event.kind is EventKind.LOSS]
+
+
+@pytest.mark.parametrize(("count", "noted"), [((1 << 22) - 1, False), (1 << 22, True), ((1 << 28) - 1, True)])
+def test_a_large_branch_count_is_noted(count: int, noted: bool) -> None:
+    """It is believed, and whoever reads the history hears that one packet alone says so."""
+    packets = [*warmed_up(0x100), counted(31 + count)]
+    history = decoded(LOOP, packets, {"bpred_size": 4}, branch_prediction=True)
+    assert history.instructions == 2 * (31 + count + 31 + 1)
+    notes = [event for event in history.events if event.kind is EventKind.NOTE]
+    assert [f"says that {count + 31} branches went as predicted" in note.text for note in notes] == [True] * noted
 
 
 _PLACES, _MEMO, _EACH = (2000, 1 << 9, 2000) if LONG else (700, 1 << 7, 2300)

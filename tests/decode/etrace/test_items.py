@@ -75,17 +75,20 @@ def support(modes: Modes = PLAIN, options: Options = RV32, **status: int) -> byt
     return build(3, 3, fields, options, modes)
 
 
-def summed(found: Vector) -> list[int]:
-    """The addresses of a stream of differences without jump target cache, added up by the tests' own reader."""
+def summed(found: Vector) -> list[int | None]:
+    """The addresses of a stream of differences without jump target cache, added up by the tests' own reader.
+
+    None for an address that the document calls undefined: of an interrupt with thaddr 0.
+    """
     modes, parameters = found.options.modes, found.options.parameters
-    at, reported = 0, []
+    at, reported = 0, list[int | None]()
     for payload in found.packets:
         fields = read(payload, parameters, modes)
         if "address" in fields:
             relative = fields["format"] < 3 and not modes.full_address
             address = (at if relative else 0) + fields["address"] & (1 << parameters.iaddress_width) - 1
             at = at if fields.get("thaddr", 1) == 0 else address
-            reported.append(address)
+            reported.append(None if fields.get("thaddr", 1) == 0 and fields["interrupt"] else address)
     return reported
 
 
@@ -110,7 +113,9 @@ def test_jump_targets_of_the_vectors(program: str) -> None:
     def reported(option: str) -> list[int | None]:
         found = vector(program, option)
         taken = items(framed(found.packets), found.options, xlen=found.what["xlen"])
-        return [item.address for item in taken if item.packet and {"address", "index"} & item.packet.fields.keys()]
+        told = [(item.address, item.packet.fields) for item in taken if item.packet]
+        defined = [(address, sent) for address, sent in told if sent.get("thaddr", 1) or not sent.get("interrupt")]
+        return [address for address, sent in defined if {"address", "index"} & sent.keys()]
 
     assert reported("o09") == reported("o03")
     assert None not in reported("o08")
@@ -179,9 +184,15 @@ def test_sizes_are_those_of_the_support_packet_before() -> None:
 
 
 def test_traps() -> None:
-    """No difference is relative to where a trap was; a handler that is not sent is known from the trap vector."""
+    """No difference is relative to where a trap was, which is undefined for an interrupt; a handler that is not sent is
+    known from the trap vector.
+    """
     trap = {"branch": 1, "privilege": 3, "ecause": 7, "interrupt": 1, "thaddr": 0, "address": 0x1234}
     data = framed([sync(0x1000), build(3, 1, trap, RV32, PLAIN), jump(4)])
+    assert [item.address for item in items(data)] == [0x1000, None, 0x1004]
+    assert "the address is undefined" in lines(data)[1]
+    exception = {**trap, "interrupt": 0, "ecause": 1, "tval": 0}
+    data = framed([sync(0x1000), build(3, 1, exception, RV32, PLAIN), jump(4)])
     assert [item.address for item in items(data)] == [0x1000, 0x1234, 0x1004]
     modes = Modes(implicit_exception=True)
     handler = build(3, 1, {**trap, "thaddr": 1}, RV32, modes)
@@ -217,6 +228,20 @@ def test_timestamps_of_the_transport() -> None:
     taken = items(data, encapsulation=encapsulation)
     assert [item.timestamp for item in taken] == [0x1234]
     assert " timestamp=4660 # " in lines(data, encapsulation=encapsulation)[0]
+
+
+def test_timestamps_that_go_back_are_marked() -> None:
+    """Each packet where they do, apart for each source, and for times in packets."""
+    encapsulation = Encapsulation("encap", src_bits=8, timestamp_bytes=2)
+    framer = encapsulation.framer()
+    sent = [(1, sync(0x1000), 9), (2, sync(0x1000), 5), (1, jump(4), None), (1, jump(4), 8), (2, jump(4), 6)]
+    data = b"".join(framer.packet(payload, Kind.INSTRUCTION, source, time) for source, payload, time in sent)
+    marked = ["goes back from 9 to 8" in line for line in lines(data, encapsulation=encapsulation)]
+    assert marked == [False, False, False, True, False]
+    options = replace(RV32, parameters=replace(RV32.parameters, time_width=16))
+    starts = [{"branch": 1, "privilege": 3, "time": time, "address": 0x1000} for time in (7, 6)]
+    data = framed(build(3, 0, fields, options, PLAIN) for fields in starts)
+    assert ["goes back from 7 to 6" in line for line in lines(data, options)] == [False, True]
 
 
 def test_filling_is_one_item() -> None:

@@ -58,6 +58,44 @@ def test_a_loop_without_branches_for_hours() -> None:
     assert "the code has no branch" in history.events[1].text
 
 
+BRANCH_AND_LOOP = image_of((0x100, [asm.C_NOP, asm.c_beqz(4), asm.C_NOP, asm.c_j(0)]), (0x200, [asm.C_NOP]))
+
+
+@pytest.mark.parametrize("outcomes", [2, 3, 31])
+@pytest.mark.parametrize("full", [True, False], ids=["HIST alone", "I-CNT and HIST"])
+def test_outcomes_left_in_a_loop_without_a_branch(full: bool, outcomes: int) -> None:
+    """Nothing, or a contradicted count, says how often `j .` ran: no round is listed, but the branch before it is."""
+    hist = (2 << outcomes) - 1
+    jump = message("IndirectBranchHist", b_type=0, icnt=2_000, uaddr=0, hist=hist)
+    left = message("ResourceFull", rcode=1, rdata=hist) if full else jump
+    history = decoded(BRANCH_AND_LOOP, started(0x100), left, AGAIN, stopped(1))
+    assert list(history.pcs()) == [0x100, 0x102, -1, 0x200]
+    (event,) = of_kind(history, EventKind.MISMATCH)
+    assert f"{outcomes - 1} bit{'s' * (outcomes > 2)} of HIST" in event.text
+
+
+def test_calls_after_the_last_outcome_are_no_loop() -> None:
+    """The same function twice, then an indirect jump where there is none: all of that is what an outcome led to."""
+    calls = [asm.C_NOP, asm.c_beqz(4), asm.C_NOP, asm.jal(0xFA, 1), asm.jal(0xF6, 1), asm.C_NOP, asm.C_NOP]
+    image = image_of((0x100, calls), (0x200, [asm.C_NOP, asm.c_jr(1)]))
+    jump = message("IndirectBranchHist", b_type=0, icnt=2 + 2 * 4 + 1, uaddr=0, hist=0b11)
+    history = decoded(image, started(0x100), jump, AGAIN, stopped(1), implicit_return=ImplicitReturn.FULL_STACK)
+    called = [0x106, 0x200, 0x202, 0x10A, 0x200, 0x202, 0x10E]
+    assert list(history.pcs()) == [0x100, 0x102, *called, -1, 0x200]
+    assert "there is no indirect jump" in history.gap_at(9).text
+
+
+@pytest.mark.parametrize("hist", [1, 0b11])
+def test_rounds_that_only_a_contradicted_count_reports(hist: int) -> None:
+    """An indirect jump where there is none: what HIST confirms is listed, a million rounds of `j .` are not."""
+    jump = message("IndirectBranchHist", b_type=0, icnt=1_000_000, uaddr=0, hist=hist)
+    at, ran = (0x100, [0x100, 0x102, -1]) if hist > 1 else (0x106, [])
+    history = decoded(BRANCH_AND_LOOP, started(at), jump, AGAIN, stopped(1))
+    assert list(history.pcs()) == [*ran, 0x200]
+    (event,) = of_kind(history, EventKind.MISMATCH)
+    assert "there is no indirect jump" in event.text
+
+
 def test_a_long_loop_with_a_branch_is_not_taken_for_an_endless_one() -> None:
     image = Image(32)
     image.add_code(0x1000, asm.NOP * 2000 + asm.beq(4) + asm.jal(-8004) + asm.C_NOP)

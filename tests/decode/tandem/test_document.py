@@ -213,6 +213,15 @@ def test_changes_outside_of_groups() -> None:
     assert tandem.history.time_at(0) == 77
 
 
+def test_mtime_that_goes_back_is_noted_once() -> None:
+    """A reset of the platform, or damage."""
+    times = (77, 80, 5, 9, 3)
+    groups = [group(RESET), *(one for at in times for one in (loose(AdditionalState(State.MTIME, at)), group(NOP)))]
+    history = decode(encode(groups, RV64), Image(64), RV64).history
+    notes = [event.text for event in history.events if "goes back" in event.text]
+    assert notes == ["the time goes back from 80 to 5: times before and after this place cannot be compared"]
+
+
 @pytest.mark.parametrize(
     ("elements", "problem"),
     [

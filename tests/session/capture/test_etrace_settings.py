@@ -117,6 +117,16 @@ def test_packets_after_which_it_synchronizes(mode: int, exponent: int, packets: 
     )
 
 
+@pytest.mark.parametrize(
+    ("mode", "exponent", "bits"), [(0, 3, 28), (1, 3, 28), (2, 3, 10), (3, 3, 10), (2, 15, 22), (3, 0, 7)]
+)
+def test_a_period_of_cycles_or_halfwords_bounds_branch_count(mode: int, exponent: int, bits: int) -> None:
+    """2^(trTeInstSyncMax+4) of them, with room for four branches in a cycle and a late synchronization."""
+    registers = replace(LIVE, control=LIVE.control & ~(0xF3 << 16) | mode << 16 | exponent << 20)
+    assert etrace_of_registers(registers, {}).options.branch_count_bits == bits
+    assert etrace_of_registers(registers, {"branch_count_bits": 32}).options.branch_count_bits == 32
+
+
 def test_encoders_with_different_periods_can_feed_one_sink() -> None:
     """The packets of all are read alike; how many there have to be is not known then."""
     plain, other = (CapturedEncoder(0, replace(LIVE, control=LIVE.control | n << 20)) for n in (3, 4))

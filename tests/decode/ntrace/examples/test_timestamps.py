@@ -65,6 +65,21 @@ def test_section_8_5_a_smaller_counter_wraps() -> None:
     assert full[:3] == [(1 << 20) - 3, 7, 9]
 
 
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_section_8_5_a_time_that_goes_back_is_noted_once(piece: int) -> None:
+    """As after a reset of the counter: durations across it are wrong. The pieces of the bytes do not matter."""
+    trace = started(tstamp=1000) + jump(5, **TO_200) + jump(70, **TO_100) + synchronized(20, 2, 0x200)
+    trace += jump(1, **TO_100) + synchronized(19, 2, 0x200) + stopped(1)
+    decoder = StreamDecoder(IMAGE, Options(timestamps=True), split=False)
+    for first in range(0, len(trace), piece):
+        decoder.feed(trace[first : first + piece])
+    history = decoder.finish_one()
+    (note,) = (event for event in history.events if "goes back" in event.text)
+    assert note.text == "the time goes back from 1075 to 20: times before and after this place cannot be compared"
+    assert (note.position, trace[note.offset :].startswith(synchronized(20, 2, 0x200))) == (7, True)
+    assert list(history.times)[:5] == [(0, 1000), (2, 1005), (5, 1075), (7, 20), (10, 21)]
+
+
 def test_what_is_no_message_tells_no_time() -> None:
     """A frame far too long for a ProgTraceSync, with what would be its TSTAMP: the counter did not wrap behind it."""
     noise = bytes.fromhex("24 0d") + bytes(5000) + bytes.fromhex("01 ff")

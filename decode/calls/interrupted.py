@@ -1,0 +1,72 @@
+"""Where interrupts hit whose trace does not say so: in E-Trace, those before the target of a jump has retired.
+
+The address in their packet is undefined (payloads, format 3 subformat 1, thaddr). A handler that returns shows the
+place. It is used for the call stack alone: the handler may have gone on in another task, so no event gets it as a fact.
+"""
+
+from itertools import islice
+
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import GAP, Event, History
+from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
+from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
+
+_LONGEST_HANDLER = 1 << 16  # instructions that are looked at
+
+
+def with_places(history: History, program: Program, traps: dict[int, list[Event]]) -> dict[int, list[Event]]:
+    """Return *traps*, by position, in which the first of each chain has the place where it hit, if its end shows it."""
+    hit = {event.position for event in history.events if event.kind is EventKind.TRAP}
+    found = dict(traps)
+    for position, chain in traps.items():
+        if chain[0].last_pc is None:
+            image = program.image_of(history.context_at(position - 1))
+            place = _resumed_at(history, program, position, len(chain), hit)
+            if place is not None and _leads_to(image, history.pc(position - 1), place):
+                found[position] = [chain[0]._replace(last_pc=place), *chain[1:]]
+    return found
+
+
+def _resumed_at(history: History, program: Program, position: int, depth: int, hit: set[int]) -> int | None:
+    """Return where the hart went on after *depth* handlers, which begin at *position*; None if that is not seen.
+
+    *hit*: the positions of all traps.
+    """
+    image = program.image_of(history.context_at(position))
+    returns: dict[int, bool] = {}
+    returned = False
+    for at, pc in enumerate(islice(history.pcs(position), _LONGEST_HANDLER), position):
+        if pc == GAP:
+            return None
+        if at in hit and at != position:
+            if returned:
+                return None  # a trap right after the return: where that led is not known either
+            depth += 1
+        if returned and not depth:
+            return pc
+        known = returns.get(pc)
+        if known is None:
+            known = returns[pc] = _itype(image, pc) is IType.TRAP_RETURN
+        returned = known
+        depth -= known
+    return None
+
+
+def _leads_to(image: Image, pc: int, place: int) -> bool:
+    """Whether the jump at *pc* may have led to *place*: within its function, to the start of one, or back to a call."""
+    itype = _itype(image, pc)
+    if itype is IType.RETURN:
+        return True  # the call stack knows where to
+    symbol, origin = image.symbol(place), image.symbol(pc)
+    if itype is IType.UNINFERABLE_CALL:
+        return symbol is not None and symbol[1] == 0
+    if itype is not IType.UNINFERABLE_JUMP or symbol is None:
+        return False
+    return symbol[1] == 0 or (origin is not None and pc - origin[1] == place - symbol[1])
+
+
+def _itype(image: Image, pc: int) -> IType | None:
+    try:
+        return image.instruction(pc).itype
+    except (CodeMissing, UndecodableInstruction):
+        return None
