@@ -100,6 +100,12 @@ def _code_of_file() -> Iterator[None]:
     if thread is None or not thread.is_running() or gdb.parameter("trust-readonly-sections"):
         yield
         return
+    with _read_from_file():
+        yield
+
+
+@contextlib.contextmanager
+def _read_from_file() -> Iterator[None]:
     gdb.execute("set trust-readonly-sections on", to_string=True)
     try:
         yield
@@ -182,7 +188,12 @@ class Lister:
         try:
             return self._texts.at(pc)
         except gdb.error as error:  # gdb.MemoryError included
-            return str(error).partition("\n")[0]
+            problem = str(error).partition("\n")[0]
+        if gdb.parameter("trust-readonly-sections"):
+            return problem
+        with contextlib.suppress(gdb.error), _read_from_file():  # the target is gone
+            return self._texts.at(pc)
+        return problem
 
 
 def _selected_pc() -> int | None:

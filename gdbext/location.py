@@ -21,6 +21,7 @@ _OPERATOR = re.compile(r"operator\s*(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?)")
 _BEGINS = re.compile(r"[^,;*\s-]")
 _ENCLOSED = re.compile(r"""(?:[^'"]*|'[^'"]+'|"[^'"]+")(?::(?:[^'"]*|'[^'"]+'|"[^'"]+"))?""")
 """A location with quotes as gdb takes them: around a whole file or function."""
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 _KEYWORD = re.compile(r"(?:if\b|thread\b|task\b|inferior\b|-force-condition\b)")
 
 
@@ -92,16 +93,18 @@ def check(text: str) -> None:
     if not text.isprintable():
         raise gdb.error("it contains characters that cannot be printed")
     check_unconditional(text)
+    neutral.refuse(text)
     if _ENCLOSED.fullmatch(text.strip()) is None:
         raise gdb.error("quotes go around a whole name")
-    if not all(_is_balanced(it[1:-1]) for it in re.findall(r"'[^']*'|\"[^\"]*\"", text)):
-        raise gdb.error("a parenthesis or a < in the quotes is not closed")
+    quoted = [it[1:-1] for it in _QUOTED.findall(text)]
+    if not all(map(_is_balanced, [*quoted, _QUOTED.sub("", text)])):
+        raise gdb.error("a parenthesis, bracket or < has no other")
     if not _BEGINS.match(text.strip()) or len(split(text)) > 1:
         raise gdb.error(f'malformed linespec error: unexpected string, "{text.strip()}".')
 
 
 def _is_balanced(name: str) -> bool:
-    """Return whether all parentheses, brackets and templates of a quoted name are closed: gdb counts them, too."""
+    """Return whether all parentheses, brackets and templates of a name are closed: gdb counts them, too."""
     closing: list[str] = []
     for character in _OPERATOR.sub("operator", name):
         if character in "([{<":

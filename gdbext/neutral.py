@@ -15,8 +15,8 @@ from typing import Any
 import gdb
 
 _HEXADECIMAL = re.compile(r"\s*0[xX]([0-9a-fA-F]{1,16})\s*")
-_ENDS_GDB = re.compile(r"""['"]\s*::(?:(?![A-Za-z_~(<])|[^'"]*[^\w:~<>(),*&\s'"])""")
-"""A quoted name that gdb 13 to 18 look up, and end with an internal error."""
+_ENDS_GDB = re.compile(r"""::(?!~?[^\W\d]|[(<])|['"]\s*::[^'"]*[^\w:~<>(),*&\s'"]""")
+"""A name in the global scope that is none: gdb 13 to 18 look it up, and end with an internal error."""
 _C_LIKE = ("c", "c++", "asm", "minimal")
 
 
@@ -144,13 +144,18 @@ def set_number(name: str, value: int | None) -> None:
     execute(f"set {name} {'unlimited' if value is None else value}")
 
 
+def refuse(text: str) -> None:
+    """Raise gdb.error for a text with a name that would end gdb."""
+    if _ENDS_GDB.search(text) is not None:
+        raise gdb.error(f'No symbol "{text.strip()}" in current context.')
+
+
 def evaluate(expression: str) -> gdb.Value:
     """Return the value of the user's expression, which is in the user's language, or in C if it is none of that.
 
     Hexadecimal numbers are C's in every language. Raises gdb.error, what the user's language says.
     """
-    if _ENDS_GDB.search(expression) is not None:
-        raise gdb.error(f'No symbol "{expression.strip()}" in current context.')
+    refuse(expression)
     number = _HEXADECIMAL.fullmatch(expression)
     if number is not None:
         return gdb.Value(int(number[1], 16)).cast(address_type())

@@ -17,7 +17,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import csr_access, objfiles, progress_bar, results, settings
+from rvtrace_gdb.gdbext import csr_access, objfiles, progress_bar, results, same_openocd, settings
 from rvtrace_gdb.gdbext.client import Client, SessionError
 from rvtrace_gdb.gdbext.text import print_line
 
@@ -174,6 +174,7 @@ class Tracer:
         return {
             "elf": program(),
             "objfiles": objfiles.placed(),
+            "openocd": same_openocd.mark(),
             "target_file": target_file,
             "overrides": overrides,
             "runs": self._runs,

@@ -22,6 +22,8 @@ class Context:
 
     *tvec*: mtvec of the selected hart, if it is known: trap packets may lack the address of the handler.
 
+    *openocd*: the value that the debugger's OpenOCD has in a variable, see `session.target.link.checked`.
+
     *runs*: a number that changes whenever the debugger resumes the program, None if unknown. It prevents repeated
     read-outs of a halted program's trace.
     """
@@ -34,6 +36,7 @@ class Context:
     thread_hart: int | None = None
     tvec: int | None = None
     others: tuple[str, ...] = ()
+    openocd: str | None = None
 
     def description(self, environ: Mapping[str, str] = os.environ) -> "Description":
         """Return the target description that applies. Raises `DescriptionError`.

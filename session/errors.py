@@ -32,6 +32,18 @@ class HartUnreachable(RvtraceError):
         self.hart = hart
 
 
+class OtherOpenOcd(RvtraceError):
+    """The debugger is connected to another OpenOCD than the one at *host*, *port*, and so to another chip."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(
+            f"gdb is connected to another OpenOCD than the one whose Tcl port is {host}:{port}, which may have another"
+            " chip: nothing was done there. `set trace openocd-port PORT` names that of gdb's, which OpenOCD prints"
+            " when it starts (\"Listening on port ... for tcl connections\")"
+        )
+        self.host, self.port = host, port
+
+
 class Busy(RvtraceError):
     """Something else must be ended first."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,11 +29,12 @@ _ADDRESS = re.compile(r"(?:(?P<host>\[[^]]+\]|[^:\s]*):)?(?P<port>[0-9]+)")
 
 class Connect(Command, name="trace connect", kind=gdb.COMMAND_RUNNING):
     """Put rvtrace between gdb and the target, so that gdb can go backward.
-    Usage: trace connect [-listen PORT|PATH] [HOST:PORT]
+    Usage: trace connect [-listen PORT|PATH] [HOST:PORT|PATH]
 
-    HOST:PORT is where OpenOCD or QEMU waits for gdb; without it, where gdb is
-    connected now, or was last, or localhost:3333. An existing connection is
-    ended first.
+    HOST:PORT, or the path of a unix socket, is where OpenOCD or QEMU waits
+    for gdb; without it, where gdb is connected now, or was last, or
+    localhost:3333. What gdb is connected to now is kept until the new
+    connection stands.
     Everything works as before; and as far back as the trace goes, so do:
       reverse-stepi, reverse-step, reverse-next, reverse-finish,
       reverse-continue, reverse-until, and forward again;
@@ -53,7 +55,7 @@ class Connect(Command, name="trace connect", kind=gdb.COMMAND_RUNNING):
         words = arguments(argument, "See `help trace connect`.")
         listen = _listen(words)
         if len(words) > 1:
-            raise gdb.GdbError("Usage: trace connect [-listen PORT|PATH] [HOST:PORT]")
+            raise gdb.GdbError("Usage: trace connect [-listen PORT|PATH] [HOST:PORT|PATH]")
         host, port = _stub(words[0]) if words else _connected_to() or STUB
         connect_gdb(host, port, listen)
 
@@ -102,10 +104,15 @@ def _listen(words: list[str]) -> int | str | None:
 
 
 def _stub(text: str) -> tuple[str, int]:
-    """Parse HOST:PORT, as `target remote` takes it. Raises gdb.GdbError."""
+    """Parse HOST:PORT, or the path of a unix socket, as `target remote` takes it; port 0 for a path. Raises
+    gdb.GdbError.
+    """
+    path = text.removeprefix("unix:")
+    if text.startswith("unix:") or "/" in text:
+        return os.path.abspath(os.path.expanduser(path)), 0
     match = _ADDRESS.fullmatch(text.partition("tcp:")[2] if text.startswith("tcp:") else text)
     if match is None or not 0 < int(match["port"]) < 65536:
-        raise gdb.GdbError(f"trace connect: {text} is not HOST:PORT.")
+        raise gdb.GdbError(f"trace connect: {text} is not HOST:PORT, nor the path of a unix socket.")
     return match["host"] or "localhost", int(match["port"])
 
 
@@ -120,10 +127,18 @@ def _connected_to() -> Stub | None:
         return connection.last_target
     if position.is_available():
         raise gdb.GdbError("rvtrace is already between gdb and the target.")
+    if details.lstrip().startswith("|"):
+        raise gdb.GdbError(
+            f"trace connect: gdb is connected through a pipe ({details.strip()}), whose other end is gdb's alone: start"
+            " that program by itself, and `trace connect HOST:PORT` where it waits for gdb. Nothing has changed."
+        )
     try:
         return _stub(details)
     except gdb.GdbError:
-        return None
+        raise gdb.GdbError(
+            f"trace connect: gdb is connected to {details}, which is not HOST:PORT: `trace connect HOST:PORT` says"
+            " where OpenOCD or QEMU waits for gdb. Nothing has changed."
+        ) from None
 
 
 def _name_program(elf: str | None) -> None:
@@ -138,11 +153,13 @@ def connect_gdb(host: str | None, port: int | None, listen: int | str | None) ->
 
     *host* and *port* None: to a trace alone. Raises gdb.GdbError.
     """
-    if getattr(gdb.selected_inferior(), "connection", None) is not None:
+    if _is_connected_to(host, port):
         gdb.execute("disconnect", to_string=True)  # OpenOCD takes one gdb only
     at: dict[str, int | str | None] = {"listen": listen} if isinstance(listen, int) else {"socket": listen or _SOCKET}
     found: dict[str, Any] = tracer().request("connect", context=tracer().context(), host=host, port=port, **at)
     where = found["where"]
+    if getattr(gdb.selected_inferior(), "connection", None) is not None:
+        gdb.execute("disconnect", to_string=True)  # not before the new connection stands
     connection.remember(where, None if host is None or port is None else (host, port))
     if listen is not None:
         print(f"rvtrace waits for gdb: target extended-remote {where}")
@@ -157,6 +174,27 @@ def connect_gdb(host: str | None, port: int | None, listen: int | str | None) ->
         raise gdb.GdbError(notices[0] if notices else str(error)) from None
     mode.connect()
     return found
+
+
+def _is_connected_to(host: str | None, port: int | None) -> bool:
+    """Return whether gdb is connected to this place now, directly or through rvtrace; None: to a trace alone."""
+    details = connection.connected_to()
+    if details is None:
+        return False
+    if connection.is_ours():
+        return connection.target() == (None if host is None or port is None else (host, port))
+    try:
+        now = _stub(details)
+    except gdb.GdbError:
+        return False
+    return host is not None and now[1] == port and _address_of(now[0]) == _address_of(host)
+
+
+def _address_of(host: str) -> str:
+    """Return the address of a host, or the path of a socket as it is."""
+    with contextlib.suppress(OSError, UnicodeError):
+        return socket.gethostbyname(host)
+    return host
 
 
 @contextlib.contextmanager

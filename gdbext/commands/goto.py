@@ -34,6 +34,8 @@ def goto(where: str) -> dict[str, Any]:
         raise gdb.GdbError("gdb uses its own recording now (`trace native`): use `record goto`, or `trace native off`.")
     _check_stopped()
     where = where.strip()
+    if where != "live":
+        _replay_without_target(where)
     with _thread_of_hart(None if where == "live" else settings.hart()) as switched:
         place = {**_target_params(where), **position.present_pc(None)}
         found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
@@ -43,6 +45,14 @@ def goto(where: str) -> dict[str, Any]:
     if found["found"] is not None:
         lines.append(find.event_line(FoundRow(*found["found"]), found["of"]))
     return {**found, "lines": lines}
+
+
+def _replay_without_target(where: str) -> None:
+    """Do `trace replay` where gdb has a trace to go back in, and no target."""
+    if gdb.selected_thread() is None and connection.connected_to() is None and tracer().has_session:
+        _target_params(where)  # raises what is wrong with it
+        print("There is no target: this is `trace replay`.")
+        connect_gdb(None, None, None)
 
 
 @contextlib.contextmanager

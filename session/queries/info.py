@@ -31,7 +31,7 @@ from rvtrace_gdb.session.queries.registers import Seen, in_capture, linked
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources.ctr import CtrTrace
 from rvtrace_gdb.session.sources.hardware import Route, Topology
-from rvtrace_gdb.session.target.link import Connect, Link
+from rvtrace_gdb.session.target.link import Connect, Link, checked
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import printable, warning
 from rvtrace_gdb.transport.openocd.target import OpenOcd
@@ -198,7 +198,7 @@ def info(
             raise
         return records
     in_use = session.live is not None and (session.live.tracing or session.live.incomplete)
-    return records + _in_columns(_of_target(description, connect, in_use, progress))
+    return records + _in_columns(_of_target(description, checked(connect, context.openocd), in_use, progress))
 
 
 class _Asked:

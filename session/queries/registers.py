@@ -47,7 +47,7 @@ from rvtrace_gdb.session.errors import BadOption, Unsupported
 from rvtrace_gdb.session.queries import ctr_records
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import Way
-from rvtrace_gdb.session.target.link import Connect, Link, link_to
+from rvtrace_gdb.session.target.link import Connect, Link, checked, link_to
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
@@ -322,6 +322,7 @@ def _live(
         needed = bool(others) or not harts  # harts may record without a description, and without OpenOCD
         description = _description(context, environ, needed=needed)
         try:
+            connect = checked(connect, context.openocd)
             blocks += _of_target(description, others, wish, progress, connect) if description else []
         except OpenOcdAbsent as error:
             if needed:

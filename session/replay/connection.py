@@ -28,12 +28,17 @@ class ConnectionEnded(Exception):
     """Nothing more is to be sent to this gdb."""
 
 
+def place_text(host: str, port: int) -> str:
+    """Return where a stub is, in words. *port* 0: *host* is the path of a unix socket."""
+    return f"{printable(host)}:{port}" if port else printable(host)
+
+
 class StubAbsent(RvtraceError):
     """No stub answers at *host*, *port*."""
 
     def __init__(self, host: str, port: int, why: str) -> None:
         super().__init__(
-            f"no OpenOCD and no other gdb stub at {printable(host)}:{port}: {why} (start it first; another place:"
+            f"no OpenOCD and no other gdb stub at {place_text(host, port)}: {why} (start it first; another place:"
             " `trace connect HOST:PORT`)"
         )
         self.host, self.port = host, port
@@ -43,13 +48,25 @@ class StubGone(RvtraceError):
     """The stub ended the connection, or does not answer any more."""
 
     def __init__(self, host: str, port: int, why: str = "closed the connection") -> None:
-        place = f"{printable(host)}:{port}"
+        place = place_text(host, port)
         super().__init__(f"OpenOCD ({place}) {why}; what was traced is kept: `trace history`, `trace save`")
         self.host, self.port = host, port
 
 
 ANSWER_SECONDS = 20.0  # gdb itself waits 2 seconds, three times; a slow adapter takes its time
 CONNECT_SECONDS = 5.0
+
+
+def _unix(path: str) -> socket.socket:
+    """Return a connection to a unix socket. Raises OSError."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(CONNECT_SECONDS)
+        connection.connect(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 class Stub:
@@ -71,7 +88,7 @@ class Stub:
     def connect(cls, shutdown: Shutdown, address: tuple[str, int]) -> "Stub":
         """Connect to the stub. Raises StubAbsent, StubGone."""
         try:
-            connection = socket.create_connection(address, CONNECT_SECONDS)
+            connection = _unix(address[0]) if not address[1] else socket.create_connection(address, CONNECT_SECONDS)
         except (OSError, OverflowError, ValueError) as error:
             if isinstance(error, OSError) and is_refusal(error):
                 raise  # the stub is not what is missing

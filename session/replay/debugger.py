@@ -137,12 +137,14 @@ class Debugger:
         same = stub == self._stub and (stub is not None or xlen == self._xlen)
         if self._proxy is not None and same and _is_at(self._proxy, port, path):
             return self._proxy
-        self.close()
+        if stub == self._stub:  # it may take one connection only; else that stands until the new one does
+            self.close()
         proxy = Proxy(
             self.timeline, self._session.lock, stub,
             extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=True,
         )  # fmt: skip
         proxy.start(port, path)
+        self.close()
         self._proxy, self._stub, self._xlen = proxy, stub, xlen
         return proxy
 

@@ -171,6 +171,7 @@ class Params:
             inner.optional_number("thread_hart"),
             inner.optional_number("tvec"),
             others,
+            inner.text("openocd") if inner.given("openocd") else None,
         )
 
     def programs(self) -> tuple[str | None, tuple[str, ...]]:

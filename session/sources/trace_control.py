@@ -29,7 +29,7 @@ from rvtrace_gdb.session.errors import NotResumed, SetUpLost, joined
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, LiveSink, unreadable
 from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
-from rvtrace_gdb.session.target.link import Connect, Link, open_link, states
+from rvtrace_gdb.session.target.link import Connect, Link, checked, open_link, states
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
@@ -410,7 +410,7 @@ def start(
     hardware = Hardware.of(description, *chosen_components(options))
     image = session_program.program_of(context.elf).image()
     request = trace_request(options, image)
-    link = open_link(description, hardware.encoders[0], connect)
+    link = open_link(description, hardware.encoders[0], checked(connect, context.openocd))
     try:
         session_program.check_xlen(image, description, hardware.encoders[0].hart, link)
         session.check_free(LiveTrace)

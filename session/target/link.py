@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess, Target
 from rvtrace_gdb.session.description.model import Description, Encoder
-from rvtrace_gdb.session.errors import HartUnreachable
+from rvtrace_gdb.session.errors import HartUnreachable, OtherOpenOcd
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.transport.openocd.csrs import HartNotHalted, OpenOcdCsrs
 from rvtrace_gdb.transport.openocd.target import OpenOcd
@@ -88,6 +88,8 @@ class Link(Target, Protocol):
     def close(self) -> None: ...
 
 
+MARK = "::rvtrace_connection"
+"""The variable of OpenOCD's; as gdbext.same_openocd.VARIABLE."""
 Connect = Callable[[str, int], Link]
 """Creates the link to OpenOCD at a host and port; it may connect only when used."""
 
@@ -116,6 +118,25 @@ def link_to(description: Description, connect: Connect) -> Link:
 
         return link_by(description.usb)
     return connect(description.openocd.host, description.openocd.tcl_port)
+
+
+def checked(connect: Connect, mark: str | None) -> Connect:
+    """Return a function like *connect* whose links lead to the OpenOCD that the debugger is connected to: the debugger
+    has set a variable of it to *mark*. None: that is no OpenOCD, or not known. It raises OtherOpenOcd.
+    """
+
+    def open_checked(host: str, port: int) -> Link:
+        link = connect(host, port)
+        try:
+            found = link.command(f"expr {{[info exists {MARK}] ? ${MARK} : {{}}}}").strip()
+            if found != mark:
+                raise OtherOpenOcd(host, port)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    return connect if mark is None else open_checked
 
 
 def states(link: Link, harts: Iterable[int]) -> dict[int, str]:

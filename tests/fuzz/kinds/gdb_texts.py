@@ -69,7 +69,7 @@ class GdbTexts(Exercise):
     def _gdb(self, number: int) -> KeptGdb:
         if number not in self._kept:
             self._kept[number] = KeptGdb(FOLDER / "app.elf", str(ALL_GDBS[number].values[0]))
-            self._kept[number].run([SOURCE, f"trace open {FOLDER / 'x.rvt'}", "trace history"])
+            self._kept[number].run([SOURCE, f"trace open {FOLDER / 'x.rvt'}", "trace replay", "trace history"])
         return self._kept[number]
 
     def close(self) -> None:

@@ -1,0 +1,40 @@
+"""Whether the OpenOCD that gdb is connected to is the one whose Tcl port the session uses: there may be several.
+
+gdb sets a variable of OpenOCD's through `monitor`, and the session reads it over Tcl: another OpenOCD does not have it.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import gdb
+
+from rvtrace_gdb.gdbext.client import defer_interrupt
+from rvtrace_gdb.gdbext.csr_access import connection
+
+VARIABLE = "::rvtrace_connection"
+_known: tuple[int | None, str | None] | None = None
+
+
+def mark() -> str | None:
+    """Return the value that gdb's OpenOCD has in `VARIABLE`; None if gdb is not connected to an OpenOCD, or cannot ask
+    it now because the program runs.
+    """
+    global _known
+    thread = gdb.selected_thread()
+    if thread is None or not thread.is_valid():
+        return None
+    if _known is not None and _known[0] == connection():
+        return _known[1]
+    if thread.is_running():
+        return None
+    value = secrets.token_hex(8)
+    try:
+        with defer_interrupt():
+            is_openocd = "Open On-Chip Debugger" in gdb.execute("monitor version", to_string=True)
+            if is_openocd:
+                gdb.execute(f"monitor set {VARIABLE} {value}", to_string=True)
+    except gdb.error:
+        is_openocd = False
+    _known = connection(), value if is_openocd else None
+    return _known[1]
