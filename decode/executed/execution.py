@@ -10,7 +10,8 @@ from itertools import chain
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, Known, Trap, blocks_from_pcs
 from rvtrace_gdb.decode.executed.qemu import QemuReader
-from rvtrace_gdb.decode.executed.readers import Log, LogError, PcListReader, Piece, Reader, SpikeReader
+from rvtrace_gdb.decode.executed.readers import Log, LogError, PcListReader, Piece, Reader
+from rvtrace_gdb.decode.executed.spike import SpikeReader
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction

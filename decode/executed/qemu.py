@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Trap
-from rvtrace_gdb.decode.executed.readers import EventReader, Log, PendingTrap, Piece
+from rvtrace_gdb.decode.executed.readers import EventReader, Log, LogError, PendingTrap, Piece
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
@@ -176,6 +176,11 @@ _REWOUND = re.compile(rb"cpu_io_recompile: rewound execution of TB to ([0-9a-f]+
 MODE_LINE = re.compile(rb"Priv: (\d+); Virt: (\d)")
 _ASM_LINE = re.compile(rb"0x([0-9a-f]+):  ")
 _ASM = b"IN:"
+_LINE_BEGINS = re.compile(
+    rb"(?:^IN:|IN: |^Trace |Trace \d+: |riscv_cpu_do_interrupt: hart|Stopped execution of TB|cpu_io_recompile: rewound)"
+)
+_UNUSED = re.compile(rb"\s*$|-+\s*$|Priv: |OBJD-|Linking TBs|0x[0-9a-f]+:  ")
+"""What else QEMU logs with these options; other lines are somebody else's."""
 
 # Of the flags a block was translated with (cflags), the same since they are logged.
 _COUNT_MASK, _NO_CHAIN = 0x1FF, 0x200
@@ -212,7 +217,7 @@ class QemuReader(EventReader):
 
         How much of the last block ran is not known: it is left out.
         """
-        known = self._known
+        known, entered = self._known, False
         self._most = 1 if self._is_one_by_one() else MOST
         for batch in self.log.batches():
             for index, line in enumerate(batch):
@@ -222,7 +227,11 @@ class QemuReader(EventReader):
                     block = self._learn(index, line)
                 if block is not None:
                     self._enter(block)
+            entered = entered or self._last is not None or bool(self._pcs or self._out)
             yield from self._take()
+        if not entered and not self._known:
+            raise LogError(self.log.name, None, f"has no line `Trace ...`, so it does not say what ran: {self.advice}")
+        self._note_others()
 
     def _is_one_by_one(self) -> bool:
         """Return whether the log begins with blocks of one instruction each, if the lines themselves do not show it."""
@@ -252,6 +261,12 @@ class QemuReader(EventReader):
         """Return the block that is entered; None for any other line."""
         if self._listing and self._lists(line):
             return None
+        begin = _LINE_BEGINS.search(line)
+        if begin is None:
+            if not _UNUSED.match(line):
+                self._other_line(index)
+            return None
+        line = line[begin.start() :]  # after what the program printed without a line end
         if line.startswith(b"Trace "):
             return self._block(index, line)
         if line.startswith(_ASM):
@@ -285,11 +300,11 @@ class QemuReader(EventReader):
 
     def _lists(self, line: bytes) -> bool:
         """Process a line of in_asm; return whether it was one."""
-        if match := _ASM_LINE.match(line):
+        if match := _ASM_LINE.search(line):
             self._final = int(match[1], 16)
             if self._first < 0:
                 self._first = self._final
-        elif match := MODE_LINE.match(line):
+        elif match := MODE_LINE.search(line):
             self._mode = int(match[1]), match[2] == b"1"
         else:
             self._listing = False

@@ -1,4 +1,4 @@
-"""Execution logs and how they are read: lists of addresses, and the logs of Spike. QEMU's are in `qemu`.
+"""Execution logs and how they are read: lists of addresses. Spike's logs are in `spike`, QEMU's in `qemu`.
 
 A log is plain or gzip, a file or standard input, and is read in pieces of constant size (`Log`). A `Reader` makes of it
 pieces of what ran, which are addresses, traps and contexts.
@@ -7,18 +7,6 @@ A list of addresses has one a line, hexadecimal, with or without 0x, as most sim
 lists of the reference code (riscv-non-isa/tg-nexus-trace, refcode/c/NexRvConv.c), with the kind and size of each
 instruction ("0x20010522,L4") or without, are read too, up to ".end" where they have one. Comments start with #, ; or
 //. A list does not name its traps.
-
-Logs of Spike, the RISC-V ISA simulator, are made by `-l`, `--log-commits`, or both. Source: riscv-isa-sim,
-riscv/processor.cc (disasm, take_trap) and riscv/execute.cc (commit_log_print_insn):
-
-    core   0: 0x0000000080000184 (0x00000000) c.unimp                   -l, before the instruction is executed
-    core   0: Executed 12 times                                         -l, of the last one, before another one
-    core   0: exception trap_illegal_instruction, epc 0x0000000080000184
-    core   0:           tval 0x0000000000000000
-    core   0: exception interrupt #7, epc 0x00000000800000b0
-    core   0: 3 0x0000000080000420 (0x34202973) x18 0x0000000000000002  --log-commits: privilege, what it wrote
-
-With -l every trap is in the log. Commits alone do not tell them, but they tell privilege modes and the context CSRs.
 """
 
 import gzip
@@ -39,8 +27,7 @@ from typing import BinaryIO, NamedTuple, Self
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Trap
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.image import CodeMissing, Image
-from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.support.errors import RvtraceError
 
 HEAD = 64
@@ -164,6 +151,7 @@ class Reader(ABC):
         self.missing: dict[int, bytes] = {}
         self.notes: list[str] = []
         self._all_harts_known = hart is not None
+        self._others = self._first_other = 0  # lines that are none of this format's, and the number of the first
 
     @classmethod
     @abstractmethod
@@ -173,6 +161,18 @@ class Reader(ABC):
     @abstractmethod
     def pieces(self) -> Iterator[Piece]:
         """Yield what ran, oldest first. Raises LogError."""
+
+    def _other_line(self, index: int) -> None:
+        """Count a line that is none of this format's: what the program printed, as a rule."""
+        self._others += 1
+        self._first_other = self._first_other or self.log.line + index + 1
+
+    def _note_others(self) -> None:
+        """Note how many lines were none of this format's."""
+        if self._others:
+            what = "1 line is" if self._others == 1 else f"{self._others} lines are"
+            which = f"line {self._first_other}" if self._others == 1 else f"the first is line {self._first_other}"
+            self.notes.append(f"{what} not the simulator's and not used, as what the program prints: {which}")
 
     def _bad_line(self, index: int, line: bytes) -> None:
         """Raise the error for a malformed line, unless it is the last one and cut off."""
@@ -284,191 +284,3 @@ class PcListReader(Reader):
         if pc & 1:
             raise self.log.error(index, f"no instruction can be at 0x{pc:x}, an odd address")
         return pc
-
-
-_CORE = rb"core +(\d+): "
-_INSTRUCTION = re.compile(rb"(?:" + _CORE + rb")?(?:(\d) )?0x([0-9a-f]+) \(0x([0-9a-f]+)\)")
-_EXCEPTION = re.compile(_CORE + rb"exception (?:trap_(\w+)|interrupt #(\d+)|[^,]*), epc 0x([0-9a-f]+)\s")
-_TVAL = re.compile(_CORE + rb" *tval 0x([0-9a-f]+)\s")
-_REPEATED = re.compile(_CORE + rb"Executed (\d+) times\s")
-_SYMBOL = re.compile(_CORE + rb">>>>")
-_CONTEXT = re.compile(rb" c\d+_([sh]context) 0x([0-9a-f]+)")
-
-# Privileged Architecture, "Machine Cause Register", under the names Spike gives them.
-CAUSES = {
-    b"instruction_address_misaligned": 0, b"instruction_access_fault": 1, b"illegal_instruction": 2, b"breakpoint": 3,
-    b"load_address_misaligned": 4, b"load_access_fault": 5, b"store_address_misaligned": 6, b"store_access_fault": 7,
-    b"user_ecall": 8, b"supervisor_ecall": 9, b"virtual_supervisor_ecall": 10, b"machine_ecall": 11,
-    b"instruction_page_fault": 12, b"load_page_fault": 13, b"store_page_fault": 15, b"double_trap": 16,
-    b"software_check": 18, b"instruction_guest_page_fault": 20, b"load_guest_page_fault": 21,
-    b"virtual_instruction": 22, b"store_guest_page_fault": 23,
-}  # fmt: skip
-CUSTOM_CAUSE = 24  # the first one for custom use: for names not listed
-_FETCH_FAULTS = (1, 12, 20)  # no instruction was fetched, so none was logged
-
-_LOOP_PIECE = 1 << 14  # addresses; a loop of one instruction comes in pieces of this size, the same object
-_LISTED = -1  # in place of the privilege mode: the line is one of -l
-_OTHER_HART = -2  # the line is about another hart
-
-
-class SpikeReader(EventReader):
-    """A reader of Spike's logs. The instruction words in them are compared with the image."""
-
-    expected = "a line of a Spike log (core   0: 0x... (0x...) ..., or core   0: 3 0x... (0x...) ...)"
-    advice = "give Spike -l, with or without --log-commits"
-
-    def __init__(self, log: Log, image: Image, hart: int | None = None) -> None:
-        super().__init__(log, image, hart)
-        self._mask = (1 << image.xlen) - 1
-        self._known: dict[bytes, tuple[int, int]] = {}  # (mode, pc) by a line up to the instruction word
-        self._last: int | None = None  # the last instruction: what follows tells whether it retired
-        self._times = 1
-        self._committed = False
-        self._commits = False  # the log has commits
-        self._context = Context()
-        self._new_context = False  # holds from after the last instruction on
-
-    @classmethod
-    def recognizes(cls, head: Sequence[bytes]) -> bool:
-        """Return whether a line is one of Spike's."""
-        return any(_INSTRUCTION.match(line) for line in head)
-
-    def pieces(self) -> Iterator[Piece]:
-        """Yield what ran, oldest first. Raises LogError."""
-        known = self._known
-        for batch in self.log.batches():
-            for index, line in enumerate(batch):
-                entry = known.get(line[: line.find(b")") + 1]) or self._learn(index, line)
-                if entry is None:
-                    continue
-                mode, pc = entry
-                if mode == _LISTED:
-                    self._begin(pc)
-                elif mode != _OTHER_HART:
-                    self._commit(mode, pc, line)
-            yield from self._take()
-        if self._committed or not self._commits:
-            self._settle(None)
-        yield from self._take()
-
-    def _learn(self, index: int, line: bytes) -> tuple[int, int] | None:
-        """Return the meaning of a line that occurs for the first time; None if it is not about an instruction."""
-        match = _INSTRUCTION.match(line)
-        if match is None:
-            self._other(index, line)
-            return None
-        hart, mode, digits, word = match.groups()
-        if not self._is_of_hart(index, int(hart or b"0")):
-            entry = (_OTHER_HART, 0)
-        else:
-            pc = int(digits, 16) & self._mask
-            self._check_code(index, pc, int(word, 16))
-            entry = (_LISTED if mode is None else int(mode), pc)
-            self.exact = self.exact or mode is None
-            self._commits = self._commits or mode is not None
-        self._known[match[0]] = entry
-        return entry
-
-    def _check_code(self, index: int, pc: int, word: int) -> None:
-        """Raise LogError if the image has another instruction at *pc*."""
-        try:
-            size = length(word & 0xFFFF)
-        except UndecodableInstruction:  # it will trap
-            size = 2
-        data = (word & (1 << 8 * size) - 1).to_bytes(size, "little")
-        try:
-            in_image = self.image.read(pc, min(size, 4))  # longer ones are not logged in full
-        except CodeMissing:
-            self.missing[pc] = data
-            return
-        if in_image != data[:4]:
-            raise self.log.error(
-                index,
-                f"at 0x{pc:x} the instruction 0x{int.from_bytes(data[:4], 'little'):x} ran, but {self.image.path} has"
-                f" 0x{int.from_bytes(in_image, 'little'):x} there: is this the program that ran?",
-            )
-
-    def _begin(self, pc: int) -> None:
-        """Begin the next instruction: the one before it has retired."""
-        if self._trap is None and self._times == 1 and not self._new_context and self._last is not None:
-            self._pcs.append(self._last)
-        else:
-            self._settle(pc)
-        self._last, self._committed = pc, False
-
-    def _commit(self, mode: int, pc: int, line: bytes) -> None:
-        if pc != self._last or self._committed:
-            self._begin(pc)
-        self._committed = True
-        if mode != self._context.prv:
-            self._context = self._context._replace(prv=mode)
-            self._cut(self._context)
-        if b"context 0x" in line:
-            self._write_contexts(line)
-
-    def _write_contexts(self, line: bytes) -> None:
-        for name, value in _CONTEXT.findall(line):
-            written = int(value, 16)
-            if name == b"scontext":
-                self._context = self._context._replace(scontext=written)
-            else:
-                self._context = self._context._replace(hcontext=written)
-            self._new_context = True
-
-    def _settle(self, next_pc: int | None) -> None:
-        """Output the last instruction and what came after it, before *next_pc*."""
-        if self._last is not None:
-            pieces, rest = divmod(self._times, _LOOP_PIECE)
-            self._pcs += [self._last] * rest
-            if pieces:
-                self._out += [self._pcs, *[[self._last] * _LOOP_PIECE] * pieces]
-                self._pcs = []
-        if self._new_context:
-            self._cut(self._context)
-        if self._trap is not None and next_pc is not None:
-            self._cut(Trap(*self._trap, handler=next_pc))
-        self._last, self._times, self._trap, self._new_context = None, 1, None, False
-
-    def _other(self, index: int, line: bytes) -> None:
-        """Process a line that is not about an instruction; lines that do not begin with `core` are program output."""
-        if not line.startswith(b"core"):
-            return
-        for pattern, meaning in _OTHERS:
-            if match := pattern.match(line):
-                if self._is_of_hart(index, int(match[1])):
-                    meaning(self, match)
-                return
-        self._bad_line(index, line)
-
-    def _exception(self, match: re.Match[bytes]) -> None:
-        _, name, interrupt, digits = match.groups()
-        epc = int(digits, 16) & self._mask
-        if self._trap is not None:  # the handler could not be fetched
-            self._settle(epc)
-        self.exact = True
-        cause = int(interrupt) if interrupt else CAUSES.get(name, CUSTOM_CAUSE)
-        self._trap = PendingTrap(epc, bool(interrupt), cause)
-        if not interrupt and epc == self._last and not self._committed and cause not in _FETCH_FAULTS:
-            self._times -= 1
-
-    def _tval(self, match: re.Match[bytes]) -> None:
-        if self._trap is not None:
-            self._trap = self._trap._replace(tval=int(match[2], 16) & self._mask)
-
-    def _repeated(self, match: re.Match[bytes]) -> None:
-        """Repeat an instruction that jumps to itself: it is listed once, and this line comes when another one is
-        listed.
-        """
-        if not self._commits:
-            self._times += int(match[2]) - 1
-
-    def _symbol(self, match: re.Match[bytes]) -> None:
-        """Process the symbol name at the next instruction."""
-
-
-_OTHERS = (
-    (_EXCEPTION, SpikeReader._exception),
-    (_TVAL, SpikeReader._tval),
-    (_REPEATED, SpikeReader._repeated),
-    (_SYMBOL, SpikeReader._symbol),
-)

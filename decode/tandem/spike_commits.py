@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.executed.readers import CAUSES, CUSTOM_CAUSE, Log
+from rvtrace_gdb.decode.executed.readers import Log
+from rvtrace_gdb.decode.executed.spike import CAUSES, CUSTOM_CAUSE, own_part
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length, reach
@@ -22,6 +23,7 @@ _LISTED = re.compile(_CORE + rb"0x([0-9a-f]+) \(0x([0-9a-f]+)\)")
 _COMMIT = re.compile(_CORE + rb"(\d) 0x([0-9a-f]+) \(0x([0-9a-f]+)\)(.*)")
 _EXCEPTION = re.compile(_CORE + rb"exception (?:trap_(\w+)|interrupt #(\d+)|[^,]*), epc 0x([0-9a-f]+)\s")
 _TVAL = re.compile(_CORE + rb" *tval 0x([0-9a-f]+)\s")
+_WITHOUT_STEP = re.compile(_CORE + rb"(?:Executed \d+ times\s|>>>>| *tval )")
 _WRITE = re.compile(rb" (?:([xf])(\d+) +0x([0-9a-f]+)|c(\d+)_\S+ 0x([0-9a-f]+)|mem 0x([0-9a-f]+)(?: 0x([0-9a-f]+))?)")
 _FETCH_FAULTS = (1, 12, 20)
 _MACHINE = 3
@@ -76,7 +78,10 @@ class CommitLog:
         trap: _Step | None = None
         for batch in self._log.batches():
             for index, line in enumerate(batch):
-                if not line.startswith(b"core") or not line.endswith(b"\n"):  # without its end it was cut off
+                if not line.endswith(b"\n"):  # it was cut off
+                    continue
+                line = self._own_part(index, line)
+                if not line:
                     continue
                 if trap is not None:
                     match = _TVAL.match(line)
@@ -92,10 +97,19 @@ class CommitLog:
                 elif match := _LISTED.match(line):
                     if self._is_ours(index, match):
                         self._listed = int(match[2], 16) & self._mask, int(match[3], 16)
-                elif (match := _EXCEPTION.match(line)) and self._is_ours(index, match):
-                    trap = self._trap(match)
+                elif match := _EXCEPTION.match(line):
+                    trap = self._trap(match) if self._is_ours(index, match) else None
+                elif not _WITHOUT_STEP.match(line):
+                    raise self._log.error(index, "is no line of a Spike log that can be read: the log is damaged")
         if trap is not None:
             yield trap
+
+    def _own_part(self, index: int, line: bytes) -> bytes:
+        """Return what is Spike's of a line, nothing if it is what the program printed. Raises LogError."""
+        try:
+            return own_part(line) or b""
+        except ValueError:
+            raise self._log.error(index, "is not one line of a Spike log, but parts of some") from None
 
     def _is_ours(self, index: int, match: re.Match[bytes]) -> bool:
         hart = int(match[1])

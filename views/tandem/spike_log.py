@@ -25,7 +25,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from rvtrace_gdb.decode.executed.readers import CAUSES
+from rvtrace_gdb.decode.executed.spike import CAUSES
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CSR, LOAD, STORE
 from rvtrace_gdb.decode.tandem.effects import UNKNOWN_CAUSE
