@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
+
 _BREAK = "break "
 
 
@@ -27,7 +29,7 @@ def places(typed: str) -> list[str]:
     """Return the locations at which gdb would set breakpoints: functions, files and lines that begin with *typed*."""
     with contextlib.suppress(gdb.error):
         quote = "" if typed else "'"  # gdb.execute strips blanks, and there must be something to complete
-        lines = gdb.execute(f"complete {_BREAK}{typed or quote}", to_string=True).splitlines()
+        lines = neutral.printed(f"complete {_BREAK}{typed or quote}").splitlines()
         found = (line[len(_BREAK) :].strip(quote or None) for line in lines if line.startswith(_BREAK))
         return [place for place in found if not place.startswith("-")]
     return []

@@ -77,7 +77,7 @@ def _access_method(method: str, *, is_set: bool) -> dict[str, Any] | None:
 def _is_openocd() -> bool:
     """Whether gdb is connected to OpenOCD; False also while the target runs, when gdb cannot find out."""
     with defer_interrupt(), contextlib.suppress(gdb.error):
-        return "Open On-Chip Debugger" in gdb.execute("monitor version", to_string=True)
+        return "Open On-Chip Debugger" in neutral.printed("monitor version")
     return False
 
 
@@ -146,7 +146,7 @@ def _refuses(reply: str) -> bool:
 
 
 def _monitor(need: dict[str, Any]) -> str:
-    return gdb.execute("monitor " + need["command"], to_string=True)
+    return neutral.printed("monitor " + need["command"])
 
 
 def _registers(need: dict[str, Any]) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def _units(code: bytes) -> list[str]:
 
 def _disassembled(start: int, code: bytes) -> dict[int, str]:
     """Return the texts by address; none if this gdb cannot do it, or takes the program for another architecture."""
-    if not hasattr(gdb, "disassembler") or "riscv" not in gdb.execute("show architecture", to_string=True):
+    if not hasattr(gdb, "disassembler") or "riscv" not in neutral.printed("show architecture"):
         return {}
     with _given_code(start, code), contextlib.suppress(gdb.error):
         if shows_assembly_window():
@@ -289,12 +289,12 @@ def without_counts() -> Iterator[None]:
 
 def shows_assembly_window() -> bool:
     """Whether the TUI shows its assembly window: then the command `disassemble` prints nothing, but moves it."""
-    return any(line.startswith("asm ") for line in gdb.execute("info win", to_string=True).splitlines())
+    return any(line.startswith("asm ") for line in neutral.printed("info win").splitlines())
 
 
 def _tui_is_active() -> bool:
     """Whether the TUI is on. It may be about to show code: a window under construction is not in the list yet."""
-    return "not active" not in gdb.execute("info win", to_string=True)
+    return "not active" not in neutral.printed("info win")
 
 
 class Counts:

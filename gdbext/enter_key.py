@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gdb
-
-from rvtrace_gdb.gdbext import screen
+from rvtrace_gdb.gdbext import neutral, screen
 
 
 class EnterKey:
@@ -34,5 +32,5 @@ def is_available(from_tty: bool) -> bool:
 
 def _last_command() -> str | None:
     """Return the last command in gdb's list of commands, with its number; None if gdb keeps none."""
-    lines = gdb.execute("show commands", to_string=True).splitlines()
+    lines = neutral.printed("show commands").splitlines()
     return lines[-1] if lines else None

@@ -1,4 +1,5 @@
-"""Asking gdb without depending on what the user has set: the language, the radix, and settings that are numbers.
+"""Asking gdb without depending on what the user has set: the language, the radix, settings that are numbers, and those
+that have gdb print more than it was asked for.
 
 gdb reads names of types, numbers in commands, and expressions in the current language and radix, which follow the
 program without the user's doing (a Rust program makes them Rust's). What rvtrace asks for itself goes through here, and
@@ -60,7 +61,7 @@ def language() -> str:
     chosen = str(gdb.parameter("language"))
     if chosen not in ("auto", "local"):
         return chosen
-    found = re.search(r"currently ([a-z+0-9-]+)", gdb.execute("show language", to_string=True))
+    found = re.search(r"currently ([a-z+0-9-]+)", printed("show language"))
     return chosen if found is None else found[1]
 
 
@@ -133,10 +134,22 @@ def _decimal() -> Iterator[None]:
         gdb.execute(f"set input-radix {before}", to_string=True)  # which is decimal now
 
 
+_CHATTER = (("trace-commands", "off", ("False", "None")), ("debug remote", "0", ("0", "False")))
+"""Settings that add lines to what a command prints: the command itself, and packets."""
+
+
+def printed(command: str) -> str:
+    """Return what a command of gdb prints, and nothing else, to read it. Raises gdb.error."""
+    with contextlib.ExitStack() as stack:
+        for name, value, good in _CHATTER:
+            stack.enter_context(_set(name, value, good))
+        return str(gdb.execute(command, to_string=True))
+
+
 def execute(command: str) -> str:
     """Return what a command of gdb prints whose arguments are rvtrace's own. Raises gdb.error."""
     with c_language():
-        return str(gdb.execute(command, to_string=True))
+        return printed(command)
 
 
 def set_number(name: str, value: int | None) -> None:
@@ -159,11 +172,12 @@ def evaluate(expression: str) -> gdb.Value:
     number = _HEXADECIMAL.fullmatch(expression)
     if number is not None:
         return gdb.Value(int(number[1], 16)).cast(address_type())
-    try:
+    if language() in _C_LIKE:
         return gdb.parse_and_eval(expression)
+    try:
+        with _set("may-call-functions", "off", ("False",)):  # in Ada the name of a function is a call
+            return gdb.parse_and_eval(expression)
     except gdb.error as error:
-        if language() in _C_LIKE:
-            raise
         with _set("language", "c", _C_LIKE), contextlib.suppress(gdb.error):
             return gdb.parse_and_eval(expression)
         raise gdb.error(str(error)) from None

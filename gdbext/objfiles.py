@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
+
 _FILE = re.compile(r"(?:Exec|Object) file: `(?P<path>.*)', file type")
 _SECTION = re.compile(r" \[\d+\] +0x(?P<start>[0-9a-f]+)->0x[0-9a-f]+ at 0x(?P<offset>[0-9a-f]+): \S+ ALLOC LOAD")
 _known: list[list[object]] | None = None
@@ -30,7 +32,7 @@ def _asked() -> Iterator[list[object]]:
     if not gdb.objfiles():
         return
     path = ""
-    for line in gdb.execute("maintenance info sections -all-objects ALLOC", to_string=True).splitlines():
+    for line in neutral.printed("maintenance info sections -all-objects ALLOC").splitlines():
         file, section = _FILE.match(line), _SECTION.match(line)
         if file is not None:
             path = file["path"]

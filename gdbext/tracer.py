@@ -17,7 +17,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import csr_access, objfiles, progress_bar, results, same_openocd, settings
+from rvtrace_gdb.gdbext import csr_access, neutral, objfiles, progress_bar, results, same_openocd, settings
 from rvtrace_gdb.gdbext.client import Client, SessionError
 from rvtrace_gdb.gdbext.text import print_line
 
@@ -70,7 +70,7 @@ class ProgressLine(progress_bar.BarLine):
 
 def _no_window() -> bool:
     """Whether gdb's text user interface is off."""
-    return "not active" in gdb.execute("info win", to_string=True)
+    return "not active" in neutral.printed("info win")
 
 
 def _without_signals(thread: threading.Thread) -> None:

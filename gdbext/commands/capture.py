@@ -56,7 +56,7 @@ def take(request: Request, context: dict[str, Any], argument: str) -> Any:
 def core_file() -> str | None:
     """Return the path of the core file that gdb has open; None for a live target, or without one."""
     try:
-        match = _CORE_FILE.search(gdb.execute("info files", to_string=True))
+        match = _CORE_FILE.search(neutral.printed("info files"))
     except gdb.error:
         return None
     return os.path.abspath(match.group(1)) if match else None

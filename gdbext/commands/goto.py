@@ -107,7 +107,7 @@ def enter_past_if_reverse(command: str) -> None:
     The text of `show exec-direction` has the direction in effect, the parameter only what the user set: MI's --reverse
     sets the direction for one command.
     """
-    if mode.has_past and "everse" in gdb.execute("show exec-direction", to_string=True):
+    if mode.has_past and "everse" in neutral.printed("show exec-direction"):
         enter_past(f"reverse-{command}")
     elif command == "finish" and not record_btrace.is_active() and position.number() is not None:
         _allow_return_value(gdb.selected_frame())

@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import expressions, objfiles, results, settings
+from rvtrace_gdb.gdbext import expressions, neutral, objfiles, results, settings
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import who_wrote
@@ -333,7 +333,7 @@ def _moved(found: dict[str, Any], given: Arguments) -> Fields:
 
 def _run_command(command: str) -> Fields:
     """Run a `trace` command, and return what it prints."""
-    return _with_messages({}, gdb.execute(command, to_string=True).splitlines())
+    return _with_messages({}, neutral.printed(command).splitlines())
 
 
 def _file(given: Arguments) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.client import TRACE_GOES_ON
 from rvtrace_gdb.gdbext.tracer import tracer
 
@@ -70,7 +71,7 @@ class ProxyConnection:
         gdb keeps that description, and would then refuse a program of another XLEN.
         """
         with contextlib.suppress(gdb.error):
-            if "read from the target" in gdb.execute("show tdesc filename", to_string=True):
+            if "read from the target" in neutral.printed("show tdesc filename"):
                 gdb.execute("unset tdesc filename", to_string=True)
 
     def attach_session(self) -> None:

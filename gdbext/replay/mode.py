@@ -25,6 +25,7 @@ from typing import Any, Callable
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.replay import partial_values, position, position_display, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.text import print_at_stop
@@ -101,7 +102,7 @@ class OsAbi:
     def set_for_tracing(self, until: str = "`trace stop`") -> None:
         """Set `osabi none` unless the user chose one. *until*: when it will be restored."""
         chosen = str(gdb.parameter("osabi"))
-        guessed_linux = "GNU/Linux" in gdb.execute("show osabi", to_string=True)
+        guessed_linux = "GNU/Linux" in neutral.printed("show osabi")
         if self._user is not None or chosen != "auto" or not guessed_linux:
             return
         self._user, self._until = chosen, until

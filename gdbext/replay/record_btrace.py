@@ -10,6 +10,7 @@ from typing import Any, Callable
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import is_plain_number
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
@@ -126,7 +127,7 @@ def _recorded() -> str:
     """
     try:
         gdb.execute("record btrace bts", to_string=True)
-        printed = gdb.execute("info record", to_string=True)
+        printed = neutral.printed("info record")
     except gdb.error as error:
         if is_active():
             gdb.execute("record stop", to_string=True)

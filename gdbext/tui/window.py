@@ -23,6 +23,7 @@ from typing import Any, Callable, TypeVar
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.gdbext.tui.content import NO_LIMIT, NOTE, Lines, State, coloured, look
@@ -128,7 +129,7 @@ class Source:
 
 def _height() -> int | None:
     """Return the number of lines in the source window, None if there is no such window."""
-    match = _HEIGHT.search(gdb.execute("info win", to_string=True))
+    match = _HEIGHT.search(neutral.printed("info win"))
     return int(match.group(1)) - 2 if match else None
 
 
