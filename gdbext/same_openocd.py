@@ -9,6 +9,7 @@ import secrets
 
 import gdb
 
+from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.client import defer_interrupt
 from rvtrace_gdb.gdbext.csr_access import connection
 
@@ -31,7 +32,7 @@ def mark() -> str | None:
     value = secrets.token_hex(8)
     try:
         with defer_interrupt():
-            is_openocd = "Open On-Chip Debugger" in gdb.execute("monitor version", to_string=True)
+            is_openocd = "Open On-Chip Debugger" in neutral.printed("monitor version")
             if is_openocd:
                 gdb.execute(f"monitor set {VARIABLE} {value}", to_string=True)
     except gdb.error:

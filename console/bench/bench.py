@@ -45,6 +45,8 @@ WITHIN = 30.0
 """The default of the seconds that a program may take to reach a place."""
 _NUMBER = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)")
 _TRUTH = {"true": 1, "false": 0}
+_COLON = re.compile(r"\b(?:ada|modula-2|pascal)\b")
+"""Languages whose = compares."""
 # Names of registers that must not be used for variables, besides gdb's list of the target's registers.
 _ALIASES = frozenset({"pc", "sp", "fp", "ps", "s0", "trace_pos", *(f"x{n}" for n in range(32))})
 
@@ -107,16 +109,22 @@ class Gdb:
     def number(self, expression: str) -> int:
         """Return the value of an expression that is a number or a pointer. Raises RvtraceError if it is neither."""
         text = self.value(expression)
-        if text in _TRUTH:
-            return _TRUTH[text]
+        if text.lower().strip(".") in _TRUTH:  # TRUE, .TRUE.
+            return _TRUTH[text.lower().strip(".")]
         if _NUMBER.fullmatch(text):
             return int(text, 0)
-        if text == "void":
+        if text in ("void", "()"):
             raise RvtraceError(f"{expression} has no value")
-        whole = self.value(f"(long long)({expression})")
+        whole = self._whole(expression)
         if not _NUMBER.fullmatch(whole):
             raise RvtraceError(f"{expression} is {text}, not a number")
         return int(whole, 0)
+
+    def _whole(self, expression: str) -> str:
+        """Return a character, a member of an enumeration, a function or a pointer as a number, as C has it; or ""."""
+        with contextlib.suppress(GdbError):
+            return self.engine.evaluate(f"(long long)({expression})", language="c")
+        return ""
 
     def set(self, name: str, value: str) -> None:
         """Set gdb's variable $NAME to the value of an expression. Raises RvtraceError for the name of a register."""
@@ -125,7 +133,8 @@ class Gdb:
             self._registers = _ALIASES | frozenset(found)
         if name in self._registers:
             raise RvtraceError(f"${name} is a register of the target, not a variable: use another name")
-        self.engine.query(f"-data-evaluate-expression {quoted(f'${name} = ({value})')}")
+        sign = ":=" if _COLON.search(self.engine.execute("show language")) else "="
+        self.engine.evaluate(f"${name} {sign} ({value})")
 
     def interrupt(self) -> None:
         """End the running method, from another thread or a signal handler. That method raises `Cancelled`."""

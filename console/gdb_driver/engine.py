@@ -139,9 +139,13 @@ class Engine:
             self._report_log()
             return fields
 
-    def evaluate(self, expression: str) -> str:
-        """Return the value of an expression, as gdb's `output` would print it. Raises GdbError."""
-        return str(self.query(f"-data-evaluate-expression {quoted(expression)}").get("value", ""))
+    def evaluate(self, expression: str, language: str | None = None) -> str:
+        """Return the value of an expression, as gdb's `output` would print it. Raises GdbError.
+
+        *language*: that of the expression, if it is not the one that gdb has now.
+        """
+        option = "" if language is None else f"--language {language} "
+        return str(self.query(f"-data-evaluate-expression {option}{quoted(expression)}").get("value", ""))
 
     def load(self, words: str) -> str:
         """Run gdb's `load WORDS` by its MI command, which reports progress. Returns the output, raises as `execute`."""

@@ -12,6 +12,7 @@ import pytest
 
 import rvtrace_gdb
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.console.main import main
 from rvtrace_gdb.console.scripts.runner import Lines, Report, Runner
 from rvtrace_gdb.console.scripts.runner import load as load_script
 from rvtrace_gdb.session.capture.file import load
@@ -229,3 +230,25 @@ def test_the_example(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == "2 interrupts, at most 0 instructions to the handler" and lines[-1].startswith("Saved ")
+
+
+LANGUAGES = ("ada", "c", "c++", "d", "fortran", "go", "minimal", "modula-2", "opencl", "pascal", "rust")
+
+
+def test_values_are_the_same_in_every_language(tmp_path: Path) -> None:
+    """A program's language is gdb's: casts and assignments are C's in C, and in few others."""
+    with rvtrace_gdb.Bench(demo(tmp_path)) as bench:
+        entry = bench.number("&fib")
+        for language in LANGUAGES:
+            bench.gdb(f"set language {language}")
+            bench.set("x", "3")
+            assert (bench.number("$x"), bench.number("4 > 3")) == (3, 1), language
+            assert language in ("ada", "rust") or bench.number("fib") == entry, language
+            with pytest.raises(RvtraceError, match="has no value"):
+                bench.number("$nosuch")
+
+
+def test_a_script_on_a_rust_program(tmp_path: Path) -> None:
+    folder = HOME / "tests" / "data" / "cases" / "rust"
+    words = ["run", str(folder / "t.rvts"), "--sim", "--elf", str(folder / "app.elf"), "--quiet"]
+    assert main([*words, "-o", str(tmp_path / "x.rvt")]) == 0
