@@ -9,15 +9,14 @@ esp_riscv_trace_coredump.c; the ELF specification for 32-bit files; esp_riscv_tr
 while the firmware writes, and another afterwards.
 """
 
-import base64
-import binascii
 import hashlib
-import re
 import struct
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.esp32.serial_log import ELF32_LITTLE, HEADER, HEADER_SIZES, UNKNOWN, SerialDump, dump_in
 from rvtrace_gdb.decode.etrace.esp32.snapshot import (
     CAPACITY_AT_MOST,
     CHIPS,
@@ -34,9 +33,9 @@ from rvtrace_gdb.decode.etrace.esp32.snapshot import (
     parse_core,
     parse_note,
 )
+from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.text import warning
 
-_ELF32_LITTLE = b"\x7fELF\x01\x01"
 _EHDR = struct.Struct("<16s2H5I6H")
 _PHDR = struct.Struct("<8I")
 _NHDR = struct.Struct("<3I")
@@ -44,12 +43,11 @@ _ET_CORE, _EM_RISCV = 4, 243
 _PT_LOAD, _PT_NOTE = 1, 4
 _NAME, _TYPE = b"ESP_RISCV_TRACE", 680
 
-_HEADER = struct.Struct("<2I")  # data_len, version; what follows depends on the version
-_HEADER_SIZES = (12, 20, 24)
 _VERSION_SHA256 = 0x0104  # low half of version: a dump that ends with the SHA-256 of all before
 _SHA256_SIZE = 32
-_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2}")
-_BEGIN, _END = b"= CORE DUMP START =", b"= CORE DUMP END ="
+
+
+_NEAR = 16  # bytes between what was lost and the packet after it: an anchor
 
 
 class Dump(NamedTuple):
@@ -75,7 +73,9 @@ class _Segment(NamedTuple):
 def is_core_dump(content: bytes) -> bool:
     """Whether *content* is a RISC-V core dump in one of the forms of ESP-IDF."""
     elf = _elf_in(content).elf
-    if not elf.startswith(_ELF32_LITTLE) or len(elf) < _EHDR.size:
+    if not elf and not content.startswith(ELF32_LITTLE) and dump_in(content) is not None:
+        return True  # it is damaged
+    if not elf.startswith(ELF32_LITTLE) or len(elf) < _EHDR.size:
         return False
     _, e_type, machine, *_ = _EHDR.unpack_from(elf)
     return (e_type, machine) == (_ET_CORE, _EM_RISCV)
@@ -83,15 +83,84 @@ def is_core_dump(content: bytes) -> bool:
 
 def read_core_dump(content: bytes) -> Dump:
     """Return the trace in a core dump, for which `is_core_dump` is true. Raises `BadSnapshot`."""
+    serial = None if content.startswith(ELF32_LITTLE) else dump_in(content)
+    if serial is not None and serial.is_damaged:
+        return _read_damaged(serial)
     elf, notes = _elf_in(content)
+    if not elf:
+        raise BadSnapshot("the core dump is damaged: its beginning is missing")
+    try:
+        return _trace_in(elf, notes)
+    except BadSnapshot as error:
+        if not notes:
+            raise
+        damage = "; ".join(note.removeprefix("warning: ") for note in notes)
+        raise BadSnapshot(f"{damage}, and its trace is not complete: {error}") from None
+
+
+def _read_damaged(serial: SerialDump) -> Dump:
+    """Return the trace in a core dump of which something is missing: what can be read with the least lost."""
+    there = f"the core dump is damaged: {serial.present} of {serial.length} bytes are there"
+    found: list[tuple[tuple[int, int], int, Dump]] = []
+    for number, (image, holes) in enumerate(serial.images()):
+        elf = _in_image(image).elf
+        start = image.find(elf[: _EHDR.size])
+        try:
+            described = [range(start + part.start, start + part.stop) for part in _described(elf)]
+            if any(hole.start < part.stop and part.start < hole.stop for hole in holes for part in described):
+                continue
+            dump = _trace_in(elf, (warning(f"{there}; the trace may have a gap there"),))
+        except BadSnapshot:
+            continue
+        found.append((_unreadable(dump.snapshot, len(holes[0])), number, dump))
+    if not found:
+        raise BadSnapshot(f"{there}, and the description of its trace is not whole")
+    return min(found)[2]
+
+
+def _described(elf: bytes) -> list[range]:
+    """Return where the description of the trace is: the headers, and its note."""
     segments = list(_segments(elf))
-    description = next((desc for name, kind, desc in _notes(elf, segments) if (name, kind) == (_NAME, _TYPE)), None)
-    if description is None:
+    *_, phoff, _shoff, _flags, _ehsize, phentsize, phnum, _shentsize, _shnum, _shstrndx = _EHDR.unpack_from(elf)
+    headers = [range(_EHDR.size), range(phoff, phoff + phnum * phentsize)]
+    notes = [found for found in _notes(elf, segments) if (found.name, found.type) == (_NAME, _TYPE)]
+    before = _NHDR.size + _padded(len(_NAME) + 1)
+    return [*headers, *(range(note.at, note.at + before + len(note.description)) for note in notes)]
+
+
+def _unreadable(snapshot: Snapshot, hole: int) -> tuple[int, int]:
+    """Return at how many places packets do not follow each other although no byte is missing there, and how many bytes
+    are no packets.
+
+    *hole*: how many bytes in a row are missing. The first number shows that they are not missing where they are thought
+    to be.
+    """
+    places = unread = 0
+    for core in snapshot.cores:
+        data = core.data or b""
+        deframer = Encapsulation("esp32").deframer(wrapped=False)
+        lost = [one for one in (*deframer.feed(data), *deframer.finish()) if isinstance(one, LostBytes)]
+        unread += sum(one.length for one in lost)
+        begin = data.find(UNKNOWN * hole)
+        end = begin + hole if begin >= 0 else -_NEAR
+        for one in lost:
+            if begin - _NEAR <= one.offset <= end + _NEAR:
+                end = max(end, one.offset + one.length)
+            else:
+                places += 1
+    return places, unread
+
+
+def _trace_in(elf: bytes, notes: tuple[str, ...]) -> Dump:
+    """Return the trace in the ELF file of a core dump."""
+    segments = list(_segments(elf))
+    described = next((note for note in _notes(elf, segments) if (note.name, note.type) == (_NAME, _TYPE)), None)
+    if described is None:
         raise BadSnapshot(
             "this core dump has no trace: the firmware was built without CONFIG_ESP_RISCV_TRACE_ENABLE, did not trace"
             " when it crashed, or ESP-IDF is older than its trace in core dumps"
         )
-    note = parse_note(description)
+    note = parse_note(described.description)
     pairs = zip(note.snapshot.cores, note.segments, strict=True)
     cores = tuple(_with_data(core, index, elf, segments) for core, index in pairs)
     return Dump(replace(note.snapshot, cores=cores), notes)
@@ -122,8 +191,17 @@ def _segments(elf: bytes) -> Iterator[_Segment]:
         yield _Segment(kind, place, vaddr, paddr, filesz, memsz, flags, align)
 
 
-def _notes(elf: bytes, segments: list[_Segment]) -> Iterator[tuple[bytes, int, bytes]]:
-    """Return (name, type, description) of all notes. Names and descriptions are padded to four bytes."""
+class _Note(NamedTuple):
+    """A note, which begins at byte *at* of the file."""
+
+    name: bytes
+    type: int
+    description: bytes
+    at: int
+
+
+def _notes(elf: bytes, segments: list[_Segment]) -> Iterator[_Note]:
+    """Return all notes. Names and descriptions are padded to four bytes."""
     for segment in segments:
         if segment.type != _PT_NOTE:
             continue
@@ -131,7 +209,8 @@ def _notes(elf: bytes, segments: list[_Segment]) -> Iterator[tuple[bytes, int, b
         while at + _NHDR.size <= len(data):
             namesz, descsz, kind = _NHDR.unpack_from(data, at)
             name, description = at + _NHDR.size, at + _NHDR.size + _padded(namesz)
-            yield data[name : name + namesz].rstrip(b"\0"), kind, data[description : description + descsz]
+            content = data[description : description + descsz]
+            yield _Note(data[name : name + namesz].rstrip(b"\0"), kind, content, segment.offset + at)
             at = description + _padded(descsz)
 
 
@@ -148,18 +227,20 @@ class _ElfContent(NamedTuple):
 
 def _elf_in(content: bytes) -> _ElfContent:
     """Return the ELF file in any of the forms."""
-    if content.startswith(_ELF32_LITTLE):
+    if content.startswith(ELF32_LITTLE):
         return _ElfContent(content)
-    begin = content.rfind(_BEGIN)  # the newest in a log
-    return _in_image(content if begin < 0 else _from_base64(content[begin:]))
+    serial = dump_in(content)
+    return _in_image(content if serial is None else serial.image())
 
 
 def _in_image(image: bytes) -> _ElfContent:
     """Return the ELF file in a core dump as in flash: between a header and a checksum."""
-    start = next((size for size in _HEADER_SIZES if image.startswith(_ELF32_LITTLE, size)), None)
+    start = next((size for size in HEADER_SIZES if image.startswith(ELF32_LITTLE, size)), None)
+    if start is None and image.startswith(ELF32_LITTLE):
+        return _ElfContent(image, (warning("the core dump is damaged: its header is missing, and there may be more"),))
     if start is None:
         return _ElfContent(b"")
-    length, version = _HEADER.unpack_from(image)
+    length, version = HEADER.unpack_from(image)
     if length > len(image):
         return _ElfContent(
             image[start:], (warning(f"the core dump is truncated: {len(image)} of {length} bytes are there"),)
@@ -169,19 +250,6 @@ def _in_image(image: bytes) -> _ElfContent:
     end = max(length - _SHA256_SIZE, start)
     right = hashlib.sha256(image[:end]).digest() == image[end:length]
     return _ElfContent(image[start:end], () if right else (warning("the core dump is damaged: its checksum is wrong"),))
-
-
-def _from_base64(log: bytes) -> bytes:
-    """Return the bytes in a log of a serial line. Each line is encoded separately; other output may lie between."""
-    found = []
-    for line in log.split(_END, 1)[0].splitlines()[1:]:
-        text = line.strip()
-        if len(text) % 4 == 0 and _LINE.fullmatch(text):
-            try:
-                found.append(base64.b64decode(text))
-            except binascii.Error:
-                continue
-    return b"".join(found)
 
 
 SYMBOL = "g_esp_riscv_trace_snapshot"
