@@ -94,8 +94,7 @@ def read_core_dump(content: bytes) -> Dump:
     except BadSnapshot as error:
         if not notes:
             raise
-        damage = "; ".join(note.removeprefix("warning: ") for note in notes)
-        raise BadSnapshot(f"{damage}, and its trace is not complete: {error}") from None
+        raise BadSnapshot(f"{'; '.join(notes)}, and its trace is not complete: {error}") from None
 
 
 def _read_damaged(serial: SerialDump) -> Dump:
@@ -109,7 +108,7 @@ def _read_damaged(serial: SerialDump) -> Dump:
             described = [range(start + part.start, start + part.stop) for part in _described(elf)]
             if any(hole.start < part.stop and part.start < hole.stop for hole in holes for part in described):
                 continue
-            dump = _trace_in(elf, (warning(f"{there}; the trace may have a gap there"),))
+            dump = _trace_in(elf, (f"{there}; the trace may have a gap there",))
         except BadSnapshot:
             continue
         found.append((_unreadable(dump.snapshot, len(holes[0])), number, dump))
@@ -152,7 +151,7 @@ def _unreadable(snapshot: Snapshot, hole: int) -> tuple[int, int]:
 
 
 def _trace_in(elf: bytes, notes: tuple[str, ...]) -> Dump:
-    """Return the trace in the ELF file of a core dump."""
+    """Return the trace in the ELF file of a core dump. *notes*: what is wrong with the file."""
     segments = list(_segments(elf))
     described = next((note for note in _notes(elf, segments) if (note.name, note.type) == (_NAME, _TYPE)), None)
     if described is None:
@@ -163,7 +162,7 @@ def _trace_in(elf: bytes, notes: tuple[str, ...]) -> Dump:
     note = parse_note(described.description)
     pairs = zip(note.snapshot.cores, note.segments, strict=True)
     cores = tuple(_with_data(core, index, elf, segments) for core, index in pairs)
-    return Dump(replace(note.snapshot, cores=cores), notes)
+    return Dump(replace(note.snapshot, cores=cores), tuple(map(warning, notes)))
 
 
 def _with_data(core: Core, index: int | None, elf: bytes, segments: list[_Segment]) -> Core:
@@ -219,7 +218,7 @@ def _padded(size: int) -> int:
 
 
 class _ElfContent(NamedTuple):
-    """An ELF file (b"": none) and warnings about the file that contains it."""
+    """An ELF file (b"": none), and what is wrong with the file that contains it."""
 
     elf: bytes
     notes: tuple[str, ...] = ()
@@ -237,19 +236,19 @@ def _in_image(image: bytes) -> _ElfContent:
     """Return the ELF file in a core dump as in flash: between a header and a checksum."""
     start = next((size for size in HEADER_SIZES if image.startswith(ELF32_LITTLE, size)), None)
     if start is None and image.startswith(ELF32_LITTLE):
-        return _ElfContent(image, (warning("the core dump is damaged: its header is missing, and there may be more"),))
+        return _ElfContent(image, ("the core dump is damaged: its header is missing, and there may be more",))
     if start is None:
         return _ElfContent(b"")
     length, version = HEADER.unpack_from(image)
     if length > len(image):
         return _ElfContent(
-            image[start:], (warning(f"the core dump is truncated: {len(image)} of {length} bytes are there"),)
+            image[start:], (f"the core dump is truncated: {len(image)} of {length} bytes are there",)
         )
     if version & 0xFFFF != _VERSION_SHA256:
         return _ElfContent(image[start:length])
     end = max(length - _SHA256_SIZE, start)
     right = hashlib.sha256(image[:end]).digest() == image[end:length]
-    return _ElfContent(image[start:end], () if right else (warning("the core dump is damaged: its checksum is wrong"),))
+    return _ElfContent(image[start:end], () if right else ("the core dump is damaged: its checksum is wrong",))
 
 
 SYMBOL = "g_esp_riscv_trace_snapshot"
