@@ -21,6 +21,8 @@ _OPERATOR = re.compile(r"operator\s*(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?)")
 _BEGINS = re.compile(r"[^,;*\s-]")
 _ENCLOSED = re.compile(r"""(?:[^'"]*|'[^'"]+'|"[^'"]+")(?::(?:[^'"]*|'[^'"]+'|"[^'"]+"))?""")
 """A location with quotes as gdb takes them: around a whole file or function."""
+_GLOBAL = re.compile(r"""(?:^|[\s'":])::[^'"]*[^\w:~<>(),*&\s'"\[\]=!+-]""")
+"""A name in the global scope with characters that no name has."""
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 _KEYWORD = re.compile(r"(?:if\b|thread\b|task\b|inferior\b|-force-condition\b)")
 
@@ -94,6 +96,8 @@ def check(text: str) -> None:
         raise gdb.error("it contains characters that cannot be printed")
     check_unconditional(text)
     neutral.refuse(text)
+    if _GLOBAL.search(text) is not None:
+        raise gdb.error(f'Function "{text.strip()}" not defined.')
     if _ENCLOSED.fullmatch(text.strip()) is None:
         raise gdb.error("quotes go around a whole name")
     quoted = [it[1:-1] for it in _QUOTED.findall(text)]
