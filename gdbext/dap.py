@@ -2,7 +2,7 @@
 
 `stepBack` and `reverseContinue` are added, and with them the buttons of IDEs, and each command of `mi.commands` as the
 request `rvtrace/NAME`, with its options as arguments by name. Only gdb 14 and later has the server, and its modules are
-private to gdb: they are used where they are as in gdb 16, and a line says so where they are not.
+private to gdb: what is needed of them is looked for (gdb 16 and 18 differ), and a line says what is not there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 import gdb
 
+from rvtrace_gdb.gdbext import dap_variables
 from rvtrace_gdb.gdbext.mi import commands as mi
 from rvtrace_gdb.gdbext.replay import position
 
@@ -46,11 +47,19 @@ class _Server:
         self._failure: type[Exception] = startup.DAPException
         self._tables: tuple[dict[str, Any], dict[str, Any]] = server._commands, server._capabilities
         self._declare: Callable[[str], Callable[[object], object]] = server.capability
-        if "propagate_exception" not in inspect.signature(self._execute).parameters:
-            raise ValueError("exec_and_expect_stop without propagate_exception")
+        self._events = events
+        # gdb 16 keeps an error to itself, unless it is asked to propagate it; gdb 18 always does.
+        propagates = "propagate_exception" in inspect.signature(self._execute).parameters
+        self._propagated = {"propagate_exception": True} if propagates else {}
+        if not propagates and "propagate_exception" in inspect.signature(startup.exec_and_log).parameters:
+            raise ValueError("exec_and_expect_stop does not propagate errors")
+        self._variables = sys.modules.get(f"{_PACKAGE}.varref")
 
     def add(self) -> None:
         """Add all requests, and declare them. Those of an earlier `source` are replaced."""
+        _explain_ends(self._events)
+        if self._variables is not None:
+            dap_variables.show_unknown(self._variables)
         requests, capabilities = self._tables
         for name in [name for name in requests if name in REVERSE_REQUESTS or name.startswith("rvtrace/")]:
             del requests[name]
@@ -71,10 +80,12 @@ class _Server:
 
     def _go(self, thread: int, command: str) -> None:
         """Resume backward. Where that fails, the client is told why, and that the thread has not moved."""
-        self._set_thread(thread)
         try:
-            self._execute(command, propagate_exception=True)
+            self._set_thread(thread)
+            self._execute(command, **self._propagated)
         except self._failure as error:
+            if hasattr(self._events, "_suppress_cont"):
+                vars(self._events)["_suppress_cont"] = False  # nothing continued
             advice = "" if position.is_available() else " `trace connect` lets gdb go backward in what is traced."
             self._send_event("output", {"category": "stderr", "output": f"{error}{advice}\n"})
             stop = {"threadId": thread, "allThreadsStopped": True, "reason": "pause"}
@@ -89,6 +100,35 @@ class _Server:
 
         answer.__annotations__.clear()  # the server would check an argument named `given`
         return answer
+
+
+_ENDS = "No more reverse-execution history"
+"""gdb's words where the trace begins or ends."""
+
+
+def _explain_ends(events: Any) -> None:
+    """Let the server say why gdb has stopped where the trace begins or ends, in gdb's words."""
+    for name in ("send_event", "send_event_maybe_later"):  # gdb 16 sends stops by the second
+        if hasattr(events, name):
+            _explain_ends_sent_by(events, name)
+
+
+def _explain_ends_sent_by(events: Any, name: str) -> None:
+    known = getattr(events, name)
+    send = getattr(known, "rvtrace_explains", known)  # what it was before an earlier `source`
+
+    def send_event(event: str, body: Any = None) -> None:
+        if event == "stopped" and isinstance(body, dict) and _is_end(body.get("reason")):
+            body = {**body, "reason": "no-history", "description": _ENDS, "text": _ENDS}
+        send(event, body)
+
+    send_event.rvtrace_explains = send  # type: ignore[attr-defined]
+    setattr(events, name, send_event)
+
+
+def _is_end(reason: object) -> bool:
+    """Return whether a stop is where the trace begins or ends, for which gdb has no reason of its own."""
+    return reason == "no-history" or (reason == "stopped" and position.is_available())
 
 
 def _words(command: mi.Command, arguments: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import Callable
 
 import gdb
@@ -34,8 +35,14 @@ def print_after_stop(event: object) -> None:
     if settings.position() != "stop" or any(map(_is_silent, getattr(event, "breakpoints", ()))):
         return
     found = place()
-    if found is not None:
-        print_at_stop(f"[{text(*found)}]")
+    if found is None:
+        return
+    line = f"[{text(*found)}]"
+    server = sys.modules.get("gdb.dap.server")
+    if server is None:
+        print_at_stop(line)
+    else:  # gdb 18 keeps to itself what is printed while a request resumes
+        server.send_event("output", {"category": "stdout", "output": f"{line}\n"})
 
 
 def _is_silent(breakpoint: gdb.Breakpoint) -> bool:

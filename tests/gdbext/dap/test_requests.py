@@ -11,22 +11,28 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
-from tests.gdbext.gdb_process import GDB16, PATIENT, SOURCE
+from tests.gdbext.gdb_process import GDB16, GDB18, PATIENT, SOURCE
 from tests.gdbext.mi.test_ide import Dap
 from tests.helpers.cross_compiler import demo
 
 if GDB16 is not None:  # gdb 13 has no DAP
 
+    SERVERS = [pytest.param(gdb, id=name) for gdb, name in ((GDB16, "gdb16"), (GDB18, "gdb18")) if gdb]
+
+    @pytest.fixture(scope="module", params=SERVERS)
+    def server(request: pytest.FixtureRequest) -> str:
+        return str(request.param)
+
     @pytest.fixture(scope="module")
-    def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    def rig(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[Rig]:
         folder = tmp_path_factory.mktemp("dap")
         with Rig(demo(folder), folder / "rig", "--log-retired", str(folder / "retired.log")) as rig:
             yield rig
 
     @pytest.fixture(scope="module")
-    def dap(rig: Rig) -> Iterator[Dap]:
+    def dap(rig: Rig, server: str) -> Iterator[Dap]:
         """At `finish`, with what led there traced."""
-        with Dap(str(GDB16), "-q", "-nx", "-i", "dap", "-ex", PATIENT, "-ex", SOURCE, "-ex", SOURCE) as dap:
+        with Dap(server, "-q", "-nx", "-i", "dap", "-ex", PATIENT, "-ex", SOURCE, "-ex", SOURCE) as dap:
             assert dap.request("initialize", adapterID="rvtrace")["body"]["supportsStepBack"] is True
             dap.repl(f"set trace target {rig.target_file}")
             dap.send("attach", program=str(rig.elf), target=f"localhost:{rig.gdb_port}")
@@ -49,6 +55,7 @@ if GDB16 is not None:  # gdb 13 has no DAP
         while not any(event["event"] == "stopped" for event in dap.events):
             dap.read()
         [frame] = dap.request("stackTrace", threadId=1, levels=1)["body"]["stackFrames"]
+        dap.request("threads")  # before its response come the events that gdb 18 held back during the last request
         reasons = [event["body"]["reason"] for event in dap.events if event["event"] == "stopped"]
         printed = "".join(event["body"]["output"] for event in dap.events if event["event"] == "output")
         return reasons[0], printed, int(frame["instructionPointerReference"], 16)
@@ -92,12 +99,33 @@ if GDB16 is not None:  # gdb 13 has no DAP
                 message = dap.read()
             assert not message["success"] and message["message"].startswith(line)
 
-    def test_where_gdb_cannot_go_back_the_client_is_told_that_the_thread_has_not_moved() -> None:
-        with Dap(str(GDB16), "-q", "-nx", "-i", "dap", "-ex", SOURCE) as dap:
+    def test_at_both_ends_the_client_is_told_so(dap: Dap) -> None:
+        for request in ("reverseContinue", "continue", "reverseContinue"):
+            stop(dap, request)
+            bodies = [event["body"] for event in dap.events if event["event"] == "stopped"]
+            assert bodies[0]["reason"] == "no-history"
+            assert bodies[0]["text"] == bodies[0]["description"] == "No more reverse-execution history"
+
+    def test_scopes_show_what_is_known(dap: Dap) -> None:
+        """Of a trace without registers that is pc, and what does not change."""
+        dap.repl("trace goto -next fib")
+        [frame] = dap.request("stackTrace", threadId=1, levels=1)["body"]["stackFrames"]
+        scopes = {it["name"]: it for it in dap.request("scopes", frameId=frame["id"])["body"]["scopes"]}
+        values = {}
+        for name, scope in scopes.items():
+            found = dap.request("variables", variablesReference=scope["variablesReference"])["body"]["variables"]
+            values[name] = {it["name"]: it["value"] for it in found}
+        assert values["Registers"]["pc"].startswith("0x80000056") and values["Registers"]["a0"] == "<unavailable>"
+        assert values["Arguments"] == {"n": "<unavailable>"}
+        assert len(values["Registers"]) > 30
+
+    @pytest.mark.parametrize("gdb", SERVERS)
+    def test_where_gdb_cannot_go_back_the_client_is_told_that_the_thread_has_not_moved(gdb: str) -> None:
+        with Dap(gdb, "-q", "-nx", "-i", "dap", "-ex", SOURCE) as dap:
             dap.request("initialize", adapterID="rvtrace")
             dap.request("stepBack", threadId=1)
             while not any(event["event"] == "stopped" for event in dap.events):
                 dap.read()
         bodies = [event["body"] for event in dap.events if event["event"] in ("output", "stopped")]
-        assert bodies[-2]["output"].startswith("Target None does not support this command.")
+        assert bodies[-2]["output"].startswith(("Target None does not support this command.", "Unknown thread 1."))
         assert "`trace connect`" in bodies[-2]["output"] and bodies[-1]["reason"] == "pause"
