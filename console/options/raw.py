@@ -368,6 +368,8 @@ def _changed_options(said: Options, better: Options) -> Iterator[str]:
         yield f"with --dialect {better.dialect.name}"
     if better.src_bits != said.src_bits:
         yield f"with --src-bits {better.src_bits}" if better.src_bits else "without --src-bits"
+    if better.address_bits != said.address_bits:
+        yield f"with --address-bits {better.address_bits}" if better.address_bits else "without --address-bits"
     if better.implicit_return != said.implicit_return:
         yield "with --implicit-return full" if better.implicit_return else "without --implicit-return"
     for name in _SWITCHES:

@@ -181,12 +181,18 @@ _FEW = 2  # odd messages may be in any trace
 _BEHIND = 1 << 13  # bytes after the first contradiction
 _CHANGES = 3  # at most
 _SRC_BITS = range(9)  # wider ones are rare
+_ADDRESS_BITS = (None, 64, 58, 57, 49, 48, 40, 39, 32)
+"""All, those of Sv57, Sv48 and Sv39, with one more as SiFive's encoders have, and 32; None: as the dialect has it.
+
+The first that fits is taken: more bits than an encoder sends do not fit, fewer may by chance.
+"""
 _CONTRADICTION = 16  # counts as bad as so many bytes that cannot be decoded
 _SELDOM = 64  # noise has contradictions within fewer bytes
 _MUCH = 4  # so many times fewer contradictions are much better
 _TERSE = 4  # bytes of trace for each instruction, or fewer
 _SPARSE = 16  # a trace that was decoded correctly has at most so many
 _BY_CHANCE = 16  # noise may appear to have so many instructions, or fewer
+_FEWEST = 4  # instructions of a trace that is all decoded
 _BAD = (EventKind.MISMATCH, EventKind.LOSS)
 
 
@@ -207,9 +213,16 @@ class _Result(NamedTuple):
     @property
     def is_evident(self) -> bool:
         """Whether so much ran that the bytes are no noise: in noise, with some of many options, a few instructions
-        always run.
+        always run. That all bytes lead through the program is no chance either.
         """
+        if self.is_all and self.instructions >= _FEWEST:
+            return True
         return self.instructions > _BY_CHANCE and self.instructions * _SPARSE >= self.total
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all bytes were decoded, and nothing contradicts the program."""
+        return not self.contradictions and self.decoded == self.total
 
     def reads_what(self, other: "_Result") -> bool:
         """Return whether it decodes what *other* does not, if the framing is unknown: fewer messages contradict less
@@ -391,7 +404,9 @@ def _changed(options: EncoderHow) -> Iterator[EncoderHow]:
 
 def _changed_ntrace(options: Options) -> Iterator[Options]:
     found = list(_ntrace_candidates(options))
-    yield from sorted(found, key=lambda changed: _said(changed) >= _said(options))
+    # Of options that fit alike the first is taken: rather all address bits than another dialect than was given.
+    whole = options.address_bits is None and options.sent_address_bits and replace(options, address_bits=64)
+    yield from sorted(found, key=lambda changed: (changed != whole, _said(changed) >= _said(options)))
 
 
 def _ntrace_candidates(options: Options) -> Iterator[Options]:
@@ -399,6 +414,7 @@ def _ntrace_candidates(options: Options) -> Iterator[Options]:
     yield replace(options, implicit_return=returns)
     yield from (replace(options, dialect=dialect) for dialect in DIALECTS.values() if dialect != options.dialect)
     yield from (replace(options, src_bits=bits) for bits in _SRC_BITS if bits != options.src_bits)
+    yield from (replace(options, address_bits=bits) for bits in _ADDRESS_BITS if bits != options.address_bits)
     yield replace(options, timestamps=not options.timestamps)
     yield replace(options, btm=not options.btm)
     for feature in RAW_NTRACE:

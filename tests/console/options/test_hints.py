@@ -1,15 +1,19 @@
 """Forgotten and wrong options: what the user is told of real captures, of which the right options are known."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.ntrace.options import DIALECTS
+from rvtrace_gdb.decode.program.image import Image
 from tests.console.options.beginnings import beginning
-from tests.decode.ntrace.messages import groups
+from tests.decode.ntrace.messages import encoded, groups
 from tests.helpers import reference_streams
 from tests.helpers.amounts import LONG, long_only
+from tests.helpers.compiled import elf_bytes
 from tests.helpers.core_captures import sifive
 
 FITS = "hint:     the trace fits far better "
@@ -82,6 +86,48 @@ def test_no_option_makes_up_for_the_wrong_program(
     stream = beginning(reference_streams.FOLDER / f"median.{mode}.nex", 1000, tmp_path)
     elf = reference_streams.FOLDER / "towers.elf"
     assert hint(capsys, "decode", stream, "--ntrace", "--elf", elf) is None
+
+
+HIGH = """
+    .globl _start
+_start: li a0, 60
+1:  addi a0, a0, -1
+    andi a1, a0, 3
+    beqz a1, 2f
+    nop
+2:  bnez a0, 1b
+3:  j 3b
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "sent", "said", "told"),
+    [
+        (0x0012_0000_8000_0000, 0, "--dialect sifive", "with --address-bits 64"),
+        (0x0012_0000_8000_0000, 0, "--address-bits 40", "without --address-bits"),
+        (0x0012_0000_8000_0000, 0, "--dialect sifive --address-bits 64", None),
+        (0xFFFF_FFC0_8000_0000, 40, "", "with --address-bits 40"),
+        (0xFFFF_FFC0_8000_0000, 40, "--address-bits 40", None),
+        (0x8000_0000, 0, "--dialect sifive", None),
+    ],
+)
+def test_the_number_of_address_bits_is_named(
+    base: int, sent: int, said: str, told: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SiFive's encoders send 48 of them, and bit 0; others send those of the virtual memory that there is."""
+    source, elf = tmp_path / "high.S", tmp_path / "high.elf"
+    source.write_text(HIGH)
+    command = ["riscv64-unknown-elf-gcc", "-march=rv64i", "-mabi=lp64", "-nostdlib", "-nostartfiles", str(source)]
+    elf.write_bytes(elf_bytes([*command, f"-Wl,-Ttext=0x{base:x}", "-Wl,--no-relax"], [source]))
+    image = Image.from_elf(elf)
+    pcs = [base]
+    for left in range(59, -1, -1):
+        pcs += [base + 4, base + 8, base + 12, *([base + 16] if left & 3 else []), base + 20]
+    dialect = replace(DIALECTS["1.0"], address_bits=sent)
+    data = b"".join(encoded(image, [*pcs, base + 24], xlen=64, dialect=dialect, hist_limit=9))
+    (tmp_path / "raw.nex").write_bytes(data)
+    command = ["decode", str(tmp_path / "raw.nex"), "--ntrace", "--elf", str(elf), *said.split()]
+    assert hint(capsys, *command) == (told and FITS + told)
 
 
 def without_flow(kind: str) -> bytes:
