@@ -96,8 +96,11 @@ def nothing_traced(*, live: bool) -> NoTrace:
     return NoTrace("nothing has been traced yet: let the program run (`continue`), then ask again")
 
 
-def nothing_decoded(sink: Captured, history: History, image: Image, *, live: bool) -> NoTrace:
-    """Return an error that says why a history is empty. *live*: it comes from a target that can trace more."""
+def nothing_decoded(sink: Captured, history: History, image: Image, *, live: bool, why: str = "") -> NoTrace:
+    """Return an error that says why a history is empty. *live*: it comes from a target that can trace more.
+
+    *why*: what is known to be wrong with the settings of its encoder.
+    """
     if not sink.data:
         return nothing_traced(live=live)
     if isinstance(sink, CapturedTandem):
@@ -116,6 +119,8 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
         handler = f"the last an {traps[-1].text} with the handler at 0x{traps[-1].next_pc or 0:x}"
         return NoTrace(f"no instruction ran in this trace, only traps: {len(traps)}, {handler}")
     size = f"{len(sink.data)} byte{'s' if len(sink.data) > 1 else ''} of trace"
+    if why:
+        return NoTrace(f"{size}, in which no synchronization can be decoded {why}")
     if isinstance(sink, CapturedTandem):
         return NoTrace(f"{size}, and no instruction in it that retired: `trace dump` lists the groups")
     if any(event.next_pc is not None for event in history.events):

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.gdbext.rows import MessageRow, ShortHistoryRow
 from rvtrace_gdb.session import decoded_capture, report
 from rvtrace_gdb.session import program as session_program
-from rvtrace_gdb.session.capture.model import Capture, is_overwritten
+from rvtrace_gdb.session.capture.model import Capture, CapturedSink, is_overwritten
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
 from rvtrace_gdb.session.errors import Busy, InThePast, NoTrace, Unsupported, WrongXlen
@@ -270,7 +270,9 @@ class Session:
     def _check_not_empty(self, decoded: Decoded, hart: int) -> None:
         """Raise the reason why a hart's history is empty, if it is."""
         if not len(decoded.harts.histories[hart]):
-            raise (self._live.failure if self._live else None) or _nothing(decoded, hart, live=self._live is not None)
+            raise (self._live.failure if self._live else None) or _nothing(
+                self.capture(), decoded, hart, live=self._live is not None
+            )
 
     def _selected_again(self, context: Context) -> SelectedHistory | None:
         """Return what the last request got of a capture, if this one is the same and the program's file, too.
@@ -514,9 +516,14 @@ def _hart(context: Context) -> int | None:
     return context.thread_hart if context.hart is None else context.hart
 
 
-def _nothing(decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
+def _nothing(capture: Capture, decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
     """Return an error that says why the history of a hart is empty."""
     histories = decoded.harts.histories
     if any(len(history) for history in histories.values()):
         return NoTrace(f"this trace has nothing of hart {hart} that can be decoded, only of other harts")
-    return decoded_capture.nothing_decoded(decoded.sink_of(hart), histories[hart], decoded.image, live=live)
+    sink, why = decoded.sink_of(hart), ""
+    if isinstance(sink, CapturedSink):
+        from rvtrace_gdb.session.formats.detect_options import wrong_widths
+
+        why = wrong_widths(sink, capture, decoded)
+    return decoded_capture.nothing_decoded(sink, histories[hart], decoded.image, live=live, why=why)

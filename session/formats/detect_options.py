@@ -17,12 +17,12 @@ from rvtrace_gdb.decode.etrace.items import Item, Itemizer
 from rvtrace_gdb.decode.etrace.layout import Format, Sync
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.etrace.wording import Wording
-from rvtrace_gdb.decode.history.events import EventKind, Note, NoteCause
+from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, SIFIVE, ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Value, etrace_of, values_of
-from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Value, default, etrace_of, values_of
+from rvtrace_gdb.session.capture.model import Capture, CapturedSink
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.raw_import import EncoderHow, is_imported
@@ -267,6 +267,37 @@ def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tu
         if better is not None:
             return said, better
     return None
+
+
+def wrong_widths(sink: CapturedSink, capture: Capture, decoded: Decoded, progress: Progress = silent) -> str:
+    """Return which settings of an E-Trace encoder do not fit its trace, and those that do.
+
+    They need not be options of a command, but may be those of a target description. "": it is another format, or has
+    no packet that synchronizes.
+    """
+    said = options_of(feeding(sink, capture.encoders))
+    if not isinstance(said, ETrace):
+        return ""
+    histories = decoded.harts.histories.values()
+    better = better_options(
+        sink.data, decoded.program, said, histories, wrapped=sink.wrapped, doubtful=True, progress=progress
+    )
+    where = "" if is_imported(capture) else " (table `etrace` of the encoder in the target description)"
+    if not isinstance(better, ETrace):
+        lost = next((event for history in histories for event in history.events if _is_of_sync(event)), None)
+        return f"with these widths{where}: {lost.text}" if lost is not None else ""
+    changed = {**values_of(said, better), **values_of(better, said)}
+    before, after = (
+        ", ".join(f"{key} {values.get(key, default(key))}" for key in changed)
+        for values in (values_of(said), values_of(better))
+    )
+    return f"with {before}: {after} fits the trace{where}"
+
+
+def _is_of_sync(event: Event) -> bool:
+    """Whether an event says that a packet which synchronizes is impossible, or leads to no code."""
+    fact = event.fact
+    return isinstance(fact, Loss) and fact.cause in (LossCause.RESERVED, LossCause.IMPOSSIBLE, LossCause.NO_CODE)
 
 
 def better_options(

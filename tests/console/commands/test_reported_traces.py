@@ -95,6 +95,16 @@ def test_a_branch_count_that_nobody_meant() -> None:
     assert warned in said
 
 
+def test_a_width_that_the_encoder_does_not_have_is_named() -> None:
+    """No synchronization can be decoded with it: advice on a larger buffer, or on more of them, would not help."""
+    elves = ["--elf", TRACES / "rom.elf", "--elf", PROGRAMS / "towers.elf"]
+    words = [*REFERENCE, "--privilege-width", "1", *elves]
+    done = rvtrace("functions", TRACES / "etrace-packet-twice.te_inst_raw", *words)
+    assert done.returncode == 1 and "the trace fits far better without --privilege-width" in done.stderr
+    problem = "in which no synchronization can be decoded with privilege_width 1: privilege_width 2 fits the trace"
+    assert done.stderr.splitlines()[-1] == f"rvtrace: 238 bytes of trace, {problem}"
+
+
 @pytest.mark.parametrize("trace", ["j-hist31", "j-ibh"])
 @pytest.mark.parametrize("mode", [[], ["--btm"]], ids=["htm", "btm"])
 def test_a_loop_without_a_branch_that_nothing_counts(trace: str, mode: list[str]) -> None:
