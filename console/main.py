@@ -4,9 +4,10 @@ A sub-command is a module of `console/commands/`; only the one that is used is l
 """
 
 import argparse
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from rvtrace_gdb.console import standard_streams
 from rvtrace_gdb.console.commands import Command, add_commands
@@ -79,7 +80,8 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         with frozen_startup() if argv is None else nullcontext():
             arguments = parser().parse_args(words)
-        return int(arguments.run(arguments))
+        with _interruptible() if argv is None else nullcontext():
+            return int(arguments.run(arguments))
     except RvtraceError as error:
         print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
         return 1
@@ -87,8 +89,31 @@ def _run(argv: Sequence[str] | None) -> int:
         print(f"rvtrace: {OutOfMemory()}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("rvtrace: interrupted", file=sys.stderr)
-        return 130
+        return _interrupted()
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made of a module that is being loaded
+            return _interrupted()
+        raise
+
+
+def _interrupted() -> int:
+    print("rvtrace: interrupted", file=sys.stderr)
+    return 130
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Within this context Ctrl-C raises KeyboardInterrupt; before and after it the program just ends, see
+    `console.start`.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if before is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, before)
 
 
 def _plain(words: Sequence[str]) -> list[str]:

@@ -10,7 +10,6 @@ a decoder does not need are ignored; a value that it needs is used or refused, n
 import argparse
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -31,6 +30,7 @@ from rvtrace_gdb.session.capture.etrace_settings import (
     default,
     etrace_of,
 )
+from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import value_text
 
@@ -116,7 +116,7 @@ def read_parameters(name: str) -> dict[str, Value]:
         _add_setting(said, _json(name, text))
     else:
         try:
-            _add_setting(said, tomllib.loads(text))
+            _add_setting(said, toml.loads(text))
         except (ValueError, RecursionError):  # TOMLDecodeError is one, and so is a number with too many digits
             _add_lines(said, name, text)
     try:

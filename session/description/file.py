@@ -60,6 +60,7 @@ from rvtrace_gdb.session.description.model import (
     Source,
 )
 from rvtrace_gdb.session.description.tables import Table, Tables
+from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.text import open_problem
 
 FUNNEL_INPUTS = range(16)  # the bits of trFunnelDisInput
@@ -252,7 +253,7 @@ def load(path: Path) -> Description:
 def parse(text: str, file: str) -> Description:
     """Read a description from TOML *text*; *file* is its name in messages. Raises `DescriptionError`."""
     try:
-        document = tomllib.loads(text)
+        document = toml.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DescriptionError(f"is not a TOML file: {error}", file) from None
     except ValueError:

@@ -23,6 +23,7 @@ from typing import Any
 from rvtrace_gdb.console.commands.sim.encoder import FORMATS
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.description.tables import Table, Tables
+from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import value_text
 from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, ComponentBuild
@@ -223,7 +224,7 @@ def built(wiring: Wiring, path: Path, open_stream: Open) -> Wiring:
 
 def _document(path: Path) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return toml.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DescriptionError(f"cannot be read: {error.strerror}", str(path)) from None
     except UnicodeDecodeError:

@@ -116,7 +116,7 @@ def test_a_stop_elsewhere(board: Board, tmp_path: Path) -> None:
     assert lines[0].startswith("ok       1  connect: at ")
     assert "ok       6  run until finish: at finish (demo.c:50)" in lines
     assert lines[-2].startswith("ERROR    8  assert ran nonsense_is_not_there: nonsense_is_not_there: No symbol ")
-    assert "x.rvts: error: 8 steps, 1 assertions, 0 failed, " in lines[-1]
+    assert "x.rvts: error: 8 steps, 1 assertion, 0 failed, " in lines[-1]
 
 
 def test_running_for_some_time(board: Board, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_nobody_there(tmp_path: Path) -> None:
 def test_a_script_that_does_not_connect(script: str, steps: int, tmp_path: Path) -> None:
     """It is connected to the target that the command line starts."""
     done = run_script(tmp_path, script, "--sim", "--elf", demo(tmp_path))
-    assert done.status == 0 and f"passed: {steps} steps" in done.out, (done.out, done.err)
+    assert done.status == 0 and f"passed: {steps} step" in done.out, (done.out, done.err)
 
 
 @pytest.mark.parametrize(
