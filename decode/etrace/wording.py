@@ -264,7 +264,7 @@ def _trap(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator
         yield f"nothing of the handler has run yet: the address is {meaning}"
     elif "address" not in fields:
         yield "the handler's address follows from the cause"
-    yield "" if fields["branch"] else "the branch there is taken"
+    yield "" if fields["branch"] or not fields["thaddr"] else "the branch there is taken"
 
 
 def _context(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:

@@ -99,7 +99,7 @@ _NOTES: Mapping[NoteCause, str] = {
     NoteCause.TOO_LONG: "decoding stopped after {} instructions",
     NoteCause.ODD_IDLE: "a byte 0x{:02x} between messages is treated as idle, which is 0xff",
     NoteCause.BRANCH_AGAIN: "{} right after one: it counts the branch at 0x{:x} a second time",
-    NoteCause.RESERVED_OWNERSHIP: "Ownership with the reserved FORMAT 1 ignored",
+    NoteCause.RESERVED_OWNERSHIP: "Ownership with the reserved {} ignored",
     NoteCause.FIELD_TOO_MANY: "{} has one more field, as with timestamps, which were not switched on",
     NoteCause.LARGE_COUNT: "{} alone says that {} branches went as predicted: nothing else in the trace confirms it",
     NoteCause.TIME_BACK: "the time goes back from {} to {}: times before and after this place cannot be compared",

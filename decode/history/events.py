@@ -314,6 +314,7 @@ class NoteCause(Enum):
     BRANCH_AGAIN = "branch-again"
     """The message, and the address of the branch that both it and the message before it count."""
     RESERVED_OWNERSHIP = "reserved-ownership"
+    """The sub-fields of PROCESS whose values are reserved."""
     FIELD_TOO_MANY = "field-too-many"
     """The message."""
     LARGE_COUNT = "large-count"

@@ -433,3 +433,12 @@ class Process(NamedTuple):
     def of(cls, field: int) -> "Process":
         """Split PROCESS into its sub-fields."""
         return cls(ProcessFormat(field & 3), field >> 2 & 3, field >> 4 & 1, field >> 5)
+
+    @property
+    def reserved(self) -> str:
+        """What of it is reserved, "" if nothing is: "All unused encodings are reserved" (table 12)."""
+        if self.format is ProcessFormat.RESERVED:
+            return "FORMAT 1"
+        if self.prv == 2 or (self.v and self.prv == 3):
+            return f"V {self.v}, PRV {self.prv}"
+        return ""

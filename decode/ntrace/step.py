@@ -184,8 +184,8 @@ class StepFunction:
 
     def _ownership(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         process = Process.of(message.fields["process"])
-        if process.format is ProcessFormat.RESERVED:
-            report = Report(EventKind.NOTE, Note(NoteCause.RESERVED_OWNERSHIP))
+        if process.reserved:
+            report = Report(EventKind.NOTE, Note(NoteCause.RESERVED_OWNERSHIP, (process.reserved,)))
             return Step(None, state, 0, (report,), counted=False)
         context = state.context._replace(prv=process.prv, virtual=bool(process.v))
         if process.format is ProcessFormat.SCONTEXT:

@@ -220,7 +220,7 @@ def branches(hist: int) -> str:
 
 
 def _context(process: Process) -> Iterator[str]:
-    if process.format is ProcessFormat.RESERVED:
+    if process.reserved:
         return
     yield f"prv={process.prv}"
     yield f"v={process.v}"
@@ -253,8 +253,8 @@ def _coded(name: str, value: int, texts: Mapping[int, str], vendor: int) -> str:
 
 def _ownership(message: Message, options: Options) -> str:
     process = Process.of(message.fields["process"])
-    if process.format is ProcessFormat.RESERVED:
-        return "reserved FORMAT 1 of PROCESS"
+    if process.reserved:
+        return f"reserved {process.reserved} of PROCESS"
     mode = context_text(Context(process.prv, bool(process.v)))
     if process.format is ProcessFormat.PRIVILEGE:
         return mode

@@ -84,10 +84,18 @@ def test_section_7_1_two_consecutive_messages() -> None:
     assert history.context_at(2) == guest._replace(prv=3, virtual=False)
 
 
-def test_section_7_1_reserved_format() -> None:
-    """Not a change of context; the flow goes on."""
-    history = decoded(IMAGE, started(), message("Ownership", process=0b1_01_01 | 7 << 5), stopped(2))
+@pytest.mark.parametrize(
+    ("process", "what"),
+    [
+        (0b1_01_01 | 7 << 5, "FORMAT 1"),
+        (0b0_10_00, "V 0, PRV 2"), (0b1_10_10 | 7 << 5, "V 1, PRV 2"), (0b1_11_00, "V 1, PRV 3"),
+    ],
+)  # fmt: skip
+def test_section_7_1_reserved_encodings(process: int, what: str) -> None:
+    """ "All unused encodings are reserved": not a change of context, and said; the flow goes on."""
+    history = decoded(IMAGE, started(), message("Ownership", process=process), stopped(2))
     assert list(history.pcs()) == [0x100, 0x102]
+    assert [event.text for event in of_kind(history, EventKind.NOTE)] == [f"Ownership with the reserved {what} ignored"]
     assert history.context_at(0) == Context()
     assert history.gaps == 0
 
