@@ -133,17 +133,31 @@ def _gaps(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
 
 
 def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
-    found = analysis.coverage(shown.session, shown.params(args=args.range, functions=True), shown.output.progress)
+    function = args.range if _is_name(args.range) else ""
+    if function and not _functions_named(function, shown.image):
+        raise ListError(f"{function}: neither a function of the program, nor a RANGE: {_RANGES}")
+    asked = shown.params(args="" if function else args.range, functions=True)
+    found = analysis.coverage(shown.session, asked, shown.output.progress)
     if not shown.output.json:
         yield shown.output.paint("heading", f"{'entered':>10}{'instructions run':>20}  function")
     hidden = 0
     for row in sorted(found["functions"], key=lambda row: row.name):
-        if row.ran or args.all:
+        if function and row.name != function:
+            continue
+        if row.ran or args.all or function:
             yield shown.line(partial(_covered_line, paint=shown.output.paint), row_text.covered_fields, row)
         else:
             hidden += 1
     if hidden:
         shown.output.say([f"{counted(hidden, 'function')} did not run: --all shows them, too"])
+
+
+_RANGES = "numbers, A,B or A,+N or A,-N, or A for all from A on"
+
+
+def _is_name(text: str) -> bool:
+    """Return whether the argument RANGE begins as none does."""
+    return bool(text.strip()) and not text.lstrip()[0].isdecimal() and text.strip() not in ("+", "-")
 
 
 def _covered_line(row: CoveredFunction, paint: Paint) -> str:
@@ -227,9 +241,9 @@ VERBS = {
         "each gap",
     ),
     "coverage": Verb(
-        _coverage, "FILE [RANGE] [--all]",
+        _coverage, "FILE [RANGE | FUNCTION] [--all]",
         "Prints how often each function was entered, and how many of its instructions ran. RANGE: only these"
-        " instructions of the history count.", "each function",
+        " instructions of the history count. FUNCTION: this function alone.", "each function",
     ),
     "status": Verb(None, "FILE", "Prints what a trace has, as `trace status` does in gdb.", "the trace"),
 }  # fmt: skip
@@ -276,9 +290,10 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
     parser.add_argument("capture", metavar="FILE", help=what)
     if name == "find":
         parser.add_argument("location", metavar="LOCATION", help="what is searched")
-    if "[RANGE]" in verb.usage:
-        numbers = "of the history" if name == "coverage" else "of this list"
-        text = f"numbers {numbers}: A,B or A,+N or A,-N, or A for all from A on (default: all)"
+    if "[RANGE" in verb.usage:
+        covers = name == "coverage"
+        numbers, more = "of the history" if covers else "of this list", "; or the name of a function" if covers else ""
+        text = f"numbers {numbers}: A,B or A,+N or A,-N, or A for all from A on (default: all){more}"
         parser.add_argument("range", nargs="?", default="", metavar="RANGE", help=text)
     if name == "functions":
         parser.add_argument("--calls", action="store_true", help="indent by the calls that led there")
@@ -310,6 +325,9 @@ add_coverage, add_status = (partial(_add_arguments, name) for name in ("coverage
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises what `Session.open_capture` and `Session.harts` raise, RangeError and ListError."""
     verb: Verb = args.verb
+    asked = getattr(args, "range", "")
+    if _is_name(asked) and verb.show is not _coverage:
+        raise ListError(f"{asked}: is no RANGE of this list: {_RANGES}")
     with Output(args, "reading the trace") as shown:
         session = Session()
         about = decode.open_trace(session, args)

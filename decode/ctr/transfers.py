@@ -356,6 +356,8 @@ class Code:
         kind, link = instruction.itype, _link(instruction, word)
         if not link:
             kind = _WITHOUT_LINKAGE.get(kind, kind)
+        if instruction.served:  # an exception there is recorded, like that of any instruction
+            kind = IType.NONE
         change = change_of(word, instruction, self.image.xlen, zcm=self.image.zcm)
         halts = kind is IType.EXCEPTION and word in _EBREAKS
         return Transfer(pc, kind, fall, target, halts, _switches(word), link, self.mask, instruction, change)

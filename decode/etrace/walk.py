@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.etrace.state import Arrival, Goal, ReturnStack, StackLimits, Tables, Walk
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.instructions import sequential_target
+from rvtrace_gdb.decode.program.instructions import IType, sequential_target
 from rvtrace_gdb.decode.stepping import control_flow as stepping
 from rvtrace_gdb.decode.stepping.control_flow import (
     BRANCH,
@@ -91,8 +91,7 @@ class Walker(stepping.Walker[Run]):
 
     def raises(self, address: int) -> bool:
         """Whether the instruction at *address* is ecall or ebreak."""
-        segment = self._segments.at(address)
-        return len(segment.pcs) == 1 and segment.kind not in (BRANCH, JUMP, DIRECT, CONTINUES, MISSING)
+        return not self.is_unknown(address) and self.image.instruction(address).itype is IType.EXCEPTION
 
     def pair(self, last_pc: int, next_pc: int) -> Segment | None:
         """Return the jump at *next_pc* with its target if the instruction before it, at *last_pc*, determines it."""

@@ -438,7 +438,8 @@ class StepFunction:
         """
         if walk.last is not None:
             return walk.last.kind in (JUMP, STOP)
-        return walk.last_pc is not None and self._walker(state).image.instruction(walk.last_pc).custom
+        last = None if walk.last_pc is None else self._walker(state).image.instruction(walk.last_pc)
+        return last is not None and (last.custom or last.served)
 
     def _broken_flow(self, state: State, walk: Walk, message: Message, pc: int, b_type: int) -> str:
         """Return why the flow cannot have reached F-ADDR, "" if it can.

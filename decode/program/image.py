@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.elf import BadElf, Elf, Section, Symbol, symbol_at
-from rvtrace_gdb.decode.program.instructions import Instruction, classify, length, zcmt_index
+from rvtrace_gdb.decode.program.instructions import EBREAK, SEMIHOSTING, Instruction, classify, length, zcmt_index
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import open_problem
 
@@ -293,7 +293,17 @@ class Image:
             step = self.xlen // 8
             target = int.from_bytes(self.read(self.jvt + step * zcmt_index(word), step), "little") & ~1
             return instruction._replace(offset=target - addr)
+        if word == EBREAK and self._is_semihosting(addr):
+            return instruction._replace(served=True)
         return instruction
+
+    def _is_semihosting(self, addr: int) -> bool:
+        """Return whether the ebreak at *addr* is that of a semihosting call. The target is not read for it."""
+        around = range(addr - 4, addr + 8, 2)
+        if not all(map(self.knows, around)):
+            return False
+        before, after = (int.from_bytes(self.read(at, 4), "little") for at in (addr - 4, addr + 4))
+        return (before, after) == SEMIHOSTING
 
     def _region(self, addr: int) -> _Region | None:
         i = bisect_right(self._regions, addr, key=lambda region: region.start) - 1

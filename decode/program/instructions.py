@@ -90,7 +90,8 @@ class Instruction(NamedTuple):
     target of a branch or direct jump relative to the instruction's address, None if the code does not determine it
     (cm.jt and cm.jalt take it from the table jvt points at; see `Image.instruction`). *custom*: it is in the custom
     opcode space, so it may change the flow in a way only its designer knows (N-Trace 10.1). *upper* and *via* are what
-    `sequential_target` needs, for the instructions that have it.
+    `sequential_target` needs, for the instructions that have it. *served*: it is the ebreak of a semihosting call, and
+    execution may continue after it: QEMU serves the call without a trap.
     """
 
     length: int
@@ -99,6 +100,7 @@ class Instruction(NamedTuple):
     custom: bool = False
     upper: Upper | None = None
     via: Via | None = None
+    served: bool = False
 
     @property
     def is_branch(self) -> bool:
@@ -114,6 +116,13 @@ class Instruction(NamedTuple):
     def is_uninferable(self) -> bool:
         """Whether the instruction jumps to an address that only the trace reports, returns from traps included."""
         return self.itype in _UNINFERABLE
+
+
+EBREAK = 0x0010_0073
+SEMIHOSTING = 0x01F0_1013, 0x4070_5013
+"""The instructions before and after the ebreak of a semihosting call: `slli x0,x0,0x1f`, `srai x0,x0,7` (RISC-V
+Semihosting, "Semihosting Trap Instruction Sequence"); none of the three may be compressed.
+"""
 
 
 def sequential_target(before: Instruction, before_pc: int, jump: Instruction, xlen: int) -> int | None:
@@ -184,7 +193,7 @@ def _classify32(word: int) -> Instruction:
 
 _SYSTEM_ITYPES = {
     0x0000_0073: IType.EXCEPTION,  # ecall
-    0x0010_0073: IType.EXCEPTION,  # ebreak
+    EBREAK: IType.EXCEPTION,
     0x0020_0073: IType.TRAP_RETURN,  # uret (in rc7's table; the N extension was never ratified)
     0x1020_0073: IType.TRAP_RETURN,  # sret
     0x3020_0073: IType.TRAP_RETURN,  # mret

@@ -23,8 +23,8 @@ from rvtrace_gdb.decode.program.instructions import Instruction, IType, Undecoda
 
 CONTINUES, BRANCH, JUMP, STOP, MISSING, DIRECT = range(6)
 """How a segment ends: it reached the maximal length; a conditional branch; an uninferable jump; an instruction that
-raises an exception (ecall, ebreak); missing code; a direct jump that matters (it is reported, or it is a call to
-remember).
+raises an exception (ecall, and ebreak but that of a semihosting call); missing code; a direct jump that matters (it is
+reported, or it is a call to remember).
 """
 
 _MAX_SEGMENT = 1024  # instructions
@@ -160,7 +160,8 @@ class Segments:
                 segment.calls = instruction.itype in self._calls
                 segment.returns = instruction.itype in self._returns
             return segment
-        return Segment(STOP, pcs, lengths, fall) if instruction.itype is IType.EXCEPTION else None
+        stops = instruction.itype is IType.EXCEPTION and not instruction.served
+        return Segment(STOP, pcs, lengths, fall) if stops else None
 
     def _direct(self, instruction: Instruction, pcs: list[int], lengths: list[int], fall: int) -> Segment | None:
         """Return the segment that ends with a direct jump, None if the jump does not matter."""

@@ -70,6 +70,23 @@ def test_the_shell_prints_what_gdb_prints(traced: Traced, words: str) -> None:
     assert traced.run(words).splitlines() == traced.said[SAME[words]].strip("\n").splitlines()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("coverage nowhere", "nowhere: neither a function of the program, nor a RANGE: numbers, A,B or "),
+        ("functions fib", "fib: is no RANGE of this list: numbers, A,B or A,+N or A,-N, or A for all from A on"),
+        ("events trap", "trap: is no RANGE of this list: "),
+        ("gaps main", "main: is no RANGE of this list: "),
+        ("find fib main", "main: is no RANGE of this list: "),
+    ],
+)
+def test_a_name_for_a_range_is_said(traced: Traced, words: str, said: str) -> None:
+    verb, *rest = words.split()
+    done = rvtrace(verb, traced.capture, *rest, "--elf", traced.elf, "--quiet")
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith(f"rvtrace: {said}")
+    assert done.stderr.count("\n") == 1
+
+
 def test_coverage_has_the_counts_of_gdbs_table(traced: Traced) -> None:
     row = re.compile(r"^ *(\d+|#####) .*? (\d+) of (\d+) +\d+%  (\w+)$", re.M)
     gdb = {name: (entered, ran, of) for entered, ran, of, name in row.findall(traced.said["trace coverage -all"])}
@@ -77,6 +94,8 @@ def test_coverage_has_the_counts_of_gdbs_table(traced: Traced) -> None:
     found = covered.findall(traced.run("coverage --all"))
     shell = {name: (entered or "#####", ran, of) for entered, ran, of, name in found}
     assert shell == gdb and len(shell) == 12
+    assert [row["func"] for row in traced.rows("coverage fib")] == ["fib"]
+    assert traced.rows("coverage fib") == [row for row in traced.rows("coverage") if row["func"] == "fib"]
     part = {row["func"]: row["ran"] for row in traced.rows("coverage 1,20")}
     assert sum(part.values()) == len(set(traced.retired[:20]))
 

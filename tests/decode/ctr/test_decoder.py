@@ -235,6 +235,18 @@ def test_an_exception_that_is_not_recorded(options: Options) -> None:
     assert len(said(decoded, EventKind.NOTE)) == 1
 
 
+BEFORE, AFTER = (0x01F0_1013).to_bytes(4, "little"), (0x4070_5013).to_bytes(4, "little")  # slli x0,x0,31; srai x0,x0,7
+
+
+def test_the_ebreak_of_a_semihosting_call() -> None:
+    """Served, it leaves no record; where nobody serves it, that of an exception."""
+    code = image(asm.jal(8), NOP, BEFORE, asm.EBREAK, AFTER, asm.jal(8), NOP, NOP, MRET)
+    served = decode(row((0, 2, JUMP), (5, 7, JUMP)), code, Options(end=at(8)))
+    assert lines(served) == [0, 2, 3, 4, 5, 7] and not served.history.gaps
+    trapped = decode(row((0, 2, JUMP), (3, 7, EXCEPTION), (8, 4, XRET)), code, Options(end=at(5)))
+    assert lines(trapped) == [0, 2, 7, 8, 4] and not trapped.history.gaps
+
+
 def test_an_ebreak_that_halted() -> None:
     decoded = decode(row((0, 1, JUMP), (4, 0, RET)), image(asm.jal(4), NOP, asm.EBREAK, NOP, RET_CODE))
     assert lines(decoded) == [0, 1, GAP, 4] and not said(decoded, EventKind.MISMATCH)

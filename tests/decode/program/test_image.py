@@ -326,3 +326,25 @@ def test_damaged_elf_files_give_one_error(tmp_path: Path, data: st.DataObject) -
     except BadElf:
         return
     image.symbol(0x8000_0100)
+
+
+SEMIHOSTING = (0x01F0_1013, 0x0010_0073, 0x4070_5013)
+"""RISC-V Semihosting, "Semihosting Trap Instruction Sequence"."""
+
+
+@pytest.mark.parametrize(
+    ("words", "served"),
+    [
+        (SEMIHOSTING, True),
+        ((0x01F0_1013, 0x0000_0073, 0x4070_5013), False),
+        ((0x01F0_1013, 0x0010_0073, 0x4070_5093), False),
+        ((0x01F0_1093, 0x0010_0073, 0x4070_5013), False),
+        (SEMIHOSTING[:2], False),
+    ],
+    ids=["the sequence", "ecall", "another after it", "another before it", "nothing after it"],
+)
+def test_the_ebreak_of_a_semihosting_call_may_be_served(words: tuple[int, ...], served: bool) -> None:
+    image = Image(read_missing=lambda addr, size: pytest.fail("the target is not read for it"))
+    image.add_code(0x1002, b"".join(word.to_bytes(4, "little") for word in words))
+    found = image.instruction(0x1006)
+    assert (found.itype, found.served) == (IType.EXCEPTION, served)
