@@ -49,6 +49,7 @@ class Encoder(FlowChart):
         *trap*: the trap that was just taken, if tracing starts with a trap handler.
         """
         if not self._enabled:
+            self.packet_time = self._now
             self.enable()
         self._reset()
         self._context = self._trap_context = self._entered

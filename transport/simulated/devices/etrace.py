@@ -45,7 +45,6 @@ class PacketStream:
         self._out = out
         self._sparse = sparse
         self._since = 0  # bytes since the last synchronization sequence
-        self._time = 0  # the last timestamp: the clock is not the encoder's, and goes on when that is set up anew
         self._accesses: list[Accessed] = []  # of the block that is reported next
         self._due: list[Accessed] = []  # of the instruction reported last, which has not been through the encoder yet
         self._data_enabled = self._has_accesses = False  # the second: since the encoder was enabled
@@ -62,7 +61,7 @@ class PacketStream:
         self._framer = encapsulation.framer()
         self._source, self._async_interval = source, async_interval
         self._timed = encapsulation.timestamp_bytes > 0
-        self._now = self._due_since = 0
+        self._time = self._now = self._due_since = 0
         self._unstamped = 0  # packets since the last with a timestamp
         self._encoder.denable = self._data_enabled
         self._enabled = False
