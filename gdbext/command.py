@@ -7,12 +7,27 @@ The class's docstring is the command's help, and `invoke` what it does.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import functools
+from typing import Any, Callable, ClassVar
 
 import gdb
 
 COMPLETED_BY_METHOD = -1
 """gdb completes with the command's method `complete`, if it has one."""
+
+
+def _of_text(invoke: Callable[..., None]) -> Callable[..., None]:
+    """Have a command say in a line that gdb has no text for a name in the program, instead of an error of Python's."""
+
+    @functools.wraps(invoke)
+    def wrapped(self: Command, argument: str, from_tty: bool) -> None:
+        try:
+            invoke(self, argument, from_tty)
+        except UnicodeError as error:
+            found = getattr(error, "object", b"")[:80]
+            raise gdb.GdbError(f"{self._given[0]}: a path or a name is not text in this locale: {found!r}") from None
+
+    return wrapped
 
 
 class Command(gdb.Command):
@@ -28,6 +43,8 @@ class Command(gdb.Command):
     ) -> None:
         super().__init_subclass__()
         cls._given = name, kind, completer, is_prefix
+        if "invoke" in cls.__dict__:
+            cls.invoke = _of_text(cls.invoke)  # type: ignore[method-assign]
 
     def __init__(self) -> None:
         super().__init__(*self._given)

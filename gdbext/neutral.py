@@ -9,8 +9,9 @@ a test finds what does not (tests/repository/test_neutral.py).
 from __future__ import annotations
 
 import contextlib
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gdb
@@ -19,6 +20,20 @@ _HEXADECIMAL = re.compile(r"\s*0[xX]([0-9a-fA-F]{1,16})\s*")
 _ENDS_GDB = re.compile(r"""::(?!~?[^\W\d]|[(<])|['"]\s*::[^'"]*[^\w:~<>(),*&\s'"]""")
 """A name in the global scope that is none: gdb 13 to 18 look it up, and end with an internal error."""
 _C_LIKE = ("c", "c++", "asm", "minimal")
+
+
+_ASCII = re.compile(r"currently (?:ANSI_X3\.4|US-ASCII|ASCII|646)")
+
+
+def take_paths_as_they_are() -> None:
+    """Let gdb take text for UTF-8 where the locale is C, and gdb for that reason takes it for ASCII.
+
+    gdb's Python could otherwise not have a path, a name or an argument with an umlaut. What gdb prints of the program's
+    strings stays as it was, with escapes: the locale says what can be printed.
+    """
+    for name in ("host-charset", "target-charset"):
+        if str(gdb.parameter(name)) == "auto" and _ASCII.search(printed(f"show {name}")):
+            gdb.execute(f"set {name} UTF-8", to_string=True)
 
 
 def address_bytes() -> int:
@@ -143,7 +158,15 @@ def printed(command: str) -> str:
     with contextlib.ExitStack() as stack:
         for name, value, good in _CHATTER:
             stack.enter_context(_set(name, value, good))
-        return str(gdb.execute(command, to_string=True))
+        return of_any_bytes(lambda: str(gdb.execute(command, to_string=True)))
+
+
+def of_any_bytes(ask: Callable[[], str]) -> str:
+    """Return a text of gdb's, in which bytes that are not text are those of a path, as `os.fsdecode` has them."""
+    try:
+        return ask()
+    except UnicodeDecodeError as error:
+        return os.fsdecode(error.object)
 
 
 def execute(command: str) -> str:

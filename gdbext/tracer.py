@@ -229,7 +229,7 @@ def tracer() -> Tracer:
 def program() -> str | None:
     """Return the path of the program that gdb has loaded; None if there is none."""
     space = gdb.current_progspace()
-    return space.filename if space else None
+    return neutral.of_any_bytes(lambda: space.filename or "") or None if space else None
 
 
 def selected_hart() -> int | None:

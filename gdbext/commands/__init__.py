@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import dap, listing, objfiles, settings
+from rvtrace_gdb.gdbext import dap, listing, neutral, objfiles, settings
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import (
     calls,
@@ -201,6 +201,7 @@ COMMANDS: tuple[Callable[[], object], ...] = (Trace, *(it for m in MODULES for i
 
 def register(home: str) -> None:
     """Define all commands and parameters."""
+    neutral.take_paths_as_they_are()
     open_tracer(home)
     settings.register()
     for command in COMMANDS:
