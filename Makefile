@@ -12,7 +12,7 @@ help:
 	@echo "make demo INTERACTIVE=1  the same, and you are left at the gdb prompt"
 	@echo "make examples            the programs of docs/tutorials, in build/examples"
 	@echo "make test                all tests (ARGS='-k word' for some)"
-	@echo "make test-long           the same, with all of their random cases"
+	@echo "make test-long           the same, with all of their random cases; then in the C locale"
 	@echo "make check               ruff and mypy, warnings are errors"
 	@echo "make fuzz                damaged inputs of every kind (COUNT=200000 SEED=1 KINDS='tandem capture' JOBS=2)"
 	@echo "make bench               speed, as figures and ratios within one run"
@@ -64,13 +64,16 @@ build/examples/two_harts.elf: $(wildcard examples/two_harts/*) examples/link.ld
 	@mkdir -p $(@D)
 	cd examples/two_harts && $(EXAMPLE_CC) -T ../link.ld start.S two_harts.c -o ../../$@
 
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 test: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test
 	@scripts/setup-dap-clients || true
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(PYTEST) $(ARGS)
 
 test-long: export RVTRACE_TEST_LONG = 1
 test-long: test
+	@echo "Once more, in the C locale, with some of the random cases"
+	RVTRACE_TEST_LONG= LC_ALL=C $(PYTEST) $(ARGS)
 
 check: tools-demo
 	@$(MAKE) --no-print-directory $(VENV)/.check

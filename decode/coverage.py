@@ -23,6 +23,7 @@ from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction, length
 from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.inputs import open_input
 
 _SHF_EXECINSTR = 4
 
@@ -60,7 +61,7 @@ def _code(elf: Elf) -> tuple[set[int], set[int]]:
     from elftools.elf.elffile import ELFFile
 
     try:
-        with open(elf.path, "rb") as file:
+        with open_input(elf.path) as file:
             read: Any = ELFFile(file)
             sections = [part for part in read.iter_sections() if part["sh_flags"] & _SHF_EXECINSTR]
             code = {section["sh_addr"] for section in sections if section["sh_size"]}

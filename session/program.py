@@ -23,6 +23,7 @@ from rvtrace_gdb.session.capture.model import (
 from rvtrace_gdb.session.errors import NoElf, WrongXlen
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import is_pipe
 from rvtrace_gdb.support.text import printable, warning
 
 if TYPE_CHECKING:
@@ -277,6 +278,6 @@ def elf_of(capture: Capture, file: str) -> str:
         return ""
     if capture.elf is None:
         raise NoElf(f"{file} does not say with which program it was made: {GIVE_IT}")
-    if not os.path.isfile(capture.elf.path):
+    if not os.path.isfile(capture.elf.path) and not is_pipe(capture.elf.path):
         raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which was not found: {GIVE_IT}")
     return placed_name(capture.elf.path, capture.elf.bias)

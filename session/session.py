@@ -27,6 +27,7 @@ from rvtrace_gdb.session.program import Program
 from rvtrace_gdb.session.queries.rows import Selection
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.inputs import forget
 from rvtrace_gdb.support.text import Line
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
@@ -388,6 +389,7 @@ class Session:
         self.check_idle()
         from rvtrace_gdb.session.capture import file as capture_file
 
+        forget(path)  # a pipe may bring another trace now
         if not capture_file.begins_as_capture(path):
             from rvtrace_gdb.session.sources import esp32_memory
 

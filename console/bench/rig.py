@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import is_pipe, pipe_refused
 
 PYTHON = sys.executable
 """The interpreter that runs `rvtrace sim` and `rvtrace qemu`."""
@@ -405,6 +406,8 @@ def target_of(
         raise RvtraceError(f"--sim, {_QEMU}: give only one of them")
     if arguments.elf is None or arguments.target is not None or arguments.connect:
         raise RvtraceError(f"{option}: needs --elf, and takes neither --target nor --connect")
+    if is_pipe(arguments.elf):
+        raise RvtraceError(pipe_refused(arguments.elf, "gdb"))
     if not arguments.elf.is_file():
         raise RvtraceError(f"{arguments.elf}: {'is a folder' if arguments.elf.is_dir() else 'there is no such file'}")
     with tempfile.TemporaryDirectory(prefix="rvtrace-") as name:

@@ -4,12 +4,12 @@ import argparse
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 from rvtrace_gdb.console import commands
 from rvtrace_gdb.session.description import devicetree, dtb
 from rvtrace_gdb.session.description.dtb import DeviceTreeError
 from rvtrace_gdb.support.files import atomic_output, protect_inputs
+from rvtrace_gdb.support.inputs import is_pipe, read_input
 from rvtrace_gdb.support.text import columns
 
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 def compiled(file: str) -> bytes:
     """Return a compiled device tree; its source is compiled by dtc. Raises DeviceTreeError."""
     try:
-        data = Path(file).read_bytes()
+        data = read_input(file)
     except (OSError, ValueError) as error:
         raise DeviceTreeError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file) from None
     return data if data.startswith(dtb.MAGIC) or b"\0" in data else _from_source(file)
@@ -63,7 +63,9 @@ def _from_source(file: str) -> bytes:
     if dtc is None:
         problem = "is the source of a device tree, and dtc is not here: install it (Debian: device-tree-compiler)"
         raise DeviceTreeError(problem, file)
-    done = subprocess.run([dtc, "-q", "-I", "dts", "-O", "dtb", "--", file], capture_output=True, check=False)
+    name, given = ("-", read_input(file)) if is_pipe(file) else (file, None)
+    command = [dtc, "-q", "-I", "dts", "-O", "dtb", "--", name]
+    done = subprocess.run(command, input=given, capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").splitlines() or [f"it ended with {done.returncode}"]
         raise DeviceTreeError(f"dtc cannot compile it: {said[0]}", file)

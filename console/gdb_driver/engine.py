@@ -7,6 +7,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,7 @@ from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, Mi, NoAnswer, R
 from rvtrace_gdb.console.gdb_driver.state import Running, Stop, TraceState, trace_state
 from rvtrace_gdb.support.colours import without
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+from rvtrace_gdb.support.inputs import is_pipe, pipe_refused
 
 HALT_SECONDS = 10.0
 """The seconds within which a program must stop after a request."""
@@ -51,6 +53,17 @@ class NotStopped(RvtraceError):
 SETTINGS = ("confirm off", "pagination off", "width 0", "height 0", "mi-async on", "style enabled off")
 
 
+def _check_text(command: str) -> None:
+    """Raise GdbError for a command of rvtrace's with bytes that are no text: gdb's Python, and gdb 13, end at them."""
+    if re.match(r"-rvtrace|trace |set trace ", command) and not _BYTE.isdisjoint(command):
+        shown = "".join(f"\\x{ord(it) - 0xDC00:02x}" if it in _BYTE else it for it in command)
+        raise GdbError(f"{shown}: gdb takes no path that is not UTF-8")
+
+
+_BYTE = frozenset(map(chr, range(0xDC80, 0xDD00)))
+"""What `os.fsdecode` makes of bytes that are not UTF-8."""
+
+
 class Engine:
     """A gdb with rvtrace: `with Engine("app.elf", target="board.toml") as engine: engine.execute("trace status")`.
 
@@ -80,6 +93,9 @@ class Engine:
         """Whether an interrupt between two commands ends the next one; else it is ignored."""
         self._interrupt_requested = False
         self._log: list[str] = []
+        for given in (elf, target):
+            if given is not None and is_pipe(given):
+                raise RvtraceError(pipe_refused(given, "gdb"))
         self.elf = None if elf is None else Path(elf).resolve()
         self.target = None if target is None else Path(target).resolve()
         self.program = mi.find_gdb(gdb)
@@ -113,6 +129,7 @@ class Engine:
         it was interrupted.
         """
         with self.lock:
+            _check_text(command)
             self._begin_command()
             self._texts, self._log = [], []
             token = self.mi.send(f"-interpreter-exec console {quoted(command)}")
@@ -127,6 +144,7 @@ class Engine:
     def query(self, command: str) -> dict[str, Any]:
         """Run an MI command and return its result. Raises as `execute`."""
         with self.lock:
+            _check_text(command)
             self._begin_command()
             self._log = []
             token = self.mi.send(command)

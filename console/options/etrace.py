@@ -8,6 +8,7 @@ a decoder does not need are ignored; a value that it needs is used or refused, n
 """
 
 import argparse
+import io
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,7 @@ from rvtrace_gdb.session.capture.etrace_settings import (
 )
 from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import open_input
 from rvtrace_gdb.support.text import value_text
 
 _MOST = 1 << 20
@@ -130,7 +132,7 @@ def read_parameters(name: str) -> dict[str, Value]:
 
 def _text_of_file(name: str) -> str:
     try:
-        with open(name, encoding="utf-8-sig") as file:
+        with io.TextIOWrapper(open_input(name), encoding="utf-8-sig") as file:
             text = file.read(_MOST + 1)
     except OSError as error:
         raise BadParametersFile(name, f"cannot be read: {error.strerror}") from None

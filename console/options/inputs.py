@@ -17,6 +17,7 @@ from rvtrace_gdb.session.capture.model import CapturedImage
 from rvtrace_gdb.session.formats.raw_import import captured_image
 from rvtrace_gdb.session.program import placed_name, placement
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import open_input
 
 _PIECE = 1 << 16
 _NO_TRACES = {
@@ -36,7 +37,7 @@ def pieces(file: str) -> Iterator[bytes]:
     name = title(file)
     first = True
     try:
-        with open(0 if file == "-" else file, "rb", closefd=file != "-") as source:
+        with open(0, "rb", closefd=False) if file == "-" else open_input(file) as source:
             while data := source.read1(_PIECE):
                 if first:
                     check_beginning(data, name)
@@ -73,7 +74,7 @@ def check_file(file: str) -> None:
     if file == "-":
         return
     try:
-        with open(file, "rb") as source:
+        with open_input(file) as source:
             beginning = source.read(max(map(len, _NO_TRACES)))
     except (OSError, ValueError):
         return

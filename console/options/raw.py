@@ -7,7 +7,6 @@ not fit its program, a hint names the options with which it would.
 import argparse
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.console.options import etrace as options_etrace
@@ -42,6 +41,7 @@ from rvtrace_gdb.session.formats.detect_options import better_layout, guess
 from rvtrace_gdb.session.formats.raw_import import EncoderHow, Raw, capture_of, is_imported, with_settings
 from rvtrace_gdb.session.sources import esp32_memory
 from rvtrace_gdb.support.errors import Progress
+from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import hint, warning
 
 __all__ = [
@@ -295,7 +295,7 @@ def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
     if args.ntrace or args.etrace or args.tandem or args.settings is not None or file == "-":
         return None
     try:
-        content = Path(file).read_bytes()
+        content = read_input(file)
     except (OSError, ValueError):
         return None  # reading it as a capture then reports the error
     if not is_core_dump(content):

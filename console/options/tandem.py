@@ -8,7 +8,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.console.options import inputs
@@ -17,6 +16,7 @@ from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Paramete
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
+from rvtrace_gdb.support.inputs import read_input
 
 OWN = ("flen", "mlen", "eaddr", "no_supervisor")
 """The names, in the parsed arguments, of the options that only tandem traces have."""
@@ -125,7 +125,7 @@ def image_of(args: argparse.Namespace) -> Image:
 def _content(file: str) -> bytes:
     """Read all bytes of a file. Raises `RawError`."""
     try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return sys.stdin.buffer.read() if file == "-" else read_input(file)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise inputs.RawError(f"{inputs.title(file)}: cannot be read: {why}") from None

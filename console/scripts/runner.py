@@ -23,6 +23,7 @@ from rvtrace_gdb.console.scripts.language import If, Node, Place, Repeat, Step, 
 from rvtrace_gdb.console.scripts.verbs import Outcome, read
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import write_file
+from rvtrace_gdb.support.inputs import read_input
 
 PASSED, FAILED, ERROR = "passed", "failed", "error"
 EXIT = {PASSED: 0, FAILED: 1, ERROR: 2}
@@ -119,7 +120,7 @@ class Ended(Exception):
 def load(path: Path) -> tuple[Node, ...]:
     """Parse the script in a file, - for standard input. Raises ScriptError, RvtraceError."""
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
+        text = sys.stdin.read() if str(path) == "-" else read_input(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise RvtraceError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'no text'}") from None
     return parse(text.removeprefix("\ufeff"), str(path), read)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.support.inputs import open_input, read_input
 
 
 def debug_information(elf: Elf) -> Any:
@@ -28,7 +29,7 @@ def debug_information(elf: Elf) -> Any:
     from elftools.elf.elffile import ELFFile
 
     try:
-        content = Path(elf.path).read_bytes()
+        content = read_input(elf.path)
         if hashlib.sha256(content).hexdigest() != elf.sha256:
             return None
         file: Any = ELFFile(BytesIO(content))
@@ -265,7 +266,7 @@ def symbols(path: str | Path) -> dict[str, Place]:
     from rvtrace_gdb.decode.program.elf_file import ERRORS
 
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             elf: Any = ELFFile(file)
             table = elf.get_section_by_name(".symtab")
             if table is None:

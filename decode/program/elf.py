@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import open_input
 
 
 class BadElf(RvtraceError):
@@ -91,7 +92,7 @@ class Elf:
 def machine(path: str | Path) -> int | None:
     """Return the e_machine of a file that starts like a little-endian ELF file, None for any other or none."""
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             header = file.read(20)
     except (OSError, ValueError):
         return None

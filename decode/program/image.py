@@ -19,6 +19,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.elf import BadElf, Elf, Section, Symbol, symbol_at
 from rvtrace_gdb.decode.program.instructions import EBREAK, SEMIHOSTING, Instruction, classify, length, zcmt_index
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import open_problem
 
 
@@ -35,7 +36,7 @@ class CodeMissing(RvtraceError):
 def read_elf(path: str | Path) -> Elf:
     """Return the program in an ELF file. Raises BadElf if it cannot be read or is not a RISC-V ELF."""
     try:
-        content = Path(path).read_bytes()
+        content = read_input(path)
     except (OSError, ValueError) as error:
         raise BadElf(str(path), f"cannot be read: {open_problem(error)}") from error
     # Not before there is a file to read: pyelftools takes a tenth of a start to load.

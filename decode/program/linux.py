@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.program.elf import EM_RISCV, BadElf, Elf, machine
 from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import read_input
 
 
 class BadMaps(RvtraceError):
@@ -65,7 +66,7 @@ class Mapping(NamedTuple):
 def read_maps(path: str | Path) -> list[Mapping]:
     """Return the mappings in a copy of /proc/PID/maps, in rising order. Raises BadMaps, naming the line."""
     try:
-        text = Path(path).read_bytes().decode("utf-8", "surrogateescape")  # file names may hold any byte
+        text = read_input(path).decode("utf-8", "surrogateescape")  # file names may hold any byte
     except OSError as error:
         raise BadMaps(str(path), 0, f"cannot be read: {error.strerror}") from error
     return parse_maps(text, str(path))
@@ -164,7 +165,7 @@ def add_memory(image: Image, path: str | Path, addr: int, offset: int = 0, size:
     Raises BadMemory if the file cannot be read.
     """
     try:
-        content = Path(path).read_bytes()
+        content = read_input(path)
     except OSError as error:
         raise BadMemory(str(path), f"cannot be read: {error.strerror}") from error
     image.add_code(addr, content[offset : None if size is None else offset + size], str(path))

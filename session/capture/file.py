@@ -36,6 +36,7 @@ from rvtrace_gdb.session.capture.model import (
 from rvtrace_gdb.support import system
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import OutputError, atomic_output
+from rvtrace_gdb.support.inputs import open_input, read_input
 from rvtrace_gdb.support.system import OutOfMemory
 from rvtrace_gdb.support.text import open_problem, printable
 
@@ -54,7 +55,7 @@ Fetch = Callable[[Member], bytes]
 def begins_as_capture(path: str | Path) -> bool:
     """Return whether the file begins as those do that this program writes; False if it cannot be read."""
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             return file.read(len(_BEGIN)) == _BEGIN
     except (OSError, ValueError):
         return False
@@ -349,7 +350,7 @@ def _write(capture: Capture, file: BinaryIO, progress: Progress) -> None:
 def load(path: str | Path, progress: Progress = silent) -> Capture:
     """Read the capture at *path*. Raises `CaptureError` with one line if it is not a sound capture, and BadLimit."""
     try:
-        content = Path(path).read_bytes()
+        content = read_input(path)
     except MemoryError:
         raise _too_large(str(path)) from None
     except (OSError, ValueError) as error:

@@ -61,6 +61,7 @@ from rvtrace_gdb.session.description.model import (
 )
 from rvtrace_gdb.session.description.tables import Table, Tables
 from rvtrace_gdb.support import toml
+from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import open_problem
 
 FUNNEL_INPUTS = range(16)  # the bits of trFunnelDisInput
@@ -242,7 +243,7 @@ _ATB_IDS = range(0x01, 0x70)  # trAtbBridgeID: 0x00 and 0x70 to 0x7F are reserve
 def load(path: Path) -> Description:
     """Read the description at *path*. Raises `DescriptionError`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input(path).decode()
     except UnicodeDecodeError:
         raise DescriptionError("is not a TOML file: it is not UTF-8 text", str(path)) from None
     except (OSError, ValueError) as error:

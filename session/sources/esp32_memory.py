@@ -39,6 +39,7 @@ from rvtrace_gdb.session.formats.etrace import etrace_of_registers
 from rvtrace_gdb.session.formats.raw_import import etrace_encoder
 from rvtrace_gdb.session.program import GIVE_IT, identity_of
 from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.inputs import read_input
 
 if TYPE_CHECKING:
     pass
@@ -70,7 +71,7 @@ def core_dump_at(path: str | Path, elf: str | None) -> Capture | None:
     `capture_of_core_dump`.
     """
     try:
-        content = Path(path).read_bytes()
+        content = read_input(path)
     except (OSError, ValueError):
         return None
     if not is_core_dump(content):

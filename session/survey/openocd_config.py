@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.session.survey.questions import Unfit
+from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import open_problem
 from rvtrace_gdb.transport.openocd.target import DEFAULT_HOST, DEFAULT_PORT
 
@@ -50,7 +51,7 @@ def _of_files(files: Sequence[str]) -> Server:
     found: dict[str, tuple[str, str]] = {}
     for file in files:
         try:
-            text = Path(file).read_text(encoding="utf-8", errors="replace")
+            text = read_input(file).decode(errors="replace")
         except (OSError, ValueError) as error:
             problem = f"{file}: is neither HOST:PORT nor an OpenOCD configuration: {open_problem(error)}"
             raise Unfit(problem) from None

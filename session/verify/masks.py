@@ -19,6 +19,7 @@ from rvtrace_gdb.decode.tandem.protocol import GPR, STORE_DATA, Form, Opcode, St
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.decode.tandem.wording import number_of, register_name
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import number_in
 
 ALL = (1 << 64) - 1
@@ -68,7 +69,7 @@ class Masks:
 
     def add_file(self, path: str | Path) -> None:
         """Add a mask for each line; # begins a comment. Raises BadMask, OSError, UnicodeDecodeError."""
-        for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
+        for number, line in enumerate(read_input(path).decode().splitlines(), 1):
             text = line.partition("#")[0].strip()
             if text:
                 try:

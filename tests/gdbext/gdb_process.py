@@ -57,6 +57,8 @@ SOME_GDBS, NEWEST_GDB = (GDBS, GDBS) if LONG else (GDBS[:1], GDBS[-1:])
 some_gdbs = pytest.mark.parametrize("gdb", SOME_GDBS)
 newest_gdb = pytest.mark.parametrize("gdb", NEWEST_GDB)
 
+LOCALE = "C" if os.environ.get("LC_ALL") == "C" else "C.UTF-8"
+"""`make test-long` runs all tests once more in the C locale."""
 PATIENT = "set remotetimeout 60"
 """With gdb's own two seconds for an answer, a machine that stands still for them would be an error of the target's."""
 AT_ONCE = "sim.cpu configure -gdb-max-connections 2; init; halt"
@@ -70,7 +72,7 @@ def gdb_environ(**more: str) -> dict[str, str]:
     Its sessions are started from one that has all modules loaded.
     """
     keep = {k: v for k, v in os.environ.items() if not k.startswith("RVTRACE_") and k != "VIRTUAL_ENV"}
-    return {**keep, "TERM": "dumb", "LC_ALL": "C.UTF-8", "RVTRACE_PYTHON": python_stub(), **more}
+    return {**keep, "TERM": "dumb", "LC_ALL": LOCALE, "RVTRACE_PYTHON": python_stub(), **more}
 
 
 _LATE = re.compile(r"keep_alive\(\) was not invoked in the .*\n")

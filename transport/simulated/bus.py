@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import read_input
 
 Read = Callable[[int, int], int]
 Write = Callable[[int, int, int], None]
@@ -169,7 +170,7 @@ class ElfFile:
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         try:
-            self._data = Path(path).read_bytes()
+            self._data = read_input(path)
         except OSError as error:
             raise ElfError(self.path, f"cannot be read: {error.strerror}") from None
         if self._data[:4] != b"\x7fELF" or len(self._data) < 64:

@@ -388,7 +388,7 @@ def _stop_on_signals(stop: Callable[[], None], cleanup: ExitStack) -> None:
 
 def _write(path: str, text: str) -> None:
     try:
-        write_file(path, text.encode())
+        write_file(path, text.encode(errors="surrogateescape"))
     except OutputError as error:
         raise SimError(f"cannot write {path}: {error.why}") from None
 

@@ -25,6 +25,7 @@ from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.description.tables import Table, Tables
 from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import value_text
 from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, ComponentBuild
 from rvtrace_gdb.transport.simulated.devices.encoder import MOST as TRIGGERS
@@ -224,7 +225,7 @@ def built(wiring: Wiring, path: Path, open_stream: Open) -> Wiring:
 
 def _document(path: Path) -> Mapping[str, Any]:
     try:
-        return toml.loads(path.read_text(encoding="utf-8"))
+        return toml.loads(read_input(path).decode())
     except OSError as error:
         raise DescriptionError(f"cannot be read: {error.strerror}", str(path)) from None
     except UnicodeDecodeError:
