@@ -16,7 +16,8 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import gdb
@@ -159,6 +160,7 @@ class Texts:
         self._command = "disassemble /r" if raw else "disassemble"
         self._known: dict[int, str] = {}
         self._given: dict[tuple[int, bytes], str] = {}  # code that gdb does not have at these addresses
+        self._there: set[tuple[int, bytes]] = set()  # code that it has
 
     def at(self, pc: int) -> str:
         """Return the text of the instruction at an address. Raises gdb.MemoryError if there is no code."""
@@ -168,17 +170,28 @@ class Texts:
                 self._known[pc] = self._disassemble(pc, pc)[pc]
         return self._known[pc]
 
-    def add_codes(self, codes: dict[int, bytes]) -> None:
-        """Disassemble instructions, given by their bytes, that differ from gdb's memory or are not in it."""
-        new = {pc: code for pc, code in codes.items() if (pc, code) not in self._given and not _has(pc, code)}
-        self._given.update(((pc, codes[pc]), text) for pc, text in code_texts(new, self._raw).items())
+    def add_codes(self, codes: Iterable[tuple[int, bytes]]) -> None:
+        """Disassemble instructions, given by their bytes, that differ from gdb's memory or are not in it. Several may
+        be at one address.
+        """
+        new = {key for key in codes if key not in self._given and key not in self._there}
+        there = _those_in_memory(new)
+        self._there |= there
+        rest = sorted(new - there)
+        while rest:
+            some: dict[int, bytes] = {}
+            for pc, code in rest:
+                some.setdefault(pc, code)
+            texts = code_texts(some, self._raw)
+            self._given.update(((pc, code), texts[pc]) for pc, code in some.items())
+            rest = [key for key in rest if key not in self._given]
 
     def of_code(self, pc: int, code: bytes) -> str:
         """Return the text of an instruction with these bytes."""
         if (pc, code) not in self._given:
-            if _has(pc, code):
+            self.add_codes([(pc, code)])
+            if (pc, code) in self._there:
                 return self.at(pc)
-            self._given[pc, code] = code_texts({pc: code}, self._raw)[pc]
         return self._given[pc, code]
 
     def _read(self, start: int, pc: int) -> dict[int, str]:
@@ -203,12 +216,25 @@ class Texts:
         return disassemble_memory(start, last, self._raw) if found is None else found
 
 
-def _has(pc: int, code: bytes) -> bool:
-    """Whether gdb's memory has these bytes."""
+def _those_in_memory(codes: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
+    """Return which of these instructions gdb's memory has; code that lies together is read at once."""
+    pieces = [(start, _memory(start, len(code))) for start, code in _runs(dict(codes))]
+    starts = [start for start, _ in pieces]
+
+    def is_there(pc: int, code: bytes) -> bool:
+        start, memory = pieces[bisect_right(starts, pc) - 1]
+        inside = memory[pc - start : pc - start + len(code)]
+        return inside == code if len(inside) == len(code) else _memory(pc, len(code)) == code
+
+    return {key for key in codes if is_there(*key)}
+
+
+def _memory(address: int, size: int) -> bytes:
+    """Return what gdb's memory has; nothing if gdb cannot read it."""
     try:
-        return bytes(gdb.selected_inferior().read_memory(pc, len(code))) == code
+        return bytes(gdb.selected_inferior().read_memory(address, size))
     except gdb.error:
-        return False
+        return b""
 
 
 def symbol_of(pc: int) -> tuple[str | None, int]:

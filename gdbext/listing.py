@@ -156,7 +156,7 @@ class Lister:
         a number, None: of a line without one.
         """
         rows = list(rows)
-        self._texts.add_codes({row.pc: bytes.fromhex(row.text) for row in rows if row.pc is not None and row.text})
+        self._texts.add_codes((row.pc, bytes.fromhex(row.text)) for row in rows if row.pc is not None and row.text)
         events = {it.number: it for it in between}
         for number, pc, text, function, offset in rows:
             if number in events:

@@ -27,8 +27,8 @@ class HistoryRow(NamedTuple):
     """A position of a history: its *number* and the address of its instruction, None for a gap.
 
     text      why the gap is there; of an instruction that is not in the ELF that was traced, but in the target's
-              memory or in a process, its bytes in hexadecimal
-    function  the function of such an instruction if it has one, and the *offset* in it
+              memory or in a process, or where the trace itself has the instruction, its bytes in hexadecimal
+    function  the function of an instruction that is not in the ELF if it has one, and the *offset* in it
     """
 
     number: int

@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
-from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
+from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.views.instruction_text import GdbText, ObjdumpText, Run, Text, runs
 
@@ -63,11 +63,16 @@ class Disassembler:
                     self._known[address] = self._encoding(address)
         return self._known
 
+    def of_code(self, codes: Iterable[tuple[int, bytes]]) -> Mapping[tuple[int, bytes], Text]:
+        """Return the text of instructions, given by address and bytes, that need not be the program's."""
+        texts = code_texts(codes, self._image.xlen)
+        return {key: Text(self._image.symbol(key[0]), text) for key, text in texts.items()}
+
     def raw(self, address: int) -> str:
         """Return the bytes of the instruction as gdb's /r shows them: units of 4 bytes, or of 2 if those do not fit."""
         try:
             length = self._image.instruction(address).length
-            return _units(self._image.read(address, length))
+            return code_units(self._image.read(address, length))
         except (CodeMissing, UndecodableInstruction):
             return ""
 
@@ -165,7 +170,44 @@ class Disassemblers:
         return self._known[image]
 
 
-def _units(data: bytes) -> str:
+def code_texts(codes: Iterable[tuple[int, bytes]], xlen: int) -> dict[tuple[int, bytes], str]:
+    """Return the text of instructions, given by address and bytes, each by itself: several may be at one address.
+
+    Where the length of an encoding is not the one given, a disassembler would read other bytes, too: the text is the
+    bare encoding.
+    """
+    texts: dict[tuple[int, bytes], str] = {}
+    rest = list(dict.fromkeys(codes))
+    while rest:
+        image, taken, others = Image(xlen), set[int](), list[tuple[int, bytes]]()
+        whole = list[tuple[int, bytes]]()
+        for key in rest:
+            pc, code = key
+            if not is_whole(code):
+                texts[key] = f".{len(code)}byte\t0x{code[::-1].hex()}"
+            elif taken.isdisjoint(range(pc, pc + len(code))):
+                image.add_code(pc, code, "the trace")
+                taken.update(range(pc, pc + len(code)))
+                whole.append(key)
+            else:
+                others.append(key)
+        with Disassembler(image) as disassembler:
+            found = disassembler.texts(pc for pc, _ in whole)
+            texts |= {key: found[key[0]].instruction for key in whole}
+        rest = others
+    return texts
+
+
+def is_whole(code: bytes) -> bool:
+    """Return whether an encoding has the length of its bytes."""
+    try:
+        return length(int.from_bytes(code[:2], "little")) == len(code)
+    except UndecodableInstruction:
+        return False
+
+
+def code_units(data: bytes) -> str:
+    """Return the bytes of an instruction as gdb's /r shows them."""
     size = 2 if len(data) % 4 else 4
     values = (int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size))
     return " ".join(f"{value:0{2 * size}x}" for value in values)

@@ -36,7 +36,7 @@ from rvtrace_gdb.support.colours import Paint, plain
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import columns
 from rvtrace_gdb.views.addresses import address_text
-from rvtrace_gdb.views.disassembly import Disassembler
+from rvtrace_gdb.views.disassembly import Disassembler, code_units
 from rvtrace_gdb.views.instruction_text import Text
 
 
@@ -214,16 +214,20 @@ class Rows:
             wanted.setdefault(run.bodies, set()).update(run.pcs)
         for bodies, pcs in wanted.items():
             bodies.learn(pcs, self._progress)
+            bodies.learn_code((run.pcs[at], code) for run in page if run.bodies is bodies for at, code in run.code)
         return chain.from_iterable(map(self._rows, page))
 
     def _rows(self, run: "_Run") -> Iterator[str]:
-        before, history, number, pcs, bodies = run
-        while GAP in pcs:
-            length = pcs.index(GAP)
-            yield from self._shape.rows(before, number, map(bodies.known.__getitem__, pcs[:length]))
-            number, pcs = number + length + 1, pcs[length + 1 :]
+        before, history, number, pcs, bodies, code = run
+        keys: list[int | tuple[int, bytes]] = [*pcs]
+        for at, ran in code:
+            keys[at] = pcs[at], ran
+        while GAP in keys:
+            length = keys.index(GAP)
+            yield from self._shape.rows(before, number, map(bodies.known.__getitem__, keys[:length]))
+            number, keys = number + length + 1, keys[length + 1 :]
             yield self._shape.gap(before, number - 1, history.gap_at(number - 2).as_gap)
-        yield from self._shape.rows(before, number, map(bodies.known.__getitem__, pcs))
+        yield from self._shape.rows(before, number, map(bodies.known.__getitem__, keys))
 
     def _runs(self, stretches: Iterable[Stretch]) -> "Iterator[_Run]":
         """Yield the positions of stretches, with the rows of the program in the context each ran in."""
@@ -235,7 +239,9 @@ class Rows:
                 bodies = self._bodies_of(self._source.of(history.context_at(begin - 1)))
                 pcs = history.pcs(begin - 1, end - 1)
                 while some := list(islice(pcs, _AT_ONCE)):
-                    yield _Run(before, history, begin, some, bodies)
+                    code = history.code(begin - 1, begin - 1 + len(some))
+                    ran = [(position - begin + 1, word) for position, word in code.items()]
+                    yield _Run(before, history, begin, some, bodies, ran)
                     begin += len(some)
 
 
@@ -243,7 +249,7 @@ class _Bodies:
     """The part of the rows of one program after the number, by address."""
 
     def __init__(self, disassembler: Disassembler, xlen: int, shape: Shape) -> None:
-        self.known: dict[int, str] = {}
+        self.known: dict[int | tuple[int, bytes], str] = {}
         self._disassembler, self._xlen, self._shape = disassembler, xlen, shape
 
     def learn(self, pcs: set[int], progress: Progress) -> None:
@@ -254,15 +260,23 @@ class _Bodies:
             raw = self._disassembler.raw(pc) if self._shape.raw else ""
             self.known[pc] = self._shape.body(pc, texts[pc], self._xlen, raw)
 
+    def learn_code(self, codes: Iterable[tuple[int, bytes]]) -> None:
+        """Ensure that the bodies of these instructions exist, which need not be the program's."""
+        new = {key for key in codes if key not in self.known}
+        for key, text in self._disassembler.of_code(new).items() if new else ():
+            raw = code_units(key[1]) if self._shape.raw else ""
+            self.known[key] = self._shape.body(key[0], text, self._xlen, raw)
+
 
 class _Run(NamedTuple):
-    """Positions in one context, from *number* on."""
+    """Positions in one context, from *number* on. *code*: by index, the instructions that need not be the program's."""
 
     before: str
     history: History
     number: int
     pcs: list[int]
     bodies: _Bodies
+    code: list[tuple[int, bytes]]
 
 
 def line(

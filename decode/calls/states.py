@@ -113,7 +113,27 @@ def _images(history: History, program: Program) -> list[tuple[int, Image]]:
             if found[-1][0] == position:
                 found.pop()
             found.append((position, image))
-    return found
+    return list(_as_it_ran(history, found)) if history.code_varies else found
+
+
+def _as_it_ran(history: History, changes: Sequence[tuple[int, Image]]) -> Iterator[tuple[int, Image]]:
+    """Yield the changes of the program, those of its code among them: where the trace has other instructions that do
+    something else.
+    """
+    known: dict[tuple[int, tuple[tuple[int, bytes], ...]], Image] = {}
+    here, last, position, following = changes[0][1], None, 0, 1
+    for entry in history.entries:
+        code, end = tuple(entry.code.items()), position + entry.count
+        while position < end:
+            if following < len(changes) and changes[following][0] <= position:
+                here, following = changes[following][1], following + 1
+            if (id(here), code) not in known:
+                known[id(here), code] = here.with_code(entry.code) if code else here
+            image = known[id(here), code]
+            if image is not last:
+                yield position, image
+                last = image
+            position = min(end, changes[following][0]) if following < len(changes) else end
 
 
 Part = tuple[int, ...] | Path | RepeatPath

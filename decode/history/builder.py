@@ -49,6 +49,8 @@ class HistoryBuilder:
         self.in_place = self._pending, self._marks.append, self._stamps.append
         """(pending, mark, stamp), for a loop that cannot afford to call `time(now)`: mark(len(pending)), stamp(now)."""
         self._times = Times(array("Q"), array("Q"))
+        self.code_varies = False
+        """Whether paths have code of their own."""
 
     @property
     def position(self) -> int:
@@ -155,7 +157,7 @@ class HistoryBuilder:
     def finish(self, accounting: Accounting, kind: type[History] = History) -> History:
         """Return the history of everything collected; *kind* is its class."""
         self.flush()
-        return kind(
+        history = kind(
             self._entries,
             self._index,
             self._length,
@@ -165,6 +167,8 @@ class HistoryBuilder:
             self._contexts,
             self._times,
         )
+        history.code_varies = self.code_varies
+        return history
 
     def _repeated(self, path: Path | RepeatPath, times: int) -> RepeatPath:
         """Return one shared object for equal repetitions: a query that visits each different entry once then has fewer
@@ -259,6 +263,7 @@ class IncrementalBuilder(HistoryBuilder):
             self._entries, self._index, self._length, self._gap_positions, self._events, _NOTHING, self._contexts,
             self._times,
         )  # fmt: skip
+        history.code_varies = self.code_varies
         piece = Piece(history, self._taken, self._length, events)
         self._taken = self._length
         self._forget(settled)

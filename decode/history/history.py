@@ -94,15 +94,22 @@ INDEX_STRIDE = 16  # entries per indexed position: a position is found by bisect
 _PIECE = 1024  # addresses; repetitions are read in pieces of about this size
 
 
-class Path:
-    """Consecutive instructions: *parts* are tuples of addresses, or paths. Immutable, meant to be shared."""
+_NO_CODE: Mapping[int, bytes] = {}
 
-    __slots__ = ("_ends", "count", "parts")
+
+class Path:
+    """Consecutive instructions: *parts* are tuples of addresses, or paths. Immutable, meant to be shared.
+
+    code  the instructions, by address, that are not known to be the program's: the trace has others there
+    """
+
+    __slots__ = ("_ends", "code", "count", "parts")
 
     def __init__(self, parts: Sequence["tuple[int, ...] | Path | RepeatPath"]) -> None:
         self.parts = tuple(parts)
         self.count = sum(map(len, self.parts))
         self._ends: tuple[int, ...] | None = None
+        self.code: Mapping[int, bytes] = _NO_CODE
 
     def __len__(self) -> int:
         return self.count
@@ -156,6 +163,11 @@ class RepeatPath:
         self.path = path
         self.times = times
         self.count: int = path.count * times
+
+    @property
+    def code(self) -> Mapping[int, bytes]:
+        """Return the instructions of the path that are not the program's, see `Path`."""
+        return self.path.code
 
     def __len__(self) -> int:
         return self.count
@@ -230,6 +242,9 @@ class History:
     accesses    to memory and CSRs, in order, if the trace has them
     """
 
+    has_code = False
+    """Whether the trace has the instructions themselves, so that the program's, or the target's, need not be theirs."""
+
     def __init__(
         self,
         entries: "list[Path | RepeatPath]",
@@ -249,6 +264,8 @@ class History:
         self.contexts = contexts
         self.times = times or Times(array("Q"), array("Q"))
         self.accesses: Sequence[Access] = ()
+        self.code_varies = False
+        """Whether `code` may return anything."""
         self.gap_positions: Sequence[int] = sorted(gap_positions)
 
     def __len__(self) -> int:
@@ -289,6 +306,23 @@ class History:
         """Yield the addresses at positions *start* to *stop* - 1, GAP for gaps."""
         stop = self._length if stop is None else min(stop, self._length)
         return chain.from_iterable(self._chunks(max(start, 0), stop))
+
+    def code(self, start: int, stop: int) -> dict[int, bytes]:
+        """Return, by position, the instructions at positions *start* to *stop* - 1 that need not be the program's."""
+        found: dict[int, bytes] = {}
+        if not self.code_varies or start >= stop:
+            return found
+        entry, begin = self.entry_at(start)
+        while begin < stop:
+            path = self._entries[entry]
+            if path.code:
+                for position in range(max(start, begin), min(stop, begin + path.count)):
+                    code = path.code.get(path.pc(position - begin))
+                    if code is not None:
+                        found[position] = code
+            begin += path.count
+            entry += 1
+        return found
 
     def pieces(self, start: int, stop: int) -> "Iterator[tuple[Path | RepeatPath, int, int]]":
         """Yield what positions *start* to *stop* - 1 consist of: (entry, first, last + 1), counted from the entry's

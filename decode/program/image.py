@@ -11,13 +11,21 @@ captures this is the pid of the traced process, and 0 for the idle task.
 
 import copy
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.elf import BadElf, Elf, Section, Symbol, symbol_at
-from rvtrace_gdb.decode.program.instructions import EBREAK, SEMIHOSTING, Instruction, classify, length, zcmt_index
+from rvtrace_gdb.decode.program.instructions import (
+    EBREAK,
+    SEMIHOSTING,
+    Instruction,
+    UndecodableInstruction,
+    classify,
+    length,
+    zcmt_index,
+)
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import open_problem
@@ -197,6 +205,24 @@ class Image:
         image.zcm = self.zcm or base.zcm
         image.jvt = base.jvt if self.jvt is None else self.jvt
         return image
+
+    def with_code(self, code: Mapping[int, bytes]) -> "Image":
+        """Return this program as it was when these instructions were at these addresses, if they do something else
+        there: for `instruction`, that is; `read` returns what it did. Raises UndecodableInstruction.
+        """
+        others = {pc: classify(int.from_bytes(word, "little"), self.xlen, zcm=self.zcm) for pc, word in code.items()}
+        others = {pc: other for pc, other in others.items() if not self._does(pc, other)}
+        if not others:
+            return self
+        image = copy.copy(self)
+        image._instructions = others
+        return image
+
+    def _does(self, pc: int, other: Instruction) -> bool:
+        try:
+            return self.instruction(pc)._replace(served=False) == other
+        except (CodeMissing, UndecodableInstruction):
+            return False
 
     def is_added(self, addr: int) -> bool:
         """Return whether the code at *addr* is in none of the debugger's ELF files, although it has one."""

@@ -157,6 +157,7 @@ def _destination(seen: Effects) -> int | None:
 class TandemHistory(History):
     """A history whose trace has registers and memory at every position: *tandem*."""
 
+    has_code = True
     tandem: "Tandem"
 
 
@@ -369,6 +370,7 @@ class IncrementalDecoder:
     def _forget(self, stop: int) -> None:
         """Drop what the next pieces do not need: they begin with group *stop*, which is processed again with them."""
         old, self._index = self._index, Index(self._trace)
+        self._index.code = old.code
         keep = max(_carry(old.registers, self._index.registers, stop), 1)
         self._base += self._trace.forget(stop, keep)
         self._index.pcs.extend([NOWHERE] * keep)

@@ -23,6 +23,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 _PIECE = 1 << 15  # groups taken at a time
 _LONGEST = 1 << 10  # instructions of one path
 _MOST_PATHS = 1 << 16
+_MOST_CODE = 1 << 20  # addresses whose code is remembered
 
 _H = TypeVar("_H", bound=History)
 
@@ -45,9 +46,10 @@ class TandemHistoryBuilder:
         self._index, self._trace, self._progress = index, index.trace, progress
         self._program, self._builder = program, builder or HistoryBuilder()
         self._image = program.image_of(Context())
-        self._known: dict[Image, dict[tuple[int, ...], Path]] = {}
+        self._known: dict[Image, dict[tuple[int | tuple[bytes, ...], ...], Path]] = {}
         self._paths = self._known.setdefault(self._image, {})
         self._missing: dict[Image, dict[int, bytes]] = {}
+        self._unsure: list[tuple[Path, Image, int, bytes]] = []  # instructions that ran where the program had no code
         self._mismatches: set[int] = set()
         self._mode: int | None = None
         self._was_reset = self._stopped = False
@@ -73,9 +75,10 @@ class TandemHistoryBuilder:
         """Continue with another index of the same trace, which begins at byte *base*, and *before* groups later."""
         self._index, self._base, self._before = index, base, before
         del self.groups[:]
-        if sum(map(len, self._known.values())) > _MOST_PATHS:
+        if sum(map(len, self._known.values())) > _MOST_PATHS or len(index.code.words) > _MOST_CODE:
             for paths in self._known.values():
                 paths.clear()
+            index.code.forget()
 
     def follow(self, first: int, *, more: bool = False, waits: bool = False) -> int:
         """Process the groups from *first* on; return the group before which it ended. *more*: others will follow them.
@@ -102,6 +105,10 @@ class TandemHistoryBuilder:
             for start, code in _stretches(missing):
                 image.add_code(start, code, TRACE)
             missing.clear()
+        for path, image, pc, code in self._unsure:
+            if image.read(pc, len(code)) != code:
+                self._differs(path, pc, code)
+        self._unsure.clear()
         return self._stop
 
     def _follow(self, first: int, *, more: bool) -> None:
@@ -329,15 +336,18 @@ class TandemHistoryBuilder:
         if self._resuming:
             self._resume(pcs[0], groups[0])
         cuts = [i for i, (pc, following) in enumerate(pairwise(pcs), 1) if not 0 < following - pc <= 4]
-        paths, append, begin = self._paths, self._builder.append, 0
+        paths, append, begin, varying = self._paths, self._builder.append, 0, self._index.code.varying
         for end in (*cuts, len(pcs)):
             for first in range(begin, end, _LONGEST):
                 last = min(end, first + _LONGEST)
                 block = tuple(pcs[first:last])
-                path = paths.get(block)
+                key: tuple[int | tuple[bytes, ...], ...] = block
+                if varying and not varying.isdisjoint(block):
+                    key = (*block, tuple(self._code_of(group) for group in groups[first:last]))
+                path = paths.get(key)
                 if path is None:
-                    path = paths[block] = Path([block])
-                    self._check(block, groups[first:last])
+                    path = paths[key] = Path([block])
+                    self._check(path, block, groups[first:last])
                 append(path)
             begin = end
         self.groups.extend(groups)
@@ -348,19 +358,32 @@ class TandemHistoryBuilder:
         self._builder.resume(pc, self._offset(group))
         self._resuming = False
 
-    def _check(self, block: tuple[int, ...], groups: range | list[int]) -> None:
-        """Compare the code that ran, as the trace has it, with the program's; code the program lacks is added to it."""
-        missing = self._missing.setdefault(self._image, {})
+    def _code_of(self, group: int) -> bytes:
+        """Return the instruction of a group that has one."""
+        instr = next(element for element in self._trace.elements(group) if isinstance(element, Instr))
+        return instr.word.to_bytes(instr.length, "little")
+
+    def _check(self, path: Path, block: tuple[int, ...], groups: range | list[int]) -> None:
+        """Compare the code that ran, as the trace has it, with the program's; code the program lacks is added to it.
+        The path has what differs, and what does so elsewhere in the trace.
+        """
+        missing, varying = self._missing.setdefault(self._image, {}), self._index.code.varying
         for pc, group in zip(block, groups, strict=True):
-            instr = next(element for element in self._trace.elements(group) if isinstance(element, Instr))
-            code = instr.word.to_bytes(instr.length, "little")
+            code = self._code_of(group)
             try:
-                found = self._image.read(pc, instr.length)
+                found = self._image.read(pc, len(code))
             except CodeMissing:
-                missing[pc] = code
+                missing.setdefault(pc, code)
+                self._unsure.append((path, self._image, pc, code))
                 continue
             if found != code and self._image.origin(pc) != TRACE:
                 self._mismatch(pc, group, code, found)
+            if found != code or pc in varying:
+                self._differs(path, pc, code)
+
+    def _differs(self, path: Path, pc: int, code: bytes) -> None:
+        path.code = {**path.code, pc: code}
+        self._builder.code_varies = True
 
     def _mismatch(self, pc: int, group: int, code: bytes, found: bytes) -> None:
         self._mismatches.add(pc)

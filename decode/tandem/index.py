@@ -92,6 +92,28 @@ class Break(NamedTuple):
         return fact_text(self.cause)
 
 
+class ExecutedCode:
+    """The code that ran, as the groups have it.
+
+    words    the first instruction that ran at each address
+    varying  the addresses at which another one ran later
+    """
+
+    def __init__(self) -> None:
+        self.words: dict[int, int] = {}
+        self.varying: set[int] = set()
+
+    def ran(self, pc: int, word: int) -> None:
+        """Note an instruction that retired."""
+        if self.words.setdefault(pc, word) != word:
+            self.varying.add(pc)
+
+    def forget(self) -> None:
+        """Begin again."""
+        self.words.clear()
+        self.varying.clear()
+
+
 class Index:
     """What the groups of a trace did.
 
@@ -101,6 +123,7 @@ class Index:
     memory     the stores to each address space (see `decode.tandem.registers.space_of`)
     spaces     (group, space): which space loads and stores are in after that group
     retired    of each group: 1 if an instruction retired
+    code       the instructions that retired
     traps, breaks, resets, initializations   in order
     """
 
@@ -112,6 +135,7 @@ class Index:
         self.memory: dict[int, MemoryWrites] = {}
         self.spaces: list[tuple[int, int]] = [(-1, UNKNOWN)]
         self.retired = bytearray()
+        self.code = ExecutedCode()
         self.traps: list[TrapEffect] = []
         self.breaks: list[Break] = []
         self.resets: list[int] = []
@@ -233,6 +257,7 @@ class Indexer:
         plans += map(plan_of, automaton.shapes[len(plans) :])
         in_physical = self._in(PHYSICAL)
         untraced_below = dialect.untraced_below
+        first_at, vary = index.code.words.setdefault, index.code.varying.add
         pc = self._pc
         group = start - 1
         for offset, shape in zip(trace.offsets[start:stop], trace.shapes[start:stop], strict=True):
@@ -268,6 +293,8 @@ class Indexer:
                         rd = value
             if data_at >= 0:
                 self._store(group, StoreEffect(values[address_at], size, values[data_at], physical), word, rd)
+            if first_at(pc, word) != word:
+                vary(pc)
             add_pc(next_pc)
             add_retired(1)
             pc = next_pc
@@ -304,6 +331,8 @@ class Indexer:
             index.traps.append(seen.trap._replace(handler=None if next_pc == NOWHERE else next_pc))
         index.pcs.append(next_pc)
         index.retired.append(seen.retires)
+        if seen.instr is not None and seen.retires and origin != NOWHERE:
+            index.code.ran(origin, seen.instr.word)
         if written.keys() & _MAY_MOVE or seen.is_reset:
             self._move(group)
         return next_pc

@@ -138,7 +138,7 @@ def _row(writer: Writer, hart: int) -> Iterator[str]:
     if writer.row is None:
         return
     row = HistoryRow(*writer.row)
-    line = source_lines.line_of(row.pc) if not row.text and row.pc is not None else None
+    line = source_lines.line_of(row.pc) if row.function is None and row.pc is not None else None
     if line is not None and writer.kind == "instruction":
         yield line
     yield from listing.Lister(listing.Format(), listing.current_mark(hart)).lines([row])

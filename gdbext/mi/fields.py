@@ -31,7 +31,7 @@ class Rows:
     def history(self, rows: Sequence[HistoryRow]) -> list[Fields]:
         """Instructions and gaps."""
         with listing.readable_code():
-            self._texts.add_codes({row.pc: bytes.fromhex(row.text) for row in rows if row.pc is not None and row.text})
+            self._texts.add_codes((row.pc, bytes.fromhex(row.text)) for row in rows if row.pc is not None and row.text)
             return [
                 {"number": row.number, "gap": row.text} if row.pc is None else self._instruction(row.pc, row)
                 for row in rows

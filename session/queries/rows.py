@@ -185,23 +185,27 @@ def rows(history: History, program: ContextImages, begin: int, end: int) -> Iter
 def _stretch(history: History, image: Image, of_process: bool, begin: int, end: int) -> Iterator[ShortHistoryRow]:
     """Yield rows of one context."""
     known: dict[int, tuple[str, str | None, int] | None] = {}
+    own = history.code(begin - 1, end - 1)
     for number, pc in enumerate(history.pcs(begin - 1, end - 1), begin):
         if pc == GAP:
             yield (number, None, history.gap_at(number - 1).as_gap)
             continue
         if pc not in known:
             elsewhere = of_process or not image.path or image.is_added(pc)
-            known[pc] = _code(image, pc) if elsewhere else None
+            known[pc] = _code(image, pc, named=elsewhere) if elsewhere or history.has_code else None
         code = known[pc]
+        if number - 1 in own:
+            code = (own[number - 1].hex(), *((None, 0) if code is None else code[1:]))
         yield (number, pc) if code is None else (number, pc, *code)
 
 
-def _code(image: Image, pc: int) -> tuple[str, str | None, int] | None:
+def _code(image: Image, pc: int, *, named: bool) -> tuple[str, str | None, int] | None:
+    """Return the bytes of an instruction, and its function and the offset in it, if gdb may not know them (*named*)."""
     try:
         code = image.read(pc, image.instruction(pc).length).hex()
     except (CodeMissing, UndecodableInstruction):
         return None
-    name, offset = image.symbol(pc) or (None, 0)
+    name, offset = (image.symbol(pc) if named else None) or (None, 0)
     return code, name, offset
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.image import CodeMissing, Image
-from rvtrace_gdb.decode.program.instructions import Access, UndecodableInstruction, length, reach
+from rvtrace_gdb.decode.program.image import CodeMissing
+from rvtrace_gdb.decode.program.instructions import Access, UndecodableInstruction, reach
 from rvtrace_gdb.decode.tandem.decoder import Tandem, TandemAccesses
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.group_grammar import Problem
@@ -33,7 +33,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 from rvtrace_gdb.decode.tandem.protocol import State as StateId
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.views.disassembly import Disassembler, Disassemblers, Images
+from rvtrace_gdb.views.disassembly import Disassemblers, Images, code_texts, is_whole
 from rvtrace_gdb.views.instruction_text import Text
 
 _REMEMBERED = 1 << 16
@@ -275,10 +275,7 @@ class Texts:
         for row in rows:
             if row.instr is None or row.pc is None or (row.mode, row.pc, row.instr) in self._known:
                 continue
-            if not _is_whole(row.instr):
-                symbol = self.symbol(row.pc, row.context)
-                self._known[row.mode, row.pc, row.instr] = Text(symbol, _encoding(row.instr))
-            elif self._is_there(row.pc, row.instr, row.context):
+            if is_whole(_bytes(row.instr)) and self._is_there(row.pc, row.instr, row.context):
                 wanted.setdefault(row.mode, {})[row.pc] = row.instr
             else:
                 others[row.mode, row.pc, row.instr] = row
@@ -295,29 +292,10 @@ class Texts:
 
     def _learn_others(self, others: dict[tuple[int | None, int, Instr], Row]) -> None:
         """Find the text of instructions that the program does not have, or that differ there."""
-        while others:
-            image, taken = Image(self._xlen), dict[int, tuple[int | None, int, Instr]]()
-            for key in others:
-                _, pc, instr = key
-                if not any(at in taken for at in range(pc - 3, pc + 4)):
-                    image.add_code(pc, _bytes(instr), "the trace")
-                    taken[pc] = key
-            with Disassembler(image) as disassembler:
-                texts = disassembler.texts(taken)
-                for pc, key in taken.items():
-                    symbol = self.symbol(pc, others[key].context)
-                    self._known[key] = Text(symbol, texts[pc].instruction)
-                    del others[key]
-
-
-def _is_whole(instr: Instr) -> bool:
-    """Return whether its encoding has the length that was reported; if not, a disassembler would read more bytes, or
-    fewer.
-    """
-    try:
-        return length(instr.word & 0xFFFF) == instr.length
-    except UndecodableInstruction:
-        return False
+        texts = code_texts(((pc, _bytes(instr)) for _, pc, instr in others), self._xlen) if others else {}
+        for key, row in others.items():
+            _, pc, instr = key
+            self._known[key] = Text(self.symbol(pc, row.context), texts[pc, _bytes(instr)])
 
 
 def _bytes(instr: Instr) -> bytes:
