@@ -12,6 +12,8 @@ from rvtrace_gdb.gdbext import neutral
 _FILE = re.compile(r"(?:Exec|Object) file: `(?P<path>.*)', file type")
 _SECTION = re.compile(r" \[\d+\] +0x(?P<start>[0-9a-f]+)->0x[0-9a-f]+ at 0x(?P<offset>[0-9a-f]+): \S+ ALLOC LOAD")
 _known: list[list[object]] | None = None
+_last: list[list[object]] = []
+"""What gdb said last: files are hardly moved while the program runs."""
 
 
 def forget(event: object = None) -> None:
@@ -22,9 +24,12 @@ def forget(event: object = None) -> None:
 
 def placed() -> list[list[object]]:
     """Return [path, where its first section is in memory, where that is in the file] of each file that gdb has."""
-    global _known
+    global _known, _last
     if _known is None:
-        _known = list(_asked())
+        try:
+            _known = _last = list(_asked())
+        except gdb.error:  # gdb does not say while the program runs
+            return _last
     return _known
 
 
