@@ -44,6 +44,8 @@ def found_line(row: FoundRow, address: AddressText, paint: Paint = plain) -> str
 
 def repetition(fold: Fold) -> str:
     """Return how often a row, or a group of rows, repeats itself, and where."""
+    if not fold.longest:
+        return f"x{fold.times}, all at @{fold.begin}"
     every = str(fold.shortest) if fold.shortest == fold.longest else f"{fold.shortest} to {fold.longest}"
     instructions = "instruction" if every == "1" else "instructions"
     return f"x{fold.times}, @{fold.begin} to @{fold.end}, every {every} {instructions}"

@@ -1,6 +1,7 @@
 """`rvtrace init`: write a target description for a board that no file describes."""
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Mapping
@@ -151,6 +152,8 @@ class Interview:
 
     @staticmethod
     def _line(prompt: str) -> str:
+        with contextlib.suppress(ImportError):  # Python was built without it: the line is read as it comes
+            import readline  # noqa: F401 (it edits what `input` reads, and keeps the lines before)
         try:
             return input(prompt)
         except EOFError:

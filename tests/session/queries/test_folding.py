@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from rvtrace_gdb.gdbext.row_text import repetition
 from rvtrace_gdb.gdbext.rows import Fold, FoundRow, FunctionRow
 from rvtrace_gdb.session.queries.folding import Folding
 from rvtrace_gdb.session.queries.rows import Cursor
@@ -76,3 +77,8 @@ def test_the_pages_are_the_list(seed: int) -> None:
     assert turn("-") is None
     again = [turn("+") for _ in range(len(texts) + 1)]
     assert again[-1] is None and "".join(text for text in again if text) in texts
+
+
+def test_what_repeats_at_one_place_has_no_distance() -> None:
+    assert repetition(Fold(1, 1, 20, 7, 7, 0, 0)) == "x20, all at @7"
+    assert repetition(Fold(1, 1, 3, 7, 9, 1, 1)) == "x3, @7 to @9, every 1 instruction"
