@@ -51,15 +51,25 @@ demo: setup
 	@$(BIN)/python scripts/demo.py $(if $(INTERACTIVE),--interactive)
 
 # The programs of docs/tutorials.
-EXAMPLES := $(patsubst examples/%.c,build/examples/%.elf,$(wildcard examples/*.c)) build/examples/two_harts.elf
+EXAMPLES := $(patsubst examples/%.c,build/examples/%.elf,$(wildcard examples/*.c)) \
+	$(patsubst examples/%.cpp,build/examples/%.elf,$(wildcard examples/*.cpp)) \
+	build/examples/rust_tank.elf build/examples/two_harts.elf
 EXAMPLE_CC := riscv64-unknown-elf-gcc -march=rv64imac_zicsr -mabi=lp64 -mcmodel=medany -Og -g \
 	-specs=picolibc.specs -nostartfiles
+EXAMPLE_CXX := -fno-exceptions -fno-rtti
 examples: setup $(EXAMPLES)
 	@echo "The programs are in build/examples. Type . $(BIN)/activate for the command rvtrace, then for instance"
 	@echo "  rvtrace console --elf build/examples/hang.elf --sim     # docs/tutorials/it-hangs.md; docs/README.md lists all"
 build/examples/%.elf: examples/%.c examples/start.S examples/link.ld
 	@mkdir -p $(@D)
 	cd examples && $(EXAMPLE_CC) -T link.ld start.S $*.c -o ../$@
+build/examples/%.elf: examples/%.cpp examples/start.S examples/link.ld
+	@mkdir -p $(@D)
+	cd examples && $(EXAMPLE_CC) $(EXAMPLE_CXX) -T link.ld start.S $*.cpp -o ../$@
+build/examples/rust_tank.elf: examples/rust_tank.s examples/start.S examples/link.ld
+	@mkdir -p $(@D)
+	sed 's,@examples@,$(CURDIR)/examples,' examples/rust_tank.s >build/examples/rust_tank.s
+	cd examples && $(EXAMPLE_CC) -T link.ld start.S ../build/examples/rust_tank.s -o ../$@
 build/examples/two_harts.elf: $(wildcard examples/two_harts/*) examples/link.ld
 	@mkdir -p $(@D)
 	cd examples/two_harts && $(EXAMPLE_CC) -T ../link.ld start.S two_harts.c -o ../../$@

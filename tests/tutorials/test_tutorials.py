@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.cross_compiler import HOME
 from tests.tutorials.page import exchanges, is_printed
-from tests.tutorials.typist import Typist
+from tests.tutorials.typist import CXX, Typist
 
 PAGES = sorted((HOME / "docs" / "tutorials").glob("*.md"))
 
@@ -63,4 +63,5 @@ def test_make_examples_builds_what_the_tests_use() -> None:
     helper = (HOME / "tests" / "helpers" / "cross_compiler.py").read_text(encoding="utf-8")
     options = re.findall(r"-(?:mcmodel=\w+|O\w|g|specs=[\w.]+|nostartfiles)(?=[\s\"])", makefile)
     assert len(options) == 5 and all(f'"{option}"' in helper for option in options)
-    assert "examples/*.c" in makefile
+    assert "examples/*.c)" in makefile and "examples/*.cpp)" in makefile
+    assert f"EXAMPLE_CXX := {' '.join(CXX)}\n" in makefile

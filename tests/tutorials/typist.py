@@ -17,6 +17,7 @@ from tests.helpers.started_python import Started, python_stub, rvtrace
 from tests.helpers.wait import until
 from tests.tutorials.page import Exchange
 
+CXX = ("-fno-exceptions", "-fno-rtti")
 RUNNING = 0.2
 """Seconds that a program runs before Ctrl-C: its bug shows within a millisecond, and the trace of that is kept."""
 
@@ -36,8 +37,14 @@ class Typist:
     def build(self, name: str) -> None:
         """Compile the program *name*, with a start-up of its own if it has one."""
         own = EXAMPLES / name / "start.S"
-        source = own.with_name(f"{name}.c") if own.exists() else EXAMPLES / f"{name}.c"
-        built = compile_program(self.folder, source, start=own if own.exists() else EXAMPLES / "start.S")
+        source = own.with_name(f"{name}.c") if own.exists() else next(EXAMPLES.glob(f"{name}.[cs]*"))
+        if source.suffix == ".s":  # of a compiler that may not be here
+            text = source.read_text(encoding="utf-8").replace("@examples@", str(EXAMPLES))
+            source = self.folder / source.name
+            source.write_text(text, encoding="utf-8")
+        options = CXX if source.suffix == ".cpp" else ()
+        start = own if own.exists() else EXAMPLES / "start.S"
+        built = compile_program(self.folder, source, start=start, options=options)
         built.rename(self.folder / "build" / "examples" / f"{name}.elf")
 
     def types(self, exchange: Exchange) -> str:
