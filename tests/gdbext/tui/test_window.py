@@ -23,6 +23,8 @@ from tests.terminal import Terminal
 ROW = re.compile(r"^│ *(\d+) (  |=>|->) 0x([0-9a-f]+) <([\w.]+)\+\d+> +(\S.*?) *│?$", re.M)
 GAP = re.compile(r"^│ *(\d+) !! \[(.*?)\]? *│$", re.M)
 TITLE = re.compile(r"^┌─(?:trace: hart 0, )?(.*?)─*┐$", re.M)
+UTF8 = {"LC_ALL": "C.UTF-8"}
+"""In the C locale gdb's borders are other characters; `test_in_the_c_locale` looks at what is in them."""
 FAILURES = ("Traceback", "Python Exception", "internal error", "Error occurred")
 SELF_SWITCHING = Path(__file__).resolve().parents[2] / "programs" / "hard" / "self_switching.c"
 
@@ -79,7 +81,7 @@ def gdb(elf: Path, *commands: str, program: str = GDB, **environ: str) -> Iterat
     words = [program, "-q", "-nx", str(elf)]
     for command in ("set confirm off", "set pagination off", "set width 0", PATIENT, SOURCE, *commands):
         words += ["-ex", command]
-    with Terminal([*words, "-ex", "echo ready\\n"], 120, 40, gdb_environ(**environ)) as terminal:
+    with Terminal([*words, "-ex", "echo ready\\n"], 120, 40, gdb_environ(**UTF8, **environ)) as terminal:
         debugger = Debugger(terminal)
         debugger.settled(lambda screen: "ready\n(gdb)" in screen, "prompt")
         yield debugger
@@ -125,6 +127,13 @@ def window(it: Traced, *, program: str = GDB, **environ: str) -> Iterator[Debugg
         debugger.terminal.enter("layout trace")
         debugger.settled(lambda screen: "so far" in screen and screen.rstrip().endswith("(gdb)"), "history window")
         yield debugger
+
+
+def test_in_the_c_locale(it: Traced) -> None:
+    words = [GDB, "-q", "-nx", str(it.elf), "-ex", SOURCE, "-ex", f"trace open {it.capture}", "-ex", "layout trace"]
+    with Terminal(words, 120, 40, gdb_environ(LC_ALL="C")) as terminal:
+        screen = terminal.wait(lambda screen: "so far" in screen and "<main+76>" in screen, "history window")
+    assert not any(failure in screen for failure in FAILURES), screen
 
 
 @pytest.fixture(scope="module")
