@@ -1,0 +1,1 @@
+"""What `benchmarks/damage.py` measures: streams, damages, outcomes."""

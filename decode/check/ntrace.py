@@ -1,0 +1,208 @@
+"""The check of N-Trace: its messages against those that our encoder makes of the history.
+
+An interval goes from a synchronizing message to the next one, that one included, or to ProgTraceCorrelation.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from rvtrace_gdb.decode.check.comparison import Message, Part
+from rvtrace_gdb.decode.check.intervals import IntervalChecker
+from rvtrace_gdb.decode.check.ntrace_comparison import Build, Closing, How, NtraceScheme, Opening
+from rvtrace_gdb.decode.check.rows import Rows
+from rvtrace_gdb.decode.check.verdict import Difference, Verdict
+from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, Piece
+from rvtrace_gdb.decode.history.events import EventKind, TrapKind
+from rvtrace_gdb.decode.history.events import Trap as TrapFact
+from rvtrace_gdb.decode.history.history import Event
+from rvtrace_gdb.decode.ntrace import decoder as ntrace
+from rvtrace_gdb.decode.ntrace import messages as layouts
+from rvtrace_gdb.decode.ntrace.framing import Offsets, ShiftedOffsets, is_idle
+from rvtrace_gdb.decode.ntrace.hart import HartDecoder
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, Malformed, Sync, Tcode, parse
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.state import Mode, State
+from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES
+from rvtrace_gdb.decode.ntrace.walk import Walkers
+from rvtrace_gdb.decode.program.image import Image, Program
+from rvtrace_gdb.decode.stepping.reports import LostBytes
+
+_SYNCS = bytes(tcode << 2 for tcode in SYNC_TCODES)
+_STOP, _OWNERSHIP = Tcode.PROG_TRACE_CORRELATION << 2, Tcode.OWNERSHIP << 2
+_BREAKS = re.compile(b"[" + re.escape(_SYNCS + bytes((_STOP, _OWNERSHIP))) + b"]")
+_FLOW = _SYNCS + bytes(
+    tcode << 2 for tcode in (
+        Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST, Tcode.RESOURCE_FULL,
+        Tcode.REPEAT_BRANCH, Tcode.PROG_TRACE_CORRELATION,
+    )
+)  # fmt: skip
+_LOSSES = (EventKind.LOSS, EventKind.OVERFLOW, EventKind.MISMATCH)
+_UNASKED = (Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
+
+
+class CheckedHart(HartDecoder):
+    """A decoder of one hart that checks what it decodes. *wrapped*: the trace may begin anywhere."""
+
+    def __init__(
+        self, program: Program, options: Options, walkers: Walkers, builder: HistoryBuilder, *, wrapped: bool
+    ) -> None:
+        assert isinstance(builder, IncrementalBuilder)
+        super().__init__(program, options, walkers, builder=builder)
+        self._program = program
+        self._pieces = builder
+        self._begun = wrapped  # whether the message that begins a trace has come, or need not come
+        self._checker: IntervalChecker[Build] = IntervalChecker(NtraceScheme(options, program.xlen))
+        self._rows = Rows(self._checker, builder)
+
+    def run(self, frames: list[bytes], offsets: Offsets) -> None:
+        """Decode the next messages, and check them by parts that end at those that synchronize."""
+        heads = bytes(frame[0] for frame in frames)
+        if not self._begun:
+            self._begin(frames, offsets)
+        done = 0
+        for found in _BREAKS.finditer(heads):
+            at = found.start()
+            if at > done:
+                self._run_part(frames[done:at], ShiftedOffsets(offsets, done), None)
+            self._run_part(frames[at : at + 1], ShiftedOffsets(offsets, at), heads[at])
+            done = at + 1
+        if done < len(frames):
+            self._run_part(frames[done:], ShiftedOffsets(offsets, done), None)
+
+    def lose(self, lost: LostBytes) -> None:
+        self._checker.drop(lost=True)
+        super().lose(lost)
+
+    def verdict(self, end: int) -> Verdict:
+        """Return what was found; the trace has ended at byte *end*."""
+        return self._rows.end(end, self._image(self._state))
+
+    def _image(self, state: State) -> Image:
+        return self._program.image_of(state.context)
+
+    def _begin(self, frames: list[bytes], offsets: Offsets) -> None:
+        """Report a beginning that is missing: a trace begins with a message that says why tracing starts."""
+        flow = [index for index, frame in enumerate(frames) if frame[0] in _FLOW]
+        for index in flow:
+            try:
+                message = self._read(frames[index])
+            except Malformed:
+                continue
+            if message.tcode == Tcode.PROG_TRACE_CORRELATION and not message.fields["icnt"]:
+                continue  # tracing is off, and the hart halts
+            self._begun = True
+            if message.fields.get("sync", Sync.PERIODIC) in _UNASKED:
+                syncs = [i for i in flow if i > index and frames[i][0] in _SYNCS]
+                start, end = offsets.of(index), offsets.of(syncs[0] if syncs else flow[-1])
+                self._checker.missed(Difference(start, "ProgTraceSync", message.name), end)
+            return
+
+    def _run_part(self, frames: list[bytes], offsets: Offsets, head: int | None) -> None:
+        """Decode messages without a synchronization, or one message, which begins with *head*."""
+        before = self._state
+        image = self._image(before)
+        super().run(frames, offsets)
+        events, piece = self._pieces.fresh(), self._pieces.take()
+        lost = self._stopped or self._state.mode is Mode.LOST
+        if lost or any(event.kind in _LOSSES for event in events):
+            self._checker.drop(lost=True)
+        if lost:
+            return
+        messages = self._messages(frames, offsets)
+        if head is None:
+            self._add(piece, events, messages, image, len(frames))
+        elif head == _OWNERSHIP:
+            self._checker.part(Part((), (), 1))
+        elif head == _STOP:
+            self._stop(piece, messages[0], image, before)
+        else:
+            self._synchronized(piece, events, messages[0], image, before)
+
+    def _messages(self, frames: Sequence[bytes], offsets: Offsets) -> list[Message]:
+        """Return the messages about the flow, without TSTAMP."""
+        bodies: Iterable[bytes] = frames
+        if self._options.timestamps:
+            bodies = [body for body, _ in self._clock.split(frames)]
+        return [
+            Message(body, offsets.of(index))
+            for index, body in enumerate(bodies)
+            if not is_idle(body) and body[0] >> 2 in LAYOUTS
+        ]
+
+    def _add(self, piece: Piece, events: Sequence[Event], messages: list[Message], image: Image, frames: int) -> None:
+        """Add rows and messages to the open interval."""
+        begin = piece.begin
+        if len(messages) < frames and self._checker.is_open:
+            self._checker.part(Part((), (), frames - len(messages)))
+        for event in events:
+            if event.kind is EventKind.TRAP:
+                self._rows.add(piece.history, begin, event.position, image)
+                self._rows.flush(image, event.last_pc)
+                begin = max(begin, event.position)
+                trap = _trap(event)
+                if trap is None:
+                    self._checker.drop(lost=False)
+                    return
+                self._checker.part(Part((trap,), ()))
+        self._rows.add(piece.history, begin, piece.end, image, messages)
+
+    def _synchronized(
+        self, piece: Piece, events: Sequence[Event], message: Message, image: Image, before: State
+    ) -> None:
+        """End the open interval at a synchronizing message, and begin the next one."""
+        code = self._read(message.raw).fields["sync"]
+        if code in self._options.dialect.keeps_state:
+            self._checker.drop(lost=False)
+            return
+        hit = next((event for event in events if event.kind is EventKind.TRAP), None)
+        trap = None if hit is None else _trap(hit)
+        pc = self._state.pc
+        self._rows.add(piece.history, piece.begin, piece.end, image)
+        self._rows.flush(image, pc if trap is None else trap.epc)
+        now = self._image(self._state)
+        if before.mode is not Mode.ON or (hit is not None and trap is None) or not now.knows(pc):
+            self._checker.drop(lost=False)
+        if self._checker.is_open:
+            closing = Closing(How.SYNCHRONIZED, message, code, self._rows.first(pc, now), trap)
+            self._checker.close(closing, message.offset, piece.end)
+        self._rows.begin()
+        self._checker.open(Opening(code), message.offset)
+
+    def _stop(self, piece: Piece, message: Message, image: Image, before: State) -> None:
+        """End the open interval at ProgTraceCorrelation."""
+        self._rows.add(piece.history, piece.begin, piece.end, image)
+        self._rows.flush(image, before.pc if piece.begin == piece.end else None)
+        if before.mode is Mode.ON:
+            code = self._read(message.raw).fields["evcode"]
+            closing = Closing(How.STOPPED, message, code, next_pc=before.pc)
+            self._checker.close(closing, message.offset, piece.end)
+        self._checker.drop(lost=False)
+
+    def _read(self, raw: bytes) -> layouts.Message:
+        options = self._options
+        return parse(raw, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
+
+
+def _trap(event: Event) -> Trap | None:
+    """Return the trap of an event, None if it is not known where it hit."""
+    if event.last_pc is None or not isinstance(event.fact, TrapFact):
+        return None
+    return Trap(event.last_pc, event.fact.kind is TrapKind.INTERRUPT, 0, 0, event.next_pc or 0)
+
+
+class StreamChecker(ntrace.StreamDecoder):
+    """Decodes the traces of several harts and checks them. Arguments as for `StreamDecoder`."""
+
+    def __init__(self, program: Program, options: Options, *, wrapped: bool = False, split: bool = True) -> None:
+        super().__init__(program, options, wrapped=wrapped, split=split, builders=lambda source: IncrementalBuilder())
+        self._wrapped = wrapped
+
+    def _new_hart(self, program: Program, builder: HistoryBuilder) -> CheckedHart:
+        return CheckedHart(program, self._options, self._walkers, builder, wrapped=self._wrapped)
+
+    def verdicts(self) -> dict[int, Verdict]:
+        """End the trace and return what was found, by source."""
+        self.finish()
+        harts = {source: hart for source, hart in self._harts.items() if isinstance(hart, CheckedHart)}
+        return {source: harts[source].verdict(self._fed) for source in sorted(harts)}

@@ -1,0 +1,117 @@
+"""From the rows of a history to the parts of an interval."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from rvtrace_gdb.decode.check.comparison import Item, Message, Part
+from rvtrace_gdb.decode.check.intervals import IntervalChecker
+from rvtrace_gdb.decode.check.verdict import Verdict
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, Known, blocks_from_pcs
+from rvtrace_gdb.decode.history.builder import IncrementalBuilder
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.instructions import IType
+
+_ROWS = 1 << 12  # of a part
+_KNOWN = 1 << 16  # blocks that are remembered
+_LONGEST = 1024  # instructions; `blocks_from_pcs` makes no longer blocks
+
+
+class Blocks:
+    """Makes the blocks of rows; equal ones are the same object."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Image, Known]] = {}
+
+    def of(self, pcs: Sequence[int], image: Image, next_pc: int | None = None) -> Sequence[Item]:
+        """Return the blocks of these rows, which have no gap. *next_pc*: where execution went on, if known.
+
+        Only that shows whether a custom instruction at the end has jumped.
+        """
+        known = self._of_image(image)
+        if next_pc is not None and pcs and image.knows(next_pc):
+            last = image.instruction(pcs[-1])
+            if last.custom and next_pc != pcs[-1] + last.length:
+                return [*blocks_from_pcs([*pcs, next_pc], image, known)][:-1]
+        return [*blocks_from_pcs(pcs, image, known)]
+
+    def whole(self, pcs: list[int], image: Image) -> tuple[Sequence[Item], list[int]]:
+        """Return the blocks that these rows contain whole, and the rows of the one that is not at its end."""
+        end = len(pcs)
+        while end and self._goes_on(pcs, end - 1, image):
+            end -= 1
+        end += (len(pcs) - end) // _LONGEST * _LONGEST
+        return self.of(pcs[:end], image), pcs[end:]
+
+    def _goes_on(self, pcs: Sequence[int], index: int, image: Image) -> bool:
+        """Whether the block of a row goes on with the next one, or may do so."""
+        instruction = image.instruction(pcs[index])
+        if instruction.itype is not IType.NONE:
+            return False
+        return index + 1 == len(pcs) or instruction.custom or pcs[index + 1] == pcs[index] + instruction.length
+
+    def _of_image(self, image: Image) -> Known:
+        found = self._known.get(id(image))
+        if found is None or len(found[1]) > _KNOWN:
+            found = self._known[id(image)] = image, {}
+        return found[1]
+
+
+def pieces(history: History, begin: int, end: int, size: int) -> Iterator[list[int]]:
+    """Yield the addresses at positions *begin* to *end* - 1, at most *size* at a time."""
+    pcs = history.pcs(begin, end)
+    while piece := list(islice(pcs, size)):
+        yield piece
+
+
+class Rows:
+    """Passes the rows of one hart to its checker: in whole blocks, and at most so many at a time that memory is small.
+
+    newest  the last row of the open interval, GAP for none
+    """
+
+    def __init__(self, checker: IntervalChecker[Any], builder: IncrementalBuilder) -> None:
+        self.newest = GAP
+        self._checker, self._builder = checker, builder
+        self._blocks = Blocks()
+        self._waiting: list[int] = []  # the last rows of the open interval, which are no whole block yet
+
+    def begin(self, pc: int | None = None) -> None:
+        """Begin an interval, whose first row is at *pc* if it has come already."""
+        self._waiting = [] if pc is None else [pc]
+        self.newest = GAP if pc is None else pc
+
+    def first(self, pc: int, image: Image) -> Block:
+        """Return the block of the instruction at *pc* alone."""
+        return Block.of(pc, [image.instruction(pc)], image.xlen)
+
+    def add(self, history: History, begin: int, end: int, image: Image, messages: Sequence[Message] = ()) -> None:
+        """Add the rows at positions *begin* to *end* - 1, and the messages that reported them, to the open interval."""
+        if not self._checker.is_open:
+            return
+        for pcs in pieces(history, begin, end, _ROWS):
+            if GAP in pcs:
+                self._checker.drop(lost=False)
+                return
+            self.newest = pcs[-1]
+            blocks, self._waiting = self._blocks.whole([*self._waiting, *pcs], image)
+            if blocks or messages:
+                self._checker.part(Part(blocks, messages))
+                messages = ()
+        if messages:
+            self._checker.part(Part((), messages))
+
+    def flush(self, image: Image, next_pc: int | None = None) -> None:
+        """Add the rows that wait for the end of their block. *next_pc*: where execution went on, if known."""
+        if self._waiting:
+            self._checker.part(Part(self._blocks.of(self._waiting, image, next_pc), ()))
+            self._waiting = []
+
+    def end(self, offset: int, image: Image) -> Verdict:
+        """End the trace, which has *offset* bytes, and return what was found."""
+        piece = self._builder.take(last=True)
+        self.add(piece.history, piece.begin, piece.end, image)
+        self.flush(image)
+        self._checker.close(None, offset, piece.end)
+        return self._checker.verdict()

@@ -1,0 +1,76 @@
+"""What a check finds: the intervals that differ, and whether that means damage."""
+
+from typing import NamedTuple
+
+
+class Difference(NamedTuple):
+    """The first difference in an interval: the *made* message in place of the *sent* one at byte *offset*.
+
+    Both are names; "": none. *timing*: only the place of the synchronization that ends the interval differs.
+    """
+
+    offset: int
+    made: str
+    sent: str
+    timing: bool = False
+
+
+class Differing(NamedTuple):
+    """An interval that differs: bytes *start* to *end* of the trace. It ends before row *position* of the history."""
+
+    start: int
+    end: int
+    position: int
+    difference: Difference
+
+
+_FEW = 32  # messages that agree before the only difference of a trace
+_SURPRISING = 3  # intervals that differ although the decoder has found no loss; more are a habit of the encoder
+
+
+class Verdict(NamedTuple):
+    """What the check found about one hart.
+
+    agreed     the number of intervals whose messages are the same
+    punctual   how many of them end with a synchronization that is sent when ours is
+    content    the number of intervals whose messages differ
+    timing     the number of those that differ only in the place of the synchronization at their end
+    differing  both, as far as they are listed
+    lost       the number of intervals with a loss that the decoder has found
+    unchecked  the number of intervals that cannot be compared
+    matched    the number of messages that are the same
+    beginning  the messages before the first synchronization, if the trace begins there
+    """
+
+    agreed: int
+    punctual: int
+    content: int
+    timing: int
+    differing: tuple[Differing, ...]
+    lost: int
+    unchecked: int
+    matched: int
+    beginning: Differing | None
+
+    @property
+    def tells(self) -> bool:
+        """Whether the encoder is built as ours, so that a difference is damage: most intervals agree."""
+        few = self.content == 1 and self.matched >= _FEW
+        return (few or self.agreed >= 2 * self.content) and self.content <= _SURPRISING + 2 * self.lost
+
+    @property
+    def tells_time(self) -> bool:
+        """Whether the encoder synchronizes when ours does."""
+        return self.tells and (self.punctual >= 4 * self.timing or (self.timing == 1 and self.punctual > 0))
+
+    @property
+    def damaged(self) -> tuple[Differing, ...]:
+        """The intervals that are damaged."""
+        believed = {False: self.tells, True: self.tells_time}
+        intervals = tuple(one for one in self.differing if believed[one.difference.timing])
+        return intervals if self.beginning is None else (self.beginning, *intervals)
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether there are differences of which the check cannot tell what they mean."""
+        return not self.tells or not self.tells_time
