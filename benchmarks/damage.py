@@ -17,7 +17,7 @@ decoded (default 450), and this is how many of them have
 
 With --packets, instead of the last four, of the silent ones
 
-  told      those in which the check (docs/check.md) finds the damage
+  told      those in which the check (decode/check) finds the damage
   unsure    those of which the check says that it cannot tell
   legal     those whose bytes are what an encoder sends for the list: nobody can tell
   left      the others: what the check should tell and does not
