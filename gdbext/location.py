@@ -107,6 +107,21 @@ def check(text: str) -> None:
         raise gdb.error(f'malformed linespec error: unexpected string, "{text.strip()}".')
 
 
+def check_given(text: str) -> None:
+    """Raise gdb.error for a location that would end gdb where a breakpoint is set there, which takes more forms:
+    `-function NAME`, `*EXPRESSION`, `+1`, and none for the selected line.
+    """
+    if text[:1] not in ("", "-", "+", "*"):
+        check(text)
+        return
+    for _ in outer(text):  # an unmatched quote
+        pass
+    for word in (text, *text.split()):
+        neutral.refuse(word)
+        if _GLOBAL.search(word) is not None:
+            raise gdb.error(f'Function "{word.strip()}" not defined.')
+
+
 def _is_balanced(name: str) -> bool:
     """Return whether all parentheses, brackets and templates of a name are closed: gdb counts them, too."""
     closing: list[str] = []

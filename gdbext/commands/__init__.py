@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import dap, listing, neutral, objfiles, settings
+from rvtrace_gdb.gdbext import dap, listing, location, neutral, objfiles, settings
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import (
     calls,
@@ -101,17 +101,19 @@ def _output_of(command: str) -> str:
 def _mi_options(argument: str) -> list[str]:
     match = re.match(r"(.*?)(?:\s+(?:-force-condition\s+)?if\s+(.*))?$", argument, re.S)
     assert match is not None  # every string matches
-    location, condition = match.group(1).strip(), match.group(2)
+    place, condition = match.group(1).strip(), match.group(2)
     options = ["-a"]
-    thread = re.match(r"(.*?)\s+thread\s+(\d+)$", location)
+    thread = re.match(r"(.*?)\s+thread\s+(\d+)$", place)
     if thread:
-        location = thread.group(1)
+        place = thread.group(1)
         options += ["-p", thread.group(2)]
+    location.check_given(place)
     if condition:
+        neutral.refuse(condition)
         options += ["-c", condition]
-    if location.startswith("-"):  # an explicit location: MI spells `-function` as `--function`
-        return options + [f"-{word}" if re.match(r"-[a-z]", word) else word for word in location.split()]
-    return [*options, location]
+    if place.startswith("-"):  # an explicit location: MI spells `-function` as `--function`
+        return options + [f"-{word}" if re.match(r"-[a-z]", word) else word for word in place.split()]
+    return [*options, place]
 
 
 def _quote(option: str) -> str:

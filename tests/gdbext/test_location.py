@@ -27,6 +27,16 @@ def test_what_would_end_gdb(gdb: str) -> None:
 
 
 @all_gdbs
+def test_a_tracepoint_does_not_end_gdb(gdb: str) -> None:
+    """gdb's own tracepoints, which `trace LOCATION` still sets: `::` ends gdb 18 that is in a program with C++ names."""
+    texts = ["::", "::.", "-function ::", "'main", "main if ::", "*::", "x::", "main,'"]
+    commands = ["trace replay", *(f"trace {text}" for text in texts)]
+    _, *said = run(CPP / "app.elf", CPP / "x.rvt", commands, gdb)
+    assert all(len(line.splitlines()) == 1 for line in said), said
+    assert said[0] == 'No symbol "::" in current context.' and said[3] == "unmatched quote"
+
+
+@all_gdbs
 def test_names_with_commas_blanks_and_signs(gdb: str) -> None:
     names = ["'ns::add<int, long>(int, long)'", "ns::add<int, long>(int, long)", "ns::add<int, long>"]
     names += ["ns::box::operator<", "ns::box::operator()", "ns::(anonymous namespace)::hidden", "ns::add"]
