@@ -21,8 +21,10 @@ _OPERATOR = re.compile(r"operator\s*(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?)")
 _BEGINS = re.compile(r"[^,;*\s-]")
 _ENCLOSED = re.compile(r"""(?:[^'"]*|'[^'"]+'|"[^'"]+")(?::(?:[^'"]*|'[^'"]+'|"[^'"]+"))?""")
 """A location with quotes as gdb takes them: around a whole file or function."""
-_GLOBAL = re.compile(r"""(?:^|[\s'":])::[^'"]*[^\w:~<>(),*&\s'"\[\]=!+-]""")
-"""A name in the global scope with characters that no name has."""
+_GLOBAL = re.compile(r"(?:^|[\s:])(::(?!:).*)$")
+_GLOBAL_NAME = re.compile(r"::(?:\(anonymous namespace\)::.*|(?!operator\b)[^\W\d]\w*(?:\s?[<(].*|::.*)?)")
+"""A name in the global scope; gdb 13 to 18 look others up there, and end with an internal error."""
+_GLOBAL_OPERATOR = re.compile(r"::\s*(operator\b)")
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 _KEYWORD = re.compile(r"(?:if\b|thread\b|task\b|inferior\b|-force-condition\b)")
 
@@ -96,8 +98,7 @@ def check(text: str) -> None:
         raise gdb.error("it contains characters that cannot be printed")
     check_unconditional(text)
     neutral.refuse(text)
-    if _GLOBAL.search(text) is not None:
-        raise gdb.error(f'Function "{text.strip()}" not defined.')
+    _check_global(text)
     if _ENCLOSED.fullmatch(text.strip()) is None:
         raise gdb.error("quotes go around a whole name")
     quoted = [it[1:-1] for it in _QUOTED.findall(text)]
@@ -105,6 +106,14 @@ def check(text: str) -> None:
         raise gdb.error("a parenthesis, bracket or < has no other")
     if not _BEGINS.match(text.strip()) or len(split(text)) > 1:
         raise gdb.error(f'malformed linespec error: unexpected string, "{text.strip()}".')
+
+
+def _check_global(text: str) -> None:
+    """Raise gdb.error for a name in the global scope that is none."""
+    for part in (*(it[1:-1] for it in _QUOTED.findall(text)), _QUOTED.sub("", text)):
+        found = _GLOBAL.search(part.strip())
+        if found is not None and _is_balanced(found[1]) and _GLOBAL_NAME.fullmatch(found[1]) is None:
+            raise gdb.error(f'Function "{text.strip()}" not defined.')
 
 
 def check_given(text: str) -> None:
@@ -118,8 +127,7 @@ def check_given(text: str) -> None:
         pass
     for word in (text, *text.split()):
         neutral.refuse(word)
-        if _GLOBAL.search(word) is not None:
-            raise gdb.error(f'Function "{word.strip()}" not defined.')
+    _check_global(text)
 
 
 def _is_balanced(name: str) -> bool:
@@ -160,5 +168,6 @@ def decode(text: str) -> list[gdb.Symtab_and_line]:
         address = int(value) & neutral.address_mask()
         with neutral.c_language():
             return list(gdb.decode_line(f"*{address:#x}")[1] or ())
+    text = _GLOBAL_OPERATOR.sub(r"\1", text, count=1) if _GLOBAL_OPERATOR.match(text) else text
     check(text)
     return list(gdb.decode_line(text)[1] or ())

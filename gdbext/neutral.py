@@ -17,7 +17,9 @@ from typing import Any
 import gdb
 
 _HEXADECIMAL = re.compile(r"\s*0[xX]([0-9a-fA-F]{1,16})\s*")
-_ENDS_GDB = re.compile(r"""::(?!~?[^\W\d]|[(<])|['"]\s*::[^'"]*[^\w:~<>(),*&\s'"]""")
+_ENDS_GDB = re.compile(
+    r"""::(?!~?[^\W\d]|[(<])|['"]\s*::(?!\(anonymous namespace\)|(?!operator\b)[^\W\d]\w*(?:::|\s?[<(]|\s*['"]))"""
+)
 """A name in the global scope that is none: gdb 13 to 18 look it up, and end with an internal error."""
 _C_LIKE = ("c", "c++", "asm", "minimal")
 

@@ -20,16 +20,17 @@ def run(elf: Path, capture: Path, commands: list[str], gdb: str) -> list[str]:
 def test_what_would_end_gdb(gdb: str) -> None:
     """gdb's own `break` has these words for the first; the others end gdb 13, 16 or 18 if they reach its Python API."""
     texts = ["'main", '"main', ",", "if main", "thread 1", "*nonsense", "-p x", "'s<g'", "main,'", "'::.'", "i 'i '"]
+    texts += ["::operator new x", "::operator", "::operator new", "::~d e", "::a-b", "'app.cpp':::a-b"]
     commands = [f"{command} {text}" for text in texts for command in ("trace find", "trace goto", "trace coverage")]
-    said = run(CPP / "app.elf", CPP / "x.rvt", commands, gdb)
+    _, *said = run(CPP / "app.elf", CPP / "x.rvt", ["trace replay", *commands], gdb)
     assert [line for line in said[:3] if line.endswith("unmatched quote")] == said[:3]
     assert all(len(line.splitlines()) == 1 for line in said), said
 
 
 @all_gdbs
 def test_a_tracepoint_does_not_end_gdb(gdb: str) -> None:
-    """gdb's own tracepoints, which `trace LOCATION` still sets: `::` ends gdb 18 that is in a program with C++ names."""
-    texts = ["::", "::.", "-function ::", "'main", "main if ::", "*::", "x::", "main,'"]
+    """gdb's own tracepoints, which `trace LOCATION` still sets; `::` ended gdb 18 in a C++ program."""
+    texts = ["::", "::.", "-function ::", "'main", "main if ::", "*::", "x::", "main,'", "::d 1"]
     commands = ["trace replay", *(f"trace {text}" for text in texts)]
     _, *said = run(CPP / "app.elf", CPP / "x.rvt", commands, gdb)
     assert all(len(line.splitlines()) == 1 for line in said), said
@@ -43,6 +44,8 @@ def test_names_with_commas_blanks_and_signs(gdb: str) -> None:
     found = run(CPP / "app.elf", CPP / "x.rvt", [f"trace find {name}" for name in names], gdb)
     places = [[int(at) for at in re.findall(r"@(\d+)", text)] for text in found]
     assert places == [[40], [40], [40], [62], [54], [71], [40, 47]]
+    found = run(CPP / "app.elf", CPP / "x.rvt", [f"trace find ::{name}" for name in ("main", *names[1:5])], gdb)
+    assert [re.findall(r"@(\d+)", text) for text in found] == [["19"], ["40"], ["40"], ["62"], ["54"]]
     odd = ["'foo<int, long>(char const*)'", "foo<int, long>(char const*)", "a b", "na\u00efve", "%s%n"]
     found = run(ODD / "odd.elf", ODD / "odd.rvt", [f"trace find {name}" for name in odd], gdb)
     assert [re.findall(r"@(\d+)", text) for text in found] == [["6"], ["6"], ["9"], ["12"], ["18"]]

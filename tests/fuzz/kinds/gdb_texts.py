@@ -26,13 +26,13 @@ TEXTS = (
     "ns::box::operator()", "ns::box::operator<", "-function main", "$pc", "&finish", "a b.c:5",
     "c:\\\\x.c:5", "main if 1",
     "sink", "sink,4", "$ra", "-before", "1,5", "-", "+", "12:3", "ns::box::operator()(int) const", "%s",
-    "*", ",", "", "'",
+    "*", ",", "", "'", "::operator new", "::ns::add<int, long>(int, long)", "app.cpp:::main", "::~box", "::finish",
 )  # fmt: skip
 _TOKENS = (
     "'", '"', "<", ">", "(", ")", "[", "]", ",", ":", "::", "*", "&", "$", "-", "+", " ", "\\", "if",
     "thread 1", "main",
     "operator", "~", "@", "0x", "5", "{", "}", "\t", "é", "%n", "-line", "-source", "-p", "-qualified", "/",
-    "#", ";", "=",
+    "#", ";", "=", "new", "const", "-function", "::operator",
 )  # fmt: skip
 
 
