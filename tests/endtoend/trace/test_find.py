@@ -81,10 +81,14 @@ def test_functions_and_interrupts(options: str, tmp_path: Path) -> None:
     assert len(traps) >= 2 and positions(said[f"trace events interrupt {ALL}"]) == traps
     other = [1, *([1] if "etrace" in options else []), len(retired) + 1]  # E-Trace says which privilege it begins with
     assert sorted(positions(said[f"trace events {ALL}"])) == sorted([*other, *traps])
-    # Where an interrupt hit is where the program went on after it.
+    # Where an interrupt hit is where the program went on after it. E-Trace leaves it out right after an indirect jump:
+    # the address in the packet of such an interrupt is undefined (Efficient Trace 2.0, "thaddr").
     hit = re.findall(r"\ttrap: interrupt.*, at 0x([0-9a-f]+) ", said[f"trace events {ALL}"])
     code = instructions(elf)
-    returned = [pc for before, pc in pairwise(retired) if code[before].startswith("mret")]
+    indirect = ("ret", "jr", "jalr")
+    silent = ["etrace" in options and code[retired[trap - 2]].split()[0] in indirect for trap in traps]
+    mrets = [pc for before, pc in pairwise(retired) if code[before].startswith("mret")]
+    returned = [pc for pc, is_silent in zip(mrets, silent, strict=False) if not is_silent]
     assert [int(pc, 16) for pc in hit] == returned
     assert said["trace gaps"].strip() == "No gaps: the history is complete."
 
@@ -248,7 +252,7 @@ def test_lines_and_inlined_functions(tmp_path: Path) -> None:
         assert all(retired[int(position) - 1] == int(pc, 16) for _, position, pc, _ in rows)
     line = re.search(r"starts at address 0x([0-9a-f]+)", said[asked[3]])
     assert line and positions(said[asked[2]]) == where(retired, int(line[1], 16))
-    assert said["trace find none.c:1"].startswith("trace find: none.c:1: No symbol")
+    assert said["trace find none.c:1"] == "trace find: none.c:1: No source file named none.c.\n"
 
 
 def of_another_program(found: list[Exchange]) -> bool:
