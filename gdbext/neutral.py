@@ -21,6 +21,8 @@ _ENDS_GDB = re.compile(
     r"""::(?!~?[^\W\d]|[(<])|['"]\s*::(?!\(anonymous namespace\)|(?!operator\b)[^\W\d]\w*(?:::|\s?[<(]|\s*['"]))"""
 )
 """A name in the global scope that is none: gdb 13 to 18 look it up, and end with an internal error."""
+_FILE_SCOPE = re.compile(r"""^((?:[^'"]|'[^'"]*'|"[^'"]*")*)(?:'[^'"]+'|"[^'"]+")(?=::[^\W\d])""")
+"""A file in quotes before `::` and a name: what follows its closing quote is no name in the global scope."""
 _C_LIKE = ("c", "c++", "asm", "minimal")
 
 
@@ -184,7 +186,7 @@ def set_number(name: str, value: int | None) -> None:
 
 def refuse(text: str) -> None:
     """Raise gdb.error for a text with a name that would end gdb."""
-    if _ENDS_GDB.search(text) is not None:
+    if _ENDS_GDB.search(_FILE_SCOPE.sub(r"\1", text)) is not None:
         raise gdb.error(f'No symbol "{text.strip()}" in current context.')
 
 

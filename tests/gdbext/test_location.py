@@ -46,6 +46,8 @@ def test_names_with_commas_blanks_and_signs(gdb: str) -> None:
     assert places == [[40], [40], [40], [62], [54], [71], [40, 47]]
     found = run(CPP / "app.elf", CPP / "x.rvt", [f"trace find ::{name}" for name in ("main", *names[1:5])], gdb)
     assert [re.findall(r"@(\d+)", text) for text in found] == [["19"], ["40"], ["40"], ["62"], ["54"]]
+    address = run(CPP / "app.elf", CPP / "x.rvt", ["trace goto 1", "trace print &'app.cpp'::sink + 0"], gdb)[1]
+    assert address.endswith("<sink>"), "the file before :: is in quotes"
     odd = ["'foo<int, long>(char const*)'", "foo<int, long>(char const*)", "a b", "na\u00efve", "%s%n"]
     found = run(ODD / "odd.elf", ODD / "odd.rvt", [f"trace find {name}" for name in odd], gdb)
     assert [re.findall(r"@(\d+)", text) for text in found] == [["6"], ["6"], ["9"], ["12"], ["18"]]

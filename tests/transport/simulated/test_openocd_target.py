@@ -145,7 +145,7 @@ def test_a_block_of_memory_to_its_very_end(target: Target) -> None:
 
 def test_memory_that_is_not_there_is_an_error_that_does_not_stick(target: Target) -> None:
     with pytest.raises(TclError):
-        target.tcl.words(0x1000_0000, 1)
+        target.tcl.words(0x1800_0000, 1)
     with pytest.raises(TclError):
         target.tcl.words(0x2FFF_FFFC, 2)
     assert len(target.tcl.words(SBERROR_FREE, 2)) == 2
