@@ -37,6 +37,7 @@ from rvtrace_gdb.console.bench.trace_queries import (
 from rvtrace_gdb.console.gdb_driver.engine import Engine, Said
 from rvtrace_gdb.console.gdb_driver.mi import GdbError, quoted
 from rvtrace_gdb.console.gdb_driver.state import LOST, Stop, TraceState, stop_of
+from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 __all__ = ["WITHIN", "Bench"]
@@ -151,7 +152,12 @@ class Target(Gdb):
     def load(self, elf: str | os.PathLike[str] | None = None) -> int:
         """Write the program to the target's memory and return its size in bytes. *elf*: use this one from now on."""
         if elf is not None:
-            self.engine.query(f"-file-exec-and-symbols {quoted(str(Path(elf).resolve()))}")
+            path, offset = placement(os.fspath(elf))
+            self.engine.use(Path(path).resolve(), offset)
+        if self.engine.offset:
+            said = self.engine.execute(f"load {quoted(str(self.engine.elf))} {self.engine.offset:#x}")
+            size = re.search(r"load size (\d+)", said)
+            return int(size[1]) if size else 0
         return int(self.engine.query("-target-download").get("load-size", 0))
 
     def reset(self) -> Stop:
@@ -259,9 +265,10 @@ def _addresses(made: dict[str, Any]) -> Sequence[int]:
 class Bench(Target):
     """One target, or one capture, with a gdb of its own. Use it in a `with` block.
 
-    *elf*: the program; *target*: the target description; *gdb*: the gdb to use, else $RVTRACE_GDB or one that is
-    installed; *within*: the seconds that `run` and `run_until` wait by default; *said*: called with gdb's output as it
-    arrives, (kind, text); *progress*: called with (label, done, total) of long work.
+    *elf*: the program, FILE or FILE@OFFSET as for the command line; *target*: the target description; *gdb*: the gdb to
+    use, else $RVTRACE_GDB or one that is installed; *within*: the seconds that `run` and `run_until` wait by default;
+    *said*: called with gdb's output as it arrives, (kind, text); *progress*: called with (label, done, total) of long
+    work.
 
     All methods raise `RvtraceError`, with one line: `GdbError` for what gdb refused, `GdbGone`, `NoAnswer`, and
     `CheckFailed` if the program did not do what was expected.

@@ -352,7 +352,8 @@ _QEMU = "--qemu"
 
 def add_target_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the program, the target, and gdb."""
-    parser.add_argument("--elf", type=Path, metavar="FILE", help="the program")
+    moved = "the program; with OFFSET, so many bytes above the addresses it was linked for"
+    parser.add_argument("--elf", type=Path, metavar="FILE[@OFFSET]", help=moved)
     parser.add_argument("--target", type=Path, metavar="FILE", help="the target description (TOML)")
     parser.add_argument("--connect", default="", metavar="HOST:PORT", help="where OpenOCD or QEMU waits for gdb")
     parser.add_argument("--sim", action="store_true", help="start a simulated target and use it (needs openocd)")

@@ -18,6 +18,7 @@ from typing import Any, Self
 from rvtrace_gdb.console.gdb_driver import mi
 from rvtrace_gdb.console.gdb_driver.mi import GdbError, GdbGone, Mi, NoAnswer, Record, quoted
 from rvtrace_gdb.console.gdb_driver.state import Running, Stop, TraceState, trace_state
+from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.support.colours import without
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.inputs import is_pipe, pipe_refused
@@ -67,6 +68,7 @@ _BYTE = frozenset(map(chr, range(0xDC80, 0xDD00)))
 class Engine:
     """A gdb with rvtrace: `with Engine("app.elf", target="board.toml") as engine: engine.execute("trace status")`.
 
+    *elf*: FILE, or FILE@OFFSET for a program that is in memory so many bytes above the addresses it was linked for.
     *gdb*: its program; *init*: read the user's own .gdbinit; *said*: see `Said`; *coloured*: what is said has colours,
     which the texts that methods return never have. Raises GdbGone, GdbError, MissingLibrary: all of them one line.
     """
@@ -96,7 +98,8 @@ class Engine:
         for given in (elf, target):
             if given is not None and is_pipe(given):
                 raise RvtraceError(pipe_refused(given, "gdb"))
-        self.elf = None if elf is None else Path(elf).resolve()
+        path, self.offset = ("", 0) if elf is None else placement(os.fspath(elf))
+        self.elf = None if elf is None else Path(path).resolve()
         self.target = None if target is None else Path(target).resolve()
         self.program = mi.find_gdb(gdb)
         self._texts: list[str] | None = None
@@ -263,6 +266,15 @@ class Engine:
         """Request the end of the current command. May be called at any time, also by a signal handler."""
         self._interrupt_requested = True
 
+    def use(self, elf: Path, offset: int = 0) -> None:
+        """Let gdb have this program, which is in memory *offset* bytes above the addresses it was linked for."""
+        self.elf, self.offset = elf, offset
+        if not offset:
+            self.query(f"-file-exec-and-symbols {quoted(str(elf))}")
+            return
+        self.query(f"-file-exec-file {quoted(str(elf))}")
+        self.execute(f"symbol-file {quoted(str(elf))} -o {offset:#x}")
+
     # Implementation
 
     def _check_files(self) -> None:
@@ -285,7 +297,7 @@ class Engine:
         if found.get("exists") != "true":
             raise mi.unusable_gdb(self.program, said)
         if self.elf is not None:
-            self.query(f"-file-exec-and-symbols {quoted(str(self.elf))}")
+            self.use(self.elf, self.offset)
         if self.target is not None:
             self.execute(f"set trace target {self.target}")
 

@@ -9,7 +9,7 @@ from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.scripts import asserts
 from rvtrace_gdb.console.scripts.language import BLOCKS, NAME, Expected, file_name, filled, seconds, within
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import is_number
+from rvtrace_gdb.support.text import counted, is_number
 
 
 class Context(Protocol):
@@ -178,7 +178,7 @@ def _pull(context: Context) -> Outcome:
 def _decode(context: Context) -> Outcome:
     context.bench.decode()
     count = asserts.instructions(context.bench)
-    return Outcome(f"{count} instructions", {"instructions": count})
+    return Outcome(counted(count, "instruction"), {"instructions": count})
 
 
 def _save(arguments: str) -> Action:

@@ -42,6 +42,19 @@ def test_the_shell_is_told_the_offset(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out.count("<twice+0>") == 3
 
 
+def test_a_script_and_the_python_api_are_told_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import rvtrace_gdb
+
+    with rvtrace_gdb.Bench(f"{ELF}@{OFFSET}") as bench:
+        bench.open(MOVED / "x.rvt")
+        assert len(bench.gdb("trace find twice").splitlines()) == 3
+        assert re.search(r"^ +3: 1\t", bench.gdb("trace coverage twice"), re.M)
+    script = tmp_path / "x.rvts"
+    script.write_text(f"open {MOVED / 'x.rvt'}\ngdb trace find twice\n")
+    assert main(["run", str(script), "--elf", f"{ELF}@{OFFSET}"]) == 0
+    assert capsys.readouterr().out.count("<twice+0>") == 3
+
+
 def test_a_capture_keeps_the_offset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Imported with it, it needs no --elf later. The raw bytes are those of the capture."""
     from rvtrace_gdb.session.capture.file import load

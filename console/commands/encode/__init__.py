@@ -32,6 +32,7 @@ from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, tandem_captu
 from rvtrace_gdb.session.formats.tandem import Itemizer, Wording
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.support.files import protect_inputs
+from rvtrace_gdb.support.text import counted
 
 _BATCH = 1024  # groups
 
@@ -108,7 +109,8 @@ class TandemEncoding:
         """One line."""
         traps = f", {self.traps} trap{'s' if self.traps > 1 else ''}" if self.traps else ""
         return (
-            f"{self.instructions} instructions{traps}: {self.groups} groups, {self.bytes} bytes,"
+            f"{counted(self.instructions, 'instruction')}{traps}: {counted(self.groups, 'group')},"
+            f" {counted(self.bytes, 'byte')},"
             f" {8 * self.bytes / max(self.instructions, 1):.3f} bits per instruction"
         )
 

@@ -18,6 +18,7 @@ from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats.raw_import import EncoderHow
 from rvtrace_gdb.support.files import atomic_output
+from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views import dump, json_rows
 
 _BATCH = 4096  # blocks and traps
@@ -69,7 +70,8 @@ class Encoding(ABC):
         instructions = executed.instructions
         traps = f", {self._traps} trap{'s' if self._traps > 1 else ''}" if self._traps else ""
         return (
-            f"{instructions} instructions{traps}: {self._messages} {self.messages_are}, {self._bytes} bytes,"
+            f"{counted(instructions, 'instruction')}{traps}: {counted(self._messages, self.messages_are[:-1])},"
+            f" {counted(self._bytes, 'byte')},"
             f" {8 * self._bytes / max(instructions, 1):.3f} bits per instruction"
         )
 

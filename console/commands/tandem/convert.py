@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.files import atomic_output, protect_inputs
-from rvtrace_gdb.support.text import rows
+from rvtrace_gdb.support.text import counted, rows
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
 from rvtrace_gdb.views.tandem.listing import AT_ONCE
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _summary(args: argparse.Namespace, lines: int, groups: int) -> str:
     where = "standard output" if args.output == "-" else args.output
-    return f"{where}: {lines} lines of {groups} groups"
+    return f"{where}: {counted(lines, 'line')} of {counted(groups, 'group')}"
 
 
 def _lines(

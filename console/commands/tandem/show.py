@@ -22,6 +22,7 @@ from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.rows import Cursor
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.listing import Modifiers
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
@@ -258,7 +259,7 @@ def _lines(
 def _print_state(shown: Output, found: Found, number: int) -> None:
     tandem = found.tandem
     if number > len(tandem.trace):
-        raise TandemError(f"--state {number}: the trace has {len(tandem.trace)} groups")
+        raise TandemError(f"--state {number}: the trace has {counted(len(tandem.trace), 'group')}")
     pc = tandem.after(number - 1).pc
     known = Known(tandem, number, None if pc is None else found.decoded.image.symbol(pc))
     shown.rows([known.json(found.hart)] if shown.json else known.lines())

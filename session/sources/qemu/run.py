@@ -33,6 +33,7 @@ from rvtrace_gdb.session.sources.qemu.log_recorder import LogServer
 from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.files import OutputError, atomic_output
+from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.transport.qemu import launch
 from rvtrace_gdb.transport.qemu.recorder import QemuError, QemuGone, Ring
 
@@ -321,7 +322,8 @@ def _recorder(
 
 def _save(stream: Streaming, path: str, say: Say, tell: Tell, progress: Progress) -> None:
     stream.save(path, progress=progress)
-    say(f"{stream.instructions} instructions are in {path}: {stream.size} bytes of trace")
+    are = "is" if stream.instructions == 1 else "are"
+    say(f"{counted(stream.instructions, 'instruction')} {are} in {path}: {stream.size} bytes of trace")
     tell({"output": path, "instructions": stream.instructions, "bytes": stream.size})
     if stream.failure is not None:
         raise stream.failure

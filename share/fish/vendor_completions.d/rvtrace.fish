@@ -33,7 +33,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from help' -f -a 'console run sim
 complete -c rvtrace -n __fish_use_subcommand -s h -l help -d 'show this help message and exit'
 complete -c rvtrace -n __fish_use_subcommand -s V -l version -d 'show program\'s version number and exit'
 complete -c rvtrace -n '__fish_seen_subcommand_from console run sim qemu usb decode dump data functions calls find events gaps coverage status import init import-dt encode tandem show convert verify completion man gdb-script' -s h -l help -d 'show this help message and exit'
-complete -c rvtrace -n '__fish_seen_subcommand_from console run' -l elf -r -F -d 'the program'
+complete -c rvtrace -n '__fish_seen_subcommand_from console run' -l elf -r -F -d 'the program; with OFFSET, so many bytes above the addresses it was ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from console run' -l target -r -F -d 'the target description (TOML)'
 complete -c rvtrace -n '__fish_seen_subcommand_from console run' -l connect -x -d 'where OpenOCD or QEMU waits for gdb'
 complete -c rvtrace -n '__fish_seen_subcommand_from console run' -l sim -d 'start a simulated target and use it (needs openocd)'
