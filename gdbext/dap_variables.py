@@ -47,8 +47,11 @@ def show_unknown(varref: Any) -> None:
         try:
             result: dict[str, Any] = describe(self)
         except gdb.error:
-            result = Unknown(str(_of(self, "name"))).to_object()
+            name = _of(self, "name")  # an expression has none
+            result = Unknown("" if name is None else str(name)).to_object()
             result[_of(self, "result_name")] = result.pop("value")
+            if name is None:
+                del result["name"]
         return result
 
     base.fetch_children, variable.to_object = fetch_children, to_object

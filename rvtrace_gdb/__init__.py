@@ -5,10 +5,14 @@ Each is loaded when it is asked for. The import itself loads nothing, because gd
 and gdb's Python may be older than the project's.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+TYPE_CHECKING = False
+"""Not that of `typing`: to load it is a third of what Python does before `console.start` runs."""
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from rvtrace_gdb.console.bench.bench import Bench
     from rvtrace_gdb.console.bench.rig import QemuRig, Rig
     from rvtrace_gdb.console.bench.trace_queries import (
@@ -60,13 +64,15 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, original = _HOMES[name]
     return getattr(import_module(module), original)
 
 
-def __dir__() -> "list[str]":
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 

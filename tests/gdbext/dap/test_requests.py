@@ -112,12 +112,18 @@ if GDB16 is not None:  # gdb 13 has no DAP
         [frame] = dap.request("stackTrace", threadId=1, levels=1)["body"]["stackFrames"]
         scopes = {it["name"]: it for it in dap.request("scopes", frameId=frame["id"])["body"]["scopes"]}
         values = {}
-        for name, scope in scopes.items():
+        for name, scope in scopes.items():  # Globals is the last
             found = dap.request("variables", variablesReference=scope["variablesReference"])["body"]["variables"]
             values[name] = {it["name"]: it["value"] for it in found}
         assert values["Registers"]["pc"].startswith("0x80000056") and values["Registers"]["a0"] == "<unavailable>"
         assert values["Arguments"] == {"n": "<unavailable>"}
         assert len(values["Registers"]) > 30
+        assert values["Globals"]["ticks"] == values["Globals"]["result"] == "<unavailable>"
+        [table] = [it["variablesReference"] for it in found if it["name"] == "operations"]  # a constant of the program
+        rows = dap.request("variables", variablesReference=table)["body"]["variables"]
+        assert [re.findall(r"<(.*)>", row["value"]) for row in rows] == [["add"], ["sub"], ["mul"]]
+        body = dap.request("evaluate", expression="ticks", context="watch", frameId=frame["id"])["body"]
+        assert body == {"variablesReference": 0, "result": "<unavailable>"}
 
     @pytest.mark.parametrize("gdb", SERVERS)
     def test_where_gdb_cannot_go_back_the_client_is_told_that_the_thread_has_not_moved(gdb: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
-from tests.gdbext.gdb_process import GDBS, SOURCE, newest_gdb, run_gdb, some_gdbs
+from tests.gdbext.gdb_process import ALL_GDBS, SOURCE, newest_gdb, run_gdb, some_gdbs
 from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
 
@@ -14,9 +14,9 @@ ARCHITECTURES = ["rv64gc", "rv32gc", "rv64imac_zicsr", "rv32imac_zicsr"]
 CASES = [
     pytest.param(march, *gdb.values, id=f"{march}-{gdb.id}")
     for march, kept in zip(ARCHITECTURES, (0, -1, -1, 0), strict=True)
-    for gdb in (GDBS if LONG else [GDBS[kept]])
+    for gdb in (ALL_GDBS if LONG else [ALL_GDBS[kept]])
 ]
-"""Each version of gdb has each width, once with registers for floating point."""
+"""The oldest gdb and the newest have each width, once with registers for floating point."""
 
 
 def nm(elf: Path) -> dict[str, int]:
