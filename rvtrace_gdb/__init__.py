@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 """Not that of `typing`: to load it is a third of what Python does before `console.start` runs."""
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any as _Any
 
     from rvtrace_gdb.console.bench.bench import Bench
     from rvtrace_gdb.console.bench.rig import QemuRig, Rig
@@ -63,7 +63,7 @@ _HOMES = {
 """Public name -> the module and the name in it. A test compares it with the imports above."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     from importlib import import_module
 
     if name not in _HOMES:

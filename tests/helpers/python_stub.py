@@ -35,6 +35,7 @@ def main() -> int:
         "module": words[module], "words": words[module + 1 :], "cwd": posix.getcwd(),
         "environ": {name.decode(): value.decode() for name, value in posix.environ.items()}, "open": [True] * 3,
     }  # fmt: skip
+    mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, PASSED_ON)  # one that comes early waits until it can be passed on
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
     server.sendmsg([marshal.dumps(request)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     process = int(server.recv(100))
@@ -45,6 +46,7 @@ def main() -> int:
     for number in PASSED_ON:
         if _signal.getsignal(number) != _signal.SIG_IGN:
             _signal.signal(number, pass_on)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
     status = int(server.recv(100))
     if status < 0:
         if -status in PASSED_ON:
