@@ -7,7 +7,7 @@ what memory held: bytes the trace need not have a store to, known from when they
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cached_property, partial
 from operator import itemgetter
 from typing import NamedTuple
@@ -92,16 +92,21 @@ class Break(NamedTuple):
         return fact_text(self.cause)
 
 
+_NEVER: tuple[int, Container[int], int] = (-1, (), 0)
+
+
 class ExecutedCode:
     """The code that ran, as the groups have it.
 
     words    the first instruction that ran at each address
     varying  the addresses at which another one ran later
+    plain    the latest one at each address: (word, how far it may lead, how many bytes it stores), looked up at once
     """
 
     def __init__(self) -> None:
         self.words: dict[int, int] = {}
         self.varying: set[int] = set()
+        self.plain: dict[int, tuple[int, Container[int], int]] = {}
 
     def ran(self, pc: int, word: int) -> None:
         """Note an instruction that retired."""
@@ -112,6 +117,7 @@ class ExecutedCode:
         """Begin again."""
         self.words.clear()
         self.varying.clear()
+        self.plain.clear()
 
 
 class Index:
@@ -257,7 +263,7 @@ class Indexer:
         plans += map(plan_of, automaton.shapes[len(plans) :])
         in_physical = self._in(PHYSICAL)
         untraced_below = dialect.untraced_below
-        first_at, vary = index.code.words.setdefault, index.code.varying.add
+        code, latest = index.code, index.code.plain.get
         pc = self._pc
         group = start - 1
         for offset, shape in zip(trace.offsets[start:stop], trace.shapes[start:stop], strict=True):
@@ -270,8 +276,10 @@ class Indexer:
             values = unpack(data, offset)
             word = values[word_at]
             next_pc = values[pc_at] if pc_kind == FULL else pc + length & mask
-            is_odd = stored_sizes[word] if data_at < 0 else both and self._stores is not in_physical
-            if is_odd or next_pc - pc & mask not in steps[word]:
+            known = latest(pc, _NEVER)
+            _, leads, stored = known if known[0] == word else (word, steps[word], stored_sizes[word])
+            is_odd = stored if data_at < 0 else both and self._stores is not in_physical
+            if is_odd or next_pc - pc & mask not in leads:
                 pc = self._general(group, pc)
                 continue
             rd = None
@@ -293,8 +301,9 @@ class Indexer:
                         rd = value
             if data_at >= 0:
                 self._store(group, StoreEffect(values[address_at], size, values[data_at], physical), word, rd)
-            if first_at(pc, word) != word:
-                vary(pc)
+            if known[0] != word:
+                code.plain[pc] = word, leads, stored
+                code.ran(pc, word)
             add_pc(next_pc)
             add_retired(1)
             pc = next_pc

@@ -104,3 +104,10 @@ def test_a_trace_that_arrives_in_pieces(size: int) -> None:
 def test_code_that_stays_costs_nothing() -> None:
     history = decode(encode(patched([NOP] * 9).groups, RV64), program(NOP), RV64).history
     assert not history.code_varies and not history.code(0, len(history))
+
+
+def test_code_that_returns_is_one_path_for_each_of_its_forms() -> None:
+    """As many paths as forms of the code, however often it changes: what ran is compared with what was there last."""
+    found = decode(encode(patched([NOP, CALL] * 20).groups, RV64), program(NOP), RV64)
+    assert found.index.code.varying == {BASE}
+    assert ran(found, program(NOP)) == ["nop", "back", "call", "ret", "back"] * 20
