@@ -5,7 +5,7 @@ gdb sets a variable of OpenOCD's through `monitor`, and the session reads it ove
 
 from __future__ import annotations
 
-import secrets
+import os
 
 import gdb
 
@@ -29,7 +29,7 @@ def mark() -> str | None:
         return _known[1]
     if thread.is_running():
         return None
-    value = secrets.token_hex(8)
+    value = os.urandom(8).hex()
     try:
         with defer_interrupt():
             is_openocd = "Open On-Chip Debugger" in neutral.printed("monitor version")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -192,6 +191,8 @@ def _is_connected_to(host: str | None, port: int | None) -> bool:
 
 def _address_of(host: str) -> str:
     """Return the address of a host, or the path of a socket as it is."""
+    import socket  # only here: every start of gdb would wait for it
+
     with contextlib.suppress(OSError, UnicodeError):
         return socket.gethostbyname(host)
     return host

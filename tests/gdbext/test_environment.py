@@ -102,3 +102,11 @@ def test_installed_in_site_packages_finds_its_own_environment() -> None:
 
 def test_gdbs_own_python_variables_do_not_reach_the_child() -> None:
     assert client.clean_environ({"PYTHONHOME": "/x", "PYTHONPATH": "/y", "PATH": "/bin"}) == {"PATH": "/bin"}
+
+
+def test_a_start_loads_no_more_than_it_needs() -> None:
+    """What gdb itself does not load, and few commands need, is loaded by those commands: every start waits for it."""
+    before, loaded = "python import sys; before = {*sys.modules}", "python print(*sorted({*sys.modules} - before))"
+    words = run_gdb(None, [before, SOURCE, loaded])[loaded].split()
+    assert "rvtrace_gdb.gdbext.commands" in words
+    assert not {"socket", "secrets", "hashlib", "random", "tempfile", "difflib", "base64"} & {*words}
