@@ -228,6 +228,8 @@ def _unregistered(encoder: CapturedEncoder) -> str:
         parts.append(f"{known.address_bits} address bits")
     if known.timestamp_bits is not None:
         parts.append(f"{known.timestamp_bits} timestamp bits")
+    if known.repeat_bits is not None:
+        parts.append(f"repetition counts of up to {known.repeat_bits} bits")
     parts += [_setting(key, value) for key, value in known.etrace.items()]
     return "".join(f", {part}" for part in parts)
 

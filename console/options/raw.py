@@ -24,8 +24,8 @@ from rvtrace_gdb.console.options.inputs import (
 from rvtrace_gdb.controlregs.encoder_features import NTRACE, RAW_NTRACE, EncoderFeature
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
 from rvtrace_gdb.decode.etrace.options import Dialect
-from rvtrace_gdb.decode.ntrace.messages import MAX_SRC_BITS
-from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, ImplicitReturn, Options
+from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MAX_SRC_BITS
+from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, REPEAT_BITS, ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.plausibility import is_tandem_trace as is_tandem
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS as TANDEM_DIALECTS
@@ -136,6 +136,10 @@ def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--address-bits", type=number_from(1, 64), metavar="N", help="addresses were sent with so many bits only"
     )
+    group.add_argument(
+        "--repeat-bits", type=number_from(REPEAT_BITS.start, REPEAT_BITS.stop - 1), metavar="N",
+        help=f"bits of the greatest HREPEAT and B-CNT that are believed (default {MAX_REPEAT_BITS})",
+    )  # fmt: skip
 
 
 def _add_feature(group: "argparse._ArgumentGroup", feature: EncoderFeature) -> None:
@@ -172,6 +176,7 @@ def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> b
 
 _ONLY_NTRACE = (
     "timestamps", "timestamp_bits", "btm", *(it.ntrace for it in RAW_NTRACE if not it.etrace), "address_bits",
+    "repeat_bits",
 )  # fmt: skip
 _EITHER = (
     "src_bits", "src", *(it.ntrace for it in NTRACE if it.etrace), "maps", "vdso", "sysroot", "kernel_pages",
@@ -231,6 +236,7 @@ def options(args: argparse.Namespace) -> Options:
         btm=args.btm,
         implicit_return=_RETURNS.get(args.implicit_return, ImplicitReturn.OFF),
         address_bits=args.address_bits,
+        repeat_bits=args.repeat_bits or MAX_REPEAT_BITS,
         dialect=DIALECTS.get(args.dialect, RATIFIED),
         **{feature.ntrace: getattr(args, feature.ntrace) for feature in RAW_NTRACE},
     )

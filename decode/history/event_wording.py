@@ -66,12 +66,13 @@ _LOSSES: Mapping[LossCause, str] = {
     ),
     LossCause.ENCODER_ERROR: "the encoder reports error {} (ECODE 0x{:x})",
     LossCause.FIFO_OVERRUN: StartReason.FIFO_OVERRUN.text,
-    LossCause.TOO_MANY_BITS: "{}: {} has {} bits, more than {}",
     LossCause.ICNT_TOO_LARGE: "{}: I-CNT has {} bits, more than {}, and is {} halfwords ahead of HIST",
     LossCause.BRANCH_COUNT_TOO_LARGE: (
         "{}: a branch_count of {} bits, more than {}, is taken for noise: raise branch_count_bits if it is not"
     ),
-    LossCause.REPETITION_TOO_LARGE: "ResourceFull: a repetition count of {} bits, more than {}",
+    LossCause.REPETITION_TOO_LARGE: (
+        "{}: a repetition count of {} bits, more than {}, is taken for noise: raise repeat_bits if it is not"
+    ),
     LossCause.WHILE_OFF: "{} while tracing is off",
     LossCause.NO_HANDLER: "{} with no handler reported for the trap before",
     LossCause.UNKNOWN_HANDLER: "the trap handler's address is not in the trace (implicit exception): give trap_vector",

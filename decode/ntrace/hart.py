@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.ntrace.framing import (
     idle_note,
     is_idle,
 )
-from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_REPEAT_BITS, Malformed, Message, Tcode, parse
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Mode, Step
 from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES, StepFunction
@@ -341,9 +341,9 @@ class HartDecoder(stepping.HartDecoder):
             self._fail(Loss(LossCause.WHILE_OFF, (message.name,)), offset)
         elif branch is None:
             self._fail(Loss(LossCause.NO_BRANCH_BEFORE), offset)
-        elif times >> MAX_REPEAT_BITS:
-            detail = (message.name, "B-CNT", times.bit_length(), MAX_REPEAT_BITS)
-            self._fail(Loss(LossCause.TOO_MANY_BITS, detail), offset)
+        elif times >> self._options.repeat_bits:
+            detail = (message.name, times.bit_length(), self._options.repeat_bits)
+            self._fail(Loss(LossCause.REPETITION_TOO_LARGE, detail), offset)
         else:
             self._repeat_branch(branch, times, offset)
 

@@ -32,11 +32,11 @@ They are "not limiting hardware in any way": I-CNT may be larger where HIST cove
 """
 
 MAX_REPEAT_BITS = 18
-"""The limit of B-CNT and HREPEAT (1.0, "Maximum Field Sizes"). A larger value cannot be told from noise: in a loop any
-number of repetitions fits the program."""
+"""The limit of B-CNT and HREPEAT (1.0, "Maximum Field Sizes"), unless the user says another one. A larger value cannot
+be told from noise: in a loop any number of repetitions fits the program."""
 MAX_RUN_BITS = 22
-"""The limit of a run of branches with the same outcome (SiFive). It is not published; captures have 13 bits. I-CNT
-counts the instructions of these branches too."""
+"""The least limit of a run of branches with the same outcome (SiFive). It is not published; captures have 13 bits.
+I-CNT counts the instructions of these branches too."""
 
 
 class Tcode(IntEnum):

@@ -15,7 +15,17 @@ from enum import Enum, IntEnum
 from typing import ClassVar
 
 from rvtrace_gdb.decode.history.events import StartReason, StopReason, TrapKind
-from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, SIFIVE_LAYOUTS, BType, Evcode, Layout, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.messages import (
+    LAYOUTS,
+    MAX_REPEAT_BITS,
+    MAX_SRC_BITS,
+    SIFIVE_LAYOUTS,
+    BType,
+    Evcode,
+    Layout,
+    Sync,
+    Tcode,
+)
 
 _STARTS: Mapping[int, StartReason] = {sync: sync.reason for sync in Sync}
 _STOPS: Mapping[int, StopReason] = {
@@ -112,6 +122,7 @@ class Options:
     address_bits     significant bits of an address if the encoder sends fewer than XLEN; None: the dialect's default
     sync_period      number of messages after which the encoder synchronizes (trTeInstSyncMode 1, trTeInstSyncMax);
                      None: not known
+    repeat_bits      a HREPEAT or B-CNT of more bits is taken for noise
     dialect          the generation of encoders
     stop_at_error    whether to stop at the first loss instead of resuming at the next synchronizing message
     """
@@ -129,6 +140,7 @@ class Options:
     extend_addr_msb: bool = False
     address_bits: int | None = None
     sync_period: int | None = None
+    repeat_bits: int = MAX_REPEAT_BITS
     dialect: Dialect = RATIFIED
     stop_at_error: bool = False
 
@@ -138,6 +150,8 @@ class Options:
         return self.dialect.address_bits if self.address_bits is None else self.address_bits
 
 
+REPEAT_BITS = range(1, 33)
+"""The limits of HREPEAT and B-CNT that a user can say."""
 MIN_HIST_LIMIT = 2
 """The smallest HIST register: the stop bit and one branch ("ResourceFull Message": HIST of at least 2 bits)."""
 
@@ -326,7 +340,9 @@ class EncoderOptions:
         """The options of a decoder for the trace of this encoder: those that both have, and SRC only if it is sent."""
         common = {field.name for field in fields(self)} & {field.name for field in fields(Options)}
         known = {name: getattr(self, name) for name in common}
-        return Options(**known | {"src_id": self.src_id if self.src_bits else None})
+        most = max(MAX_REPEAT_BITS, self.hrepeat_limit.bit_length(), self.bcnt_limit.bit_length())
+        most = min(most, REPEAT_BITS.stop - 1)
+        return Options(**known | {"src_id": self.src_id if self.src_bits else None, "repeat_bits": most})
 
     @property
     def branch_runs(self) -> bool:

@@ -15,7 +15,6 @@ from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, Lo
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.ntrace.messages import (
     LAYOUTS,
-    MAX_REPEAT_BITS,
     MAX_RUN_BITS,
     VENDOR_SYNCS,
     BType,
@@ -318,10 +317,11 @@ class StepFunction:
             return self._walk_hist(state, message, ahead, stack, value, 1)
         if rcode == Rcode.REPEATED_HIST:
             times = message.fields["hrepeat"]
-            return self._walk_hist(state, message, ahead, stack, value, times, most=MAX_REPEAT_BITS)
+            return self._walk_hist(state, message, ahead, stack, value, times, most=self._options.repeat_bits)
         if rcode in self._dialect.run_rcodes:
             hist = 0b10 | self._dialect.run_rcodes[rcode]
-            return self._walk_hist(state, message, ahead, stack, hist, value, most=MAX_RUN_BITS)
+            most = max(MAX_RUN_BITS, self._options.repeat_bits)
+            return self._walk_hist(state, message, ahead, stack, hist, value, most=most)
         return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.UNDEFINED_RCODE, (rcode,)))
 
     def _walk_icnt(self, state: State, message: Message, ahead: int, stack: Stack, icnt: int) -> Step:
@@ -344,7 +344,7 @@ class StepFunction:
         if not hist:
             return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.NO_STOP_BIT))
         if times >> most:
-            why = Loss(LossCause.REPETITION_TOO_LARGE, (times.bit_length(), most))
+            why = Loss(LossCause.REPETITION_TOO_LARGE, (message.name, times.bit_length(), most))
             return self.loss(state, ahead, stack, EventKind.LOSS, why)
         walker = self._walker(state)
         if times == 1:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
-from rvtrace_gdb.decode.ntrace.options import DIALECTS
+from rvtrace_gdb.decode.ntrace.options import DIALECTS, REPEAT_BITS
 from rvtrace_gdb.session.capture import json_fields
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, check_settings, etrace_of
 from rvtrace_gdb.session.capture.json_fields import NAME, BadDescription, Member, Table
@@ -265,7 +265,8 @@ def _read_unregistered(table: Table | None) -> Unregistered:
     address, timestamp = (
         table.optional(key, lambda key: table.number(key, _BITS)) for key in ("address_bits", "timestamp_bits")
     )
-    return Unregistered(dialect, address, timestamp, _read_etrace(table.table("etrace")))
+    repeat = table.optional("repeat_bits", lambda key: table.number(key, REPEAT_BITS))
+    return Unregistered(dialect, address, timestamp, repeat, _read_etrace(table.table("etrace")))
 
 
 def _read_etrace(table: Table | None) -> Mapping[str, Value]:

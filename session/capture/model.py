@@ -38,12 +38,14 @@ class Unregistered:
     dialect         name of a generation of N-Trace encoders, see `decode.ntrace.options`
     address_bits    significant bits of an address if fewer than XLEN are sent
     timestamp_bits  width of the timestamp counter, 0 if it does not wrap
+    repeat_bits     bits of the greatest HREPEAT and B-CNT that are believed
     etrace          settings of an E-Trace encoder, see `session.capture.etrace_settings`
     """
 
     dialect: str | None = None
     address_bits: int | None = None
     timestamp_bits: int | None = None
+    repeat_bits: int | None = None
     etrace: "Mapping[str, Value]" = field(default_factory=dict)
 
 

@@ -44,6 +44,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS
+from rvtrace_gdb.decode.ntrace.options import REPEAT_BITS
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, check_settings, etrace_of
 from rvtrace_gdb.session.description import tables
 from rvtrace_gdb.session.description.model import (
@@ -226,7 +228,7 @@ def _crosses_4_gib(sink: RamSink) -> bool:
 
 
 _KEYS = {
-    "encoder": ("name", "type", "base", "hart", "to", "etrace", "version"),
+    "encoder": ("name", "type", "base", "hart", "to", "etrace", "version", "repeat_bits"),
     "ram_sink": ("name", "type", "base", "mode", "start", "size", "inside"),
     "funnel": ("name", "type", "base", "to", "inputs", "version"),
     "pib_sink": ("name", "type", "base", "mode", "divider", "clk_center", "inside"),
@@ -328,7 +330,17 @@ def _component(read: Tables, table: Table, number: int) -> AnyComponent:
 def _encoder(read: Tables, table: Table, where: str, name: str) -> Encoder:
     base, hart, to = read.base(table, where), read.integer(table, where, "hart", 0), read.names(table, where, "to")
     etrace = _etrace(read, table.get("etrace", {}), where)
-    return Encoder(name, base, hart, to, etrace, _version(read, table, where))
+    return Encoder(name, base, hart, to, etrace, _version(read, table, where), _repeat_bits(read, table, where))
+
+
+def _repeat_bits(read: Tables, table: Table, where: str) -> int | None:
+    if "repeat_bits" not in table:
+        return None
+    bits = read.integer(table, where, "repeat_bits", MAX_REPEAT_BITS)
+    if bits not in REPEAT_BITS:
+        most = REPEAT_BITS.stop - 1
+        raise read.error(f"{bits} is not a number of bits from {REPEAT_BITS.start} to {most}", where, "repeat_bits")
+    return bits
 
 
 def _etrace(read: Tables, table: object, where: str) -> Mapping[str, Value]:

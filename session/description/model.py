@@ -57,7 +57,8 @@ class Usb:
 class Encoder:
     """A trace encoder: the registers trTe* at *base*, tracing *hart*, feeding the components named in *to*.
 
-    *etrace*: settings for the decoder that no register contains, see `session.capture.etrace_settings`.
+    *etrace*: settings for the decoder that no register contains, see `session.capture.etrace_settings`. *repeat_bits*:
+    the same for N-Trace, see `decode.ntrace.options.Options`.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -67,6 +68,7 @@ class Encoder:
     to: tuple[str, ...]
     etrace: Mapping[str, Value] = field(default_factory=dict)
     version: int = RATIFIED
+    repeat_bits: int | None = None
 
 
 @dataclass(frozen=True)

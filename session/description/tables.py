@@ -348,6 +348,8 @@ def _feeding(source: Encoder | Funnel) -> Iterator[str]:
         yield f"hart = {source.hart}"
     yield f"to = [{', '.join(map(quoted, source.to))}]"
     if isinstance(source, Encoder):
+        if source.repeat_bits is not None:
+            yield f"repeat_bits = {source.repeat_bits}"
         if source.etrace:
             yield "[component.etrace]"
         yield from (f"{key} = {_value(value)}" for key, value in source.etrace.items())

@@ -62,6 +62,8 @@ def _overridden(options: Options, unregistered: Unregistered) -> Options:
         options = replace(options, address_bits=unregistered.address_bits)
     if unregistered.timestamp_bits is not None:
         options = replace(options, timestamp_bits=unregistered.timestamp_bits)
+    if unregistered.repeat_bits is not None:
+        options = replace(options, repeat_bits=unregistered.repeat_bits)
     return options
 
 

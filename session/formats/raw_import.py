@@ -25,7 +25,7 @@ from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkS
 from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
 from rvtrace_gdb.decode.ntrace.decoder import source_of
 from rvtrace_gdb.decode.ntrace.framing import Batch, Framer
-from rvtrace_gdb.decode.ntrace.messages import MDO_BITS
+from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MDO_BITS
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, ImplicitReturn, Options
 from rvtrace_gdb.decode.ntrace.options import Options as NTrace
 from rvtrace_gdb.decode.program.elf import Elf
@@ -278,6 +278,7 @@ def _encoder(source: int, options: Options) -> CapturedEncoder:
         None if options.dialect is RATIFIED else options.dialect.name,
         options.address_bits,
         options.timestamp_bits if wraps_late else None,
+        None if options.repeat_bits == MAX_REPEAT_BITS else options.repeat_bits,
     )
     return CapturedEncoder(source, in_force, unregistered)
 

@@ -210,7 +210,7 @@ class LiveTrace(TraceSource):
         widths = {funnel.name: funnel.timestamp_bits for funnel in self.in_force.funnels}
         bits = widths[clock] or None if clock and not in_force.timestamp_bits else None
         if in_force.format != Format.E_TRACE:
-            return Unregistered(timestamp_bits=bits)
+            return Unregistered(timestamp_bits=bits, repeat_bits=encoder.repeat_bits)
         known: dict[str, Value] = {} if self.xlen is None else {"iaddress_width": self.xlen}
         if self.tvec is not None and in_force.feature("trTeInstNoTrapAddr"):
             known["trap_vector"] = f"{self.tvec:#x}"

@@ -44,7 +44,7 @@ SMALL = Capture(
 
 FULL = replace(
     SMALL,
-    encoders=(replace(SMALL.encoders[0], unregistered=Unregistered("sifive", 48, 40)),),
+    encoders=(replace(SMALL.encoders[0], unregistered=Unregistered("sifive", 48, 40, 24)),),
     images=(
         CapturedImage(
             "738: a process",
@@ -89,6 +89,7 @@ _encoders = st.builds(
         st.none() | st.sampled_from(sorted(DIALECTS)),
         _bits,
         _bits,
+        st.none() | st.integers(1, 32),
         st.just({}) | etraces.map(values_of),
     ),
 )

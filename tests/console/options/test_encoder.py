@@ -84,6 +84,7 @@ def test_what_a_decoder_must_know_of_them() -> None:
         sequential_jump=True, all_jumps=True, extend_addr_msb=True, dialect=SIFIVE,
     )  # fmt: skip
     assert options("--btm").of_decoder == Options(btm=True)
+    assert options("--repeated-history", "--hrepeat-limit", "0x100000").of_decoder == Options(repeat_bits=21)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ def test_import_makes_a_capture_that_needs_nothing_more(tmp_path: Path, capsys: 
 def test_every_option_is_said_to_the_decoder(tmp_path: Path) -> None:
     file = tmp_path / "x.rvt"
     words = "--src-bits 3 --src 5 --timestamps --timestamp-bits 40 --btm --implicit-return counter --sequential-jump"
-    words += " --all-jumps --extend-addr-msb --address-bits 48 --dialect sifive --wrapped --xlen 64"
+    words += " --all-jumps --extend-addr-msb --address-bits 48 --repeat-bits 20 --dialect sifive --wrapped"
+    words += " --xlen 64"
     trace = beginning(Path(STREAM), 400, tmp_path)
     assert main(["import", str(trace), "--elf", ELF, "-o", str(file), *words.split()]) == 0
     capture = load(file)
@@ -61,6 +62,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path) -> None:
         all_jumps=True,
         extend_addr_msb=True,
         address_bits=48,
+        repeat_bits=20,
         dialect=SIFIVE,
     )
     assert capture.encoders[0].hart == 5
@@ -135,6 +137,7 @@ def test_what_is_wrong_is_one_line(
     [
         ("--src-bits 17", "'17' is not a number from 0 to 16"),
         ("--address-bits 0", "'0' is not a number from 1 to 64"),
+        ("--repeat-bits 33", "'33' is not a number from 1 to 32"),
         ("--timestamp-bits many", "'many' is not a number from 0 to 64"),
         ("--dialect rc8", "invalid choice: 'rc8'"),
         ("--implicit-return yes", "invalid choice: 'yes'"),

@@ -164,6 +164,25 @@ def test_counts_that_nothing_can_be(count: int) -> None:
     assert list(history.pcs(0, 9)) == [0x100, 0x102, -1, 0x200]
 
 
+@pytest.mark.parametrize("bits", [19, 26, 32])
+def test_the_limit_of_counts_can_be_raised(bits: int) -> None:
+    """Hardware may count further than "Maximum Field Sizes" ("not limiting hardware in any way"): the user says so."""
+    image, most = image_of((0x100, [asm.C_NOP, asm.c_beqz(-2), asm.C_NOP, asm.c_jr(6)])), (1 << bits) - 1
+    full = message("ResourceFull", rcode=2, rdata=0b11, hrepeat=most)
+    repeats = message("DirectBranch", icnt=2), message("RepeatBranch", bcnt=most)
+    for messages, end, ran in (
+        ((full,), stopped(2 * most + 2, 0b10), 2 * most + 2),
+        (repeats, stopped(1, None), 2 * most + 3),
+    ):
+        btm = messages is repeats
+        history = decoded(image, started(), *messages, end, btm=btm, repeat_bits=bits)
+        assert (history.instructions, history.gaps) == (ran, 0)
+        history = decoded(image, started(), *messages, AGAIN, btm=btm, repeat_bits=bits - 1)
+        [loss] = of_kind(history, EventKind.LOSS)
+        said = f": a repetition count of {bits} bits, more than {bits - 1}, is taken for noise: raise repeat_bits if it"
+        assert loss.text.endswith(f"{said} is not")
+
+
 def test_an_instruction_count_of_any_size_where_history_leads_that_far() -> None:
     """I-CNT of 23 to 40 bits, as the HIST bits before it have led over the code; what is beyond them is as ever."""
     image = image_of((0x100, [asm.C_NOP, asm.c_beqz(-2), asm.c_j(0)]))

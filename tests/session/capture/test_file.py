@@ -232,6 +232,10 @@ def test_no_wrong_value_in_the_description_does_more_than_be_refused(other: Any)
             "x.rvt: is damaged: capture.json has no usable encoders[0].unregistered.dialect",
         ),
         (
+            edited(lambda d: d["encoders"][0]["unregistered"].update(repeat_bits=33)),
+            "x.rvt: is damaged: capture.json has no usable encoders[0].unregistered.repeat_bits",
+        ),
+        (
             edited(lambda d: d["encoders"][0]["unregistered"].update(timestamp_bits=1 << 40)),
             "x.rvt: is damaged: capture.json has no usable encoders[0].unregistered.timestamp_bits",
         ),

@@ -108,7 +108,13 @@ mode = "SRAM"
         (
             "hart = 1",
             "core = 1",
-            'b.toml: [[component]] "encoder0": core: unknown; known here: name, type, base, hart, to, etrace, version',
+            'b.toml: [[component]] "encoder0": core: unknown; known here: name, type, base, hart, to, etrace, version,'
+            " repeat_bits",
+        ),
+        (
+            "hart = 1",
+            "hart = 1\nrepeat_bits = 33",
+            'b.toml: [[component]] "encoder0": repeat_bits: 33 is not a number of bits from 1 to 32',
         ),
         (
             'to = ["ram0"]',

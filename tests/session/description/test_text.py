@@ -22,6 +22,7 @@ version = 0
 base = 0x1000
 hart = 3
 to = ["funnel.0", "ram own"]
+repeat_bits = 24
 [component.etrace]
 iaddress_width = 39
 iret_ext = true

@@ -40,6 +40,7 @@ _options = st.builds(
     all_jumps=st.booleans(),
     extend_addr_msb=st.booleans(),
     address_bits=st.none() | st.integers(0, 64),
+    repeat_bits=st.integers(1, 32),
     dialect=st.sampled_from(list(DIALECTS.values())),
 )
 

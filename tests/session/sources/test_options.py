@@ -12,6 +12,7 @@ import pytest
 
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import BadOption, Unsupported
 from rvtrace_gdb.session.formats.ntrace import ntrace_options
@@ -237,3 +238,18 @@ def test_protocols_that_cannot_be_decoded(change: Callable[[EncoderSettings], En
     """N-Trace 1.0, "N-Trace Specific Trace Controls": another major version must be rejected, a minor one accepted."""
     with pytest.raises(Unsupported, match=f"^encoder0 produces {what}, which cannot be decoded yet"):
         ntrace_options(change(HEAD), alone=True)
+
+
+def test_the_limit_of_counts_is_that_of_the_description(tmp_path: Path) -> None:
+    """No register says how far an encoder counts."""
+    board = board_with(tmp_path)
+    context = board.describe()
+    description = Path(str(context.target_file))
+    description.write_text(description.read_text().replace('name = "encoder0"', 'name = "encoder0"\nrepeat_bits = 26'))
+    session = Session(board.connect, {})
+    session.start(context, {"repeated_history": True})
+    board.run(400)
+    session.stop()
+    session.save(tmp_path / "x.rvt", context)
+    [encoder] = load(tmp_path / "x.rvt").encoders
+    assert options_of([encoder]) == Options(repeat_bits=26)
