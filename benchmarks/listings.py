@@ -19,7 +19,8 @@ from long_runs import histories
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.session.queries.search import Events, Executions, Found, Gaps, Question
+from rvtrace_gdb.session.queries.executions import Executions
+from rvtrace_gdb.session.queries.search import Events, Found, Gaps, Question
 
 PAGE = 10
 

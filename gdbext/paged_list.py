@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import results, row_text, screen
+from rvtrace_gdb.gdbext import neutral, results, row_text, screen
 from rvtrace_gdb.gdbext.listing import readable_code
 from rvtrace_gdb.gdbext.rows import ROWS, ROWS_AT_ONCE, Annotation, Fold, Happened, HartRows, HistoryRow, Page
 from rvtrace_gdb.gdbext.text import shown
@@ -44,6 +44,31 @@ def split_unfolded(argument: str) -> tuple[str, bool | None]:
     words = argument.split(" ")
     rest = [word for word in words if word not in (UNFOLDED, f"-{UNFOLDED}")]
     return " ".join(rest).strip(), True if rest == words else None
+
+
+SINCE = "-from"
+_SINCE = re.compile(rf"(?:^|\s)-?{SINCE}(?:\s+(\S+)|$)")
+
+
+def split_since(command: str, argument: str) -> tuple[str, dict[str, int]]:
+    """Split an argument into (the rest, the parameter for `-from N`, if that is in it).
+
+    Raises gdb.GdbError for *command*. N: the number of an instruction in `trace history`, or an expression without
+    blanks, such as $trace_pos.
+    """
+    match = _SINCE.search(argument)
+    if match is None:
+        return argument, {}
+    try:
+        number = int(neutral.evaluate(match[1] or ""))
+    except (gdb.error, OverflowError, TypeError):
+        number = 0
+    if number < 1:
+        raise gdb.GdbError(f"{command}: {SINCE} takes the number of an instruction, got: {match[1] or 'none'}.")
+    rest = f"{argument[: match.start()]} {argument[match.end() :]}".strip()
+    if split_range(rest)[1]:
+        raise gdb.GdbError(f"{command}: give {SINCE} N or a RANGE, not both.")
+    return rest, {"since": number}
 
 
 def split_modifiers(argument: str, known: str) -> tuple[str | None, str]:

@@ -4,6 +4,7 @@ They print what gdb's commands of these names print, of a capture file or of raw
 """
 
 import argparse
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -55,8 +56,8 @@ class Shown(NamedTuple):
         """Yield the lines of a list. *line*, *fields*: make text and JSON of a row."""
         params = self.params(what=what, size=0, **asked)
         found = lists.LISTS[what](self.session, params, lists.Range.of(params), self.output.progress)
-        if found.selection.notice and not self.output.json:
-            self.output.say([found.selection.notice])
+        if not self.output.json:
+            self.output.say([*found.lines, *([found.selection.notice] if found.selection.notice else [])])
         begin, end, _ = found.selection
         for first in range(begin, end, ROWS_AT_ONCE):
             for row in found.rows(first, min(first + ROWS_AT_ONCE, end)):
@@ -121,15 +122,16 @@ def _found(shown: Shown, what: str, **asked: Any) -> Iterator[str]:
 
 
 def _find(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
-    return _found(shown, "executions", args=args.range, **location(args.location, shown.image))
+    first, *also = (location(place, shown.image) for place in args.location)
+    return _found(shown, "executions", args=args.range, since=args.since, **first, also=also)
 
 
 def _events(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
-    return _found(shown, "events", args=args.range, kinds=args.kind)
+    return _found(shown, "events", args=args.range, since=args.since, kinds=args.kind)
 
 
 def _gaps(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
-    return _found(shown, "gaps", args=args.range)
+    return _found(shown, "gaps", args=args.range, since=args.since)
 
 
 def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
@@ -152,6 +154,7 @@ def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
         shown.output.say([f"{counted(hidden, 'function')} did not run: --all shows them, too"])
 
 
+_RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
 _RANGES = "numbers, A,B or A,+N or A,-N, or A for all from A on"
 
 
@@ -227,9 +230,10 @@ VERBS = {
         "each line of the tree",
     ),
     "find": Verb(
-        _find, "FILE LOCATION [RANGE]",
+        _find, "FILE LOCATION ... [RANGE]",
         "Prints when a function was entered or an instruction ran, as `trace find` does in gdb. LOCATION: FUNCTION,"
-        " FILE:LINE, ADDRESS, *FUNCTION (its first instruction), or ADDRESS,ADDRESS (each arrival in that range).",
+        " FILE:LINE, ADDRESS, *FUNCTION (its first instruction), or ADDRESS,ADDRESS (each arrival in that range)."
+        " Of several there is one list, in the order in which they ran.",
         "each execution",
     ),
     "events": Verb(
@@ -262,6 +266,7 @@ EXAMPLES = {
     "find": (
         ("find demo.rvt on_trap", "each time on_trap was entered, and where from"),
         ("find demo.rvt demo.c:36", "each time that line ran"),
+        ("find demo.rvt fib on_trap --from 600", "both, from instruction 600 on"),
     ),
     "events": (
         ("events demo.rvt", "traps, losses, where tracing began and ended"),
@@ -289,8 +294,9 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
     what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
     parser.add_argument("capture", metavar="FILE", help=what)
     if name == "find":
-        parser.add_argument("location", metavar="LOCATION", help="what is searched")
-    if "[RANGE" in verb.usage:
+        parser.add_argument("location", nargs="+", metavar="LOCATION", help="what is searched; then, if any, a RANGE")
+        parser.set_defaults(range="")
+    elif "[RANGE" in verb.usage:
         covers = name == "coverage"
         numbers, more = "of the history" if covers else "of this list", "; or the name of a function" if covers else ""
         text = f"numbers {numbers}: A,B or A,+N or A,-N, or A for all from A on (default: all){more}"
@@ -303,6 +309,11 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
         parser.add_argument("--depth", type=depth, default=DEPTH, metavar="N", help=f"levels (default {DEPTH}), 0: all")
     if name == "events":
         parser.add_argument("--kind", action="append", default=[], choices=KINDS, help="only these; may be repeated")
+    if name in ("find", "events", "gaps"):
+        parser.add_argument(
+            "--from", dest="since", type=raw.number_from(1, (1 << 63) - 1), metavar="N",
+            help="only what is at or after this instruction of the history",
+        )  # fmt: skip
     if name == "coverage":
         parser.add_argument("--all", action="store_true", help="also functions that did not run")
     parser.add_argument(
@@ -325,6 +336,10 @@ add_coverage, add_status = (partial(_add_arguments, name) for name in ("coverage
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises what `Session.open_capture` and `Session.harts` raise, RangeError and ListError."""
     verb: Verb = args.verb
+    if verb.show is _find and len(args.location) > 1 and _RANGE.fullmatch(args.location[-1]):
+        args.range = args.location.pop()
+    if getattr(args, "since", None) is not None and args.range:
+        raise ListError("give --from N or a RANGE, not both")
     asked = getattr(args, "range", "")
     if _is_name(asked) and verb.show is not _coverage:
         raise ListError(f"{asked}: is no RANGE of this list: {_RANGES}")

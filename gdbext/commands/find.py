@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import gdb
 from rvtrace_gdb.gdbext import completion, expressions, listing, location, row_text
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.enter_key import EnterKey
-from rvtrace_gdb.gdbext.paged_list import UNFOLDED, PagedList, split_range, split_unfolded
+from rvtrace_gdb.gdbext.paged_list import SINCE, UNFOLDED, PagedList, split_range, split_since, split_unfolded
 from rvtrace_gdb.gdbext.rows import FoundRow, Page, Place
 
 KINDS = (
@@ -32,12 +33,14 @@ KINDS = (
 _RANGE_HELP = """RANGE: as for `trace history`, but it counts the rows of this list: `1,5`
 is the first five of them. Default: the newest ten. "@" stands before the
 number that the place has in `trace history`.
+-from N: from the first row at or after instruction N of `trace history` on;
+`-from $trace_pos` is from where you are in the past.
 `set record instruction-history-size` sets how many."""
 
 
 class Events(Command, name="trace events"):
     __doc__ = f"""Print what happened between the instructions, oldest first.
-Usage: trace events [-unfolded] [KIND ...] [RANGE]
+Usage: trace events [-unfolded] [KIND ...] [RANGE | -from N]
 
 KIND: only these; default: all:
   trap       exceptions and interrupts, with the cause where the trace
@@ -65,17 +68,19 @@ every 15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
     def invoke(self, argument: str, from_tty: bool) -> None:
         again = self._enter.repeats(argument, from_tty)
         argument, fold = split_unfolded(argument)
+        argument, since = split_since("trace events", argument)
         kinds, numbers = split_range(argument)
         anew = bool(kinds) and not again
-        PagedList("events", kinds=kinds.split(), fold=fold).show(self, numbers, row_lines, anew=anew)
+        question = {"kinds": kinds.split(), "fold": fold, **({} if again else since)}
+        PagedList("events", **question).show(self, numbers, row_lines, anew=anew)
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        return completion.words(text, word, (UNFOLDED, *KINDS))
+        return completion.words(text, word, (UNFOLDED, SINCE, *KINDS))
 
 
-class Gaps(Command, name="trace gaps", completer=gdb.COMPLETE_NONE):
+class Gaps(Command, name="trace gaps"):
     __doc__ = f"""Print where the history is not complete, and why, oldest first.
-Usage: trace gaps [RANGE]
+Usage: trace gaps [RANGE | -from N]
 
 A line for each gap: its place, the cause, the byte of the trace that
 says so (`trace dump -offset BYTE` shows it), the last instruction
@@ -83,17 +88,28 @@ before it and the first one after it, where they are known.
 
 {_RANGE_HELP}"""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._enter = EnterKey()
+
     def invoke(self, argument: str, from_tty: bool) -> None:
+        again = self._enter.repeats(argument, from_tty)
+        argument, since = split_since("trace gaps", argument)
         rest, numbers = split_range(argument)
         if rest:
             raise gdb.GdbError(f"trace gaps: {rest} is not a range. See `help trace gaps`.")
-        PagedList("gaps").show(self, numbers, row_lines)
+        PagedList("gaps", **({} if again else since)).show(self, numbers, row_lines)
+
+    def complete(self, text: str, word: str | None) -> list[str]:
+        return completion.words(text, word, (SINCE,))
 
 
-class Find(Command, name="trace find", completer=gdb.COMPLETE_LOCATION):
+class Find(Command, name="trace find"):
     __doc__ = f"""Print when a function was entered or an instruction ran, oldest first.
-Usage: trace find FUNCTION | FILE:LINE | *EXPRESSION | ADDRESS[,ADDRESS]
-                  [RANGE]
+Usage: trace find PLACE ... [RANGE | -from N]
+
+PLACE: FUNCTION | FILE:LINE | *EXPRESSION | ADDRESS[,ADDRESS]
+Of several places there is one list, in the order in which they ran.
 
 FUNCTION  each time it was entered, and where from; rounds of a loop that
           jumps back to its beginning are not entries. If several have
@@ -107,7 +123,7 @@ ADDRESS   each time the instruction there ran, and what ran before it;
 ADDRESS,ADDRESS
           each time the program entered the range from the first address
           to the second, inclusive, from elsewhere
-nothing   the same as last time
+nothing   the same places as last time
 
 {_RANGE_HELP}"""
 
@@ -119,11 +135,16 @@ nothing   the same as last time
     def invoke(self, argument: str, from_tty: bool) -> None:
         again = self._enter.repeats(argument, from_tty)
         location.refuse_condition("trace find", argument)
+        argument, since = split_since("trace find", argument)
         expression, numbers = split_range(argument)
         if expression or self._last is None:
             self._last = parse_location(expression)
         anew = bool(expression) and not again
-        PagedList("executions", **self._last).show(self, numbers, row_lines, anew=anew)
+        question = {**self._last, **({} if again else since)}
+        PagedList("executions", **question).show(self, numbers, row_lines, anew=anew)
+
+    def complete(self, text: str, word: str | None) -> list[str] | int:
+        return completion.words_and_places(text, word, (SINCE,))
 
 
 COMMANDS = (Events, Gaps, Find)
@@ -132,12 +153,51 @@ COMMANDS = (Events, Gaps, Find)
 def parse_location(expression: str, command: str = "trace find") -> dict[str, Any]:
     """Return the parameters of a request for the places that *expression* names. Raises gdb.GdbError for *command*.
 
-    The result is {name, first, last, function, functions, others}, without those that do not apply.
+    The result is {name, first, last, function, functions, others}, without those that do not apply; *also* has those of
+    the second and each further place.
     """
     if not expression:
         raise gdb.GdbError(
             f"{command}: what? A function, *EXPRESSION, or an address in hexadecimal. See `help {command}`."
         )
+    words = _words(expression)
+    if any(_STAR.match(word) for word in words[1:]) and all(_has_meaning(word, command) for word in words):
+        return _several(words, command)  # `a *b` is a product, too
+    try:
+        return _parse_one(expression, command)
+    except gdb.GdbError:
+        if len(words) < 2 or not _has_meaning(words[0], command):
+            raise
+    return _several(words, command)
+
+
+_STAR = re.compile(r"[*&][^\s*&]")
+_COMMA = re.compile(r"\s*,\s*")
+
+
+def _words(expression: str) -> list[str]:
+    """Return the places in a text, if it names several; a range is one."""
+    try:
+        return location.words(_COMMA.sub(",", expression))
+    except gdb.error:
+        return [expression]
+
+
+def _has_meaning(place: str, command: str) -> bool:
+    try:
+        _parse_one(place, command)
+    except gdb.GdbError:
+        return False
+    return True
+
+
+def _several(places: list[str], command: str) -> dict[str, Any]:
+    first, *also = (_parse_one(place, command) for place in dict.fromkeys(places))
+    return {**first, "also": also}
+
+
+def _parse_one(expression: str, command: str) -> dict[str, Any]:
+    """Return the parameters for one place. Raises gdb.GdbError."""
     try:
         ends = location.split_last(expression)
         if ends is not None:

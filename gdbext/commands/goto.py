@@ -266,7 +266,8 @@ class Goto(Command, name="trace goto", kind=gdb.COMMAND_RUNNING):
     begin     the oldest instruction; `end`, the newest
     live      back to the present; `trace live` is the same
     FUNCTION  where it was entered last before this place, or FILE:LINE or
-              *EXPRESSION, an address, ran: what `trace find` finds
+              *EXPRESSION, an address, ran: what `trace find` finds;
+              of several places, as there, the nearest
     event     where the last event before this place happened, of any KIND
               as for `trace events`; NUMBER: the one with that number in the
               list `trace events [KIND ...]` prints

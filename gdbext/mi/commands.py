@@ -53,6 +53,8 @@ class Option(NamedTuple):
 BEGIN = Option("begin", "number", least=1)
 PAGE = (BEGIN, Option("count", "number", COUNT, COUNT_MOST))
 """The options of commands that answer with a part of a list."""
+FOUND = (*PAGE, Option("from", "number", least=1))
+"""The same of lists of places in the history, which can begin with the first row at or after an instruction."""
 
 
 class Arguments(NamedTuple):
@@ -267,9 +269,9 @@ TABLE = (
     Command("status", status),
     Command("told", reported_state),
     Command("history", history, (*PAGE, Option("opcodes", "flag"))),
-    Command("events", events, (*PAGE, Option("kind", "texts"))),
-    Command("gaps", gaps, PAGE),
-    Command("find", find, PAGE, "LOCATION"),
+    Command("events", events, (*FOUND, Option("kind", "texts"))),
+    Command("gaps", gaps, FOUND),
+    Command("find", find, FOUND, "LOCATION"),
     Command("functions", functions, PAGE),
     Command("calls", calls, (*PAGE, Option("depth", "number", 0))),
     Command("who-wrote", who_wrote_last, (Option("below", "number", least=1),), "EXPRESSION"),
@@ -307,7 +309,11 @@ def define_commands() -> None:
 
 def _page(given: Arguments, what: str, **question: Any) -> Page:
     """Return a part of a list of the session."""
-    return PagedList(what, **question).page(begin=given.options["begin"], count=given.options["count"])
+    begin, since = given.options["begin"], given.options.get("from")
+    if begin is not None and since is not None:
+        raise gdb.GdbError("--begin and --from are two ways to say where the rows begin: give one.")
+    of = {} if since is None else {"since": since}
+    return PagedList(what, **question).page(begin=begin, count=given.options["count"], **of)
 
 
 def _list_fields(page: Page, name: str, tuples: Callable[[Sequence[Any]], list[Fields]]) -> Fields:

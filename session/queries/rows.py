@@ -63,9 +63,9 @@ class Cursor:
         self._shown: Selection | None = None
         self._home: int | None = None
 
-    def reset(self) -> None:
-        """Forget the last page: the history has changed and the next page starts at its end again."""
-        self._shown = None
+    def reset(self, begin: int | None = None) -> None:
+        """Forget the last page: the history has changed and the next page starts at its end again, or at *begin*."""
+        self._shown = None if begin is None else Selection(begin, begin)
 
     def select(self, args: str, size: int | None, length: int, home: int | None = None) -> Selection:
         """Return what `record instruction-history ARGS` shows of *length* positions, and move there. Modifiers (/r) are

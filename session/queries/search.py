@@ -13,11 +13,11 @@ from rvtrace_gdb.decode.history.events import GAP_KINDS, NO_OFFSET, EventKind, M
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.decode.program.instructions import Access
-from rvtrace_gdb.decode.search import CombinedSearch, Query, Search, arrivals, entries_of, executions
+from rvtrace_gdb.decode.search import Query, Search
 from rvtrace_gdb.gdbext.rows import AccessRow, FoundRow, Place
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.folding import Folding
-from rvtrace_gdb.session.queries.rows import ROWS, Cursor, Selection
+from rvtrace_gdb.session.queries.rows import ROWS, Cursor, RangeError, Selection
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 Where = tuple[int, int]
@@ -106,7 +106,6 @@ def size_at(address: int, image: Image) -> int:
 
 
 AT_GAP, AT_END, STARTS = "gap", "end", "start"
-EXECUTION = "execution"
 _MISMATCHED_RETURN = "mismatched-return"
 _WITH_TARGET = GAP_KINDS | {EventKind.MISMATCHED_RETURN}
 
@@ -139,9 +138,10 @@ class Question(Protocol):
 
 
 class Answer(Protocol):
-    """The results, by number from 0 on. *none*: the message if there are none."""
+    """The results, by number from 0 on. *none*: the message if there are none; *notes*: what they do not show."""
 
     none: str
+    notes: Sequence[str]
 
     def __len__(self) -> int: ...
 
@@ -182,44 +182,6 @@ class Gaps(NamedTuple):
         return _Events(history, program, found, "No gaps: the history is complete.")
 
 
-class Executions(NamedTuple):
-    """A search for executions: of the instructions at *first* and *others*; with *last*, of each arrival in the range
-    from *first* to *last*; or of each entry of the function at *first*, of *functions* elsewhere, and of the
-    instructions at *others*.
-
-    *name*: the user's expression.
-    """
-
-    name: str
-    first: int
-    last: int | None = None
-    function: bool = False
-    others: tuple[int, ...] = ()
-    functions: tuple[int, ...] = ()
-
-    def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
-        searches = [search(wanted) for wanted in self._wanted(program)]
-        found = searches[0] if len(searches) == 1 else CombinedSearch(searches, len(history))
-        return _Executions(history, program, self, found)
-
-    def comes(self, pc: int, history: History, program: ContextImages) -> bool:
-        """Return whether the instruction at *pc*, if it runs after the history, begins one more execution."""
-        last = history.pc(len(history) - 1) if len(history) else GAP
-        wanted = (one for one in self._wanted(program) if pc in one.addresses)
-        return any(last == GAP or last not in one.not_after for one in wanted)
-
-    def _wanted(self, program: ContextImages) -> list[Query]:
-        """Return the searches for addresses, ranges and functions."""
-        if self.last is not None:
-            return [arrivals(self.first, self.last)]
-        if not self.function:
-            return [executions(self.first, *self.others)]
-        entries = {function: entries_of(function, program.base) for function in (self.first, *self.functions)}
-        with_loops = [wanted for wanted in entries.values() if wanted.entered is not None]
-        places = [*(function for function, wanted in entries.items() if wanted.entered is None), *self.others]
-        return [*with_loops, *([executions(*places)] if places else [])]
-
-
 class Found:
     """The answer to *question* about a history, shown in pages. *calls* returns the history's calls."""
 
@@ -243,6 +205,11 @@ class Found:
     def none(self) -> str:
         """The message if nothing was found."""
         return self._answer.none
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the results do not show."""
+        return self._answer.notes
 
     def is_of(self, history: History, question: Question) -> bool:
         """Return whether this is the answer to the question that is asked now."""
@@ -270,16 +237,24 @@ class Found:
         i = self._answer.before(position) - 1 if direction < 0 else self._answer.before(position + 1)
         return i + 1 if 0 <= i < len(self) else None
 
-    def restart(self) -> None:
-        """Show the first page next."""
-        self._cursor.reset()
+    def restart(self, number: int | None = None) -> None:
+        """Show the first page next, or the one that begins with the result of this number."""
+        self._cursor.reset(number)
+
+    def number_from(self, number: int) -> int:
+        """Return the number of the first result at or after the instruction with a number in the history, which may be
+        one more than there are. Raises RangeError: the history has no such instruction.
+        """
+        if not 1 <= number <= len(self.history):
+            raise RangeError(f"-from {number}: the history has the numbers 1 to {len(self.history)}")
+        return self._answer.before(number - 1) + 1
 
     def rows(self, begin: int, end: int) -> list[FoundRow]:
         """Return the results numbered *begin* to *end* - 1."""
         return [self._answer.row(number - 1) for number in range(max(begin, 1), min(end, len(self) + 1))]
 
 
-class _Places:
+class Places:
     """The places of addresses at positions of a history."""
 
     def __init__(self, history: History, program: ContextImages) -> None:
@@ -308,10 +283,12 @@ class _Places:
 class _Events:
     """Events, each with the text that follows its own."""
 
+    notes: Sequence[str] = ()
+
     def __init__(
         self, history: History, program: ContextImages, events: Sequence[tuple[Event, str]], none: str
     ) -> None:
-        self._places, self._events, self.none = _Places(history, program), events, none
+        self._places, self._events, self.none = Places(history, program), events, none
 
     def __len__(self) -> int:
         return len(self._events)
@@ -336,33 +313,6 @@ class _Events:
         here = places.at(position)
         facts, offset = event_fields(event), None if event.offset == NO_OFFSET else event.offset
         return FoundRow(number + 1, position + 1, here, kind, text, source, target, time, offset, facts, expected)
-
-
-class _Executions:
-    def __init__(
-        self, history: History, program: ContextImages, asked: Executions, search: Search | CombinedSearch
-    ) -> None:
-        self._places, self._search = _Places(history, program), search
-        self.none = f"{asked.name} did not run in this history."
-        if history.gaps:
-            self.none += " It has gaps: see `trace gaps`."
-
-    def __len__(self) -> int:
-        return len(self._search)
-
-    def position(self, number: int) -> int:
-        return self._search.position(number)
-
-    def before(self, position: int) -> int:
-        return self._search.before(position)
-
-    def row(self, number: int) -> FoundRow:
-        places, position = self._places, self._search.position(number)
-        history = places.history
-        said = history.events_between(position, position + 1)
-        text = "; ".join(event.text for event in said if event.kind is EventKind.TRAP)
-        here, source, time = places.at(position), places.before(position), history.time_at(position)
-        return FoundRow(number + 1, position + 1, here, EXECUTION, text, source, None, time, None)
 
 
 def _known(kind: str) -> str:

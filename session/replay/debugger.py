@@ -8,7 +8,8 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.gdbext.rows import FoundRow
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.lists import SelectedHistory
-from rvtrace_gdb.session.queries.search import Executions, Question
+from rvtrace_gdb.session.queries.executions import Executions
+from rvtrace_gdb.session.queries.search import Question
 from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.proxy_state import TargetState

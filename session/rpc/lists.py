@@ -9,7 +9,8 @@
 | glance | context, most, anew                 | {length, gaps, hart, current, unread, problem}                        |
 
 The range is *args* and *size*: a RANGE as the user types it and how many rows a page has, 0 for all; where the page
-ends, the user's next one begins. With *anew*, of searches and accesses, the first page is shown again. Programs that
+ends, the user's next one begins. With *anew*, of searches and accesses, the first page is shown again; with *since*, of
+events, gaps and executions, it begins with the first row at or after the instruction of that number. Programs that
 show parts of lists, such as IDEs, send *begin* and *count* instead, which does not change that place: *begin* null
 means the newest *count* rows, of calls the first.
 
@@ -21,8 +22,9 @@ means the newest *count* rows, of calls the first.
 | messages     | `MessageRow`      | *offset*: begin with the message that contains this byte; *raw*: with the bytes   |
 | accesses     | `AccessRow`       | *where*: [address, size], only accesses to this memory                            |
 | events, gaps | `FoundRow`        | *kinds* of events, see `session.queries.search`                                   |
-| executions   | `FoundRow`        | *name*, *first*, *last*, *others*, *function*, *functions*, see there; *pc*: of   |
-|              |                   | the live hart, for `Page.comes`                                                   |
+| executions   | `FoundRow`        | *name*, *first*, *last*, *others*, *function*, *functions*, see                   |
+|              |                   | `session.queries.executions`; *also*: objects of these, more places in one list;  |
+|              |                   | *pc*: of the live hart, for `Page.comes`                                          |
 | functions    | `FunctionRow`     | *lines*: with the addresses of the instructions                                   |
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
 |              |                   | *fold*, of these and of events: what repeats itself is shown once                 |
@@ -43,11 +45,12 @@ from rvtrace_gdb.gdbext.rows import ROWS_AT_ONCE, Annotation, HartRows, Page
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import Interleaved, SelectedHistory, functions_of
+from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.folding import Folding
 from rvtrace_gdb.session.queries.functions import Functions
-from rvtrace_gdb.session.queries.rows import Selection, annotations
+from rvtrace_gdb.session.queries.rows import RangeError, Selection, annotations
 from rvtrace_gdb.session.queries.rows import rows as history_rows
-from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, Executions, Found, Gaps
+from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, Found, Gaps, Question
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
@@ -111,6 +114,10 @@ class Range(NamedTuple):
     def select(self, length: int, by_user: Callable[[str, int], Selection]) -> Selection:
         """Return which of *length* rows are shown. *by_user*: selects what the user's RANGE means."""
         return by_user(self.args, self.size) if self.most is None else self.by_number(length)
+
+    def is_first(self, params: Params) -> bool:
+        """Return whether what is requested is not the page after, or before, another one."""
+        return params.given("anew") or bool(params.given("since")) or self.args not in ("", "+", "-") or not self.size
 
     def by_number(self, length: int) -> Selection:
         """Return which of *length* rows a program has requested by their numbers."""
@@ -249,15 +256,35 @@ def _found(session: Session, params: Params, asked: Range, progress: Progress) -
     select = session.selected_or_empty if asked.most is None else session.selected
     it = select(context, progress)
     found = session.lists.answer(question, it, progress)
-    if params.given("anew"):
-        found.restart()
+    asked = _since(found, params, asked)
     selection, folding = _folded(found, params, asked, found.rows)
     if asked.most is None and not len(found):
-        none = NO_GAPS_SINCE if isinstance(question, Gaps) and it.overwritten else it.unless_earlier(found.none)
-        selection = selection._replace(notice=none)
+        selection = selection._replace(notice=_nothing_found(question, found, it))
+    notes = [f"note:     {it.unless_earlier(note)}" for note in found.notes] if asked.is_first(params) else []
     pc = params.optional_number("pc") if session.live is not None else None  # a capture has no next instruction
     comes = isinstance(question, Executions) and pc is not None and question.comes(pc, it.history, it.program)
-    return PagedList(len(found), selection, found.rows, it.lines, it.hart, None, it.overwritten, comes, folding=folding)
+    lines = [*it.lines, *notes]
+    return PagedList(len(found), selection, found.rows, lines, it.hart, None, it.overwritten, comes, folding=folding)
+
+
+def _nothing_found(question: Question, found: Found, it: SelectedHistory) -> str:
+    return NO_GAPS_SINCE if isinstance(question, Gaps) and it.overwritten else it.unless_earlier(found.none)
+
+
+def _since(found: Found, params: Params, asked: Range) -> Range:
+    """Return the range with its beginning where the request wants it: anew, or at an instruction. Raises RangeError."""
+    since = params.optional_number("since")
+    if since is None or not len(found):
+        if params.given("anew"):
+            found.restart()
+        return asked
+    begin = found.number_from(since)
+    if begin > len(found) and asked.most is None:
+        raise RangeError(f"-from {since}: the last of this list is at @{found.position(len(found)) + 1}")
+    if asked.most is None:
+        found.restart(begin)
+        return asked
+    return asked._replace(begin=begin)
 
 
 def _functions(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:

@@ -26,7 +26,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.search import Events, Executions, Gaps, Question
+from rvtrace_gdb.session.queries.executions import Executions
+from rvtrace_gdb.session.queries.search import Events, Gaps, Question
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.text import Line, is_file_name, printable
 
@@ -136,10 +137,20 @@ class Params:
             return Gaps()
         if what != "executions":
             raise self._bad("what")
+        return self._executions()._replace(also=tuple(Params(it, self._method)._executions() for it in self._also()))
+
+    def _executions(self) -> Executions:
+        """Return a place to search for, without those that are to be searched, too."""
         last = self.optional_number("last")
         name, first, others = self.text("name"), self.number("first"), self.numbers("others")
         functions = tuple(self.numbers("functions"))
         return Executions(name, first, last, self.given("function"), tuple(others), functions)
+
+    def _also(self) -> list[object]:
+        value = self._values.get("also") or []
+        if not isinstance(value, list):
+            raise self._bad("also")
+        return value
 
     def memory(self, name: str) -> list[bytes | None] | None:
         """Return pieces of memory, which are sent in hexadecimal; None for each that could not be read."""

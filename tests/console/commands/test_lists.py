@@ -23,6 +23,7 @@ SAME = {
     "find fib": "trace find fib 1,1000000",
     "find '*fib' 2,5": "trace find *fib 2,5",
     "find demo.c:36": "trace find demo.c:36 1,1000000",
+    "find demo.c:36 fib on_trap 3,9": "trace find demo.c:36 fib on_trap 3,9",
     "find 0x80000000,0x80000010": "trace find 0x80000000,0x80000010 1,1000000",
     "events": "trace events 1,1000000",
     "events --kind trap --kind trace-off 1,2": "trace events trap trace-off 1,2",
@@ -77,7 +78,7 @@ def test_the_shell_prints_what_gdb_prints(traced: Traced, words: str) -> None:
         ("functions fib", "fib: is no RANGE of this list: numbers, A,B or A,+N or A,-N, or A for all from A on"),
         ("events trap", "trap: is no RANGE of this list: "),
         ("gaps main", "main: is no RANGE of this list: "),
-        ("find fib main", "main: is no RANGE of this list: "),
+        ("find fib 1,5x", "5x: neither a function of the program, nor an address"),
     ],
 )
 def test_a_name_for_a_range_is_said(traced: Traced, words: str, said: str) -> None:
@@ -85,6 +86,16 @@ def test_a_name_for_a_range_is_said(traced: Traced, words: str, said: str) -> No
     done = rvtrace(verb, traced.capture, *rest, "--elf", traced.elf, "--quiet")
     assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith(f"rvtrace: {said}")
     assert done.stderr.count("\n") == 1
+
+
+def test_from_an_instruction_on(traced: Traced) -> None:
+    """The same rows, less those before it."""
+    for words in ("find fib main", "events"):
+        rows = traced.rows(words)
+        middle = rows[len(rows) // 2]["position"]
+        assert traced.rows(f"{words} --from {middle}") == [row for row in rows if row["position"] >= middle]
+    done = rvtrace("find", traced.capture, "fib", "1,2", "--from", "3", "--elf", traced.elf)
+    assert done.returncode == 1 and "give --from N or a RANGE, not both" in done.stderr
 
 
 def test_coverage_has_the_counts_of_gdbs_table(traced: Traced) -> None:
@@ -107,7 +118,7 @@ def test_json_has_the_fields_of_mi(traced: Traced) -> None:
         of_mi = {
             "functions": mi.command("-rvtrace-functions --begin 1 --count 4000")["functions"],
             "calls": mi.command("-rvtrace-calls --depth 10")["calls"],
-            "find fib": mi.command("-rvtrace-find --begin 1 --count 4000 fib")["executions"],
+            "find fib on_trap": mi.command("-rvtrace-find --begin 1 --count 4000 fib on_trap")["executions"],
             "events": mi.command("-rvtrace-events --begin 1 --count 4000")["events"],
         }
     for words, expected in of_mi.items():

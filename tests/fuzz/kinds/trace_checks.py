@@ -12,8 +12,9 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import How
 from rvtrace_gdb.session.formats.stream import Arrived, Source, StreamFollower
+from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.functions import Functions
-from rvtrace_gdb.session.queries.search import Accesses, Events, Executions, Found, Gaps
+from rvtrace_gdb.session.queries.search import Accesses, Events, Found, Gaps
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.views import dump, json_rows, listing
 from rvtrace_gdb.views.disassembly import Disassembler

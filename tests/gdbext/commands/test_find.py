@@ -93,6 +93,48 @@ def test_arrivals_in_a_range(capture: Path, pcs: list[int]) -> None:
     assert [int(match[2]) for match in matches(out)] == want and len(want) >= 2
 
 
+def test_several_places_are_one_list(capture: Path, pcs: list[int]) -> None:
+    """Places with blanks, a product that is meant as two places, and what did not run; counted in what ran."""
+    addresses = symbols()
+    main = addresses["main"]
+    hot, other = sorted(set(pcs), key=pcs.count)[-2:]
+    unrun = next(pc for pc in range(main, main + 0x1000, 2) if pc not in pcs)
+    ways = {
+        f"main {hot:#x}": {main, hot},
+        f"*main *{hot:#x}  *((char *) {other:#x})": {main, hot, other},
+        f"{hot:#x} *{other:#x}": {hot, other},
+        f"main {main:#x}": {main},
+        f"main - {main - hot}" if hot < main else f"main + {hot - main}": {hot},
+        f"main {unrun:#x}": {main},
+    }
+    out = run(capture, *[f"trace find {way} 1,100000" for way in ways])
+    for way, wanted in ways.items():
+        text = re.sub("(?m)^note: .*\n", "", out[f"trace find {way} 1,100000"])
+        found = [(int(match[1]), int(match[2])) for match in matches(text)]
+        assert found == list(enumerate((i for i, pc in enumerate(pcs, 1) if pc in wanted), 1)), way
+    said = out[f"trace find main {unrun:#x} 1,100000"].splitlines()
+    assert f"note:     {unrun:#x} did not run in this history." in said
+
+
+def test_from_an_instruction_on(capture: Path, pcs: list[int]) -> None:
+    """The first ones from there, then on; `-` is what is before; and so are events."""
+    address = max(set(pcs), key=pcs.count)
+    want = executed(pcs, address)
+    number, begin = want[40][1], want[40][0] - 1
+    find = f"trace find {address:#x}"
+    commands = [
+        f"{find} -from {number}", "trace find", f"{find} -from 0+{number}", "trace find -",
+        f"trace find -from {number - 1} ", f"trace find -from {number + 1}", "trace events -from 2",
+        f"{find} -from {want[-1][1] + 1}",
+    ]  # fmt: skip
+    out = run(capture, "print 0", *commands)
+    pages = [listed(out[command], address) for command in commands[:6]]
+    slices = [begin, begin + 10, begin, begin - 10, begin, begin + 1]
+    assert pages == [want[first : first + 10] for first in slices]
+    assert out[commands[-1]].strip() == f"-from {want[-1][1] + 1}: the last of this list is at @{want[-1][1]}"
+    assert all(int(match[2]) >= 2 for match in matches(out["trace events -from 2"]))
+
+
 def test_pages(capture: Path, pcs: list[int]) -> None:
     """The newest ten, those before, the first two, the rest behind them; the question need not be repeated."""
     address = max(set(pcs), key=pcs.count)
@@ -191,6 +233,13 @@ def test_a_complete_history_has_no_gaps(capture: Path) -> None:
         ),
         ("trace events trap", "No event of the kind trap is in this trace."),
         ("trace gaps main", "trace gaps: main is not a range. See `help trace gaps`."),
+        ("trace find main nosuch", 'trace find: nosuch: No symbol "nosuch" in current context.'),
+        ("trace find main main,main+8", "main and main,main+8 have code in common: search for one after the other"),
+        ("trace find main -from", "trace find: -from takes the number of an instruction, got: none."),
+        ("trace find main -from 0", "trace find: -from takes the number of an instruction, got: 0."),
+        ("trace events -from x", "trace events: -from takes the number of an instruction, got: x."),
+        ("trace find main -from 3 1,2", "trace find: give -from N or a RANGE, not both."),
+        ("trace find main -from 99999999", "-from 99999999: the history has the numbers 1 to "),
     ],
 )
 def test_what_cannot_be_found(capture: Path, command: str, says: str) -> None:
@@ -219,6 +268,9 @@ def test_a_trace_is_needed() -> None:
         ("trace fi", ["trace find"]),
         ("trace ga", ["trace gaps"]),
         ("trace find mai", ["trace find main"]),
+        ("trace find median mai", ["trace find median main"]),
+        ("trace find main -f", ["trace find main -from"]),
+        ("trace gaps -", ["trace gaps -from"]),
         ("trace events tra", ["trace events trace-off", "trace events trace-on", "trace events trap"]),
         ("trace events loss trace-o", ["trace events loss trace-off", "trace events loss trace-on"]),
         ("trace events con", ["trace events context"]),

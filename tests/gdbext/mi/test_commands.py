@@ -53,7 +53,7 @@ class Session:
             "-rvtrace-history", "-rvtrace-history --begin 1 --count 4096", "-rvtrace-history --count 3 --opcodes",
             "-rvtrace-history --begin 1000000", "-rvtrace-history --count 0",
             "-rvtrace-find fib", "-rvtrace-find --begin 2 --count 3 -- *classify",
-            "-rvtrace-find --count 9 start_timer",
+            "-rvtrace-find --count 9 start_timer", "-rvtrace-find --from 1000 --count 2 fib on_trap",
             "-rvtrace-events --kind trap --count 4000", "-rvtrace-events", "-rvtrace-gaps",
             "-rvtrace-functions --begin 1 --count 4096", "-rvtrace-functions --count 2",
             "-rvtrace-calls", "-rvtrace-calls --depth 1", "-rvtrace-calls --begin 2 --count 1",
@@ -155,6 +155,14 @@ def test_a_page_of_what_was_found(session: Session) -> None:
     assert numbers(rows, "position") == where(session.retired, session.names["classify"])[1:4]
     [only] = session["find --count 9 start_timer"]["executions"]
     assert int(only["position"]) == session.retired.index(session.names["start_timer"]) + 1
+
+
+def test_several_places_from_an_instruction_on(session: Session) -> None:
+    found = session["find --from 1000 --count 2 fib on_trap"]
+    expected = sorted(where(session.retired, session.names["fib"]) + where(session.retired, session.names["on_trap"]))
+    later = [position for position in expected if position >= 1000]
+    assert numbers(found["executions"], "position") == later[:2]
+    assert int(found["begin"]) == len(expected) - len(later) + 1 and int(found["length"]) == len(expected)
 
 
 def test_traps(session: Session) -> None:

@@ -13,8 +13,9 @@ from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.gdbext.rows import FoundRow
 from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.rows import RangeError, Selection
-from rvtrace_gdb.session.queries.search import BadQuestion, Events, Executions, Found, Gaps, Question
+from rvtrace_gdb.session.queries.search import BadQuestion, Events, Found, Gaps, Question
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
@@ -121,6 +122,49 @@ def test_a_trap_whose_cause_a_tandem_trace_does_not_tell_is_both() -> None:
     of = tandem(groups).history
     found = {kind: [row.position for row in rows(Events((kind,)), of)] for kind in ("trap", "exception", "interrupt")}
     assert found == {"trap": [2, 3], "exception": [2, 3], "interrupt": [2]}
+
+
+@pytest.mark.parametrize(
+    ("places", "positions"),
+    [
+        ([Executions("leaf", LEAF), Executions("on_trap", HANDLER, function=True)], [3, 4, 7]),
+        ([Executions("leaf", LEAF), Executions("*leaf", LEAF), Executions("main", MAIN)], [1, 3, 7]),
+        ([Executions("main", MAIN, MAIN + 15), Executions("work", PROCESS)], [1, 8, 9]),
+        ([Executions("main", MAIN, MAIN + 15), Executions("leaf", LEAF, LEAF + 15)], [1, 3, 7, 8]),
+        ([Executions("nowhere", 0x10), Executions("on_trap", HANDLER)], [4]),
+    ],
+)  # fmt: skip
+def test_several_places_in_one_list(places: list[Executions], positions: list[int]) -> None:
+    asked = places[0]._replace(also=tuple(places[1:]))
+    found = rows(asked)
+    assert [(row.number, row.position) for row in found] == list(enumerate(positions, 1))
+
+
+def test_several_places_of_which_some_did_not_run() -> None:
+    nowhere = Executions("f", 0x10), Executions("g", 0x20)
+    some = Found(history(), program(), Executions("leaf", LEAF, also=nowhere))
+    assert some.notes == ["f and g did not run in this history. It has gaps: see `trace gaps`."]
+    none = Found(history(), program(), nowhere[0]._replace(also=(nowhere[1], Executions("h", 0x30))))
+    assert none.none == "f, g and h did not run in this history. It has gaps: see `trace gaps`." and not none.notes
+
+
+@pytest.mark.parametrize("other", [Executions("*0x80000012", LEAF + 2), Executions("a,b", MAIN, LEAF)])
+def test_places_with_code_in_common_are_refused(other: Executions) -> None:
+    """One instruction would be an execution of both, and an arrival in one of them alone."""
+    with pytest.raises(BadQuestion, match=r"leaf,leaf.*have code in common: search for one after the other"):
+        rows(Executions("leaf,leaf+15", LEAF, LEAF + 15, also=(other,)))
+
+
+def test_the_page_from_an_instruction_on() -> None:
+    """Forward from there, then on; back from there; numbers are those of the whole list."""
+    found = Found(history(), program(), Events())
+    found.restart(found.number_from(5))
+    assert found.select("", 2) == Selection(3, 5) and found.select("+", 2) == Selection(5, 7)
+    found.restart(found.number_from(5))
+    assert found.select("-", 1) == Selection(2, 3)
+    assert [found.number_from(number) for number in (1, 4, 6, 9)] == [1, 2, 3, 5]
+    with pytest.raises(RangeError, match="-from 10: the history has the numbers 1 to 9"):
+        found.number_from(10)
 
 
 def test_an_unknown_kind() -> None:

@@ -112,6 +112,7 @@ ELSEWHERE = {
         "others",
         "function",
         "functions",
+        "also",
         "pc",
     },  # tests/session/queries/test_search.py; a live hart
 }
