@@ -31,6 +31,7 @@ COMMANDS = (
     Command("find", "list when a function was entered or a line ran in a trace", "lists", "add_find"),
     Command("events", "list the traps, losses and other events of a trace", "lists", "add_events"),
     Command("gaps", "list where a trace is not complete, and why", "lists", "add_gaps"),
+    Command("check", "say how sure one can be of a trace, by encoding it again", "lists", "add_check_verb"),
     Command("coverage", "list how much of each function ran in a trace", "lists", "add_coverage"),
     Command("status", "say what a trace has", "lists", "add_status"),
     Command("import", "make a capture file from raw trace bytes", "import_trace"),

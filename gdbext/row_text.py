@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Callable, Optional
 
-from rvtrace_gdb.gdbext.rows import CallRow, CoveredFunction, Fold, FoundRow, FunctionRow, Place
+from rvtrace_gdb.gdbext.rows import CallRow, CheckRow, CoveredFunction, DifferingRow, Fold, FoundRow, FunctionRow, Place
 
 Fields = dict[str, Any]
 Paint = Callable[[str, str], str]
@@ -95,6 +95,64 @@ def call_line(row: CallRow, function: FunctionText) -> str:
     text = f"{'  ' * row.level}{name}{' [trap]' if row.trap and row.calls else ''}"
     more = f"  (calls {row.hidden} more)" if row.hidden else ""
     return f"{row.calls or '-':>12}{row.instructions:>16}{row.own_instructions:>16}  {text}{more}"
+
+
+AGREES, DIFFERS, CANNOT_TELL = "agrees", "differs", "cannot-tell"
+"""The conclusions of a check."""
+
+
+def check_line(row: CheckRow) -> str:
+    """Return how many intervals of a checked trace agree."""
+    if not row.intervals:
+        return "no interval between synchronizations is in the trace"
+    counts = [f"{row.agree} {_verb(row.agree, 'agree')}"]
+    counts += [f"{row.differ} {_verb(row.differ, 'differ')}"] if row.differ else []
+    counts += [f"{row.lost} {_has(row.lost)} a loss that is in the list of gaps"] if row.lost else []
+    counts += [f"{row.unchecked} cannot be compared"] if row.unchecked else []
+    return f"{row.intervals} interval{'s' * (row.intervals > 1)} between synchronizations: {', '.join(counts)}"
+
+
+def check_conclusion(row: CheckRow) -> str:
+    """Return what the counts of a check mean."""
+    if row.conclusion == AGREES:
+        return "Where they agree, what is listed, encoded again, gives the bytes of the trace: no damage is seen."
+    if row.conclusion == DIFFERS:
+        return "What differs is damaged: for what is listed there, this encoder sends other bytes."
+    if not row.differ:
+        return "Cannot tell: there is nothing to compare."
+    return (
+        "Cannot tell for this encoder: too many differ for damage, so it is built in a way that is not known here. What"
+        " is listed may be right all the same."
+    )
+
+
+def differing_line(row: DifferingRow, paint: Paint = plain) -> str:
+    """Return the line for an interval that differs."""
+    ran = f"instructions {row.first} to {row.last}" if row.last >= row.first else "no instruction"
+    return f"bytes {row.start:#x} to {max(row.end - 1, row.start):#x}, {ran}: {paint('gap', row.text)}"
+
+
+def _verb(number: int, verb: str) -> str:
+    return f"{verb}s" if number == 1 else verb
+
+
+def _has(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
+def check_fields(row: CheckRow) -> Fields:
+    """Return what a check found out about a hart."""
+    counts = ("intervals", "agree", "differ", "lost", "unchecked")
+    found: Fields = {"hart": row.hart, "conclusion": row.conclusion, **{name: getattr(row, name) for name in counts}}
+    return {**found, "differing": [differing_fields(one) for one in row.differing]}
+
+
+def differing_fields(row: DifferingRow) -> Fields:
+    """Return an interval that differs."""
+    numbers = {"begin": row.first, "end": row.last} if row.last >= row.first else {}
+    found = {"trace-byte": row.start, "trace-byte-end": row.end, **numbers, "differs-at": row.offset}
+    more = {"sends": row.made, "found": row.sent, "timing": int(row.timing), "text": row.text}
+    return {**found, **{name: value for name, value in more.items() if value}}
 
 
 def found_fields(row: FoundRow, place: PlaceFields) -> Fields:

@@ -230,6 +230,47 @@ class WriterAnswer(NamedTuple):
     below: int | None
 
 
+class DifferingRow(NamedTuple):
+    """An interval of a trace whose bytes are not what an encoder sends for what is listed of it.
+
+    start, end   bytes of the trace, *end* is the first one after them
+    first, last  the numbers of the instructions; *last* is before *first* if none is listed
+    offset       the byte of the first message that differs
+    made, sent   what an encoder sends there, and what the trace has; "" for nothing
+    timing       everything is the same, but the interval is longer or shorter than the encoder's period
+    text         what differs, in words
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+    offset: int
+    made: str
+    sent: str
+    timing: bool
+    text: str
+
+
+class CheckRow(NamedTuple):
+    """What a check found out about the trace of a hart, by intervals from one synchronization to the next.
+
+    conclusion  "agrees", "differs", or "cannot-tell" if so many differ that the encoder must be built in another way
+    intervals   how many there are; how many of them *agree*, *differ*, have a loss that the decoder has found (*lost*),
+                or cannot be compared (*unchecked*)
+    differing   those that are damaged, as far as they are listed
+    """
+
+    hart: int
+    conclusion: str
+    intervals: int
+    agree: int
+    differ: int
+    lost: int
+    unchecked: int
+    differing: Sequence[DifferingRow]
+
+
 class FrameRow(NamedTuple):
     """A frame in the past. *number*: that of the call made in the frame; None if unknown, like *function*.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any as _Any
 
     from rvtrace_gdb.console.bench.bench import Bench
+    from rvtrace_gdb.console.bench.checks import Checked, Damaged
     from rvtrace_gdb.console.bench.rig import QemuRig, Rig
     from rvtrace_gdb.console.bench.trace_queries import (
         CheckFailed,
@@ -40,7 +41,9 @@ _HOMES = {
     "Bench": ("rvtrace_gdb.console.bench.bench", "Bench"),
     "Capture": ("rvtrace_gdb.session.capture.model", "Capture"),
     "CheckFailed": ("rvtrace_gdb.console.bench.trace_queries", "CheckFailed"),
+    "Checked": ("rvtrace_gdb.console.bench.checks", "Checked"),
     "Context": ("rvtrace_gdb.session.context", "Context"),
+    "Damaged": ("rvtrace_gdb.console.bench.checks", "Damaged"),
     "Event": ("rvtrace_gdb.decode.history.history", "Event"),
     "EventKind": ("rvtrace_gdb.decode.history.events", "EventKind"),
     "History": ("rvtrace_gdb.decode.history.history", "History"),
@@ -81,7 +84,9 @@ __all__ = [
     "Bench",
     "Capture",
     "CheckFailed",
+    "Checked",
     "Context",
+    "Damaged",
     "Event",
     "EventKind",
     "History",

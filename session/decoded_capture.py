@@ -5,12 +5,13 @@ decoded, and why it is empty.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.events import EventKind, Note, NoteCause
-from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.gdbext.rows import ShortHistoryRow
+from rvtrace_gdb.gdbext.rows import CheckRow, ShortHistoryRow
 from rvtrace_gdb.session import program
 from rvtrace_gdb.session.capture.model import (
     Capture,
@@ -47,13 +48,18 @@ def mismatch(history: History, image: Image) -> str | None:
 
 def losses(history: History) -> str | None:
     """Return a message if bytes could not be decoded, whatever the program is."""
-    found = [event for event in history.events if event.kind is EventKind.LOSS]
+    found = [event for event in history.events if event.kind is EventKind.LOSS and not is_of_check(event)]
     if not found:
         return None
     first = f"at byte {found[0].offset:#x}: {found[0].text}"
     if len(found) == 1:
         return f"a part of the trace cannot be decoded, {first}"
     return f"{len(found)} parts of the trace cannot be decoded, the first {first}"
+
+
+def is_of_check(event: Event) -> bool:
+    """Return whether only a check has found an event."""
+    return isinstance(event.fact, Loss) and event.fact.cause is LossCause.ENCODED_OTHERWISE
 
 
 _DOUBTS = (NoteCause.TIME_BACK, NoteCause.LARGE_COUNT)
@@ -133,13 +139,17 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
 
 
 class Decoded(NamedTuple):
-    """The histories of the sinks' harts, what they were decoded from, and the warnings for the user."""
+    """The histories of the sinks' harts, what they were decoded from, and the warnings for the user.
+
+    *checked*: what a check has found out about them, None before one.
+    """
 
     sinks: tuple[Captured, ...]
     image: Image
     program: ContextImages
     harts: Harts
     warnings: list[str]
+    checked: tuple[CheckRow, ...] | None = None
 
     def sink_of(self, hart: int) -> Captured:
         """Return the sink that holds the trace of a hart."""
@@ -212,6 +222,28 @@ class DecodedCapture:
             known = before.harts.histories.get(hart) if before is not None else None
             if known is None or not same_rows(known, history):
                 self._cursors[hart] = Cursor()
+        return self.decoded
+
+    def check(self, progress: Progress = silent) -> Decoded:
+        """Return what was decoded last, checked: what the check finds damaged is a loss in the histories.
+
+        Raises Unsupported, NoTrace, and what *progress* raises.
+        """
+        decoded = self._last()
+        if decoded.checked is not None:
+            return decoded
+        from rvtrace_gdb.session.queries import check  # only where a trace is checked
+
+        histories, checked = dict(decoded.harts.histories), []
+        for number, sink in enumerate(decoded.sinks):
+            found = formats_sinks.check(sink, self.capture.encoders, decoded.program, progress)
+            for hart, verdict in found.items():
+                if decoded.harts.sinks.get(hart, 0) == number:
+                    checked.append(check.row_of(hart, verdict))
+                    losses = check.losses_of(verdict)
+                    histories[hart] = histories[hart].with_events(losses) if losses else histories[hart]
+        harts = replace(decoded.harts, histories=histories)
+        self.decoded = decoded._replace(harts=harts, checked=tuple(sorted(checked)))
         return self.decoded
 
     def _is_program(self, elf: str | None, others: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """The session's reports about a trace: lines that are ready to print."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,8 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode, SyncMode
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.gdbext.row_text import AGREES, CANNOT_TELL, DIFFERS, check_line
+from rvtrace_gdb.gdbext.rows import CheckRow
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
@@ -122,6 +124,18 @@ def histories(harts: Harts) -> list[str]:
         return [history(f"{_ran(*harts.histories.values())}; {accounted}")]
     lines: list[str] = [history(f"hart {hart}: {_ran(found)}") for hart, found in sorted(harts.histories.items())]
     return [*lines, line("trace", accounted)]
+
+
+def checks(checked: Sequence[CheckRow]) -> list[str]:
+    """Describe what a check has found out about each hart."""
+    several = len(checked) > 1
+    return [
+        line("check", f"{f'hart {row.hart}: ' if several else ''}{check_line(row)}{_CONCLUSIONS[row.conclusion]}")
+        for row in checked
+    ]
+
+
+_CONCLUSIONS = {AGREES: "", DIFFERS: ": damaged", CANNOT_TELL: ": cannot tell for this encoder"}
 
 
 def positions(harts: Harts, numbers: Mapping[int | None, int]) -> list[str]:

@@ -174,7 +174,10 @@ class Session:
         decoded = self._decoded_capture.decoded
         if decoded is None:
             return [*lines, report.history("not read yet: `trace history` reads it")]
-        return [*lines, *report.histories(decoded.harts), *self._positions(decoded, context), *decoded.warnings]
+        checked = report.checks(decoded.checked or ())
+        return [
+            *lines, *report.histories(decoded.harts), *checked, *self._positions(decoded, context), *decoded.warnings,
+        ]  # fmt: skip
 
     def history(
         self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
@@ -247,6 +250,13 @@ class Session:
         context = context or Context()
         self._read_out(context, progress)
         return self._decode(context, progress)
+
+    def check(self, context: Context | None = None, progress: Progress = silent) -> Decoded:
+        """Return the histories of all harts, checked; see `DecodedCapture.check`. Raises as `history`."""
+        decoded = self.harts(context, progress)
+        if not any(len(history) for history in decoded.harts.histories.values()):
+            self._check_not_empty(decoded, min(decoded.harts.histories))
+        return self.require_capture().check(progress)
 
     def selected(self, context: Context, progress: Progress = silent) -> SelectedHistory:
         """Return the history of the context's hart, which is not empty. A running trace is read out first.

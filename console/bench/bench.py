@@ -24,7 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rvtrace_gdb.console.bench import trace_queries
+from rvtrace_gdb.console.bench import checks, trace_queries
+from rvtrace_gdb.console.bench.checks import Checked
 from rvtrace_gdb.console.bench.trace_queries import (
     CheckFailed,
     Instruction,
@@ -326,6 +327,13 @@ class Bench(Target):
     def losses(self) -> list[str]:
         """Return a line for each loss in the history. What a full ring buffer has overwritten is not a loss."""
         return trace_queries.losses(self.engine)
+
+    def check(self) -> list[Checked]:
+        """Check the trace: what was decoded, encoded again, must give its bytes. Return what was found, by hart.
+
+        What is damaged is among the `losses` from then on.
+        """
+        return checks.check(self.engine)
 
     def latency(self, handler: str | None = None) -> Latencies:
         """Measure from each interrupt to the first instruction of *handler*; docs/scripts.md defines it exactly."""

@@ -1,11 +1,11 @@
-"""`rvtrace functions`, `calls`, `find`, `events`, `gaps`, `coverage` and `status`.
+"""`rvtrace functions`, `calls`, `find`, `events`, `gaps`, `check`, `coverage` and `status`.
 
 They print what gdb's commands of these names print, of a capture file or of raw trace bytes, without gdb.
 """
 
 import argparse
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -126,6 +126,19 @@ def _find(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     return _found(shown, "executions", args=args.range, since=args.since, **first, also=also)
 
 
+def _check(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+    row = next((row for row in shown.decoded.checked or () if row.hart == shown.hart), None)
+    if row is None:
+        return
+    if shown.output.json:
+        yield json_line(row_text.check_fields(row))
+        return
+    yield f"{f'hart {row.hart}: ' if shown.is_one_of_several else ''}{row_text.check_line(row)}."
+    for one in row.differing:
+        yield f"  {row_text.differing_line(one, shown.output.paint)}"
+    yield row_text.check_conclusion(row)
+
+
 def _events(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     return _found(shown, "events", args=args.range, since=args.since, kinds=args.kind)
 
@@ -244,6 +257,14 @@ VERBS = {
         _gaps, "FILE [RANGE]", "Prints where the history is not complete, and why, as `trace gaps` does in gdb.",
         "each gap",
     ),
+    "check": Verb(
+        _check, "FILE",
+        "Checks a trace: what is listed of it, encoded again with the capture's own settings, must give its bytes."
+        " Where most intervals between synchronizations agree, one that differs is damaged; where most differ, the"
+        " encoder is built in a way that is not known here, and the check cannot tell. N-Trace and E-Trace. Exit"
+        " status: 0 all that can be compared agrees, 3 something differs or is lost, 4 it cannot be told.",
+        "each hart",
+    ),
     "coverage": Verb(
         _coverage, "FILE [RANGE | FUNCTION] [--all]",
         "Prints how often each function was entered, and how many of its instructions ran. RANGE: only these"
@@ -275,6 +296,10 @@ EXAMPLES = {
     "gaps": (
         ("gaps demo.rvt", "each place where trace is missing, and why"),
     ),
+    "check": (
+        ("check demo.rvt", "whether the trace can be believed, and where not"),
+        ("gaps demo.rvt --check", "what is damaged, among the gaps"),
+    ),
     "coverage": (
         ("coverage demo.rvt", "how much of each function ran"),
         ("coverage demo.rvt 1,1000 --all", "in the first 1000 instructions"),
@@ -284,6 +309,17 @@ EXAMPLES = {
     ),
 }
 """Command lines of the help, and what they do."""
+
+
+CHECKED = ("events", "gaps", "status")
+"""The commands that can show what a check finds."""
+LOST, UNSURE = 3, 4
+"""The exit statuses of `check`: something differs or is lost; it cannot be told."""
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Add `--check`, for commands that show losses."""
+    parser.add_argument("--check", action="store_true", help="check the trace first: what differs is a loss")
 
 
 def _add_arguments(name: str, parser: CommandParser) -> None:
@@ -319,6 +355,8 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
     parser.add_argument(
         "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: all harts)"
     )
+    if name in CHECKED:
+        add_check(parser)
     output.add_arguments(parser, verb.of_json)
     if verb.show is not None:
         output.add_color(parser)
@@ -330,7 +368,9 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
 
 add_functions, add_calls, add_find = (partial(_add_arguments, name) for name in ("functions", "calls", "find"))
 add_events, add_gaps = (partial(_add_arguments, name) for name in ("events", "gaps"))
-add_coverage, add_status = (partial(_add_arguments, name) for name in ("coverage", "status"))
+add_coverage, add_status, add_check_verb = (
+    partial(_add_arguments, name) for name in ("coverage", "status", "check")
+)  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -347,8 +387,10 @@ def run(args: argparse.Namespace) -> int:
         session = Session()
         about = decode.open_trace(session, args)
         decoded = session.harts(progress=shown.progress)
+        if verb.show is _check or getattr(args, "check", False):
+            decoded = session.check(progress=shown.progress)
         hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
-        lines = [*about, *report.histories(decoded.harts), *session.warnings(), *hint]
+        lines = [*about, *report.histories(decoded.harts), *_check_lines(verb, decoded), *session.warnings(), *hint]
         found = decoded.harts.histories
         harts = [decoded.harts.number(args.hart)] if args.hart is not None else [
             hart for hart in sorted(found) if len(found) == 1 or len(found[hart])
@@ -358,7 +400,20 @@ def run(args: argparse.Namespace) -> int:
         shown.say(lines)
         for hart in harts:
             shown.rows(verb.show(Shown(session, decoded, shown, hart, len(harts) > 1), args))
-    return 0
+    return _checked_status(decoded, harts) if verb.show is _check else 0
+
+
+def _check_lines(verb: Verb, decoded: Decoded) -> list[str]:
+    """Return what a check has found, except for the command that prints it anyway."""
+    return [] if verb.show is _check else report.checks(decoded.checked or ())
+
+
+def _checked_status(decoded: Decoded, harts: Sequence[int]) -> int:
+    """Return the exit status of `check`."""
+    rows = [row for row in decoded.checked or () if row.hart in harts]
+    if any(row.lost or row.conclusion == row_text.DIFFERS for row in rows):
+        return LOST
+    return 0 if rows and all(row.conclusion == row_text.AGREES for row in rows) else UNSURE
 
 
 def _status(session: Session, lines: list[str], shown: Output) -> int:

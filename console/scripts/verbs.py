@@ -181,6 +181,13 @@ def _decode(context: Context) -> Outcome:
     return Outcome(counted(count, "instruction"), {"instructions": count})
 
 
+def _check(context: Context) -> Outcome:
+    checks = context.bench.check()
+    agree = [f"hart {row.hart}: {row.agree} of {row.intervals} intervals agree: {row.conclusion}" for row in checks]
+    rows = [{**row._asdict(), "damaged": [one._asdict() for one in row.damaged]} for row in checks]
+    return Outcome("; ".join(agree), {"checks": rows})
+
+
 def _save(arguments: str) -> Action:
     def run(context: Context) -> Outcome:
         path = _file(arguments, context) or context.output
@@ -282,6 +289,7 @@ VERBS: Mapping[str, Verb] = _table(
     Verb("stop", "end the trace, and read out the rest", _alone(_stop)),
     Verb("pull", "read out the trace so far; tracing goes on", _alone(_pull)),
     Verb("decode", "decode the trace, and print the number of instructions", _alone(_decode)),
+    Verb("check", "check the trace by encoding it again: what differs is a loss from then on", _alone(_check)),
     Verb("save [FILE]", "write a capture file; the default is that of -o", _save),
     Verb("open FILE", "look at a capture file; no target is needed", _open),
     Verb("assert ...", "check an assertion: see below. A failure is reported, and the script goes on", _assert),

@@ -38,13 +38,13 @@ class Part(NamedTuple):
 
 
 class Interval:
-    """An interval between two synchronizations.
+    """An interval between two synchronizations: bytes *start* to *end* - 1, rows *begin* to *position* - 1.
 
     *opening*, *closing*: what begins and ends it. *parts*: None if they are too many to be kept.
     """
 
-    def __init__(self, opening: Any, start: int) -> None:
-        self.opening, self.start = opening, start
+    def __init__(self, opening: Any, start: int, begin: int) -> None:
+        self.opening, self.start, self.begin = opening, start, begin
         self.closing: Any = None
         self.end = self.position = 0
         self.parts: list[Part] | None = []

@@ -6,12 +6,12 @@ interval cannot be encoded by itself: only the first one after tracing starts is
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rvtrace_gdb.decode.check.comparison import Message, Notify, Part
 from rvtrace_gdb.decode.check.etrace_comparison import UNKNOWN, Build, Closing, EtraceScheme, How, Opening
 from rvtrace_gdb.decode.check.intervals import IntervalChecker
-from rvtrace_gdb.decode.check.rows import Rows
+from rvtrace_gdb.decode.check.rows import Rows, checking
 from rvtrace_gdb.decode.check.verdict import Difference, Verdict
 from rvtrace_gdb.decode.etrace import decoder as etrace
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Packets
@@ -28,6 +28,7 @@ from rvtrace_gdb.decode.history.history import GAP, Event
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.stepping.reports import LostBytes
+from rvtrace_gdb.support.errors import Progress, silent
 
 _START, _TRAP, _CONTEXT, _SUPPORT = (Format.SYNC | kind << FORMAT_BITS for kind in Sync)
 _HEADS = bytes(byte & 0b1111 for byte in range(256))
@@ -39,15 +40,20 @@ _SYSTEM, _OPCODE, _CSR_BYTES = 0x73, 0x7F, 4
 
 
 class CheckedHart(HartDecoder):
-    """A decoder of one hart that checks what it decodes. *wrapped*: the trace may begin anywhere."""
+    """A decoder of one hart that checks what it decodes.
 
-    def __init__(self, program: Program, options: Options, builder: HistoryBuilder, *, wrapped: bool) -> None:
+    *wrapped*: the trace may begin anywhere; *tick*: see `Rows`.
+    """
+
+    def __init__(
+        self, program: Program, options: Options, builder: HistoryBuilder, tick: Callable[[], None], *, wrapped: bool
+    ) -> None:
         assert isinstance(builder, IncrementalBuilder)
         super().__init__(program, options, builder=builder)
         self._pieces = builder
         self._begun = wrapped  # whether the packet that begins a trace has come, or need not come
-        self._checker: IntervalChecker[Build] = IntervalChecker(EtraceScheme(options))
-        self._rows = Rows(self._checker, builder)
+        self._checker: IntervalChecker[Build] = IntervalChecker(EtraceScheme(options), tick)
+        self._rows = Rows(self._checker, builder, tick)
 
     def run(self, packets: Packets) -> None:
         """Decode the next packets, and check them by parts that end at packets of format 3."""
@@ -135,11 +141,12 @@ class CheckedHart(HartDecoder):
         if trap is None:
             free = "context" not in packet.fields and _follows_csr(pc, self._image)
             closing = Closing(How.SYNCHRONIZED, self._rows.first(pc, self._image), context, free=free)
-        self._checker.close(closing, message.offset, max(piece.end - 1, piece.begin))
-        self._open(Opening(message, trap, context, self._setup), pc, starts=mode is not Mode.ON)
+        position = max(piece.end - 1, piece.begin)
+        self._checker.close(closing, message.offset, position)
+        self._open(Opening(message, trap, context, self._setup), position, pc, starts=mode is not Mode.ON)
 
-    def _open(self, opening: Opening, pc: int, *, starts: bool) -> None:
-        self._checker.open(opening, opening.packet.offset)
+    def _open(self, opening: Opening, position: int, pc: int, *, starts: bool) -> None:
+        self._checker.open(opening, opening.packet.offset, position)
         self._rows.begin(pc)
         if self._setup.modes.resync_disabled and not starts:
             self._checker.drop(lost=False)
@@ -196,16 +203,20 @@ class StreamChecker(etrace.StreamDecoder):
     """Decodes the traces of several harts and checks them. Arguments as for `StreamDecoder`."""
 
     def __init__(
-        self, program: Program, options: Options, encapsulation: Encapsulation, *, wrapped: bool = False,
-        split: bool = True,
+        self, program: Program, options: Options, encapsulation: Encapsulation, progress: Progress = silent, *,
+        wrapped: bool = False, total: int | None = None, split: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(
-            program, options, encapsulation, wrapped=wrapped, split=split, builders=lambda source: IncrementalBuilder()
-        )
+            program, options, encapsulation, checking(progress), wrapped=wrapped, total=total, split=split,
+            builders=lambda source: IncrementalBuilder(),
+        )  # fmt: skip
         self._wrapped = wrapped
 
     def _new_hart(self, program: Program, builder: HistoryBuilder) -> CheckedHart:
-        return CheckedHart(program, self._options, builder, wrapped=self._wrapped)
+        return CheckedHart(program, self._options, builder, self._tick, wrapped=self._wrapped)
+
+    def _tick(self) -> None:
+        self._progress("", self._fed, self._expected)
 
     def verdicts(self) -> dict[int, Verdict]:
         """End the trace and return what was found, by source."""

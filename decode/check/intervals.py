@@ -11,7 +11,7 @@ tell. Messages are compared as they come, so memory stays bounded; intervals of 
 decided, because some choices that an encoder makes at the end of an interval have to be tried.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from rvtrace_gdb.decode.check.comparison import Comparison, Interval, Part
@@ -25,6 +25,7 @@ _FIRST = 64  # intervals from which the way an encoder is built is found out
 _LISTED = 1 << 12  # intervals that differ; more are counted
 _TRIED = 64  # intervals that differ for which another build is tried
 _SAMPLE = 16  # intervals that a later choice must not contradict
+_PARTS = 32  # of an interval, between two ticks
 _SHOWN = 3  # intervals that show that an encoder sends more or fewer messages than the period
 
 _Build = TypeVar("_Build")
@@ -74,10 +75,13 @@ class Agreement(NamedTuple):
 
 
 class IntervalChecker(Generic[_Build]):
-    """Checks the intervals of one hart in their order: `open`, `part` for what it consists of, `close` or `drop`."""
+    """Checks the intervals of one hart in their order: `open`, `part` for what it consists of, `close` or `drop`.
 
-    def __init__(self, scheme: Scheme[_Build]) -> None:
-        self._scheme = scheme
+    *tick* is called now and then, and may raise to interrupt the check.
+    """
+
+    def __init__(self, scheme: Scheme[_Build], tick: Callable[[], None]) -> None:
+        self._scheme, self._tick = scheme, tick
         self._first: list[Interval] | None = []
         self._build: _Build | None = None
         self._untimed: _Build | None = None  # *_build* without its period, if it has one
@@ -95,9 +99,9 @@ class IntervalChecker(Generic[_Build]):
         """Whether an interval is open."""
         return self._current is not None
 
-    def open(self, opening: Any, offset: int) -> None:
-        """Begin an interval with the synchronization at byte *offset*."""
-        self._current = Interval(opening, offset)
+    def open(self, opening: Any, offset: int, position: int) -> None:
+        """Begin an interval with the synchronization at byte *offset* and row *position*."""
+        self._current = Interval(opening, offset, position)
         if self._first is None and self._build is not None:
             self._comparison = self._scheme.comparison(self._build, opening)
 
@@ -127,7 +131,7 @@ class IntervalChecker(Generic[_Build]):
 
     def missed(self, difference: Difference, end: int) -> None:
         """Report that the trace does not begin with a synchronization; the first one is at byte *end*."""
-        self._beginning = Differing(difference.offset, end, 0, difference)
+        self._beginning = Differing(difference.offset, end, 0, 0, difference)
 
     def drop(self, *, lost: bool) -> None:
         """Forget the open interval. *lost*: the decoder has found a loss in it."""
@@ -213,7 +217,9 @@ class IntervalChecker(Generic[_Build]):
         first: Comparison | None = None
         for closing in self._closings(interval):
             comparison = self._scheme.comparison(build, interval.opening)
-            for part in interval.parts or ():
+            for number, part in enumerate(interval.parts or ()):
+                if number % _PARTS == 0:
+                    self._tick()
                 comparison.feed(part)
             inside = comparison.difference is not None
             if comparison.end(closing, interval.end) is None:
@@ -249,7 +255,7 @@ class IntervalChecker(Generic[_Build]):
         self._timing += found.timing
         self._content += not found.timing
         if len(self._differing) < _LISTED:
-            self._differing.append(Differing(interval.start, interval.end, interval.position, found))
+            self._differing.append(Differing(interval.start, interval.end, interval.begin, interval.position, found))
 
     def _explained(self, interval: Interval, found: Difference) -> Difference | None:
         """Return the difference of an interval, None if it shows only how the encoder is built.

@@ -4,12 +4,12 @@ An interval goes from a synchronizing message to the next one, that one included
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rvtrace_gdb.decode.check.comparison import Message, Part
 from rvtrace_gdb.decode.check.intervals import IntervalChecker
 from rvtrace_gdb.decode.check.ntrace_comparison import Build, Closing, How, NtraceScheme, Opening
-from rvtrace_gdb.decode.check.rows import Rows
+from rvtrace_gdb.decode.check.rows import Rows, checking
 from rvtrace_gdb.decode.check.verdict import Difference, Verdict
 from rvtrace_gdb.decode.executed.encoder_ingress import Trap
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, Piece
@@ -27,6 +27,7 @@ from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.stepping.reports import LostBytes
+from rvtrace_gdb.support.errors import Progress, silent
 
 _SYNCS = bytes(tcode << 2 for tcode in SYNC_TCODES)
 _STOP, _OWNERSHIP = Tcode.PROG_TRACE_CORRELATION << 2, Tcode.OWNERSHIP << 2
@@ -42,18 +43,22 @@ _UNASKED = (Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
 
 
 class CheckedHart(HartDecoder):
-    """A decoder of one hart that checks what it decodes. *wrapped*: the trace may begin anywhere."""
+    """A decoder of one hart that checks what it decodes.
+
+    *wrapped*: the trace may begin anywhere; *tick*: see `Rows`.
+    """
 
     def __init__(
-        self, program: Program, options: Options, walkers: Walkers, builder: HistoryBuilder, *, wrapped: bool
-    ) -> None:
+        self, program: Program, options: Options, walkers: Walkers, builder: HistoryBuilder, tick: Callable[[], None],
+        *, wrapped: bool,
+    ) -> None:  # fmt: skip
         assert isinstance(builder, IncrementalBuilder)
         super().__init__(program, options, walkers, builder=builder)
         self._program = program
         self._pieces = builder
         self._begun = wrapped  # whether the message that begins a trace has come, or need not come
-        self._checker: IntervalChecker[Build] = IntervalChecker(NtraceScheme(options, program.xlen))
-        self._rows = Rows(self._checker, builder)
+        self._checker: IntervalChecker[Build] = IntervalChecker(NtraceScheme(options, program.xlen), tick)
+        self._rows = Rows(self._checker, builder, tick)
 
     def run(self, frames: list[bytes], offsets: Offsets) -> None:
         """Decode the next messages, and check them by parts that end at those that synchronize."""
@@ -167,7 +172,7 @@ class CheckedHart(HartDecoder):
             closing = Closing(How.SYNCHRONIZED, message, code, self._rows.first(pc, now), trap)
             self._checker.close(closing, message.offset, piece.end)
         self._rows.begin()
-        self._checker.open(Opening(code), message.offset)
+        self._checker.open(Opening(code), message.offset, piece.end)
 
     def _stop(self, piece: Piece, message: Message, image: Image, before: State) -> None:
         """End the open interval at ProgTraceCorrelation."""
@@ -194,12 +199,21 @@ def _trap(event: Event) -> Trap | None:
 class StreamChecker(ntrace.StreamDecoder):
     """Decodes the traces of several harts and checks them. Arguments as for `StreamDecoder`."""
 
-    def __init__(self, program: Program, options: Options, *, wrapped: bool = False, split: bool = True) -> None:
-        super().__init__(program, options, wrapped=wrapped, split=split, builders=lambda source: IncrementalBuilder())
+    def __init__(
+        self, program: Program, options: Options, progress: Progress = silent, *, wrapped: bool = False,
+        total: int | None = None, split: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            program, options, checking(progress), wrapped=wrapped, total=total, split=split,
+            builders=lambda source: IncrementalBuilder(),
+        )  # fmt: skip
         self._wrapped = wrapped
 
     def _new_hart(self, program: Program, builder: HistoryBuilder) -> CheckedHart:
-        return CheckedHart(program, self._options, self._walkers, builder, wrapped=self._wrapped)
+        return CheckedHart(program, self._options, self._walkers, builder, self._tick, wrapped=self._wrapped)
+
+    def _tick(self) -> None:
+        self._progress("", self._fed, self._expected)
 
     def verdicts(self) -> dict[int, Verdict]:
         """End the trace and return what was found, by source."""

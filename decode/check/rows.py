@@ -1,6 +1,6 @@
 """From the rows of a history to the parts of an interval."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -12,10 +12,12 @@ from rvtrace_gdb.decode.history.builder import IncrementalBuilder
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.support.errors import Progress
 
 _ROWS = 1 << 12  # of a part
 _KNOWN = 1 << 16  # blocks that are remembered
 _LONGEST = 1024  # instructions; `blocks_from_pcs` makes no longer blocks
+_MOST = 1 << 22  # rows that a message reports; more are the noise of a damaged count, or take too long to encode
 
 
 class Blocks:
@@ -65,15 +67,23 @@ def pieces(history: History, begin: int, end: int, size: int) -> Iterator[list[i
         yield piece
 
 
+def checking(progress: Progress) -> Progress:
+    """Return *progress* of a decoder as that of a check."""
+    return lambda label, done, total=None: progress("checking", done, total)
+
+
 class Rows:
     """Passes the rows of one hart to its checker: in whole blocks, and at most so many at a time that memory is small.
 
     newest  the last row of the open interval, GAP for none
+    tick    is called now and then, and may raise to interrupt the check
     """
 
-    def __init__(self, checker: IntervalChecker[Any], builder: IncrementalBuilder) -> None:
+    def __init__(
+        self, checker: IntervalChecker[Any], builder: IncrementalBuilder, tick: Callable[[], None]
+    ) -> None:
         self.newest = GAP
-        self._checker, self._builder = checker, builder
+        self._checker, self._builder, self._tick = checker, builder, tick
         self._blocks = Blocks()
         self._waiting: list[int] = []  # the last rows of the open interval, which are no whole block yet
 
@@ -90,7 +100,12 @@ class Rows:
         """Add the rows at positions *begin* to *end* - 1, and the messages that reported them, to the open interval."""
         if not self._checker.is_open:
             return
-        for pcs in pieces(history, begin, end, _ROWS):
+        if end - begin > _MOST * (len(messages) + 1):
+            self._checker.drop(lost=False)
+            return
+        for number, pcs in enumerate(pieces(history, begin, end, _ROWS)):
+            if number:
+                self._tick()
             if GAP in pcs:
                 self._checker.drop(lost=False)
                 return

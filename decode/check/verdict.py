@@ -16,10 +16,11 @@ class Difference(NamedTuple):
 
 
 class Differing(NamedTuple):
-    """An interval that differs: bytes *start* to *end* of the trace. It ends before row *position* of the history."""
+    """An interval that differs: bytes *start* to *end* - 1 of the trace, and rows *begin* to *position* - 1."""
 
     start: int
     end: int
+    begin: int
     position: int
     difference: Difference
 

@@ -89,6 +89,7 @@ _LOSSES: Mapping[LossCause, str] = {
     LossCause.NO_ADDRESS: "the trace does not give the address of an instruction",
     LossCause.IMPOSSIBLE: "{}: this is impossible; what was reported with it is ignored",
     LossCause.CONTRADICTED: "{} is ignored: what follows it in the trace cannot have run from there",
+    LossCause.ENCODED_OTHERWISE: "checked, and damaged before this place: {}",
     LossCause.NOT_BELIEVED: "an instruction at 0x{} is ignored: the trace next to it is damaged",
 }
 
@@ -183,10 +184,23 @@ def _loss(loss: Loss) -> str:
         length, why = loss.detail
         return f"{length} byte{'' if length == 1 else 's'} skipped: {why}" if length else str(why)
     detail = loss.detail
+    if loss.cause is LossCause.ENCODED_OTHERWISE:
+        made, sent, offset, timing = loss.detail
+        detail = (difference_text(str(made), str(sent), int(offset), timing=bool(timing)),)
     if loss.cause is LossCause.COUNT_UNKNOWN:
         detail = (*detail[:2], " or ".join(map(str, detail[2:])))
     text = _LOSSES[loss.cause].format(*detail)
     return text if loss.start is None else f"{fact_text(loss.start)}{text}"
+
+
+def difference_text(made: str, sent: str, offset: int, *, timing: bool) -> str:
+    """Return what an encoder sends for what is listed, and what the trace has instead."""
+    if timing:
+        return "longer or shorter than the encoder's period: messages are missing, or too many"
+    at = f"at byte 0x{offset:x}"
+    if made and sent:
+        return f"{sent} {at}, where this encoder sends {made}"
+    return f"{sent} {at}, which this encoder does not send there" if sent else f"{made} is missing {at}"
 
 
 def _note(cause: NoteCause, detail: Detail) -> str:

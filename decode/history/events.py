@@ -263,6 +263,11 @@ class LossCause(Enum):
     """The address, as hexadecimal digits, of the instruction in a group of a tandem trace next to damage."""
     CONTRADICTED = "contradicted"
     """The packet; what comes after it in the trace cannot have run from its address."""
+    ENCODED_OTHERWISE = "encoded-otherwise"
+    """A check has found it: what an encoder sends for what is listed ("": nothing), and what the trace has there ("":
+    nothing), at which byte; 1 if only the length of the interval differs. Where in the interval something is wrong is
+    unknown, so there is no gap: the event comes after it.
+    """
 
 
 class Loss(NamedTuple):
@@ -278,7 +283,7 @@ class Loss(NamedTuple):
     @property
     def has_place(self) -> bool:
         """Whether the position in the history where something is missing is known."""
-        return self.cause is not LossCause.MESSAGES_MISSING
+        return self.cause not in (LossCause.MESSAGES_MISSING, LossCause.ENCODED_OTHERWISE)
 
 
 class ContextChange(NamedTuple):

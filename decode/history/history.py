@@ -14,10 +14,11 @@ standard suggests (N-Trace 1.0, "Timestamp Reporting").
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from heapq import merge
 from itertools import accumulate, chain
-from operator import itemgetter, lt
-from typing import NamedTuple, overload
+from operator import attrgetter, itemgetter, lt
+from typing import NamedTuple, Self, overload
 
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import (
@@ -267,6 +268,12 @@ class History:
         self.code_varies = False
         """Whether `code` may return anything."""
         self.gap_positions: Sequence[int] = sorted(gap_positions)
+
+    def with_events(self, events: Sequence[Event]) -> Self:
+        """Return this history with more events, each at its place behind those that are there."""
+        found = copy(self)
+        found.events = sorted([*self.events, *events], key=attrgetter("position"))
+        return found
 
     def __len__(self) -> int:
         return self._length

@@ -342,7 +342,14 @@ class EncoderOptions:
         known = {name: getattr(self, name) for name in common}
         most = max(MAX_REPEAT_BITS, self.hrepeat_limit.bit_length(), self.bcnt_limit.bit_length())
         most = min(most, REPEAT_BITS.stop - 1)
-        return Options(**known | {"src_id": self.src_id if self.src_bits else None, "repeat_bits": most})
+        period = self.sync_period if self.sync_mode is SyncMode.MESSAGES else None
+        told = {"src_id": self.src_id if self.src_bits else None, "repeat_bits": most, "sync_period": period}
+        return Options(**known | told)
+
+    @property
+    def sync_period(self) -> int:
+        """The number of units between synchronizations."""
+        return 1 << self.sync_max + 4
 
     @property
     def branch_runs(self) -> bool:

@@ -23,6 +23,7 @@ from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import (
     calls,
     capture,
+    check,
     connect,
     coverage,
     ctr,
@@ -142,6 +143,7 @@ class Trace(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPL
     Record         start, stop, status; info and regs show the hardware
     Look           history, functions, calls, coverage, find, events, gaps,
                    dump; `layout trace`, and here in it
+    Check          check: how sure one can be of the trace
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own
     Files          save, open, close; replay goes back in one
@@ -187,6 +189,7 @@ MODULES = (
     data,
     capture,
     find,
+    check,
     calls,
     coverage,
     record_btrace,

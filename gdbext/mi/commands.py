@@ -13,7 +13,8 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import expressions, neutral, objfiles, results, settings
+from rvtrace_gdb.gdbext import expressions, neutral, objfiles, results, row_text, settings
+from rvtrace_gdb.gdbext.commands import check as commands_check
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import who_wrote
@@ -184,6 +185,12 @@ def gaps(given: Arguments) -> Fields:
     return _list_fields(_page(given, "gaps"), "gaps", Rows().found)
 
 
+def check(given: Arguments) -> Fields:
+    """Check the trace of all harts."""
+    found = commands_check.answer()
+    return _with_messages({"checks": [row_text.check_fields(row) for row in found["rows"]]}, found["lines"])
+
+
 def find(given: Arguments) -> Fields:
     """Return the places where a function was entered or an instruction ran."""
     wanted = commands_find.parse_location(" ".join(given.words), "-rvtrace-find")
@@ -271,6 +278,7 @@ TABLE = (
     Command("history", history, (*PAGE, Option("opcodes", "flag"))),
     Command("events", events, (*FOUND, Option("kind", "texts"))),
     Command("gaps", gaps, FOUND),
+    Command("check", check),
     Command("find", find, FOUND, "LOCATION"),
     Command("functions", functions, PAGE),
     Command("calls", calls, (*PAGE, Option("depth", "number", 0))),

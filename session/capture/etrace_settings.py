@@ -56,6 +56,10 @@ class Setting(NamedTuple):
     allowed: range | tuple[str, ...] = ()
 
 
+LONGEST_PERIOD = 1 << 19
+"""The greatest number of packets between synchronizations (trTeInstSyncMax has 4 bits)."""
+
+
 def _number(owner: Owner, most: int, meaning: str, source: str = "", least: int = 0) -> Setting:
     return Setting(owner, Kind.NUMBER, meaning, source, range(least, most + 1))
 
@@ -101,7 +105,7 @@ SETTINGS: Mapping[str, Setting] = {
     "data_full_data": _flag(_M, "data is sent in full", "trTeDataAddrCompress 0"),
     "unfiltered": _flag(_O, "everything that runs is traced: tracing stops only while the hart is halted",
                         "trTeInstFilters 0, trTeInstTrigEnable 0"),
-    "sync_packets": _number(_O, 1 << 19, "number of packets after which the encoder synchronizes; 0: not known",
+    "sync_packets": _number(_O, LONGEST_PERIOD, "number of packets after which the encoder synchronizes; 0: not known",
                             "trTeInstSyncMode 1, trTeInstSyncMax"),
     "branch_count_bits": _number(_O, 32, "bits of the greatest branch_count that is believed; one with more is noise",
                                  "trTeInstSyncMode 2 or 3, trTeInstSyncMax", least=1),

@@ -152,6 +152,11 @@ def arriving_decoder(
     raise Unsupported("the records of a hart do not come as a stream")
 
 
+def checker(program: Program, how: CtrRegisterValues, progress: Progress, *, wrapped: bool, total: int) -> NoReturn:
+    """Raises `Unsupported`: records are not encoded."""
+    raise Unsupported("Control Transfer Records cannot be checked: each has both addresses, and nothing is encoded")
+
+
 def itemizer(how: CtrRegisterValues, xlen: int, *, wrapped: bool = False) -> Itemizer:
     """See `Format`."""
     return Itemizer()

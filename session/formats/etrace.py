@@ -28,7 +28,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Value, Values, etrace_of
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.errors import Unsupported
-from rvtrace_gdb.session.formats.format import Builders, PiecewiseDecoding, sync_period, undecodable
+from rvtrace_gdb.session.formats.format import Builders, Checker, PiecewiseDecoding, sync_period, undecodable
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import printable
 
@@ -102,6 +102,13 @@ def arriving_decoder(
     """See `Format`."""
     options = replace(how.options, stop_at_error=stop_at_error)
     return StreamDecoder(program, options, how.encapsulation, wrapped=wrapped, builders=builders)
+
+
+def checker(program: Program, how: ETrace, progress: Progress, *, wrapped: bool, total: int) -> Checker:
+    """See `Format`."""
+    from rvtrace_gdb.decode.check.etrace import StreamChecker  # only where a trace is checked
+
+    return StreamChecker(program, how.options, how.encapsulation, progress, wrapped=wrapped, total=total)
 
 
 def itemizer(how: ETrace, xlen: int, *, wrapped: bool = False) -> Itemizer:

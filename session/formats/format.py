@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
+from rvtrace_gdb.decode.check.verdict import Verdict
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder, Streams
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
@@ -78,6 +79,16 @@ class ArrivingDecoder(Protocol):
     def finish(self) -> object: ...
 
 
+class Checker(Protocol):
+    """Decodes a trace that is fed in pieces, and checks what it has decoded."""
+
+    def feed(self, data: bytes) -> None: ...
+
+    def verdicts(self) -> dict[int, Verdict]:
+        """End the trace and return what was found, by source."""
+        ...
+
+
 class Format(Protocol):
     """One trace format. *how*: the parameters of a trace of this format. *wrapped*: the trace may begin anywhere."""
 
@@ -89,6 +100,10 @@ class Format(Protocol):
         self, program: Program, how: Any, builders: Builders, *, wrapped: bool, stop_at_error: bool
     ) -> ArrivingDecoder:
         """Return a decoder for a stream. Raises `Unsupported` where the format has no streams."""
+        ...
+
+    def checker(self, program: Program, how: Any, progress: Progress, *, wrapped: bool, total: int) -> Checker:
+        """Return a checker for *total* bytes. Raises `Unsupported` where the format cannot be checked."""
         ...
 
     def itemizer(self, how: Any, xlen: int, *, wrapped: bool = False) -> Itemizer: ...

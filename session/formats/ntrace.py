@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.ntrace.options import DIALECTS, ImplicitReturn, Options
 from rvtrace_gdb.decode.ntrace.wording import Wording
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder, Unregistered
-from rvtrace_gdb.session.formats.format import Builders, PiecewiseDecoding, sync_period, undecodable
+from rvtrace_gdb.session.formats.format import Builders, Checker, PiecewiseDecoding, sync_period, undecodable
 from rvtrace_gdb.support.errors import Progress, silent
 
 N_TRACE_MAJOR = 1
@@ -88,6 +88,13 @@ def arriving_decoder(
 ) -> StreamDecoder:
     """See `Format`."""
     return StreamDecoder(program, replace(how, stop_at_error=stop_at_error), wrapped=wrapped, builders=builders)
+
+
+def checker(program: Program, how: Options, progress: Progress, *, wrapped: bool, total: int) -> Checker:
+    """See `Format`."""
+    from rvtrace_gdb.decode.check.ntrace import StreamChecker  # only where a trace is checked
+
+    return StreamChecker(program, how, progress, wrapped=wrapped, total=total)
 
 
 def itemizer(how: Options, xlen: int, *, wrapped: bool = False) -> Itemizer:

@@ -20,7 +20,12 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.controlregs.encoder_features import ETRACE, RAW_NTRACE
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, RamMode
-from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
+    SYNC_MAX_LOWEST_UNIT,
+    Format,
+    InstMode,
+    SyncMode,
+)
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
 from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
 from rvtrace_gdb.decode.ntrace.decoder import source_of
@@ -258,6 +263,8 @@ def _encoder(source: int, options: Options) -> CapturedEncoder:
             trTeEnable=1,
             trTeInstTracing=1,
             trTeInstMode=InstMode.BTM if options.btm else InstMode.HTM,
+            trTeInstSyncMode=SyncMode.MESSAGES if options.sync_period else SyncMode.OFF,
+            trTeInstSyncMax=options.sync_period.bit_length() - 1 - SYNC_MAX_LOWEST_UNIT if options.sync_period else 0,
             trTeFormat=Format.N_TRACE,
         ),
         impl=encoder_registers.ENCODER_IMPL.pack(trTeVerMajor=1, trTeCompType=CompType.ENCODER, trTeProtocolMajor=1),

@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rvtrace_gdb.decode.check.verdict import Verdict
 from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
@@ -14,6 +15,8 @@ from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import Decoding, How
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import printable, warning
+
+_PIECE = 1 << 14  # bytes checked at once: what they show is in memory
 
 Begun = dict[int, Decoding]
 """Interrupted decoding, by the number of the sink, counted from 0."""
@@ -94,7 +97,8 @@ def decode(
     how = options_of(fed)
     found = _result(sink, program, how, sink.wrapped, stop_at_error, progress, begun, number)
     by_source = dict(found.histories)
-    sources = _sources(fed, registry.has_sources(how), by_source)
+    sizes = {source: history.instructions for source, history in by_source.items()}
+    sources = _sources(fed, registry.has_sources(how), sizes)
     histories = {hart: by_source.pop(src) if src in by_source else _nothing() for src, hart in sources}
     return Harts(histories, found.accounting, tuple(_notes(fed, registry.has_sources(how), by_source)))
 
@@ -149,13 +153,30 @@ def decode_all(
     return Harts(dict(sorted(histories.items())), account, tuple(notes), places)
 
 
+def check(
+    sink: Captured, encoders: tuple[CapturedEncoder, ...], program: Program, progress: Progress = silent
+) -> dict[int, Verdict]:
+    """Return what a check of the trace in *sink* finds out, by hart. Raises as `decode`."""
+    fed = feeding(sink, encoders) if isinstance(sink, CapturedSink) else []
+    how = options_of(fed) if fed else how_of(sink, encoders)
+    wrapped = isinstance(sink, CapturedSink) and sink.wrapped
+    checker = registry.format_of(how).checker(program, how, progress, wrapped=wrapped, total=len(sink.data))
+    for at in range(0, len(sink.data), _PIECE):
+        progress("checking", at, len(sink.data))
+        checker.feed(sink.data[at : at + _PIECE])
+    found = checker.verdicts()
+    sizes = {source: verdict.matched for source, verdict in found.items()}
+    sources = dict(_sources(fed, registry.has_sources(how), sizes))
+    return {sources[source]: verdict for source, verdict in found.items() if source in sources}
+
+
 def sources(fed: list[CapturedEncoder], told: bool) -> list[tuple[int, int]]:
     """Return (source, hart) of the encoders that feed a sink, before decoding. *told*: messages contain the source."""
     return _sources(fed, told, {})
 
 
-def _sources(fed: list[CapturedEncoder], told: bool, found: dict[int, History]) -> list[tuple[int, int]]:
-    """Return (source, hart) of the encoders. *told*: messages contain the source.
+def _sources(fed: list[CapturedEncoder], told: bool, found: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Return (source, hart) of the encoders. *told*: messages contain the source. *found*: how much each source sent.
 
     A single encoder may send another source than its registers say; a user's option (no base) is taken literally.
     """
@@ -163,7 +184,7 @@ def _sources(fed: list[CapturedEncoder], told: bool, found: dict[int, History]) 
         return [(0, fed[0].hart)]
     own = [(_source(encoder), encoder.hart) for encoder in fed]
     if len(own) == 1 and fed[0].in_force.base and own[0][0] not in found and found:
-        return [(max(found, key=lambda src: found[src].instructions), fed[0].hart)]
+        return [(max(found, key=lambda src: found[src]), fed[0].hart)]
     return own
 
 

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.program.csrs import trap_text
@@ -45,6 +45,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 from rvtrace_gdb.decode.tandem.trace import Hole, Trace
 from rvtrace_gdb.decode.tandem.wording import register_name
 from rvtrace_gdb.session.capture.model import CapturedTandem, TandemPort
+from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats.format import Builders
 from rvtrace_gdb.support import text as support_text
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -339,6 +340,14 @@ def arriving_decoder(
 ) -> IncrementalDecoder:
     """See `Format`."""
     return IncrementalDecoder(program, how.parameters, builders(0), wrapped=wrapped, stop_at_error=stop_at_error)
+
+
+def checker(program: Program, how: TandemPort, progress: Progress, *, wrapped: bool, total: int) -> NoReturn:
+    """Raises `Unsupported`: each group has what it changes, and a model checks it."""
+    raise Unsupported(
+        "a tandem trace is not checked so: it has what each instruction changed, and `rvtrace tandem verify` compares"
+        " that with a model"
+    )
 
 
 def itemizer(how: TandemPort, xlen: int, *, wrapped: bool = False) -> Itemizer:

@@ -10,6 +10,10 @@ in the answer if these are not null.
      branches: [[address, taken, not taken, target, next address], ...],
      functions: [[start, end, name, instructions, number of instructions that ran, number of entries], ...]}
 
+`trace check` encodes the histories again, and returns the rows `gdbext.rows.CheckRow` of all harts:
+
+    check {context} -> {lines, rows}
+
 `trace who-wrote` finds what wrote a register or some memory last before a moment:
 
     who_wrote {context, name, at, register or where, below} -> {hart, lines, writer, none, below}
@@ -62,6 +66,12 @@ def coverage(session: Session, params: Params, progress: Progress) -> Any:
         else [],
         "functions": kept.functions() if params.given("functions") else [],
     }
+
+
+def check(session: Session, params: Params, progress: Progress) -> Any:
+    """Return what a check of the trace finds out, see the module. Raises Unsupported, and as `Session.history`."""
+    decoded = session.check(params.context(), progress)
+    return {"lines": session.warnings(), "rows": decoded.checked}
 
 
 def _ranges(params: Params) -> tuple[tuple[int, int], ...]:
@@ -200,4 +210,6 @@ def _hex(data: bytes) -> str:
     return f"0x{data[::-1].hex()}" if len(data) <= 8 else data.hex(" ")
 
 
-METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"coverage": coverage, "who_wrote": who_wrote}
+METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+    "check": check, "coverage": coverage, "who_wrote": who_wrote,
+}  # fmt: skip

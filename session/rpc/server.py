@@ -18,7 +18,7 @@
 In the middle of a request the session may ask the client for something, see `session.rpc.protocol`.
 
 More methods are in the other modules of this package: `lists` (pages of lists, and a window), `replay` (going back in
-time, frames, gdb's own recording), `analysis` (coverage, who wrote what), `hardware` (trace components, Control
+time, frames, gdb's own recording), `analysis` (checks, coverage, who wrote what), `hardware` (trace components, Control
 Transfer Records, USB).
 
 context: {elf, target_file, overrides, runs, hart, thread_hart}, see `session.context`. Requests are answered in
@@ -47,7 +47,7 @@ Method = Callable[[Session, Params, Progress], Any]
 _UNLOCKED = ("connect",)
 """Methods called without the lock: connect waits for the proxy's thread to end, which may want the lock."""
 MODULES: dict[str, str] = {
-    **dict.fromkeys(("coverage", "who_wrote"), "analysis"),
+    **dict.fromkeys(("check", "coverage", "who_wrote"), "analysis"),
     **dict.fromkeys(("regs", "info", "components", "choices", "snapshot"), "hardware"),
     **dict.fromkeys(("ctr_start", "ctr_stop", "ctr_connected", "ctr_clear", "ctr_status", "ctr_stack"), "hardware"),
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),

@@ -14,7 +14,7 @@ from tests.decode.tandem.corpus import DATA
 from tests.helpers.hostile_program import OF_TESTS, SHOWN, hostile, renamed, unfit
 from tests.session.board import board
 
-COMMANDS = (["decode"], ["decode", "/r"], ["decode", "--events"], ["dump"])
+COMMANDS = (["decode"], ["decode", "/r"], ["decode", "--events"], ["dump"], ["status", "--check"])
 TANDEM = (
     ["data"], ["data", "--json"], ["decode"], ["dump"], ["decode", "--follow"], ["decode", "--follow", "--json"],
     ["tandem show"], ["tandem show", "/r"], ["tandem show", "--traps"], ["tandem show", "--state", "99"],
@@ -79,8 +79,9 @@ def test_json_has_the_names_as_they_are(captures: tuple[Path, Path], capsys: pyt
 @pytest.mark.parametrize(
     "words",
     [
-        "decode FILE", "dump FILE", "data FILE", "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE",
-        "import-dt FILE -o x", "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
+        "decode FILE", "dump FILE", "data FILE", "check FILE", "import FILE --ntrace --elf FILE -o x",
+        "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
+        "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
         "tandem verify FILE --mask-file FILE", "run FILE", "sim --elf FILE --port 0", "console --elf FILE",
         "decode --follow FILE --ntrace --elf FILE",
     ],

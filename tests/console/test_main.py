@@ -186,6 +186,7 @@ COMMANDS: list[list[object]] = [
     ["dump", STREAM, "--ntrace", "1,2"],
     ["decode", STREAM, "--ntrace", "--elf", ELF],
     ["decode", STREAM, "--ntrace", "--elf", ELF, "--events"],
+    ["check", STREAM, "--ntrace", "--elf", ELF],
     ["encode", "--elf", T1.with_suffix(".elf"), "--pcs", T1.with_suffix(".pcs.gz"), "--dump", "--limit", 60_000],
     ["gdb-script"],
     ["decode", "--help"],

@@ -14,7 +14,7 @@ from tests.helpers.started_python import rvtrace
 LISTS = (
     "trace history 1,2021", "trace history /m 1,2021", "trace history /r 1,2021", "trace functions 1,200",
     "trace functions /cli 1,200", "trace calls /n 0", "trace coverage", "trace coverage -all", "trace info",
-    "trace events", "trace find *0x80000088", "trace status",
+    "trace check", "trace events", "trace find *0x80000088", "trace status",
 )  # fmt: skip
 RECORDS = (
     "trace ctr show 0,63", "trace ctr show /i 0,63", "trace ctr show /m 0,63", "trace ctr stack", "trace ctr status",

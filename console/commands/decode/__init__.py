@@ -70,6 +70,7 @@ def add_arguments(parser: CommandParser) -> None:
     )  # fmt: skip
     parser.add_argument("--events", action="store_true", help="list the events between the instructions, one per line")
     parser.add_argument("--stop-at-error", action="store_true", help="stop decoding at the first loss")
+    parser.add_argument("--check", action="store_true", help="check the trace first: what differs is a loss")
     output.add_arguments(parser, "each instruction and gap; with --events, for each event")
     output.add_color(parser)
     follow.add_arguments(parser)
@@ -85,6 +86,8 @@ def run(args: argparse.Namespace) -> int:
     if args.events and args.range:
         raise DecodeError(f"{' '.join(args.range)}: --events lists all of them")
     hart = _hart(args.hart)
+    if args.follow and args.check:
+        raise DecodeError("--check needs the whole trace: not with --follow")
     if args.follow:
         return follow.run(args, hart)
     follow.check_unused(args)
@@ -92,6 +95,8 @@ def run(args: argparse.Namespace) -> int:
         session = Session()
         about = open_trace(session, args)
         decoded = session.harts(progress=shown.progress)
+        if args.check:
+            decoded = session.check(progress=shown.progress)
         hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
         if not hint:
             _check_readable(args, session.capture(), decoded)
@@ -104,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
             except NoTrace:
                 shown.say(hint)
                 raise
-            shown.say([*about, *report.histories(decoded.harts), *said, *hint])
+            found = [*report.histories(decoded.harts), *report.checks(decoded.checked or ())]
+            shown.say([*about, *found, *said, *hint])
             shown.rows(lines, "writing (lines)", count)
     return 0
 

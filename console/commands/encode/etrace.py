@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.capture.etrace_settings import ETrace
+from rvtrace_gdb.session.capture.etrace_settings import LONGEST_PERIOD, ETrace
 
 # In quotation marks: sections of E-Trace 2.0.
 HELP: Mapping[str, str] = {
@@ -73,6 +73,8 @@ def encoding(args: argparse.Namespace, image: Image) -> Encoding:
     given = {*own, *(key for key in _NEEDED if getattr(args, key, None) is not None)}
     idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if name in given and not there(options)]
     notes = [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
+    if options.sync_mode is SyncMode.PACKETS and options.period <= LONGEST_PERIOD:
+        how = replace(how, options=replace(said, sync_packets=options.period))
     return _ETrace(options, how, args.src_id, args.alignment, notes + list(_unfit(image, how.options.parameters)))
 
 

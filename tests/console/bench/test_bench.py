@@ -18,8 +18,9 @@ from rvtrace_gdb.console.scripts.runner import load as load_script
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from tests.console.interruption import busy, interrupt, meanwhile
-from tests.console.scripts.script_runs import Truth
+from tests.console.scripts.script_runs import Truth, run_script
 from tests.gdbext.gdb_process import HOME
+from tests.helpers import checked_captures
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.helpers.wait import until
 
@@ -253,3 +254,21 @@ def test_a_script_on_a_rust_program(tmp_path: Path) -> None:
     folder = HOME / "tests" / "data" / "cases" / "rust"
     words = ["run", str(folder / "t.rvts"), "--sim", "--elf", str(folder / "app.elf"), "--quiet"]
     assert main([*words, "-o", str(tmp_path / "x.rvt")]) == 0
+
+
+def test_the_check_of_a_trace(past: Past) -> None:
+    """The simulated target's encoder is ours: its trace, encoded again, is the same."""
+    (found,) = past.bench.check()
+    assert (found.conclusion, found.hart, found.damaged, found.lost) == ("agrees", 0, (), 0)
+    assert found.agree > 0
+
+
+def test_a_check_in_a_script(tmp_path: Path) -> None:
+    """One message of a loop came twice: it is a loss from the check on."""
+    sound = checked_captures.capture(tmp_path, "--btm", "--sync-mode", "messages")
+    file, byte = checked_captures.doubled(sound)
+    text = f"open {file}\nassert no loss\ncheck\nassert no loss\n"
+    done = run_script(tmp_path, text, "--elf", checked_captures.ELF)
+    assert done.asserts == [True, False]
+    (one,) = next(step for step in done.report["steps"] if step["line"] == 3)["data"]["checks"][0]["damaged"]
+    assert one["start"] <= byte < one["end"]

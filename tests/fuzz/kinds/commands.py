@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from rvtrace_gdb.console.commands.lists import VERBS
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.capture.file import dump
 from tests.decode.tandem.corpus import DATA, trace_bytes
@@ -28,7 +29,8 @@ from tests.session.description import devicetrees
 _PIECE = 300  # bytes of a real trace
 _TRACED = ("ntrace", "etrace", "tandem")
 _OPTIONS = (
-    "--json", "--quiet", "--events", "--stop-at-error", "--wrapped", "--raw", "--ntrace", "--etrace", "--tandem",
+    "--json", "--quiet", "--events", "--check", "--stop-at-error", "--wrapped", "--raw", "--ntrace", "--etrace",
+    "--tandem",
     "--timestamps", "--btm", "--all-jumps", "--extend-addr-msb", "--sijump", "--traps", "--no-supervisor", "--dump",
     "--src-bits", "--src", "--xlen", "--implicit-return", "--dialect", "--timestamp-bits", "--address-bits", "--flen",
     "--mlen", "--eaddr", "--hart", "--offset", "--register", "--address", "--function", "--state", "--mask", "--ignore",
@@ -47,10 +49,12 @@ _COMMANDS = {
         "decode it.bin --ntrace --elf n.elf", "decode it.bin --ntrace --elf n.elf --events --json",
         "decode it.bin 1,9 /r --ntrace --implicit-return full --elf n.elf", "dump it.bin --ntrace --raw",
         "import it.bin --ntrace --elf n.elf -o out.rvt", "import it.bin --ntrace --elf n.elf -o out.rvt --json",
+        "check it.bin --ntrace --elf n.elf", "gaps it.bin --ntrace --elf n.elf --check --json",
     ),
     "etrace": (
         "decode it.bin --etrace --elf n.elf", "dump it.bin --etrace --json", "data it.bin --etrace --elf n.elf",
         "import it.bin --etrace --elf n.elf -o out.rvt", "decode it.bin --etrace --dialect pulp --elf n.elf --events",
+        "check it.bin --etrace --elf n.elf --json",
     ),
     "tandem": (
         "decode it.bin --tandem --dialect flute --elf t.elf", "data it.bin --tandem --dialect flute",
@@ -62,7 +66,8 @@ _COMMANDS = {
         "tandem verify it.bin --model simulated --json --state --every 3 --dialect flute",
     ),
     "capture": (
-        "decode it.rvt", "decode it.rvt --events --json --hart all", "dump it.rvt", "data it.rvt",
+        "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt",
+        "events it.rvt --check", "dump it.rvt", "data it.rvt",
         "tandem show it.rvt", "tandem verify it.rvt --model simulated", "decode it.bin --settings it.rvt --elf n.elf",
     ),
     "log": (
@@ -72,6 +77,7 @@ _COMMANDS = {
     "device-tree": ("import-dt it.dtb -o out.toml --buffer 0x80000000:0x10000", "import-dt it.dtb -o -"),
     "elf": ("decode sound.nex --ntrace --elf it.elf", "tandem show sound.tvt --elf it.elf --dialect flute"),
 }  # fmt: skip
+_VERBS = ("decode", "dump", "data", *VERBS, "import", "encode", "tandem", "import-dt")
 _NAMES = {"capture": "it.rvt", "log": "it.log", "device-tree": "it.dtb", "elf": "it.elf"}
 
 
@@ -116,7 +122,7 @@ class Commands(OnFiles):
             words = [str(word) for word in json.loads(line)]
         except (ValueError, TypeError, RecursionError):
             return
-        if not words or words[0] not in ("decode", "dump", "data", "import", "encode", "tandem", "import-dt"):
+        if not words or words[0] not in _VERBS:
             return
         self.written(blob, _NAMES.get(variant, "it.bin"))
         with quiet(self.folder), contextlib.suppress(SystemExit):

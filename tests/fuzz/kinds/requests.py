@@ -51,6 +51,7 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("page", {"what": "calls", "depth": 3}), _rows("calls")),
     (("page", {"what": "accesses", "where": [0x8000_1000, 8], "args": "", "size": 9}), _rows("accesses")),
     (("page", {"what": "interleaved", "args": "", "size": 9, "at": 3}), _rows("interleaved", hart=0, events=1)),
+    (("check", {}),),
     (("coverage", {"args": "", "functions": 1, "branches": 1, "ranges": [0x8000_0000, 0x8000_0100]}),),
     (("page", {"what": "events", "begin": 1, "count": 5, "kinds": []}), ("page", {"what": "functions", "count": 3}),
      ("page", {"what": "calls", "depth": 2, "count": 3}),),

@@ -1,0 +1,42 @@
+"""What a check of the trace has found out, for lists and for `status`."""
+
+from collections.abc import Sequence
+
+from rvtrace_gdb.decode.check.verdict import Differing, Verdict
+from rvtrace_gdb.decode.history.event_wording import difference_text
+from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
+from rvtrace_gdb.decode.history.history import Event
+from rvtrace_gdb.gdbext.row_text import AGREES, CANNOT_TELL, DIFFERS
+from rvtrace_gdb.gdbext.rows import CheckRow, DifferingRow
+
+
+def row_of(hart: int, verdict: Verdict) -> CheckRow:
+    """Return what was found out about a hart."""
+    beginning = verdict.beginning is not None
+    differ = verdict.content + verdict.timing + beginning
+    intervals = verdict.agreed + differ + verdict.lost + verdict.unchecked
+    counts = (intervals, verdict.agreed, differ, verdict.lost, verdict.unchecked)
+    return CheckRow(hart, _conclusion(verdict), *counts, [_differing(one) for one in verdict.damaged])
+
+
+def losses_of(verdict: Verdict) -> Sequence[Event]:
+    """Return the intervals that are damaged as losses of the history."""
+    return [_loss(one) for one in sorted(verdict.damaged, key=lambda one: one.position)]
+
+
+def _conclusion(verdict: Verdict) -> str:
+    if verdict.damaged:
+        return DIFFERS
+    return CANNOT_TELL if verdict.is_unsure or not verdict.agreed else AGREES
+
+
+def _differing(one: Differing) -> DifferingRow:
+    offset, made, sent, timing = one.difference
+    text = difference_text(made, sent, offset, timing=timing)
+    return DifferingRow(one.start, one.end, one.begin + 1, one.position, offset, made, sent, timing, text)
+
+
+def _loss(one: Differing) -> Event:
+    offset, made, sent, timing = one.difference
+    fact = Loss(LossCause.ENCODED_OTHERWISE, (made, sent, offset, int(timing)))
+    return Event(one.position, EventKind.LOSS, one.start, fact, end=one.end)
