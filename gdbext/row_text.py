@@ -48,7 +48,8 @@ def repetition(fold: Fold) -> str:
         return f"x{fold.times}, all at @{fold.begin}"
     every = str(fold.shortest) if fold.shortest == fold.longest else f"{fold.shortest} to {fold.longest}"
     instructions = "instruction" if every == "1" else "instructions"
-    return f"x{fold.times}, @{fold.begin} to @{fold.end}, every {every} {instructions}"
+    deeper = f", each {fold.deeper} level{'' if fold.deeper == 1 else 's'} deeper" if fold.deeper else ""
+    return f"x{fold.times}, @{fold.begin} to @{fold.end}, every {every} {instructions}{deeper}"
 
 
 def _execution_facts(row: FoundRow, address: AddressText) -> list[str]:

@@ -297,6 +297,7 @@ class Fold(NamedTuple):
 
     begin, end         the positions of the first and of the last repetition
     shortest, longest  how many positions are from one to the next
+    deeper             by how much the level rises from one to the next
     """
 
     number: int
@@ -306,6 +307,7 @@ class Fold(NamedTuple):
     end: int
     shortest: int
     longest: int
+    deeper: int = 0
 
 
 class Page(NamedTuple):

@@ -1,20 +1,34 @@
 """Pages of a list in which what repeats itself is shown once: a trap loop makes thousands of rows that are the same.
 
-A fold is a group of up to `_GROUP` rows that comes three times or more in direct succession, alike in all but number,
-position, time and byte of the trace.
+A fold is a group of up to `_GROUP` rows that comes three times or more in direct succession, alike in all columns but
+those of `MAY_DIFFER`. It begins with the first row that repeats itself, which shows how the program came there,
+whichever way the pages are turned: what is left over of the last round is shown behind it. The level may rise by the
+same number in each round, as where a trap handler traps itself.
+
+Of functions, ordinary loops are not folded: only those with a trap in them, and one that has many rounds and in which
+the list ends, where the program hangs.
 """
 
 from array import array
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from rvtrace_gdb.gdbext.rows import Fold, FoundRow, FunctionRow
 from rvtrace_gdb.session.queries.rows import Selection
 
 Fetch = Callable[[int, int], Sequence[Any]]
+MAY_DIFFER: dict[type[Any], frozenset[str]] = {
+    FunctionRow: frozenset({"number", "begin", "end", "level"}),
+    FoundRow: frozenset({"number", "position", "time", "offset", "facts"}),
+}
+"""The columns in which rows that are folded may differ. The text of a row has what is in its *facts* but for bytes of
+the trace.
+"""
 _GROUP = 4
 _LEAST = 3  # repetitions
+_HANGS = 100
+"""So many of a loop without a trap that the list ends in."""
 _CHUNK = 512
 _MOST = 1 << 18
 """Rows that one page looks at: a longer repetition goes on in the next page."""
@@ -29,7 +43,7 @@ class Folding:
     def __init__(self, fetch: Fetch, length: int) -> None:
         self._fetch, self._length = fetch, length
         self._codes: dict[Any, int] = {}
-        self._known: dict[int, tuple[array[int], array[int]]] = {}  # by chunk: what each row shows, and its position
+        self._known: dict[int, _Chunk] = {}
         self.folds: list[Fold] = []
         self.numbers: list[tuple[int, int]] = []
 
@@ -40,7 +54,12 @@ class Folding:
         self._known.clear()
         self.folds, self.numbers = [], []
         while 1 <= at <= self._length and lines < size and abs(at - place) < _MOST:
-            group, times = self._repetition(at, step)
+            group, times, left_over = self._repetition(at, step)
+            if not forward and left_over:
+                rest = min(left_over, size - lines)
+                self.numbers.append((at - rest + 1, at + 1))
+                at, lines = at - rest, lines + rest
+                continue
             first = at if forward else at - group * times + 1
             if times > 1:
                 self.folds.append(self._fold(first, group, times))
@@ -52,57 +71,96 @@ class Folding:
         self.numbers.sort()
         return Selection(begin, end)
 
-    def _repetition(self, at: int, step: int) -> tuple[int, int]:
-        """Return the length of the group at a row, and how many times it comes in succession: 1, 1 for a single row."""
+    def _repetition(self, at: int, step: int) -> tuple[int, int, int]:
+        """Return the length of the group at a row, how many times it comes in succession, and how many rows of one more
+        round there are: 1, 1, 0 for a single row.
+        """
         for group in range(1, _GROUP + 1):
-            same = 0
-            while same < _MOST and self._code(at + step * same) == self._code(at + step * (same + group)):
-                same += 1
-            times = same // group + 1
-            if times >= _LEAST and self._folds_well(at, step, group):
-                return group, times
-        return 1, 1
+            same = self._same(at, step, group)
+            times, left_over = same // group + 1, same % group
+            hangs = times >= _HANGS and self._ends_in(at, step, group, same)
+            if times >= _LEAST and self._folds_well(at, step, group, hangs=hangs):
+                return group, times, left_over if same < _MOST else 0
+        return 1, 1, 0
 
-    def _folds_well(self, at: int, step: int, group: int) -> bool:
-        """Return whether a repetition is worth folding: of functions, only one with a trap is no ordinary loop."""
+    def _same(self, at: int, step: int, group: int) -> int:
+        """Return how many rows from one on are like those *group* rows further, all of them with one rise of levels."""
+        rise, same = self._level(at + step * group) - self._level(at), 0
+        if step * rise < 0:
+            return 0
+        while same < _MOST:
+            one, other = at + step * same, at + step * (same + group)
+            if self._code(one) != self._code(other) or self._level(other) - self._level(one) != rise:
+                break
+            same += 1
+        return same
+
+    def _ends_in(self, at: int, step: int, group: int, same: int) -> bool:
+        """Return whether the list ends in a repetition: of the last round some rows may be missing."""
+        last = at + same + group - 1 if step > 0 else at
+        most = last + group
+        while last < most and self._code(last + 1) == self._code(last + 1 - group):
+            last += 1
+        return last == self._length
+
+    def _folds_well(self, at: int, step: int, group: int, *, hangs: bool) -> bool:
+        """Return whether a repetition is worth folding: of functions, only one with a trap is no ordinary loop, or one
+        that *hangs*.
+        """
         rows = [self._row(at + step * number) for number in range(group)]
-        return any(not isinstance(row, FunctionRow) or (row.what and row.pc is not None) for row in rows)
+        return hangs or any(not isinstance(row, FunctionRow) or (row.what and row.pc is not None) for row in rows)
 
     def _fold(self, first: int, group: int, times: int) -> Fold:
         begins = [self._position(first + group * number) for number in range(times)]
         ways = [after - before for before, after in pairwise(begins)]
-        return Fold(first, group, times, begins[0], begins[-1], min(ways), max(ways))
+        deeper = self._level(first + group) - self._level(first)
+        return Fold(first, group, times, begins[0], begins[-1], min(ways), max(ways), deeper)
 
     def _code(self, number: int) -> int:
         """Return what stands for all that a row shows; of a number without a row, its negative."""
         if not 1 <= number <= self._length:
             return -1 - abs(number)
-        return self._chunk(number)[0][(number - 1) % _CHUNK]
+        return self._chunk(number).codes[(number - 1) % _CHUNK]
 
     def _position(self, number: int) -> int:
-        return self._chunk(number)[1][(number - 1) % _CHUNK]
+        return self._chunk(number).positions[(number - 1) % _CHUNK]
 
-    def _chunk(self, number: int) -> "tuple[array[int], array[int]]":
+    def _level(self, number: int) -> int:
+        return self._chunk(number).levels[(number - 1) % _CHUNK] if 1 <= number <= self._length else 0
+
+    def _chunk(self, number: int) -> "_Chunk":
         chunk = (number - 1) // _CHUNK
         known = self._known.get(chunk)
         if known is None:
             rows = self._fetch(chunk * _CHUNK + 1, min((chunk + 1) * _CHUNK, self._length) + 1)
-            codes = array("q", (self._codes.setdefault(_shown(row), len(self._codes)) for row in rows))
-            known = self._known[chunk] = codes, array("q", map(_begin, rows))
+            codes = array("q", (self._codes.setdefault(_compared(row), len(self._codes)) for row in rows))
+            known = self._known[chunk] = _Chunk(codes, array("q", map(_begin, rows)), array("q", map(_level, rows)))
         return known
 
     def _row(self, number: int) -> Any:
         return self._fetch(number, number + 1)[0]
 
 
-def _shown(row: FoundRow | FunctionRow) -> tuple[Any, ...]:
-    if isinstance(row, FunctionRow):
-        return row.pc, row.level, row.what, row.name
-    return _fixed(row.here), row.kind, row.text, _fixed(row.source), _fixed(row.target), _fixed(row.expected)
+class _Chunk(NamedTuple):
+    """Some rows: what each shows, as a number; its position in the history; and its level, 0 for a row without one."""
+
+    codes: "array[int]"
+    positions: "array[int]"
+    levels: "array[int]"
 
 
-def _fixed(place: Any) -> Any:
-    return tuple(place) if isinstance(place, list) else place
+def _compared(row: FoundRow | FunctionRow) -> tuple[Any, ...]:
+    """Return the columns of a row in which those of a fold are alike."""
+    ignored = MAY_DIFFER[type(row)]
+    return tuple(_fixed(value) for name, value in zip(row._fields, row, strict=True) if name not in ignored)
+
+
+def _fixed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _level(row: FoundRow | FunctionRow) -> int:
+    return row.level if isinstance(row, FunctionRow) else 0
 
 
 def _begin(row: FoundRow | FunctionRow) -> int:

@@ -1,6 +1,8 @@
 """Pages in which repetitions are folded: expanded, they are the list, and none is longer than asked."""
 
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -47,6 +49,71 @@ def test_what_is_folded(texts: str, folds: list[tuple[int, int, int]]) -> None:
         made = folding(texts)
         made.page(1 if forward else len(texts) + 1, 50, forward=forward)
         assert [(fold.number, fold.lines, fold.times) for fold in made.folds] == folds
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize(
+    ("texts", "fold"), [("xabcabcabcab", (2, 3, 3)), ("xyabababa", (3, 2, 3)), ("aab" * 9 + "a", (1, 3, 9))]
+)
+def test_a_fold_begins_with_the_entry_into_the_loop(texts: str, fold: tuple[int, int, int], *, forward: bool) -> None:
+    """Also where the trace ends within a round, and pages are turned back from there."""
+    made = folding(texts)
+    made.page(1 if forward else len(texts) + 1, 50, forward=forward)
+    assert [(it.number, it.lines, it.times) for it in made.folds] == [fold]
+    assert expanded(texts, made) == texts
+
+
+def functions(whats: str, levels: list[int] | None = None) -> list[FunctionRow]:
+    """A row for each letter, of which `t` has a trap."""
+    return [
+        FunctionRow(n, n, n, ord(c), levels[n - 1] if levels else 0, "exception" if c == "t" else "", None, [])
+        for n, c in enumerate(whats, 1)
+    ]
+
+
+def folds_of(there: Sequence[FunctionRow | FoundRow]) -> list[Fold]:
+    found = []
+    for forward in (True, False):
+        made = Folding(lambda begin, end: there[begin - 1 : end - 1], len(there))
+        made.page(1 if forward else len(there) + 1, 50, forward=forward)
+        found.append(made.folds)
+    assert found[0] == found[1]
+    return found[0]
+
+
+def test_a_handler_that_traps_itself_is_one_line() -> None:
+    """Each time one level deeper; other levels are another path, and rows that rise differently no repetition."""
+    [fold] = folds_of(functions("mf" + "t" * 5000, [0, 1, *range(2, 5002)]))
+    assert fold == Fold(3, 1, 5000, 3, 5002, 1, 1, 1)
+    assert repetition(fold) == "x5000, @3 to @5002, every 1 instruction, each 1 level deeper"
+    assert repetition(fold._replace(deeper=2)).endswith(", each 2 levels deeper")
+    assert not folds_of(functions("tttttt", [0, 1, 3, 6, 10, 15])) and not folds_of(functions("tttt", [4, 3, 2, 1]))
+
+
+@pytest.mark.parametrize(
+    ("texts", "folds"), [("mw" + "rwpw" * 500, [(2, 4, 500)]), ("mw" + "rwpw" * 500 + "rw", [(2, 4, 500)]),
+                         ("mw" + "rwpw" * 500 + "z", []), ("mw" + "rwpw" * 90, []), ("m" + "w" * 500, [(2, 1, 500)])],
+)  # fmt: skip
+def test_a_loop_without_a_trap_in_which_the_trace_ends(texts: str, folds: list[tuple[int, int, int]]) -> None:
+    """The program hangs there: it is folded, with the first row of the loop. Where the program goes on, it is not."""
+    assert [(fold.number, fold.lines, fold.times) for fold in folds_of(functions(texts))] == folds
+
+
+@pytest.mark.parametrize("kind", [FunctionRow, FoundRow])
+def test_each_column_keeps_rows_apart_unless_it_says_where_and_when(kind: Any) -> None:
+    """A new column is one of the first kind until it is named. Of an event's facts, the text has all but bytes."""
+    alike = functions("t")[0] if kind is FunctionRow else rows("t")[0]
+    ignored = {"number", "begin", "end", "position", "time", "offset", "facts"}
+    for column, value in alike._asdict().items():
+        there = [alike._replace(**{column: _another(value, n * n)}) for n in range(20)]
+        assert bool(folds_of(there)) == (column in ignored), column
+
+
+def _another(value: Any, number: int) -> Any:
+    """One of different values like another value."""
+    if isinstance(value, str):
+        return f"{value}{number}"
+    return [number] if isinstance(value, list | tuple) else number
 
 
 def test_ordinary_loops_of_functions_are_not_folded_and_traps_are() -> None:
