@@ -13,6 +13,7 @@ def at(component: str, base: int) -> str:
     return f"{component} at {base:#x}"
 
 
+_ACCESS = "check the base address in the target description, and that the component has power and clock"
 _ALIVE = "check the component's clock and power, and the base address"
 _TAKEN = "check that the component it feeds accepts its trace, and has clock and power"
 
@@ -26,7 +27,9 @@ class ComponentError(RvtraceError):
 
 
 class ComponentAccess(ComponentError):
-    """The bus or the component refused an access to a register; *cause* is the transport's own error."""
+    """The bus or the component refused an access to a register; *cause* is the transport's own error, which may know
+    better what to do: its *advice*.
+    """
 
     def __init__(self, component: str, base: int, register: Register, verb: str, cause: RvtraceError) -> None:
         self.register, self.cause = register, cause
@@ -34,7 +37,7 @@ class ComponentAccess(ComponentError):
             component,
             base,
             f"{at(component, base)}: {register.name} ({base + register.offset:#x}) cannot be {verb}: {cause}; "
-            "check the base address in the target description, and that the component has power and clock",
+            + (getattr(cause, "advice", "") or _ACCESS),
         )
 
 

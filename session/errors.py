@@ -63,6 +63,14 @@ class NotResumed(RvtraceError):
         self.cause = cause
 
 
+class NotStopped(RvtraceError):
+    """Encoders could not be stopped, so that the trace goes on. *cause*: the reason."""
+
+    def __init__(self, cause: RvtraceError) -> None:
+        super().__init__(f"not stopped, tracing goes on: {cause}")
+        self.cause = cause
+
+
 class SetUpLost(RvtraceError):
     """A component's registers have changed since tracing began: it was reset, or another program uses it."""
 

@@ -20,7 +20,7 @@ from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session.capture.model import Capture, CapturedSink, is_overwritten
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
-from rvtrace_gdb.session.errors import Busy, InThePast, NoTrace, Unsupported, WrongXlen
+from rvtrace_gdb.session.errors import Busy, InThePast, NoTrace, NotStopped, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.lists import Debugger, Lists, SelectedHistory, functions_of
 from rvtrace_gdb.session.program import Program
@@ -58,6 +58,7 @@ class Session:
         of its own.
         """
         self._live: TraceSource | None = None
+        self._unstoppable: TraceSource | None = None  # it goes on although it was to be stopped, and may be dropped
         self._decoded_capture: DecodedCapture | None = None
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
@@ -134,8 +135,12 @@ class Session:
 
     def check_free(self, kind: type) -> None:
         """Raise `Busy` when a trace of another *kind* is being recorded: it would be lost."""
-        if self._live is not None and self._live.tracing and not isinstance(self._live, kind):
+        if self._goes_on() and not isinstance(self._live, kind):
             raise Busy(f"{_MAKING}: end it first (`trace stop`, and `trace save FILE` to keep it)")
+
+    def _goes_on(self) -> bool:
+        """Return whether a trace is recorded that would be lost, and could be stopped."""
+        return self._live is not None and self._live.tracing and self._live is not self._unstoppable
 
     def has_trace(self) -> bool:
         """Return whether the session has a trace, recorded or opened."""
@@ -147,13 +152,17 @@ class Session:
         return self._live
 
     def stop(self, progress: Progress = silent) -> list[str]:
-        """Stop tracing and read the trace out. Raises `NoTrace`, `Busy`."""
+        """Stop tracing and read the trace out. Raises `NoTrace`, `Busy`, `NotStopped`."""
         self.check_present("trace stop")
         live = self._live
         if live is None:
             raise NoTrace("nothing is being traced: `trace start` begins")
         first = Line("Tracing stopped." if live.tracing else "The trace had ended already.", ended=True)
-        live.stop(progress)
+        try:
+            live.stop(progress)
+        except NotStopped:
+            self._unstoppable = live
+            raise
         return [first, *live.ended(), *report.failure(live)]
 
     # Showing it
@@ -454,7 +463,7 @@ class Session:
     def check_idle(self) -> None:
         """Raise `Busy` when no other trace can be opened now."""
         self.check_present("another trace cannot be opened now")
-        if self._live is not None and self._live.tracing:
+        if self._goes_on():
             raise Busy(f"{_MAKING}: end it first (`trace stop`, and `trace save FILE` to keep it)")
 
     @property

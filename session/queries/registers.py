@@ -47,7 +47,7 @@ from rvtrace_gdb.session.errors import BadOption, Unsupported
 from rvtrace_gdb.session.queries import ctr_records
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import Way
-from rvtrace_gdb.session.target.link import Connect, Link, checked, link_to
+from rvtrace_gdb.session.target.link import Connect, Link, check_type, checked, link_to
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
@@ -96,6 +96,7 @@ def linked(description: Description, connect: Connect) -> Iterator[Link]:
         link.state()  # which connects
         hart = description.encoders[0].hart if description.encoders else 0
         if hart < len(link.targets):
+            check_type(link, hart)
             link.target = link.targets[hart]
         with link.unpolled():
             yield link

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rvtrace_gdb.controlregs import generations
-from rvtrace_gdb.controlregs.errors import DrainFailed
+from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, DrainFailed
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
@@ -25,11 +25,11 @@ from rvtrace_gdb.session.capture.model import (
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description, Encoder
-from rvtrace_gdb.session.errors import NotResumed, SetUpLost, joined
+from rvtrace_gdb.session.errors import NotResumed, NotStopped, SetUpLost, joined
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, LiveSink, unreadable
 from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
-from rvtrace_gdb.session.target.link import Connect, Link, checked, open_link, states
+from rvtrace_gdb.session.target.link import Connect, Link, checked, notes_of, open_link, states
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
@@ -174,6 +174,8 @@ class LiveTrace(TraceSource):
         """Why the last read-out is incomplete, or why the trace could not be resumed after it."""
         self.incomplete = True
         """The buffers may hold more than was read out."""
+        self._going: RvtraceError | None = None
+        """Why encoders could not be stopped by the last attempt."""
         self._said = self._listed = 0  # the number of notes already returned
         self.notes: list[str] = [*hardware.notes, *in_force.notes, *armed.notes]
 
@@ -192,7 +194,7 @@ class LiveTrace(TraceSource):
                 armed.disarm()
                 raise
             trace = cls(link, hardware, graph, in_force, armed)
-            trace.notes += unreadable(link, in_force.ram_sinks)
+            trace.notes += [*unreadable(link, in_force.ram_sinks), *notes_of(link)]
         pairs = zip(graph.ram_sinks, trace.in_force.ram_sinks, strict=True)
         streams = trace.in_force.streams
         trace.live_sinks = tuple(LiveSink(it, rings[it.name], now, streams[it.name]) for it, now in pairs)
@@ -294,14 +296,24 @@ class LiveTrace(TraceSource):
                     self._resume()
 
     def stop(self, progress: Progress = silent) -> None:
-        """End the trace and bring `captured` up to date. Raises only what *progress* raises."""
+        """End the trace and bring `captured` up to date. Raises what *progress* raises, and NotStopped."""
         with self.link.unpolled():
+            self._going = None
             try:
                 if self.tracing or self.incomplete:
-                    self._read(progress)
+                    self._read(progress, ending=True)
             finally:
-                self.tracing = False
-                self._disarm()
+                self._end()
+        if self.tracing and self._going is not None:
+            raise NotStopped(self._going)
+
+    def _end(self) -> None:
+        """Note that the trace has ended, unless encoders go on: then all components do."""
+        if self._going is None or not self.tracing:
+            self.tracing = False
+            self._disarm()
+        elif isinstance(self._going, ComponentError | Cancelled):  # the others can be reached
+            self._resume()
 
     def abandon(self) -> None:
         """Do not access the target any more: another trace uses it."""
@@ -313,10 +325,10 @@ class LiveTrace(TraceSource):
         """End the link; a running trace continues on the target."""
         self.link.close()
 
-    def _read(self, progress: Progress) -> None:
+    def _read(self, progress: Progress, *, ending: bool = False) -> None:
         self.failure, self.incomplete = None, True
         try:
-            self._stop_components(progress)
+            self._stop_components(progress, ending=ending)
             lost = self._lost_sinks()
             failures = lost or self._drain(progress)
         except Cancelled:
@@ -367,15 +379,32 @@ class LiveTrace(TraceSource):
         if found is not None:
             self.tracing, self.failure = False, SetUpLost(*found)
 
-    def _stop_components(self, progress: Progress) -> None:
-        stopped = self._drive.stop(self.graph, progress)
-        for failure in stopped.failures:
+    def _stop_components(self, progress: Progress, *, ending: bool) -> None:
+        self._going = Cancelled()
+        try:
+            stopped = self._drive.stop(self.graph, progress)
+        except Cancelled:
+            raise
+        except RvtraceError as error:
+            self._going = error
+            raise
+        going = [failure for failure in stopped.failures if self._goes_on(failure)]
+        self._going = joined(going) if going else None
+        for failure in () if ending and going else stopped.failures:  # then the trace goes on, and that is said
             self._note(str(failure))  # trace in the sinks can still be read, if these have stopped
         for note in stopped.notes:
             self._note(note)
         for sink in self.live_sinks:
             sink.lost(stopped.lost)
         self._off = stopped.off
+
+    def _goes_on(self, failure: ComponentError) -> bool:
+        """Return whether an encoder may trace on that failed to stop."""
+        encoder = next((it for it in self.graph.encoders if it.name == failure.component), None)
+        if encoder is None:
+            return False
+        control, enable = encoder.block.control, encoder.block.prefix + "Enable"
+        return not isinstance(failure, ComponentTimeout) or bool(control.get(failure.value, enable))
 
     def _resume(self) -> None:
         self.incomplete = True

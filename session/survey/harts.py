@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rvtrace_gdb.session.target.link import Link
+from rvtrace_gdb.session.target.link import Link, other_type
 from rvtrace_gdb.transport.openocd.csrs import HartNotHalted, OpenOcdCsrs
 from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
 
@@ -22,17 +22,20 @@ _GONE = ("unknown", "unavailable")
 
 @dataclass(frozen=True)
 class Hart:
-    """*ids*: the registers that were read, by name. *problem*: why they were not."""
+    """*ids*: the registers that were read, by name. *problem*: why they were not. *other*: the type of OpenOCD's target
+    if it is no RISC-V core.
+    """
 
     number: int
     name: str
     state: str
     ids: Mapping[str, int] = field(default_factory=dict)
     problem: str = ""
+    other: str = ""
 
     @property
     def available(self) -> bool:
-        return self.state not in _GONE
+        return self.state not in _GONE and not self.other
 
     @property
     def text(self) -> str:
@@ -62,7 +65,9 @@ def find(link: Link) -> list[Hart]:
 
 
 def _hart(link: Link, number: int, name: str) -> Hart:
-    state = link.state()
+    state, other = link.state(), other_type(link, number)
+    if other:
+        return Hart(number, name, state, problem=f"{other}: no RISC-V core", other=other)
     if state in _GONE:
         return Hart(number, name, state, problem="check power, reset and OpenOCD's log")
     if state != "halted":

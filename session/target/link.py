@@ -32,6 +32,31 @@ class WithCsrs(Protocol):
     def csrs_of(self, hart: int) -> CsrAccess: ...
 
 
+@runtime_checkable
+class WithTypes(Protocol):
+    """A link through OpenOCD. *types*: of its targets, in their order, () if they are not known; *notes*: what was
+    changed in OpenOCD to reach memory.
+    """
+
+    types: tuple[str, ...]
+    notes: list[str]
+
+
+_ARM = (
+    "aarch64 arm11 arm720t arm7tdmi arm920t arm926ejs arm946e arm966e arm9tdmi armv8r cortex_a cortex_m cortex_r4"
+    " dragonite fa526 feroceon hla_target ls1_sap xscale"
+)
+_OTHERS = (
+    "arcv2 avr avr32_ap7k dsp563xx dsp5680xx esirisc esp32 esp32s2 esp32s3 mips_m4k mips_mips64 or1k quark_d20xx"
+    " quark_x10xx stm8 testee xtensa_chip"
+)
+OTHER_TYPES = frozenset(f"{_ARM} {_OTHERS}".split())
+"""OpenOCD's types of targets that are no RISC-V core, after its User's Guide 0.12.0, "CPU Types".
+
+Forks have types of their own for RISC-V cores; and by `mem_ap`, which is no core, a trace component may be reached.
+"""
+
+
 def csrs_of(link: Tcl, hart: int, names: Mapping[int, str]) -> CsrAccess:
     """Return the CSRs of hart number *hart*. *names*: by number. Raises HartUnreachable and the transport's errors."""
     return link.csrs_of(hart) if isinstance(link, WithCsrs) else HartCsrs(link, hart, names)
@@ -70,6 +95,7 @@ class HartCsrs:
         if self._hart >= len(targets):
             known = f"{len(targets)} ({', '.join(targets)})" if targets else "none"
             raise HartUnreachable(self._hart, f"OpenOCD counts {known}; correct `hart` in the target description")
+        check_type(self._link, self._hart)
         return targets[self._hart]
 
 
@@ -154,6 +180,31 @@ def states(link: Link, harts: Iterable[int]) -> dict[int, str]:
     return found
 
 
+def other_type(link: object, hart: int) -> str:
+    """Return the type of OpenOCD's target number *hart* if it is no RISC-V core, else ""."""
+    types = link.types if isinstance(link, WithTypes) else ()
+    return types[hart] if hart < len(types) and types[hart] in OTHER_TYPES else ""
+
+
+def check_type(link: Tcl, hart: int) -> None:
+    """Raise HartUnreachable if OpenOCD's target number *hart* is no RISC-V core."""
+    found = other_type(link, hart)
+    if not found:
+        return
+    cores = [f"{n} ({name})" for n, name in enumerate(link.targets) if not other_type(link, n)]
+    advice = "it has none"
+    if cores:
+        number, _, name = cores[0].partition(" ")
+        others = "" if len(cores) == 1 else f", or {', '.join(cores[1:])}"
+        advice = f"write `hart = {number}` {name}{others} in the target description"
+    raise HartUnreachable(hart, f"OpenOCD's target {link.targets[hart]} is no RISC-V core ({found}): {advice}")
+
+
+def notes_of(link: object) -> list[str]:
+    """Return what was changed in OpenOCD to reach memory."""
+    return list(link.notes) if isinstance(link, WithTypes) else []
+
+
 def _no_state(description: Description, target: str | None) -> str:
     if description.usb is not None:
         return f"the debug module says that {target} is not available; check power and reset"
@@ -163,6 +214,7 @@ def _no_state(description: Description, target: str | None) -> str:
 def _name(link: Link, hart: int) -> str:
     targets = link.targets
     if hart < len(targets):
+        check_type(link, hart)
         return targets[hart]
     names = f"{len(targets)} ({', '.join(targets)})" if targets else "none"
     who = "the debug module has" if isinstance(link, WithCsrs) else "OpenOCD counts"

@@ -11,7 +11,8 @@ Ref: OpenOCD User's Guide 0.12.0, sections "CPU Configuration" (get_reg, set_reg
 import re
 from collections.abc import Callable, Sequence
 
-from rvtrace_gdb.transport.openocd.target import OpenOcdError
+from rvtrace_gdb.transport.openocd.memory_ways import HAS_READ_MEMORY, is_missing
+from rvtrace_gdb.transport.openocd.target import OpenOcdError, OpenOcdRefused, OpenOcdTooOld
 
 Register = int | str
 Access = tuple[Register, int | None]
@@ -100,7 +101,8 @@ class OpenOcdCsrs:
         """Find which of the possible names OpenOCD has. This reads its cache and accesses no hart."""
         spelt = {number: self._spellings(number) for number in numbers}
         every = [name for names in spelt.values() for name in names]
-        said = self._evaluate(
+        said = self._asked(
+            f"if {{[{HAS_READ_MEMORY}] eq {{}}}} {{error {{invalid command name read_memory}}}}; "
             f"set _rvtrace_target {self._target}; set _rvtrace_out {{}}; foreach _rvtrace_reg {{{' '.join(every)}}} {{"
             "catch {$_rvtrace_target get_reg $_rvtrace_reg} _rvtrace_said; "
             'lappend _rvtrace_out "$_rvtrace_reg [string map {\\n { }} $_rvtrace_said]"}; '
@@ -109,6 +111,14 @@ class OpenOcdCsrs:
         has = {line.split(" ", 1)[0] for line in said.split("\n") if not _UNKNOWN.search(line)}
         for number, names in spelt.items():
             self._found[number] = next((name for name in names if name in has), None)
+
+    def _asked(self, script: str) -> str:
+        try:
+            return self._evaluate(script)
+        except OpenOcdRefused as error:
+            if is_missing(error.answer):  # OpenOCD was reached in another way, which does not know its version
+                raise OpenOcdTooOld("") from error
+            raise
 
     def _spellings(self, number: int) -> list[str]:
         names = self._names(number)

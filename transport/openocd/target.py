@@ -20,6 +20,7 @@ from typing import Self
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.system import is_refusal
 from rvtrace_gdb.support.text import open_problem
+from rvtrace_gdb.transport.openocd.memory_ways import HAS_READ_MEMORY, WAYS, Seen, is_missing, outcomes
 
 
 class OpenOcdError(RvtraceError):
@@ -66,13 +67,27 @@ class NoSuchTarget(OpenOcdError):
         )
 
 
-class OpenOcdRefused(OpenOcdError):
-    """OpenOCD answered with an error, *answer*. *address*: that of the memory access, None for other commands."""
+class OpenOcdTooOld(OpenOcdError):
+    """This OpenOCD lacks commands that came with 0.12; *version*: as it calls itself."""
 
-    def __init__(self, command: str, answer: str, address: int | None = None) -> None:
-        self.command, self.answer, self.address = command, answer, address
+    def __init__(self, version: str) -> None:
+        self.version = version
+        name = version.replace("Open On-Chip Debugger", "OpenOCD").split("\n")[0].strip() or "this OpenOCD"
+        super().__init__(f"{name} is too old, it has no read_memory: rvtrace needs OpenOCD 0.12 or newer")
+
+
+class OpenOcdRefused(OpenOcdError):
+    """OpenOCD answered with an error, *answer*. *address*: that of the memory access, None for other commands. *seen*:
+    what was found out about it; *advice*: what to do then.
+    """
+
+    def __init__(self, command: str, answer: str, address: int | None = None, seen: Seen = Seen()) -> None:  # noqa: B008
+        self.command, self.answer, self.address, self.seen, self.advice = command, answer, address, seen, seen.advice
         what = f"cannot access address {address:#x}" if address is not None else f"refuses {command!r}"
-        super().__init__(f"OpenOCD {what}: {' '.join(answer.split()) or 'no reason given'}; its log may say more")
+        why = " ".join(answer.split()) or "no reason given"
+        if seen.text:
+            why = f"{why} ({seen.text})"
+        super().__init__(f"OpenOCD {what}: {why}; its log may say more")
 
 
 class OpenOcdLost(OpenOcdError):
@@ -126,6 +141,10 @@ class OpenOcd:
         self.host, self.port, self.target, self.timeout = host, port, target, timeout
         self.version = ""  # of the connected OpenOCD, as it calls itself
         self.targets: tuple[str, ...] = ()
+        self.types: tuple[str, ...] = ()  # of the targets, () if OpenOCD does not say them
+        self.notes: list[str] = []
+        """What was changed in OpenOCD to reach memory."""
+        self._widened: set[str | None] = set()  # targets for which all ways to memory were tried
         self._socket: socket.socket | None = None
         self._return = RETURN_UNLOGGED
         self._unpolled = False
@@ -240,7 +259,54 @@ class OpenOcd:
     # Memory access by chunks.
 
     def _on_target(self, memory_command: str, address: int | None = None) -> str:
-        return self._evaluate(f"{self.target} {memory_command}" if self.target else memory_command, address)
+        command = f"{self._prefix()}{memory_command}"
+        try:
+            return self._evaluate(command, address)
+        except OpenOcdRefused as refused:
+            if address is None:
+                raise
+            return self._otherwise(command, refused, address)
+
+    def _prefix(self) -> str:
+        return f"{self.target} " if self.target else ""
+
+    def _otherwise(self, command: str, refused: OpenOcdRefused, address: int) -> str:
+        """Return the answer by another way to memory, if there is one that OpenOCD was not allowed to use.
+
+        Raises OpenOcdTooOld, and OpenOcdRefused with what was found out.
+        """
+        seen = self._seen(address)
+        if seen.disabled and self.target not in self._widened:
+            self._widened.add(self.target)
+            with suppress(OpenOcdRefused):
+                answer = self._by_all_ways(command, seen)
+                self.notes.append(
+                    f"OpenOCD could not reach {address:#x} by {' or '.join(seen.allowed) or 'any way it was allowed'}:"
+                    f" it may use {', '.join(seen.disabled)}, too, from now on (`{self._prefix()}riscv set_mem_access`)"
+                )
+                return answer
+        raise OpenOcdRefused(command, refused.answer, address, seen) from refused
+
+    def _seen(self, address: int) -> Seen:
+        """Find out why memory cannot be accessed. Raises OpenOcdTooOld, and errors of the connection."""
+        read = f"catch {{{self._prefix()}read_memory {address:#x} 32 1 phys}} _rvtrace_said"
+        ways: dict[str, str] = {}
+        with suppress(OpenOcdRefused):
+            if not self.command(HAS_READ_MEMORY):
+                raise OpenOcdTooOld(self.version)
+            ways = outcomes(self.command(f"capture {{{read}}}"))
+        return Seen(self.state(), ways)
+
+    def _by_all_ways(self, command: str, seen: Seen) -> str:
+        """Do *command* with all ways to memory allowed; if that fails, as many as before. Raises OpenOcdRefused."""
+        allow = f"{self._prefix()}riscv set_mem_access"
+        self.command(f"{allow} {' '.join([*seen.allowed, *(way for way in WAYS if way not in seen.allowed)])}")
+        try:
+            return self._evaluate(command, None)
+        except OpenOcdRefused:
+            if seen.allowed:
+                self.command(f"{allow} {' '.join(seen.allowed)}")
+            raise
 
     def _read_words(self, address: int, count: int) -> list[int]:
         answer = self._on_target(f"read_memory {address:#x} 32 {count} phys", address)
@@ -248,7 +314,7 @@ class OpenOcd:
 
     def _read_repeatedly(self, address: int, count: int) -> list[int]:
         """Read the same word repeatedly. Each read advances the port, so words read before an error are kept in it."""
-        read = f"{f'{self.target} ' if self.target else ''}read_memory {address:#x} 32 1 phys"
+        read = f"{self._prefix()}read_memory {address:#x} 32 1 phys"
         answer = self.command(
             "set _rvtrace_words {}; set _rvtrace_error {}; "
             f"for {{set _rvtrace_i 0}} {{$_rvtrace_i < {count}}} {{incr _rvtrace_i}} {{"
@@ -290,6 +356,8 @@ class OpenOcd:
         code, _, result = answer.partition(" ")
         if code == "0":
             return result
+        if is_missing(result):
+            raise OpenOcdTooOld(self.version)
         # No code in front: the wrapping itself was not good Tcl, because of unbalanced braces in the command.
         raise OpenOcdRefused(tcl, result if re.fullmatch(r"-?\d+", code) else answer, address)
 
@@ -354,7 +422,11 @@ class OpenOcd:
             if isinstance(error, OSError) and is_refusal(error):
                 raise  # it is not OpenOCD that is missing
             raise OpenOcdAbsent(self.host, self.port, open_problem(error)) from error
-        hello = f'catch {{target names}} _rvtrace; {self._return} "rvtrace\n[version]\n$_rvtrace"'
+        types = "foreach _rvtrace_of $_rvtrace {lappend _rvtrace_types [$_rvtrace_of cget -type]}"
+        hello = (
+            f"catch {{target names}} _rvtrace; set _rvtrace_types {{}}; catch {{{types}}}; "
+            f'{self._return} "rvtrace\n[version]\n$_rvtrace\n$_rvtrace_types"'
+        )
         greeted = False
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -371,8 +443,9 @@ class OpenOcd:
         return connection
 
     def _greet(self, answer: str) -> None:
-        _, self.version, targets = answer.split("\n", 2)
+        _, self.version, targets, *types = answer.split("\n", 3)
         self.targets = tuple(targets.split())
+        self.types = tuple(" ".join(types).split())
         if self.target is not None and self.target not in self.targets:
             raise NoSuchTarget(self.target, self.targets)
 

@@ -238,8 +238,8 @@ def test_the_chip_is_gone(session: Session) -> None:
         assert "encoder0 at 0x20000000: trTeControl (0x20000000) cannot be read: OpenOCD cannot access" in status
         assert re.search(r"^hart: +\w+ when OpenOCD saw it last$", status, re.M)
         stopped = gdb.say("trace stop")
-        assert stopped.startswith("Tracing stopped.") and "Error occurred in Python" not in stopped
-        assert "ram0 at 0x20001000: trRamControl (0x20001000) cannot be read" in stopped
+        one_line(stopped)
+        assert stopped.startswith("not stopped, tracing goes on: encoder0 at 0x20000000: trTeControl (0x20000000) ")
         one_line(gdb.say("trace start"))
         session.rig.kill_openocd()
         session.rig.start_simulator()

@@ -14,7 +14,7 @@ import pytest
 from rvtrace_gdb.console.gdb_driver.state import trace_state
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.errors import Busy, NoTrace, NotStopped
 from rvtrace_gdb.session.rpc.protocol import reported_facts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError, silent
@@ -340,6 +340,48 @@ def test_an_interrupted_read_out_goes_on_tracing(demo: Board, session: Session, 
     assert demo.machine.encoder.enabled
     ran += demo.run(500)
     assert pcs(session, context) == reference[:ran]
+
+
+def test_a_trace_that_cannot_be_stopped_goes_on_and_is_stopped_later(
+    demo: Board, session: Session, reference: list[int]
+) -> None:
+    """Reported of chips whose memory a debugger cannot reach while the hart runs or sleeps."""
+    context = demo.describe()
+    session.start(context)
+    ran = demo.run(1000)
+
+    def refuse(address: int) -> None:
+        raise OpenOcdRefused("read_memory", "read_memory: failed to read memory", address)
+
+    demo.broken = refuse
+    with pytest.raises(NotStopped, match=r"^not stopped, tracing goes on: encoder0 at 0x20000000: trTeControl "):
+        session.stop()
+    assert demo.machine.encoder.enabled
+    demo.broken = lambda address: None
+    assert "encoder0 at 0x20000000: tracing, " in text(session.status(context))
+    ran += demo.run(1000)
+    assert session.stop()[0] == "Tracing stopped."
+    assert pcs(session, context) == reference[:ran]
+    assert "encoder0 at 0x20000000: off" in text(session.status(context))
+    assert "cannot be" not in text(session.status(context))
+
+
+def test_a_trace_that_cannot_be_stopped_does_not_keep_others_from_being_opened(
+    demo: Board, session: Session
+) -> None:
+    context = demo.describe()
+    session.start(context)
+    demo.run(100)
+    with pytest.raises(Busy):
+        session.check_idle()
+
+    def gone(address: int) -> None:
+        raise CableOut
+
+    demo.broken = gone
+    with pytest.raises(NotStopped, match="the cable is out"):
+        session.stop()
+    session.check_idle()
 
 
 def test_an_interrupted_stop_can_be_repeated(demo: Board, session: Session, reference: list[int]) -> None:

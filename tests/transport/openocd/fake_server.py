@@ -109,7 +109,7 @@ class FakeOpenOcd:
         if read := READ.fullmatch(command):
             address = int(read[2], 16)
             return " ".join(f"{self.memory[address + 4 * n]:#x}" for n in range(int(read[3])))
-        return ""
+        return "read_memory" if command == "info commands read_memory" else ""
 
     def _loop(self, count: int, address: int) -> str:
         """Each read of a word gives the next number, up to an error where memory holds the end."""
