@@ -121,6 +121,15 @@ class Edges:
             done.append(Operation(Kind.TRAP, to, self.functions.of(to), interrupted, back))
         return Edge(True, tuple(done))
 
+    def served(self, pc: int, ebreak: int) -> Edge:
+        """Return the step after the instruction at *pc* into a gap in which a debugger served the `ebreak` at an
+        address.
+        """
+        operations = () if pc == GAP else self._from.step(pc, ebreak).operations
+        if pc == GAP or any(operation.kind is Kind.TRAP for operation in operations):
+            return _TO_GAP
+        return Edge(True, operations)
+
     def _until_trap(self, pc: int, epc: int | None) -> list[Operation]:
         """Return the operations of an instruction after which the program would have continued at *epc*."""
         known = [] if epc is None else list(self._from.step(pc, epc).operations)

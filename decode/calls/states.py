@@ -13,6 +13,7 @@ from itertools import accumulate, groupby, islice, pairwise
 from operator import attrgetter, getitem, itemgetter
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.calls.served import served_calls
 from rvtrace_gdb.decode.calls.stack import UNKNOWN, Calls, Edge, Edges, Frame, Frames, Kind, Operation, simplify
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
@@ -24,11 +25,15 @@ Trap = tuple[int | None, int | None]
 
 
 class MarkedEntry(NamedTuple):
-    """An entry, or the rest of one, that runs in the program with this number, after these traps."""
+    """An entry, or the rest of one, that runs in the program with this number, after these traps.
+
+    *served*: for a gap in which a debugger served an `ebreak`, its address.
+    """
 
     entry: Entry
     program: int
     traps: tuple[Trap, ...]
+    served: int | None = None
 
 
 class Entries:
@@ -38,12 +43,13 @@ class Entries:
 
     def __init__(self, history: History, program: Program, traps: dict[int, list[Event]]) -> None:
         self._all = history.entries
+        self._served = served_calls(history, program)
         self.images: list[Image] = []
         self._instead: dict[int, list[Entry | MarkedEntry]] = {}  # what entries are replaced by, by their numbers
         changes = [(position, self._number(image)) for position, image in _images(history, program)]
         self._begins = [position for position, _ in changes]
         self._programs = [number for _, number in changes]
-        marks = sorted({*traps, *self._begins[1:]})
+        marks = sorted({*traps, *self._begins[1:], *self._served})
         places = ((*history.entry_at(position), position) for position in marks)
         for (number, begin), cuts in groupby(places, itemgetter(0, 1)):
             self._instead[number] = list(self._cut(number, begin, [cut for _, _, cut in cuts], traps))
@@ -80,7 +86,7 @@ class Entries:
         for position, end in pairwise([*cuts, begin + entry.count]):
             hit = tuple((trap.last_pc, trap.next_pc) for trap in traps.get(position, ()))
             program = self._programs[bisect_left(self._begins, position + 1) - 1]
-            yield MarkedEntry(_piece(entry, position - begin, end - begin), program, hit)
+            yield MarkedEntry(_piece(entry, position - begin, end - begin), program, hit, self._served.get(position))
 
 
 def traps_of(history: History) -> dict[int, list[Event]]:
@@ -409,11 +415,13 @@ class States:
         return unit
 
     def _new_unit(self, state: State, key: Key) -> Unit:
-        entry, program, traps = key if isinstance(key, MarkedEntry) else (key, state.program, ())
+        entry, program, traps = key[:3] if isinstance(key, MarkedEntry) else (key, state.program, ())
         summaries = self._of_program(program, program)
         edges = self._of_program(program, state.program).edges
         if state.last == NOTHING:
             edge = _BEGIN
+        elif isinstance(key, MarkedEntry) and key.served is not None:
+            edge = edges.served(state.last, key.served)
         elif traps:
             edge = edges.trapped(state.last, traps)
         else:
