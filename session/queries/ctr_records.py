@@ -107,6 +107,11 @@ _NO_STACK = (
 )
 
 
+def _nothing(how: CtrRegisterValues) -> str:
+    """Return why there are no records."""
+    return _NOTHING_YET if settings(how).modes else _NOT_RECORDING
+
+
 class Line(NamedTuple):
     """An entry: its number, the registers, the record if it is valid, and what ran between the older record and it."""
 
@@ -140,7 +145,7 @@ class Shown:
     def select(self, args: str, size: int | None) -> Selection:
         """Return which rows `trace ctr show ARGS` shows; row 1 is entry 0. Raises NoTrace, RangeError."""
         if not self.lines:
-            raise NoTrace(_NOTHING_YET if settings(self.records.in_force).modes else _NOT_RECORDING)
+            raise NoTrace(_nothing(self.records.in_force))
         return self._cursor.select(args, size, len(self.lines), 1)
 
     def rows(self, begin: int, end: int) -> list[Mapping[str, Any]]:
@@ -180,6 +185,8 @@ def stack(session: Session, context: Context, way: Way | None, progress: Progres
     how, valid = found.records.in_force, [line.record for line in found.lines if line.record is not None]
     made = options_of(how, valid)
     ras = made.ras
+    if not valid and not (ras and settings(how).modes):
+        raise NoTrace(_nothing(how))
     if not ras and not {*_CALL_KINDS, *_RETURN_KINDS} <= made.kinds:
         raise NoTrace(_NO_STACK)
     calls = [record for record in valid if record.kind in _CALL_KINDS] if ras else _open_calls(valid)

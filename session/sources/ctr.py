@@ -125,17 +125,20 @@ def _listed(words: Sequence[str]) -> str:
 
 @dataclass
 class Recorder:
-    """The records of one hart. *found*: its registers' values before rvtrace set them up, None if it did not."""
+    """The records of one hart. *found*: its registers' values before rvtrace set them up, None if it did not; *set_up*:
+    their values then.
+    """
 
     hart: int
     access: CsrAccess
     version: CtrVersion
     captured: CapturedRecords
     found: SavedSetup | None = None
+    set_up: CtrRegisterValues | None = None
 
     def differs(self, now: "procedures.CtrStatus | RvtraceError") -> bool:
         """Return whether *now* shows that the hart records differently than it was set up."""
-        how = self.captured.in_force
+        how = self.set_up or self.captured.in_force
         if isinstance(now, RvtraceError):
             return not isinstance(now, HartRuns)
         return (now.in_force.control, now.in_force.depth) != (how.control, how.depth)
@@ -171,9 +174,12 @@ class CtrTrace(TraceSource):
     def status(self) -> list[str]:
         """Describe the current state, without disturbing the records."""
         lines: list[str] = []
+        reset: list[str] = []
         for recorder in self.recorders:
-            lines += status(recorder.captured, self._state(recorder) if self.tracing else None)
-        return lines + notes(self.notes) + failure(self.failure)
+            now = self._state(recorder) if self.tracing else None
+            lines += status(recorder.captured, now)
+            reset += _reset(recorder, now)
+        return lines + notes([*self.notes, *reset]) + failure(self.failure)
 
     def ended(self) -> list[str]:
         return [*(held(records) for records in self.records), *notes(self.notes)]
@@ -190,16 +196,20 @@ class CtrTrace(TraceSource):
             self._read(progress)
 
     def stop(self, progress: Progress = silent) -> None:
-        """Stop recording, and restore the registers as rvtrace found them. Raises HartRuns.
+        """Stop recording, and restore the registers as rvtrace found them, unless the hart was reset since.
+        Raises HartRuns.
 
         If it is interrupted while reading, recording continues; if later, another `stop` restores the rest.
         """
-        self._check_still()
+        reset = self._check_still()
         self.read_out(progress)
         if self.tracing and not self.ours:
             self.notes = ["recording was not started by rvtrace, so it continues in the program"]
         self.tracing = False
+        for recorder in reset:
+            recorder.found = None
         self._put_back(progress)
+        self.notes += [note for recorder in reset for note in _was_reset(recorder)]
 
     def clear(self, progress: Progress = silent) -> None:
         """Empty all records; recording continues. Raises what the procedures raise."""
@@ -275,18 +285,40 @@ class CtrTrace(TraceSource):
             else:
                 recorder.found = None
 
-    def _check_still(self) -> None:
-        """Raise HartRuns if a hart runs; other errors will be in `failure`."""
+    def _check_still(self) -> list[Recorder]:
+        """Return the recorders whose harts were reset. Raises HartRuns if a hart runs; other errors will be in
+        `failure`.
+        """
+        reset = []
         for recorder in self.recorders:
-            error = self._state(recorder) if recorder.found is not None else None
-            if isinstance(error, HartRuns):
-                raise error
+            now = self._state(recorder) if recorder.found is not None else None
+            if isinstance(now, HartRuns):
+                raise now
+            if _reset(recorder, now):
+                reset.append(recorder)
+        return reset
 
     def _state(self, recorder: Recorder) -> "procedures.CtrStatus | RvtraceError":
         try:
             return procedures.status(recorder.access, recorder.version, recorder.captured.in_force.name)
         except RvtraceError as error:
             return error
+
+
+def _reset(recorder: Recorder, now: CtrStatus | RvtraceError | None) -> list[str]:
+    """Return a note if *now* shows that a hart which rvtrace let record records nothing any more. What a program
+    records otherwise is its own matter.
+    """
+    if recorder.found is None or not isinstance(now, CtrStatus) or settings(now.in_force).modes:
+        return []
+    return _was_reset(recorder) if recorder.differs(now) else []
+
+
+def _was_reset(recorder: Recorder) -> list[str]:
+    return [
+        f"hart {recorder.hart} was reset since `trace ctr start`, or other software ended the recording: what ran since"
+        " then is not recorded, and its registers stay as they are"
+    ]
 
 
 def captured(hart: int, in_force: CtrRegisterValues, entries: list[Entry]) -> CapturedRecords:

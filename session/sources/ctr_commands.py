@@ -116,7 +116,7 @@ def _begun(
             access = _open(way, session, hart, image)
             version = procedures.detect(access, request.version)
             it = procedures.start(access, version, request, f"ctr{hart}", found.get(hart), progress)
-            begun.append(Recorder(hart, access, version, captured(hart, it.in_force, []), it.found))
+            begun.append(Recorder(hart, access, version, captured(hart, it.in_force, []), it.found, it.in_force))
             notes += (note if len(harts) == 1 else f"hart {hart}: {note}" for note in it.notes)
     except BaseException:
         _undo([recorder for recorder in begun if recorder.hart not in found])

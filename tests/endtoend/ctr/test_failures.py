@@ -97,15 +97,19 @@ def test_reset_while_recording(tmp_path: Path) -> None:
     """By `monitor`, of which gdb sees nothing."""
     elf = demo(tmp_path)
     looks = ["trace ctr show", "trace ctr stack", "trace ctr status"]
-    again = ["monitor reset halt", *(f"{look} " for look in looks)]
+    again = ["monitor reset halt", *(f"{look} " for look in looks), "trace ctr stop", "trace ctr stop "]
     with Rig(elf, tmp_path / "rig", "--ctr", "1.0") as rig:
         begin = [SOURCE, f"trace connect :{rig.gdb_port}", "trace ctr start", "tbreak main", "continue"]
         said = run_gdb(elf, [*begin, *looks, *again, "info registers pc"])
     assert youngest(said["trace ctr show"]) == "_start -> main"
     assert "main" in said["trace ctr stack"]
     assert NOT_RECORDING in said["trace ctr show "]
-    assert "main" not in said["trace ctr stack "]
-    assert "records nothing" in said["trace ctr status "]
+    assert NOT_RECORDING in said["trace ctr stack "]
+    reset = "note:     hart 0 was reset since `trace ctr start`, or other software ended the recording: "
+    assert "records nothing" in said["trace ctr status "] and reset in said["trace ctr status "]
+    assert "note:" not in said["trace ctr status"]
+    assert said["trace ctr stop"].startswith("Tracing stopped.") and reset in said["trace ctr stop"]
+    assert said["trace ctr stop "].startswith("The trace had ended already.")
     assert "_start" in said["info registers pc"]
 
 
