@@ -9,14 +9,13 @@ In the binding the type of a component is in tr??Impl, which only the running ta
 that also receives is a funnel, or a bridge if it sends to no trace component; one that only receives is a sink, a RAM
 sink unless its node's name contains "pib" or "atb". No device tree contains the address of a RAM sink's buffer.
 
-Connections follow the Devicetree schema graph.yaml: a device's `in-ports` and `out-ports` have nodes `port`, or
-`port@N` with `reg`, and these have nodes `endpoint`, of which the two that are connected name each other as
-`remote-endpoint`. One of the two references may be missing.
+XuanTie's binding says the types, and more: an encoder's `cpu` is the number of its hart, and `memory-region` of a sink,
+which is always in system memory, is the node of the memory that is its buffer. `session.description.tree_graph` has the
+connections of both.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from rvtrace_gdb.session.description import file, tables
 from rvtrace_gdb.session.description.dtb import DeviceTreeError, Node, joined
@@ -32,69 +31,19 @@ from rvtrace_gdb.session.description.model import (
     PibSink,
     RamSink,
 )
+from rvtrace_gdb.session.description.tree_graph import Edge, connections, receives, sends
 
-_IN, _OUT = "in-ports", "out-ports"
-
-
-class Edge(NamedTuple):
-    """*source* feeds *to* at the port *input*."""
-
-    source: Node
-    to: Node
-    input: int
-
-
-class _End(NamedTuple):
-    component: Node
-    direction: str
-    port: int
-    endpoint: Node
-
-
-def receives(component: Node) -> bool:
-    """Return whether the component has input ports."""
-    return component.child(_IN) is not None
-
-
-def sends(component: Node) -> bool:
-    """Return whether the component has output ports."""
-    return component.child(_OUT) is not None
-
-
-def connections(components: Sequence[Node]) -> list[Edge]:
-    """Return the edges between *components*, in the order of these and their ports. Raises `DeviceTreeError`.
-
-    Connections to other devices are left out.
-    """
-    ends = [end for component in components for end in _ends(component)]
-    of_phandle = {end.endpoint.phandle: end for end in ends if end.endpoint.phandle is not None}
-    edges: dict[tuple[str, str], Edge] = {}
-    for end in ends:
-        remote = end.endpoint.cells("remote-endpoint")
-        other = of_phandle.get(remote[0]) if remote else None
-        if other is None:
-            continue
-        if other.direction == end.direction:
-            raise end.endpoint.error(f"leads from {end.direction} to {other.direction}", "remote-endpoint")
-        source, to = (end, other) if end.direction == _OUT else (other, end)
-        edges.setdefault((source.component.path, to.component.path), Edge(source.component, to.component, to.port))
-    return list(edges.values())
-
-
-def _ends(component: Node) -> Iterator[_End]:
-    for direction in (_OUT, _IN):
-        ports = component.child(direction)
-        for port in ports.children if ports is not None else ():
-            number = (*port.cells("reg"), 0)[0]
-            yield from (_End(component, direction, number, endpoint) for endpoint in port.children)
-
-
+_XUANTIE = "xuantie_ntrace,"
 COMPATIBLE: Mapping[str, tuple[type[AnyComponent] | None, int]] = {
     "riscv,trace-component": (None, RATIFIED),
     "sifive,trace-encoder0": (Encoder, 0),
     "sifive,trace-funnel0": (Funnel, 0),
+    "xuantie_ntrace,encoder-controller": (Encoder, RATIFIED),
+    "xuantie_ntrace,funnel-controller": (Funnel, RATIFIED),
+    "xuantie_ntrace,sink-controller": (RamSink, RATIFIED),
 }
 """The component's type, if the string contains one, and the version of its registers."""
+_ANY = (None, RATIFIED)
 
 Buffers = Mapping[str, tuple[int, int]]
 """Start and size (bytes) of buffers in system memory, by the names of RAM sinks in the description; "" for the only
@@ -124,6 +73,10 @@ def trace_components(root: Node, buffers: Buffers) -> Found:
     return _Import(root, sorted(nodes, key=lambda node: node.address), buffers).found()
 
 
+def _is_xuantie(node: Node) -> bool:
+    return any(name in COMPATIBLE and name.startswith(_XUANTIE) for name in node.strings("compatible"))
+
+
 def _said(node: Node) -> tuple[type[AnyComponent] | None, int] | None:
     return next((COMPATIBLE[name] for name in node.strings("compatible") if name in COMPATIBLE), None)
 
@@ -133,13 +86,13 @@ class _Import:
 
     def __init__(self, root: Node, nodes: Sequence[Node], buffers: Buffers) -> None:
         self._root, self._nodes, self._buffers = root, nodes, buffers
-        self._edges = connections(nodes)
+        self._notes: list[str] = []
+        self._edges = connections(nodes) or self._only_connection()
         self._cpus = _cpus(root)
         self._kinds = {node.path: self._kind(node) for node in nodes}
         self._harts = {node.path: self._hart(node) for node in nodes if self._kinds[node.path] is Encoder}
         self._names = self._named()
         self._own_sinks = self._sinks_inside()
-        self._notes: list[str] = []
 
     def found(self) -> Found:
         components = [self._component(node) for node in self._nodes]
@@ -166,8 +119,17 @@ class _Import:
             tuple(c for c in components if isinstance(c, AtbBridge)),
         )
 
+    def _only_connection(self) -> list[Edge]:
+        """Return the connection of an encoder and a sink of which each is the only one, and has no ports."""
+        kinds = [(_said(node) or _ANY)[0] for node in self._nodes]
+        if len(kinds) != 2 or {*kinds} != {Encoder, RamSink}:
+            return []
+        self._notes.append("it does not say what encoder and sink are connected to: to each other, as the only ones")
+        encoder, sink = self._nodes if kinds[0] is Encoder else self._nodes[::-1]
+        return [Edge(encoder, sink, 0)]
+
     def _kind(self, node: Node) -> type[AnyComponent]:
-        kind, _ = _said(node) or (None, RATIFIED)
+        kind, _ = _said(node) or _ANY
         if kind is not None:
             return kind
         if sends(node):
@@ -181,11 +143,22 @@ class _Import:
 
     def _hart(self, node: Node) -> int:
         """Return the index of an encoder's hart among all harts, by their IDs."""
+        if _is_xuantie(node):
+            return self._numbered_hart(node)
         phandle = (node.cells("cpus") or node.cells("cpu") or (None,))[0]
         places = [place for place, cpu in enumerate(self._cpus) if phandle in (None, cpu.phandle)]
         if len(places) == 1:
             return places[0]
         raise node.error("names no hart of /cpus" if phandle else "missing: which hart does it trace?", "cpus")
+
+    def _numbered_hart(self, node: Node) -> int:
+        """Return the same for XuanTie's binding, in which `cpu` is the number that Linux gives a hart."""
+        number = next(iter(node.cells("cpu")), None)
+        if number is None:
+            raise node.error("missing: which hart does it trace?", "cpu")
+        if number >= len(self._cpus):
+            raise node.error(f"is {number}, and /cpus has {len(self._cpus)}", "cpu")
+        return number
 
     def _named(self) -> dict[str, str]:
         names = {path: f"encoder{hart}" for path, hart in self._harts.items()}
@@ -196,27 +169,41 @@ class _Import:
 
     def _component(self, node: Node) -> AnyComponent:
         kind, name, base = self._kinds[node.path], self._names[node.path], node.address
-        _, version = _said(node) or (None, RATIFIED)
+        _, version = _said(node) or _ANY
         if kind is Encoder:
             return Encoder(name, base, self._harts[node.path], self._feeds(node), {}, version)
         if kind is Funnel:
             return Funnel(name, base, self._feeds(node), self._inputs(node), version)
         if kind is RamSink:
-            return RamSink(name, base, "SRAM", None, None)
+            return RamSink(name, base, *self._buffer(node))
         return PibSink(name, base) if kind is PibSink else AtbBridge(name, base)
+
+    def _buffer(self, node: Node) -> tuple[str, int | None, int | None]:
+        """Return the mode of a RAM sink, and start and size of its buffer, if the device tree has them."""
+        region = next(iter(node.cells("memory-region")), None) if _is_xuantie(node) else None
+        if region is None:
+            return "SRAM", None, None
+        memory = next((other for other in self._root.walk() if other.phandle == region), None)
+        if memory is None or memory.parent is None:
+            raise node.error("names no memory", "memory-region")
+        cells = memory.parent.address_cells
+        return "SMEM", memory.address, joined(memory.cells("reg")[cells : cells + memory.parent.size_cells])
 
     def _feeds(self, node: Node) -> tuple[str, ...]:
         if node.path in self._own_sinks:
             return (self._own_sinks[node.path].name,)
         names = tuple(self._names[edge.to.path] for edge in self._edges if edge.source is node)
         if not names:
-            raise node.error("it feeds none of the trace components", "out-ports")
+            raise node.error(
+                "it feeds none of the trace components", "output_port" if _is_xuantie(node) else "out-ports"
+            )
         return names
 
     def _inputs(self, node: Node) -> dict[str, int]:
-        edges: list[Edge] = sorted((edge for edge in self._edges if edge.to is node), key=lambda edge: edge.input)
-        inputs = {self._names[edge.source.path]: edge.input for edge in edges}
-        if len(set(inputs.values())) == len(inputs) and all(number in FUNNEL_INPUTS for number in inputs.values()):
+        edges = [edge for edge in self._edges if edge.to is node]
+        numbered = [(edge.input, edge.source.path) for edge in edges if edge.input in FUNNEL_INPUTS]
+        inputs = {self._names[path]: number for number, path in sorted(numbered) if number is not None}
+        if len(set(inputs.values())) == len(edges):
             return inputs
         self._notes.append(f"{self._names[node.path]}: its inputs have no numbers; are they in the right order?")
         return {}
@@ -224,7 +211,7 @@ class _Import:
     def _sinks_inside(self) -> dict[str, RamSink]:
         """Return the internal sinks: a pre-ratification component that feeds nothing has a sink of its own."""
         feeding = {edge.source.path for edge in self._edges}
-        hosts = [node for node in self._nodes if _said(node) != (None, RATIFIED) and node.path not in feeding]
+        hosts = [node for node in self._nodes if (_said(node) or _ANY)[1] == 0 and node.path not in feeding]
         first = sum(kind is RamSink for kind in self._kinds.values())
         return {
             node.path: RamSink(f"ram{number}", node.address, "SRAM", None, None, self._names[node.path])
@@ -232,7 +219,8 @@ class _Import:
         }
 
     def _with_buffers(self, components: Sequence[AnyComponent]) -> list[AnyComponent]:
-        sinks = [component.name for component in components if isinstance(component, RamSink)]
+        found = [component for component in components if isinstance(component, RamSink)]
+        sinks = [sink.name for sink in found]
         buffers = dict(self._buffers)
         if "" in buffers:
             if len(sinks) != 1:
@@ -241,7 +229,7 @@ class _Import:
         for name in buffers:
             if name not in sinks:
                 raise DeviceTreeError(f'there is no RAM sink "{name}" in it; {_listed(sinks)}', self._root.file)
-        self._notes += _about_sinks([name for name in sinks if name not in buffers])
+        self._notes += _about_sinks([sink.name for sink in found if sink.name not in buffers and sink.start is None])
         return [
             RamSink(c.name, c.base, "SMEM", *buffers[c.name], c.inside)
             if isinstance(c, RamSink) and c.name in buffers

@@ -15,9 +15,11 @@ from tests.session.description import devicetrees
 _AS_BYTES = 0.2  # share of trees that are damaged as bytes
 _CELLS = (0, 1, 2, 3, 4, 8, 0x1000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 _NAMES = ("reg", "compatible", "#address-cells", "#size-cells", "ranges", "status", "phandle", "riscv,trace-component",
-          "in-ports", "out-ports", "remote-endpoint", "cpu", "cpus", "device_type", "port", "endpoint")  # fmt: skip
+          "in-ports", "out-ports", "remote-endpoint", "cpu", "cpus", "device_type", "port", "endpoint",
+          "input_port", "output_port", "memory-region")  # fmt: skip
 _VALUES = (b"", b"\0", b"okay\0", b"disabled\0", b"riscv,trace-component\0", b"sifive,trace-encoder0\0", b"\xff" * 4,
-           b"cpu\0", b"x" * 500, b"\0\0\0\x01", b"riscv,trace-ram-sink\0riscv,trace-component\0")  # fmt: skip
+           b"cpu\0", b"x" * 500, b"\0\0\0\x01", b"riscv,trace-ram-sink\0riscv,trace-component\0",
+           b"xuantie_ntrace,sink-controller\0")  # fmt: skip
 
 
 class DeviceTree(Exercise):

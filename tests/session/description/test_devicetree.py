@@ -76,6 +76,43 @@ def test_funnels_a_pin_interface_and_a_bridge() -> None:
     assert [funnel.name for funnel in Topology(said).top_funnels] == ["funnel1"]
 
 
+def test_the_binding_of_xuantie() -> None:
+    """Ports name components; `cpu` is a number; the buffer of the sink is in the tree."""
+    result = found("xuantie")
+    said = result.description
+    assert said.encoders == (
+        Encoder("encoder0", 0x2000000, 0, ("funnel0",)),
+        Encoder("encoder1", 0x2001000, 1, ("funnel0",)),
+    )
+    assert said.funnels == (Funnel("funnel0", 0x2002000, ("ram0",), {"encoder1": 0, "encoder0": 1}),)
+    assert said.sinks == (RamSink("ram0", 0x2003000, "SMEM", 0x9000_0000, 0x40_0000),)
+    assert result.notes == ()
+    assert found("xuantie", any=(0xA000_0000, 0x1000)).description.sinks[0].start == 0xA000_0000
+
+
+def test_an_encoder_and_a_sink_of_xuantie_without_ports() -> None:
+    """Reported: "it has no trace components"."""
+    result = found("xuantie_small")
+    assert result.description.encoders == (Encoder("encoder0", 0x2000000, 0, ("ram0",)),)
+    assert result.description.sinks == (RamSink("ram0", 0x2001000, "SRAM", None, None),)
+    connected, buffer = result.notes
+    assert connected == "it does not say what encoder and sink are connected to: to each other, as the only ones"
+    assert buffer.startswith("ram0: a device tree gives neither")
+
+
+def test_inputs_that_xuantie_does_not_number() -> None:
+    result = found("xuantie", ("endpoint = <&encoder0>;", ""))
+    assert result.description.funnels[0].inputs == {"encoder0": 0, "encoder1": 1}
+    assert result.notes == ("funnel0: its inputs have no numbers; are they in the right order?",)
+
+
+def test_an_encoder_of_xuantie_that_feeds_nothing_is_refused() -> None:
+    with pytest.raises(
+        DeviceTreeError, match="/soc/encoder@2001000: output_port: it feeds none of the trace components"
+    ):
+        found("xuantie", ("endpoint = <&funnel>;", ""), ("endpoint = <&encoder1>;", ""))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_text_is_that_description_and_names_the_nodes(name: str) -> None:
     result = found(name)
@@ -147,6 +184,9 @@ def test_a_wrong_buffer_is_one_line(buffers: dict[str, tuple[int, int]], line: s
             "<0xc002100 0x1000>",
             '[[component]] "encoder1": base: 0xc002100 is not a multiple of 0x1000, as all bases are',
         ),
+        ("xuantie", "cpu = <1>;", "", "/soc/encoder@2001000: cpu: missing: which hart does it trace?"),
+        ("xuantie", "cpu = <1>;", "cpu = <2>;", "/soc/encoder@2001000: cpu: is 2, and /cpus has 2"),
+        ("xuantie", "<&buffer>", "<0x77>", "/soc/sink@2003000: memory-region: names no memory"),
         ("clusters", "<0xf000 0x9000 0x4000>", "<0xe000 0x9000 0x1000>", "/bus/bus: ranges: none has its 0xf000 in it"),
     ],
 )
