@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, NamedTuple, Self, TextIO
 
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.support import colours
@@ -57,6 +57,8 @@ class Output:
         self.narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < WIDE_ENOUGH
         """Whether rows with two addresses fit on the terminal only if addresses are short."""
         self.progress = ProgressLine(not self._quiet, label)
+        self.total: int | None = None
+        """How many rows will be printed, set by what makes them; None: unknown."""
 
     def __enter__(self) -> Self:
         self.progress.__enter__()
@@ -77,16 +79,17 @@ class Output:
     def rows(self, lines: Iterable[str], label: str = "writing (lines)", total: int | None = None) -> int:
         """Print rows, one per line, and return their number.
 
-        There is no progress bar after the first row, except when standard output is a file. *label*, *total*: those of
-        that bar.
+        There is no progress bar after the first row, except when the rows go elsewhere than to the terminal of the bar.
+        *label*, *total*: those of that bar; None: `total`.
         """
-        into_file, number = _is_file(), 0
+        elsewhere, number = is_elsewhere(), 0
         at_once = 1 if sys.stdout.isatty() else _EVERY
         rest = iter(lines)
         while some := list(islice(rest, at_once)):
-            if into_file and total and number:
-                self.progress(label, number, total)
-            elif not into_file and not number:
+            expected = self.total if total is None else total
+            if elsewhere and expected and number:
+                self.progress(label, number, expected)
+            elif not elsewhere and not number:
                 self.progress.__exit__(None, None, None)
             sys.stdout.write(text_of(some, self.paint))
             number += len(some)
@@ -97,9 +100,54 @@ class Output:
         self.rows([json_line(facts)])
 
 
-def _is_file() -> bool:
-    """Whether standard output is a file: a progress bar on the terminal then does not disturb the rows."""
+def is_elsewhere() -> bool:
+    """Return whether a progress bar on the terminal disturbs nobody: standard output is a file, or a pipe to a program
+    that does not itself print on this terminal, as `less` and `grep` may do, and `gzip >FILE` does not.
+    """
     try:
-        return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+        kind = os.fstat(sys.stdout.fileno()).st_mode
     except (OSError, ValueError):
         return False
+    return stat.S_ISREG(kind) or (stat.S_ISFIFO(kind) and not _others_print_here())
+
+
+def _others_print_here() -> bool:
+    """Return whether a program of this pipeline has the terminal of the progress bar as its output.
+
+    Where the system does not tell, so it is taken.
+    """
+    try:
+        terminal, ours = os.ttyname(2), _Process.of("self")
+        others = [_Process.of(name) for name in os.listdir("/proc") if name.isdecimal()]
+    except (OSError, ValueError, AttributeError):
+        return True
+    by_number = {it.number: it for it in others if it is not None}
+    waiting = ours
+    while waiting is not None:  # what started this one waits for it
+        by_number.pop(waiting.number, None)
+        waiting = by_number.get(waiting.parent)
+    return ours is None or any(it.group == ours.group and it.output in (terminal, "") for it in by_number.values())
+
+
+class _Process(NamedTuple):
+    """A process of Linux. *output*: the file that is its standard output, "" if that cannot be found out."""
+
+    number: int
+    parent: int
+    group: int
+    output: str
+
+    @classmethod
+    def of(cls, name: str) -> "_Process | None":
+        """Return the process of a folder of /proc, None if it has ended."""
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        except OSError:
+            return None
+        parent, group = text.rpartition(")")[2].split()[1:3]
+        try:
+            output = os.readlink(f"/proc/{name}/fd/1")
+        except OSError:
+            output = ""
+        return cls(int(text.split()[0]), int(parent), int(group), output)

@@ -27,7 +27,7 @@ from rvtrace_gdb.session.errors import NotResumed
 from rvtrace_gdb.session.formats.sinks import Harts
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import Line, printable, warning
+from rvtrace_gdb.support.text import Line, counted, printable, warning
 
 if TYPE_CHECKING:
     from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
@@ -119,7 +119,7 @@ def incomplete(error: RvtraceError) -> Line:
 def histories(harts: Harts) -> list[str]:
     """Describe how much ran on each hart, and lost bytes."""
     total, decoded, idle, skipped = harts.accounting
-    accounted = f"{total} bytes: {decoded} decoded, {idle} idle, {skipped} skipped"
+    accounted = f"{counted(total, 'byte')}: {decoded} decoded, {idle} idle, {skipped} skipped"
     if len(harts.histories) == 1:
         return [history(f"{_ran(*harts.histories.values())}; {accounted}")]
     lines: list[str] = [history(f"hart {hart}: {_ran(found)}") for hart, found in sorted(harts.histories.items())]
@@ -169,7 +169,7 @@ def losses(captured: CapturedSink) -> list[str]:
     """Describe known losses, apart from the gaps in the history."""
     texts = [f"{name} dropped messages or stalled its hart" for name in captured.lost]
     if captured.missing:
-        texts.append(f"{captured.missing} bytes of {captured.in_force.name} could not be read")
+        texts.append(f"{counted(captured.missing, 'byte')} of {captured.in_force.name} could not be read")
     return [line("lost", text, lost=text) for text in texts]
 
 
@@ -199,8 +199,8 @@ def saved(capture: Capture, file: str, *, replaced: bool = False) -> str:
         )
     stored = sum(len(stored.data) for stored in capture.captured)
     code = sum(len(data) for _, data in capture.code)
-    beside = f" and {code} bytes of code that is not in the ELF" if code else ""
-    return f"Saved {stored} bytes of trace{beside} to {file}{instead}."
+    beside = f" and {counted(code, 'byte')} of code that is not in the ELF" if code else ""
+    return f"Saved {counted(stored, 'byte')} of trace{beside} to {file}{instead}."
 
 
 def opened(capture: Capture) -> list[str]:
@@ -213,7 +213,7 @@ def opened(capture: Capture) -> list[str]:
         for e in capture.encoders
     ]
     for stored in capture.sinks:
-        fill = f"{len(stored.data)} bytes" + (", older trace was overwritten" if stored.wrapped else "")
+        fill = counted(len(stored.data), "byte") + (", older trace was overwritten" if stored.wrapped else "")
         lines += [line("sink", f"{stored.in_force.name}: {fill}", filled=(len(stored.data), 0)), *losses(stored)]
     lines += [_records(records) for records in capture.records]
     lines += [line("tandem", tandem(port)) for port in capture.tandem]
@@ -231,7 +231,7 @@ def _records(records: CapturedRecords) -> Line:
 def tandem(captured: CapturedTandem) -> str:
     """Describe a tandem trace: "tandem0, hart 0: RV64, FLEN 64, MLEN 64, flute, 13237 bytes"."""
     port, fill = captured.in_force, ", older trace is missing" if captured.wrapped else ""
-    return f"{port.name}, hart {captured.hart}: {port.parameters}, {len(captured.data)} bytes{fill}"
+    return f"{port.name}, hart {captured.hart}: {port.parameters}, {counted(len(captured.data), 'byte')}{fill}"
 
 
 def _unregistered(encoder: CapturedEncoder) -> str:
@@ -262,7 +262,7 @@ def _image(image: CapturedImage) -> str:
     named = (("scontext", image.scontext), ("hcontext", image.hcontext), ("V", image.virtual))
     values = ", ".join(f"{name} {int(value)}" for name, value in named if value is not None) or "all contexts"
     missing = "".join(f", {what} is missing" for what in dict.fromkeys(what for _, _, what in image.absent))
-    return f"{image.name} for {values}: {sum(len(data) for _, data in image.code)} bytes{missing}"
+    return f"{image.name} for {values}: {counted(sum(len(data) for _, data in image.code), 'byte')}{missing}"
 
 
 def _count(number: int, what: str) -> str:

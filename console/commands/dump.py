@@ -15,6 +15,7 @@ from rvtrace_gdb.session.formats.format import How
 from rvtrace_gdb.session.formats.raw_import import EncoderHow
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views import dump, json_rows
 
 _UNBOUNDED = 1 << 62
@@ -145,7 +146,7 @@ class _Looked:
 def _nothing_there(trace: _Trace, numbers: range, args: argparse.Namespace, count: int) -> str:
     """Return the error for an empty selection. *count*: the number of messages that were read."""
     if count < numbers.start or (args.offset is not None and numbers.stop > _UNBOUNDED):
-        return f"{trace.name} has nothing there: it has {count} messages"
+        return f"{trace.name} has nothing there: it has {counted(count, 'message')}"
     what = "no message" if args.src is None else f"no message of SRC {args.src}"
     return f"{trace.name} has {what} there"
 

@@ -59,6 +59,7 @@ class Shown(NamedTuple):
         if not self.output.json:
             self.output.say([*found.lines, *([found.selection.notice] if found.selection.notice else [])])
         begin, end, _ = found.selection
+        self.output.total = end - begin
         for first in range(begin, end, ROWS_AT_ONCE):
             for row in found.rows(first, min(first + ROWS_AT_ONCE, end)):
                 yield self.line(line, fields, row)

@@ -15,7 +15,7 @@ from rvtrace_gdb.session.target import usb
 from rvtrace_gdb.session.target.usb import HartState, UsbBench
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import atomic_output
-from rvtrace_gdb.support.text import columns, printable
+from rvtrace_gdb.support.text import columns, counted, printable
 
 _MOST_SHOWN = 1 << 16  # bytes of memory on the terminal
 _ROW = 16
@@ -166,7 +166,7 @@ def _read(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any],
         raise UsbUsage("read takes an address, and how many bytes (default 4)")
     address, size = _address(args.words[0]), _word(args.words[1], "a number") if args.words[1:] else 4
     if not size or address + size > 1 << 64:
-        raise UsbUsage(f"{size} bytes at {address:#x}: there is no such memory")
+        raise UsbUsage(f"{counted(size, 'byte')} at {address:#x}: there is no such memory")
     if args.output is None and size > _MOST_SHOWN:
         raise UsbUsage(f"{size} bytes are too many to show: write them to a file by -o FILE")
     told = {"address": f"{address:#x}", "bytes": size}
@@ -175,7 +175,7 @@ def _read(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any],
         return {**told, "data": data.hex()}, _rows(address, data)
     with atomic_output(args.output) as output:
         output.write(_data(bench, args, address, size))
-    return {**told, "file": args.output}, [f"{args.output}: {size} bytes from {address:#x}"]
+    return {**told, "file": args.output}, [f"{args.output}: {counted(size, 'byte')} from {address:#x}"]
 
 
 def _data(bench: UsbBench, args: argparse.Namespace, address: int, size: int) -> bytes:
@@ -197,7 +197,7 @@ def _keep(partial: bytes, address: int, file: str | None, *, quiet: bool) -> Non
         return
     with atomic_output(f"{file}.part", like=file) as output:
         output.write(partial)
-    print(f"rvtrace: {printable(file)}.part: {len(partial)} bytes from {address:#x}", file=sys.stderr)
+    print(f"rvtrace: {printable(file)}.part: {counted(len(partial), 'byte')} from {address:#x}", file=sys.stderr)
 
 
 def _rows(address: int, data: bytes) -> list[str]:

@@ -13,6 +13,7 @@ from rvtrace_gdb.console.bench import trace_queries
 from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.bench.trace_queries import CheckFailed, Ran
 from rvtrace_gdb.console.scripts.language import SIGNS, Comparison, Expected, comparison
+from rvtrace_gdb.support.text import counted
 
 _LATENCY = re.compile(r"interrupt\s+latency(?:\s+of\s+(?P<handler>.+))?")
 UNITS = ("instructions", "ticks")
@@ -153,7 +154,7 @@ def _calls(text: str) -> Check | None:
         lost = bench.losses() if sign not in (">", ">=") else []
         if SIGNS[sign](times, limit) and lost:
             return Result(False, times, f"cannot be told, the trace is not complete: {lost[0]}")
-        result = _limit(times, sign, limit, f"{location} ran {times} times")
+        result = _limit(times, sign, limit, f"{location} ran {counted(times, 'time')}")
         stands = _stands(location) if found.stands else ""
         return result._replace(why=_and(result.why, stands, _earlier(found)))
 
@@ -187,7 +188,8 @@ def _instructions(text: str) -> Check | None:
 
     def run(bench: Bench) -> Result:
         limit, count = bench.number(value), instructions(bench)
-        return _limit(count, sign, limit, f"{count} instructions are in the trace")
+        there = f"{counted(count, 'instruction')} {'is' if count == 1 else 'are'} in the trace"
+        return _limit(count, sign, limit, there)
 
     return run
 

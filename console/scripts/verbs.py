@@ -103,7 +103,7 @@ def _connect(arguments: str) -> Action:
 def _load(arguments: str) -> Action:
     def run(context: Context) -> Outcome:
         size = context.bench.load(_file(arguments, context) or None)
-        return Outcome(f"{size} bytes", {"bytes": size})
+        return Outcome(counted(size, "byte"), {"bytes": size})
 
     return run
 

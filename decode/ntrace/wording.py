@@ -41,6 +41,10 @@ _DECIMAL_BITS = 64
 _COUNTERS, _COUNTER_BITS = 8, 16
 
 
+def _counted(value: int, what: str, plural: str = "s") -> str:
+    return f"{sifive_number(value)} {what}{'' if value == 1 else plural}"
+
+
 def sifive_number(value: int) -> str:
     """Return *value* in decimal, or in hexadecimal if it is very long."""
     return str(value) if value.bit_length() <= _DECIMAL_BITS else hex(value)
@@ -280,15 +284,15 @@ def _resource_full(message: Message, options: Options) -> str:
     if rcode == Rcode.HIST:
         return "HIST full"
     if rcode == Rcode.REPEATED_HIST:
-        return f"HIST full, {sifive_number(message.fields['hrepeat'])} times the same"
+        return f"HIST full, {_counted(message.fields['hrepeat'], 'time')} the same"
     if rcode in options.dialect.run_rcodes:
         outcome = "taken" if options.dialect.run_rcodes[rcode] else "not taken"
-        return f"{sifive_number(rdata)} branches {outcome}"
+        return f"{_counted(rdata, 'branch', 'es')} {outcome}"
     return _coded("RCODE", rcode, {}, vendor=8)
 
 
 def _repeat_branch(message: Message, options: Options) -> str:
-    return f"the branch message before, {sifive_number(message.fields['bcnt'])} times more"
+    return f"the branch message before, {_counted(message.fields['bcnt'], 'time')} more"
 
 
 def _correlation(message: Message, options: Options) -> str:

@@ -111,7 +111,7 @@ def _file_lines(name: str | None, file: File, counts: dict[int, int]) -> Iterato
         yield "Functions without line numbers:"
     else:
         some, of, percent = _lines_run(file.lines, counts)
-        yield f"File {printable(name)}: {some} of {of} lines ran, {percent}%"
+        yield f"File {printable(name)}: {some} of {of} line{'' if of == 1 else 's'} ran, {percent}%"
     for row in sorted(file.rows, key=lambda row: row[:2]):
         entered = row.entered if row.ran else NEVER
         lines = "" if name is None else _share(*_lines_run(row.lines, counts))

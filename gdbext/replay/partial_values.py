@@ -95,12 +95,13 @@ class Variable:
 
 class NamedFrame(FrameDecorator):
     """A frame with the right function name also where the call is the last instruction of a function without debug
-    information: gdb 13 prints the name of the function that follows.
+    information: gdb 13 prints the name of the function that follows. A frame of no function is `??`, as where there are
+    no frame filters: with them gdb prints nothing for it, `in  ()`.
     """
 
     def function(self) -> Any:
         found = super().function()
-        return self.inferior_frame().name() or found if isinstance(found, int) else found
+        return self.inferior_frame().name() or "??" if isinstance(found, int) else found
 
 
 class SafeFrame(NamedFrame):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.support.text import counted, printable
 
 MAGIC = b"\xd0\x0d\xfe\xed"
 _HEADER = struct.Struct(">10I")
@@ -65,7 +65,8 @@ class Node:
         """Return a property that consists of 32-bit numbers, () if it is missing. Raises `DeviceTreeError`."""
         value = self.properties.get(key, b"")
         if len(value) % _CELL:
-            raise self.error(f"has {len(value)} bytes, which are not whole cells", key)
+            are = "is" if len(value) == 1 else "are"
+            raise self.error(f"has {counted(len(value), 'byte')}, which {are} not whole cells", key)
         return struct.unpack(f">{len(value) // _CELL}I", value)
 
     def strings(self, key: str) -> tuple[str, ...]:

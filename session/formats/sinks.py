@@ -14,7 +14,7 @@ from rvtrace_gdb.session.errors import NoTrace, Unsupported
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import Decoding, How
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.support.text import printable, warning
+from rvtrace_gdb.support.text import counted, printable, warning
 
 _PIECE = 1 << 14  # bytes checked at once: what they show is in memory
 
@@ -207,6 +207,6 @@ def _notes(fed: list[CapturedEncoder], told: bool, strangers: dict[int, History]
         lines.append(warning(f"{names} feed one sink, without SRC in their messages: their harts cannot be told apart"))
     unknown = {src: history.instructions for src, history in strangers.items() if history.instructions}
     if unknown:
-        what = f"{sum(unknown.values())} instructions of SRC {', '.join(map(str, sorted(unknown)))}"
+        what = f"{counted(sum(unknown.values()), 'instruction')} of SRC {', '.join(map(str, sorted(unknown)))}"
         lines.append(warning(f"{what} are in the trace, too, but no known encoder has it"))
     return [printable(line) for line in lines]

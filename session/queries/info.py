@@ -33,7 +33,7 @@ from rvtrace_gdb.session.sources.ctr import CtrTrace
 from rvtrace_gdb.session.sources.hardware import Route, Topology
 from rvtrace_gdb.session.target.link import Connect, Link, checked
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
-from rvtrace_gdb.support.text import printable, warning
+from rvtrace_gdb.support.text import counted, printable, warning
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 
@@ -305,7 +305,7 @@ def of_capture(capture: Capture) -> Iterator[Entry]:
         if stored.base:
             what = f"RAM sink at {stored.base:#x}: {report.buffer(stored)}"
         else:
-            what = f"{len(sink.data)} bytes that were imported"
+            what = f"{counted(len(sink.data), 'byte')} that {'was' if len(sink.data) == 1 else 'were'} imported"
         yield Entry(stored.name, (what, f"from {', '.join(sink.encoders) or 'nothing'}"))
     for records in capture.records:
         kept = records.in_force
@@ -316,7 +316,7 @@ def of_capture(capture: Capture) -> Iterator[Entry]:
 
 
 def _size(port: CapturedTandem) -> str:
-    return f"{len(port.data)} bytes{', older trace was overwritten' if port.wrapped else ''}"
+    return f"{counted(len(port.data), 'byte')}{', older trace was overwritten' if port.wrapped else ''}"
 
 
 def _in_columns(entries: Iterable[Entry]) -> list[str]:

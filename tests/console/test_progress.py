@@ -1,11 +1,14 @@
 """Bars of progress: what they say, where they are drawn, and that nothing of them stays."""
 
+import argparse
 import contextlib
 import fcntl
 import os
 import pty
 import re
+import shlex
 import struct
+import subprocess
 import sys
 import termios
 from collections.abc import Iterator
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.console import output
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
@@ -309,6 +313,33 @@ def test_a_command_shows_a_bar_that_goes_away(stream: Path, tmp_path: Path) -> N
     assert "█" not in screen and "decoding" not in screen
     assert screen.splitlines()[0].startswith("capture: ")
     assert re.search(r"^1\s.*\n2\s.*\n3\s.*\nend 0\nover$", screen.rstrip(), re.M)
+
+
+ASKED = "import sys; from rvtrace_gdb.console.output import is_elsewhere; open('said', 'a').write(f'{is_elsewhere()} ')"
+
+
+def test_which_rows_a_bar_does_not_disturb(tmp_path: Path) -> None:
+    """Those in a file, and those in a pipe whose reader does not print on this terminal itself."""
+    ask = shlex.join([sys.executable, "-c", ASKED])
+    lines = [f"{ask} >out", f"{ask} | cat >out", f"{ask} | cat | cat >out", f"{ask} | cat", ask, f"{ask} | cat | cat"]
+    ours, terminal = pty.openpty()
+    environ = {**gdb_environ(), "PYTHONPATH": str(HOME)}
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
+    script = ["sh", "-c", "\n".join(lines)]
+    subprocess.run(script, **streams, cwd=tmp_path, env=environ, start_new_session=True, check=True)  # type: ignore[call-overload]
+    os.close(terminal)
+    os.close(ours)
+    assert (tmp_path / "said").read_text().split() == ["True"] * 3 + ["False"] * 3
+
+
+def test_the_bar_counts_rows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(output, "is_elsewhere", lambda: True)
+    shown, seen = output.Output(argparse.Namespace()), list[tuple[str, int, int | None]]()
+    monkeypatch.setattr(shown, "progress", lambda *reported: seen.append(reported))
+    shown.total = 3000
+    assert shown.rows(map(str, range(3000))) == 3000
+    assert seen == [("writing (lines)", 1024, 3000), ("writing (lines)", 2048, 3000)]
+    assert len(capsys.readouterr().out.splitlines()) == 3000
 
 
 def test_ctrl_c_is_one_line(stream: Path, tmp_path: Path) -> None:

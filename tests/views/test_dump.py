@@ -83,10 +83,11 @@ def test_ownership_examples(process: int, meant: dict[str, str], words: str) -> 
 def test_repeated_history_example() -> None:
     """9.3: HIST 0x55555555 ten times, or the short pattern 0x5 150 times."""
     data = message("ResourceFull", rcode=2, rdata=0x55555555, hrepeat=10)
-    data += message("ResourceFull", rcode=2, rdata=0x5, hrepeat=150)
+    data += message("ResourceFull", rcode=2, rdata=0x5, hrepeat=150) + message("RepeatBranch", bcnt=1)
     assert dump(data) == [
         f"ResourceFull TCODE=27 RCODE=2 RDATA=0x55555555 HREPEAT=10 hist={'NT' * 15} # HIST full, 10 times the same",
         "ResourceFull TCODE=27 RCODE=2 RDATA=0x5 HREPEAT=150 hist=NT # HIST full, 150 times the same",
+        "RepeatBranch TCODE=30 B-CNT=1 # the branch message before, 1 time more",
     ]
 
 

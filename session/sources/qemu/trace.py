@@ -27,6 +27,7 @@ from rvtrace_gdb.session.sources.qemu import encoder
 from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for, encoder_options
 from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.transport.qemu import recorder
 from rvtrace_gdb.transport.qemu.recorder import BLOCK, TAG, QemuError, QemuGone, Ring
 
@@ -141,7 +142,7 @@ def hart_lines(traces: Iterable[HartTrace], *, read: bool) -> list[str]:
     lines: list[str] = []
     for it in traces:
         data = it.sink
-        text = f"{data.in_force.name}: {it.instructions} instructions, {len(data.data)} bytes"
+        text = f"{data.in_force.name}: {counted(it.instructions, 'instruction')}, {counted(len(data.data), 'byte')}"
         text += ", older trace was overwritten" if it.overwritten else ""
         unread = 0 if read else _WORD * it.unread_words
         text += f", {unread} bytes of the ring are not read yet" if unread else ""

@@ -168,7 +168,7 @@ def test_a_wrong_buffer_is_one_line(buffers: dict[str, tuple[int, int]], line: s
             "/trace@c000000: cpus: missing: which hart does it trace?",
         ),
         ("per_hart", "cpus = <&CPU0>;", "cpus = <0x55>;", "/trace@c000000: cpus: names no hart of /cpus"),
-        ("per_hart", "cpus = <&CPU0>;", "cpus = [01];", "/trace@c000000: cpus: has 1 bytes, which are not whole cells"),
+        ("per_hart", "cpus = <&CPU0>;", "cpus = [01];", "/trace@c000000: cpus: has 1 byte, which is not whole cells"),
         (
             "per_hart",
             "remote-endpoint = <&ramsink1_in>;",
