@@ -193,6 +193,7 @@ _TERSE = 4  # bytes of trace for each instruction, or fewer
 _SPARSE = 16  # a trace that was decoded correctly has at most so many
 _BY_CHANCE = 16  # noise may appear to have so many instructions, or fewer
 _FEWEST = 4  # instructions of a trace that is all decoded
+_MANY = 8  # one instruction more for each of so many is a gain
 _BAD = (EventKind.MISMATCH, EventKind.LOSS)
 
 
@@ -206,9 +207,17 @@ class _Result(NamedTuple):
     accesses: int
 
     @property
-    def worth(self) -> tuple[int, int]:
-        """A sort key: more is better."""
-        return self.decoded - _CONTRADICTION * self.contradictions, self.instructions
+    def worth(self) -> tuple[bool, int, int]:
+        """A sort key: more is better. Where a program ran, all in all, damage contradicts it, and not nothing, as with
+        options that make all of it something else: packets of data, of another hart.
+        """
+        ran = self.is_evident and self.contradictions * _SELDOM <= self.total
+        return ran, self.decoded - _CONTRADICTION * self.contradictions, self.instructions
+
+    def improves_much(self, other: "_Result") -> bool:
+        """Return whether it does more than pass over one of several places with damage."""
+        fewer = self.contradictions * _MUCH <= other.contradictions
+        return fewer or self.instructions * _MANY >= other.instructions * (_MANY + 1) or self.worth[0] > other.worth[0]
 
     @property
     def is_evident(self) -> bool:
@@ -242,8 +251,10 @@ class _Result(NamedTuple):
             return False
         if self.contradictions * _MUCH <= other.contradictions:
             return self.contradictions * _SELDOM <= self.total
-        more = self.instructions >= 2 * _MUCH * other.instructions and self.contradictions < other.contradictions
-        return more and self.decoded * _MUCH >= self.total
+        more = self.instructions >= 2 * _MUCH * other.instructions
+        if self.contradictions == other.contradictions:  # the bytes are damaged, too: nothing synchronizes behind that
+            more &= self.decoded >= _MUCH * other.decoded
+        return more and self.contradictions <= other.contradictions and self.decoded * _MUCH >= self.total
 
 
 def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tuple[EncoderHow, EncoderHow] | None:
@@ -383,14 +394,29 @@ class _Search:
             layout = better_etrace_layout(self._data, options, self._program.xlen, wrapped=self._wrapped)
             if layout is not None and (trial := self.tried(layout)).worth > result.worth:
                 best, result = layout, trial
+        steps = [(best, result)]
         for _ in range(_CHANGES):
+            best, result = steps[-1]
             if not result.contradictions:
                 break
             trial, candidate = max(((self.tried(it), it) for it in _changed(best)), key=lambda one: one[0].worth)
             if trial.worth <= result.worth:
                 break
-            best, result = candidate, trial
-        return best, result
+            steps.append((candidate, trial))
+        while len(steps) > 1 and _is_other_framing(steps[-1][0], steps[-2][0]):
+            if steps[-1][1].improves_much(steps[-2][1]):
+                break
+            steps.pop()
+        return steps[-1]
+
+
+def _is_other_framing(one: EncoderHow, other: EncoderHow) -> bool:
+    """Return whether the fields around packets or messages are others: the right ones show in all of them."""
+    if isinstance(one, ETrace) and isinstance(other, ETrace):
+        return one.encapsulation != other.encapsulation
+    if isinstance(one, Options) and isinstance(other, Options):
+        return (one.src_bits, one.timestamps) != (other.src_bits, other.timestamps)
+    return False
 
 
 def _other_format(options: EncoderHow, xlen: int) -> EncoderHow:

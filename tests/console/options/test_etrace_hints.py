@@ -207,3 +207,30 @@ def test_programs_that_ran_one_after_the_other_are_encoded(
     words = ["encode", "--etrace", "--pcs", pcs, "--elf", BRANCHES, "--elf", rom, "-o", tmp_path / "x.rvt"]
     assert run(capsys, *words)[1][-1].startswith("5154 instructions, ")
     assert len(run(capsys, "decode", tmp_path / "x.rvt")[0]) == 5154
+
+
+@pytest.mark.parametrize(
+    ("file", "wrong", "hinted"),
+    [
+        ("qsort/o01_delta_resync16.te_inst_raw", "--privilege-width 3", "without --privilege-width"),
+        (STREAM, "--iaddress-width 39", "with --iaddress-width 64"),
+        *long_only(
+            ("qsort/o01_delta_resync16.te_inst_raw", "--iaddress-lsb 2", "without --iaddress-lsb"),
+            ("qsort/o01_delta_resync16.te_inst_raw", "--privilege-width 1", "without --privilege-width"),
+            (STREAM, "--privilege-width 1", "without --privilege-width"),
+            (STREAM, "--iaddress-lsb 2", "without --iaddress-lsb"),
+        ),
+    ],
+)
+def test_a_wrong_width_is_named_where_bytes_are_damaged_too(
+    file: str, wrong: str, hinted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And nothing else, such as another encapsulation, that would only pass over what is damaged."""
+    data, rng = bytearray((ROOT / file).read_bytes()), random.Random(5)
+    for _ in range(2):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    trace, program = tmp_path / "damaged", QSORT if "qsort" in file else BRANCHES
+    trace.write_bytes(data)
+    words = ["decode", trace, "--etrace", "--elf", program, *KNOWN.split()]
+    assert hint(run(capsys, *words, *wrong.split())[1]) == hinted
+    assert not hint(run(capsys, *words)[1])

@@ -44,6 +44,26 @@ def test_there_is_no_hint_where_all_is_well(name: str, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("--dialect sifive", "with --implicit-return full"),
+        ("", "with --dialect sifive and with --implicit-return full"),
+        (f"{E31} --src-bits 2", "without --src-bits"),
+        (E31, None),
+    ],
+)
+def test_what_is_wrong_is_named_where_bytes_are_damaged_too(
+    said: str, told: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing synchronizes behind the damage, whatever the options are."""
+    data, trace = bytearray(sifive("e31_hello_debug.rtd").read_bytes()), tmp_path / "damaged.rtd"
+    data[len(data) // 2] ^= 4
+    trace.write_bytes(data)
+    found = hint(capsys, "decode", trace, "--ntrace", "--elf", sifive("e31_hello_debug.elf"), *said.split())
+    assert found == (FITS + told if told else None)
+
+
+@pytest.mark.parametrize(
     ("name", "said", "told"),
     [
         ("e31_hello_debug", COUNTER, "with --dialect sifive"),
