@@ -113,6 +113,8 @@ def is_legal_etrace(data: bytes, history: History, *, image: Image, encoding: Et
             except Malformed:
                 return [packets]
             kept = {name: value for name, value in fields.items() if name not in _ALWAYS_LEGAL}
+            if (format, subformat) == (Format.SYNC, Kind.TRAP) and fields["interrupt"] and not fields["thaddr"]:
+                kept.pop("address", None)  # undefined
             if not kept.get("irdepth"):
                 kept.pop("irdepth", None)
                 kept.pop("irreport", None)

@@ -29,6 +29,8 @@ class Looker:
         clean = stream.decode(stream.data)
         if list(clean.pcs()) != stream.truth:
             raise SystemExit(f"{stream.name}: the undamaged trace is not decoded to what ran")
+        if stream.legal is not None and not stream.legal(stream.data, clean):
+            raise SystemExit(f"{stream.name}: the undamaged trace is not what its encoder makes of it")
         self._clean: dict[tuple[object, ...], list[Event]] = {}
         for event in clean.events:
             self._clean.setdefault((event.kind, event.text), []).append(event)

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from rvtrace_gdb.decode.check.alignment import Alignment, aligned
 from rvtrace_gdb.decode.check.verdict import Difference
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
 from rvtrace_gdb.decode.program.csrs import Context
@@ -69,6 +70,16 @@ class Comparison(ABC):
         self.matched = 0
         self._made: deque[bytes] = deque()
         self._sent: deque[Message] = deque()
+
+    def align(self, parts: Iterable[Part], closing: Any) -> Alignment:
+        """Return how the messages of a whole interval go together, of which nothing was fed."""
+        for part in parts:
+            self.receive(part.messages)
+            self.encode(part)
+        if closing is not None:
+            self.close(closing)
+        sent = [message.raw for message in self._sent]
+        return aligned(list(self._made), sent, lambda made, raw: made == raw or self.is_same(made, raw))
 
     def feed(self, part: Part) -> None:
         """Encode what ran next and compare the messages so far."""

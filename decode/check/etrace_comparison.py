@@ -263,6 +263,8 @@ def _codec(options: Options, setup: Setup) -> Codec:
 class EtraceScheme:
     """See `Scheme`."""
 
+    evidence = 4
+
     def __init__(self, options: Options) -> None:
         self._options = options
 

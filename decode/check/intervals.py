@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from rvtrace_gdb.decode.check.comparison import Comparison, Interval, Part
 from rvtrace_gdb.decode.check.verdict import Difference, Differing, Verdict
 
-PERIODS = (0, -1, -2, 1)
+PERIODS = (0, -1, -2)
 """How many more messages than the period an encoder may send."""
 
 _KEPT = 1 << 17  # blocks and messages of an interval that is kept
@@ -32,7 +32,13 @@ _Build = TypeVar("_Build")
 
 
 class Scheme(Protocol[_Build]):
-    """What the check must know of a format. A build is the way in which an encoder is built and configured."""
+    """What the check must know of a format. A build is the way in which an encoder is built and configured.
+
+    *evidence*: how many messages that agree outweigh a place where they do not, in a trace of few intervals. The more
+    freedom encoders of a format have, the more it takes.
+    """
+
+    evidence: int
 
     def comparison(self, build: _Build, opening: Any) -> Comparison:
         """Return the comparison of an interval, at its beginning."""
@@ -91,7 +97,7 @@ class IntervalChecker(Generic[_Build]):
         self._comparison: Comparison | None = None
         self._differing: list[Differing] = []
         self._agreed = self._punctual = self._content = self._timing = 0
-        self._lost = self._unchecked = self._matched = 0
+        self._lost = self._unchecked = self._matched = self._places = 0
         self._beginning: Differing | None = None
 
     @property
@@ -146,7 +152,7 @@ class IntervalChecker(Generic[_Build]):
             self._learn()
         return Verdict(
             self._agreed, self._punctual, self._content, self._timing, tuple(self._differing), self._lost,
-            self._unchecked, self._matched, self._beginning,
+            self._unchecked, self._matched, self._places, self._scheme.evidence, self._beginning,
         )  # fmt: skip
 
     # -- how the encoder is built
@@ -241,13 +247,14 @@ class IntervalChecker(Generic[_Build]):
         if interval.parts is not None and (comparison is None or comparison.difference is not None):
             comparison = self._compared(self._build, interval)
         assert comparison is not None
-        self._matched += comparison.matched
         found = comparison.difference
         if found is not None and interval.parts is not None:
             found = self._explained(interval, found)
         if found is not None and comparison.is_uncertain:
+            self._matched += comparison.matched
             self._unchecked += 1
             return
+        self._count_messages(interval, comparison, found)
         if found is None:
             self._agreed += 1
             self._punctual += self._untimed is not None and comparison.is_timed(interval.closing)
@@ -256,6 +263,22 @@ class IntervalChecker(Generic[_Build]):
         self._content += not found.timing
         if len(self._differing) < _LISTED:
             self._differing.append(Differing(interval.start, interval.end, interval.begin, interval.position, found))
+
+    def _count_messages(self, interval: Interval, comparison: Comparison, found: Difference | None) -> None:
+        """Count the messages that agree, and where there is a difference in them, the places where they do not."""
+        if found is None or found.timing or interval.parts is None:
+            self._matched += comparison.matched
+            self._places += found is not None and not found.timing
+            return
+        build = self._untimed or self._build
+        assert build is not None
+        rows = [
+            self._scheme.comparison(build, interval.opening).align(interval.parts, closing)
+            for closing in self._closings(interval)
+        ]
+        agree, places = min(rows, key=lambda row: (row.places, -row.agree))
+        self._matched += agree
+        self._places += max(places, 1)
 
     def _explained(self, interval: Interval, found: Difference) -> Difference | None:
         """Return the difference of an interval, None if it shows only how the encoder is built.
@@ -270,7 +293,10 @@ class IntervalChecker(Generic[_Build]):
             return found
         if found.timing:
             placed = self._scheme.placements(self._build)
-            return None if any(self._agrees(build, [interval]) for build in placed) else found
+            if any(self._agrees(build, [interval]) for build in placed):
+                return None
+            others = self._scheme.timed(self._untimed or self._build)
+            return found._replace(unknown=not any(self._agrees(build, [interval]) for build in others))
         for build in self._scheme.choices(self._build):
             if self._agrees(build, [interval]) and self._agrees(build, self._sample):
                 self._build = build

@@ -70,11 +70,13 @@ class Build(NamedTuple):
     period  the messages after which it synchronizes, 0: not compared
     summed  whether of I-CNT only the sum up to the next message with another field is compared, because the encoder
             retires several instructions at once and reports a full I-CNT after any of them
+    proven  the options that messages of the trace prove to be on
     """
 
     options: EncoderOptions
     period: int = 0
     summed: bool = False
+    proven: frozenset[str] = frozenset()
 
 
 class Follower(Encoder):
@@ -112,6 +114,7 @@ class NtraceComparison(Comparison):
         self._encoder = Follower(build.options, self._messages.append, build.period)
         self._encoder.start(Sync.TRACE_ENABLE)
         self._at_start, self._foreign = True, False
+        self._unproven = False  # whether a message repeats, of an encoder that is not known to do that
 
     def encode(self, part: Part) -> None:
         items = [item for item in part.items if isinstance(item, Block | Trap)]
@@ -143,6 +146,8 @@ class NtraceComparison(Comparison):
         self._messages.clear()
 
     def receive(self, messages: Iterable[Message]) -> None:
+        messages = list(messages)
+        self._unproven = self._unproven or any(self._repeats_unproven(message.raw) for message in messages)
         if not self._summed:
             super().receive(messages)
             return
@@ -172,9 +177,20 @@ class NtraceComparison(Comparison):
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether another message came while repetitions were counted, which ends the count."""
+        """Whether repetitions are counted in a way that does not show: another message ends the count."""
         options = self._encoder.options
-        return self._foreign and (options.repeated_history or options.repeat_branch)
+        return self._unproven or (self._foreign and (options.repeated_history or options.repeat_branch))
+
+    def _repeats_unproven(self, raw: bytes) -> bool:
+        """Whether a message counts repetitions although the encoder is not known to do that."""
+        options = self._encoder.options
+        if raw[0] >> 2 == Tcode.REPEAT_BRANCH:
+            return not options.repeat_branch
+        if raw[0] != _FULL or options.repeated_history:
+            return False
+        with suppress(Malformed):
+            return self._parsed(raw).fields["rcode"] not in (Rcode.ICNT, Rcode.HIST)
+        return False
 
     def is_timed(self, closing: Closing | None) -> bool:
         return self._timed and closing is not None and closing.code == Sync.PERIODIC and closing.how is How.SYNCHRONIZED
@@ -256,6 +272,8 @@ class _Sum:
 class NtraceScheme:
     """See `Scheme`."""
 
+    evidence = 32
+
     def __init__(self, options: Options, xlen: int) -> None:
         self._options, self._xlen = options, xlen
 
@@ -272,7 +290,8 @@ class NtraceScheme:
             sequential_jump=told.sequential_jump, all_jumps=told.all_jumps, extend_addr_msb=told.extend_addr_msb,
             dialect=dialect, xlen=self._xlen,
         )  # fmt: skip
-        return Build(replace(options, **self._seen(intervals)))
+        seen = self._seen(intervals)
+        return Build(replace(options, **seen), proven=frozenset(_REPEATS & seen.keys()))
 
     def _messages(self, intervals: Sequence[Interval]) -> Iterator[layouts.Message]:
         options = self._options
@@ -308,13 +327,13 @@ class NtraceScheme:
                 found["repeated_history"] = True
         if max(hists) > 1:
             found["hist_limit"] = min(max(hists), 32)
-        icnts.sort()
-        found["icnt_limit"] = 1 << (icnts[0].bit_length() - 1) if icnts and icnts[0] else 1 << 22
-        return found
+        return found | _icnt_register(icnts)
 
     def choices(self, build: Build) -> Iterator[Build]:
         options = build.options
         for change in _changes(options):
+            if not build.proven.isdisjoint(change):
+                continue
             with suppress(ValueError):
                 yield build._replace(options=replace(options, **change))  # type: ignore[arg-type]
 
@@ -343,6 +362,21 @@ class NtraceScheme:
         return [closing, closing._replace(late=True)]
 
 
+def _icnt_register(counts: Sequence[int]) -> dict[str, Any]:
+    """Return the limit of I-CNT that explains the *counts* of full registers best.
+
+    An encoder reports after the instruction with which the limit is reached, or before the one that would exceed it.
+    """
+    least, most = min(counts, default=0), max(counts, default=0)
+    if not least:
+        return {"icnt_limit": 1 << 22}
+    above = 1 << (most - 1).bit_length()
+    if above - 1 <= least < above:
+        return {"icnt_limit": above, "full_at_once": False}
+    return {"icnt_limit": 1 << (least.bit_length() - 1)}
+
+
+_REPEATS = frozenset({"repeated_history", "repeat_branch"})
 _SWITCHES = (
     "full_at_once", "indirect_without_hist", "correlation_without_hist", "hist_full_first", "icnt_by_block",
     "icnt_full_sync", "repeated_history", "repeat_branch", "all_jumps",
@@ -363,6 +397,7 @@ def _changes(options: EncoderOptions) -> Iterator[dict[str, object]]:
         yield {"linear_sync": tcode}
     for limit in (options.icnt_limit - 1, options.icnt_limit + 1, *_ICNT_LIMITS):
         yield {"icnt_limit": limit}
+        yield {"icnt_limit": limit, "full_at_once": not options.full_at_once}
     for bits in _HIST_LIMITS:
         yield {"hist_limit": bits}
     if options.repeated_history:

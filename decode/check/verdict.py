@@ -6,13 +6,15 @@ from typing import NamedTuple
 class Difference(NamedTuple):
     """The first difference in an interval: the *made* message in place of the *sent* one at byte *offset*.
 
-    Both are names; "": none. *timing*: only the place of the synchronization that ends the interval differs.
+    Both are names; "": none. *timing*: only the place of the synchronization that ends the interval differs; *unknown*:
+    it is where no encoder sends one, however it counts its period.
     """
 
     offset: int
     made: str
     sent: str
     timing: bool = False
+    unknown: bool = False
 
 
 class Differing(NamedTuple):
@@ -25,7 +27,6 @@ class Differing(NamedTuple):
     difference: Difference
 
 
-_FEW = 32  # messages that agree before the only difference of a trace
 _SURPRISING = 3  # intervals that differ although the decoder has found no loss; more are a habit of the encoder
 
 
@@ -40,6 +41,8 @@ class Verdict(NamedTuple):
     lost       the number of intervals with a loss that the decoder has found
     unchecked  the number of intervals that cannot be compared
     matched    the number of messages that are the same
+    places     the number of places where they are not
+    evidence   the number of messages that outweigh a place, see `intervals.Scheme`
     beginning  the messages before the first synchronization, if the trace begins there
     """
 
@@ -51,12 +54,14 @@ class Verdict(NamedTuple):
     lost: int
     unchecked: int
     matched: int
+    places: int
+    evidence: int
     beginning: Differing | None
 
     @property
     def tells(self) -> bool:
         """Whether the encoder is built as ours, so that a difference is damage: most intervals agree."""
-        few = self.content == 1 and self.matched >= _FEW
+        few = self.matched >= self.evidence * self.places
         return (few or self.agreed >= 2 * self.content) and self.content <= _SURPRISING + 2 * self.lost
 
     @property
@@ -67,11 +72,15 @@ class Verdict(NamedTuple):
     @property
     def damaged(self) -> tuple[Differing, ...]:
         """The intervals that are damaged."""
-        believed = {False: self.tells, True: self.tells_time}
-        intervals = tuple(one for one in self.differing if believed[one.difference.timing])
+        intervals = tuple(one for one in self.differing if self._is_believed(one.difference))
         return intervals if self.beginning is None else (self.beginning, *intervals)
+
+    def _is_believed(self, difference: Difference) -> bool:
+        if not difference.timing:
+            return self.tells
+        return self.tells_time or (self.tells and difference.unknown and self.timing <= _SURPRISING)
 
     @property
     def is_unsure(self) -> bool:
         """Whether there are differences of which the check cannot tell what they mean."""
-        return not self.tells or not self.tells_time
+        return not self.tells or not all(self._is_believed(one.difference) for one in self.differing)

@@ -104,8 +104,9 @@ class HartDecoder(stepping.HartDecoder):
             done = candidate.at + 1
             image = self._program.image_of(self._state.place.context)
             whole = self._lost_at <= candidate.start  # no loss is known in it
-            if not self._stopped and whole and checker.is_short(candidate, self._codec, image):
-                self._report_missing(candidate.start, candidate.end, candidate.packets, self._options.sync_packets)
+            if not self._stopped and whole and checker.is_odd(candidate, self._codec, image):
+                start, end, count, period = *candidate[:3], self._options.sync_packets
+                self._report_count(start, end, count, period, missing=count <= period)
             if self._stopped:
                 self._unused += sum(packets.sizes[done:])
                 return
@@ -154,6 +155,9 @@ class HartDecoder(stepping.HartDecoder):
 
     def finish(self, end: int) -> History:
         self._decode_waiting(Verdict.BELIEVED)
+        odd = self._period_checker.finish(end) if self._period_checker is not None and not self._stopped else None
+        if odd is not None and self._lost_at <= odd.start:
+            self._report_count(odd.start, end, odd.packets, self._options.sync_packets, missing=False)
         if not self._stopped:
             self._report(self._step_function.end(self._state), end)
         history = self._finished()

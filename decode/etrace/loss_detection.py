@@ -1,11 +1,11 @@
 """The detection of losses that packets do not report: missing packets, and bytes that only look like synchronizations.
 
-Packets are missing if there are fewer from one synchronization to the next than the encoder's period demands
-(`SyncPeriodChecker`). Source: Efficient Trace for RISC-V 2.0, "Resynchronisation": a counter of packets is reset by
-each format 3 packet of subformat 0 or 1, and a synchronization is sent when it has exceeded the period. So there is one
-packet more than the period, or there are more if the next instruction cannot have a synchronization. An encoder that
-synchronizes when the period is reached, or also counts the synchronization, sends one or two fewer; this is accepted
-until the trace has shown that the encoder does not do so.
+Packets are missing, or came twice, if there are fewer or more from one synchronization to the next than the encoder's
+period demands (`SyncPeriodChecker`). Source: Efficient Trace for RISC-V 2.0, "Resynchronisation": a counter of packets
+is reset by each format 3 packet of subformat 0 or 1, and a synchronization is sent when it has exceeded the period. So
+there is one packet more than the period. An encoder that synchronizes when the period is reached, or also counts the
+synchronization, sends one or two fewer, and one whose next instruction cannot have a synchronization a few more; this
+is accepted until the trace has shown that the encoder does not do so.
 
 A synchronization packet does not contain its reason. It is not periodic after a support packet (tracing starts, packets
 were lost), with another privilege mode or context than at the start of the stretch, and right after another one. If
@@ -46,8 +46,8 @@ _SYSTEM, _OPCODE = 0x73, 0x7F
 _CSR_BYTES = 4  # the size of an instruction that writes a CSR
 
 
-class ShortStretch(NamedTuple):
-    """A stretch with few *packets*, from the synchronization *opening* at byte *start* to *closing* at byte *end*.
+class OddStretch(NamedTuple):
+    """A stretch with few or many *packets*, from the synchronization *opening* at byte *start* to *closing* at *end*.
 
     *opening* and *closing* are payloads. *at*: the index of the closing packet among those passed to `check`.
     """
@@ -64,13 +64,16 @@ class SyncPeriodChecker:
     """Counts the packets of one hart whose encoder synchronizes after every *period* packets."""
 
     def __init__(self, period: int) -> None:
-        self._judge = MessageCountJudge(period + 1, _TOLERANCE)
+        self._judge = MessageCountJudge(period + 1, _TOLERANCE, always=True)
         self._count: int | None = None  # since the last synchronization, None before the first one
         self._last_sync_payload = b""
         self._last_sync: tuple[Sequence[int], int] = ((), 0)  # its position; the offset is looked up only if needed
 
-    def check(self, packets: Packets) -> Iterator[ShortStretch]:
-        """Return the stretches that may lack packets. Call `is_short` for each of them before taking the next one."""
+    def check(self, packets: Packets) -> Iterator[OddStretch]:
+        """Return the stretches that may lack packets, or have too many.
+
+        Call `is_odd` for each of them before taking the next one.
+        """
         payloads, offsets = packets.payloads, packets.offsets
         heads = _heads(payloads)
         if self._count_complete(heads, packets):
@@ -86,11 +89,11 @@ class SyncPeriodChecker:
             done = at + 1
             if not is_support:
                 self._last_sync, self._last_sync_payload = (offsets, at), payloads[at]
-            if count and heads[at] == _START:
-                if count < self._judge.least:
-                    yield ShortStretch(where[index], offsets[at], count, opening, payloads[at], at)
-                else:
+            if count and (count > self._judge.least or heads[at] == _START):
+                if count == self._judge.least:
                     self._judge.is_short(count)
+                else:
+                    yield OddStretch(where[index], offsets[at], count, opening, payloads[at], at)
         if self._count is not None:
             self._count += len(payloads) - done
 
@@ -106,18 +109,27 @@ class SyncPeriodChecker:
         last = counts.pop()
         if count is not None:
             counts.append(count)
-        if counts and min(counts) < self._judge.least:
+        if counts and not min(counts) == max(counts) == self._judge.least:
             return False
         self._judge.add(len(counts), counts.count(self._judge.least))
         at = len(heads) - last - 1
         self._count, self._last_sync, self._last_sync_payload = last, (packets.offsets, at), packets.payloads[at]
         return True
 
-    def is_short(self, candidate: ShortStretch, codec: Codec, image: Image) -> bool:
-        """Whether packets are missing in *candidate*, as far as this encoder has shown that it observes its period.
+    def finish(self, end: int) -> OddStretch | None:
+        """Return the last stretch, which byte *end* of the trace ends, if it has too many packets."""
+        count, (where, index) = self._count, self._last_sync
+        if count is None or count <= self._judge.least or not self._judge.is_long(count - self._judge.least):
+            return None
+        return OddStretch(where[index], end, count, self._last_sync_payload, b"", -1)
+
+    def is_odd(self, candidate: OddStretch, codec: Codec, image: Image) -> bool:
+        """Whether packets are missing in *candidate*, or too many, as far as this encoder has shown how it counts.
 
         *image*: the code that runs there.
         """
+        if candidate.packets > self._judge.least:
+            return self._judge.is_long(candidate.packets - self._judge.least)
         return _is_periodic(candidate, codec, image) and self._judge.is_short(candidate.packets)
 
 
@@ -135,7 +147,7 @@ def _heads(payloads: list[bytes]) -> bytes:
         return bytes(payload[0] if payload else 0 for payload in payloads).translate(_HEADS)
 
 
-def _is_periodic(candidate: ShortStretch, codec: Codec, image: Image) -> bool:
+def _is_periodic(candidate: OddStretch, codec: Codec, image: Image) -> bool:
     """Whether the period is the only possible reason of the closing synchronization."""
     try:
         opening, closing = codec.parse(candidate.opening).fields, codec.parse(candidate.closing).fields

@@ -64,6 +64,10 @@ _LOSSES: Mapping[LossCause, str] = {
         "messages were lost: {} from one synchronization to the next instead of {} or more; what ran before is"
         " incomplete"
     ),
+    LossCause.MESSAGES_TOO_MANY: (
+        "{} messages from one synchronization to the next instead of {}: some came twice, or a synchronization was"
+        " lost; what ran before is not certain"
+    ),
     LossCause.ENCODER_ERROR: "the encoder reports error {} (ECODE 0x{:x})",
     LossCause.FIFO_OVERRUN: StartReason.FIFO_OVERRUN.text,
     LossCause.ICNT_TOO_LARGE: "{}: I-CNT has {} bits, more than {}, and is {} halfwords ahead of HIST",

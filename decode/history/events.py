@@ -224,6 +224,10 @@ class LossCause(Enum):
     """The number of messages from one synchronization to the next, and the least number the encoder sends. Where in
     between some are lost is unknown, so there is no gap: the event comes after that stretch.
     """
+    MESSAGES_TOO_MANY = "messages-too-many"
+    """The number of messages from one synchronization to the next, and the number after which the encoder sends one.
+    Which are too many is unknown, so there is no gap: the event comes after that stretch.
+    """
     ENCODER_ERROR = "encoder-error"
     """N-Trace's ETYPE and ECODE."""
     FIFO_OVERRUN = "fifo-overrun"
@@ -283,7 +287,10 @@ class Loss(NamedTuple):
     @property
     def has_place(self) -> bool:
         """Whether the position in the history where something is missing is known."""
-        return self.cause not in (LossCause.MESSAGES_MISSING, LossCause.ENCODED_OTHERWISE)
+        return self.cause not in _WITHOUT_PLACE
+
+
+_WITHOUT_PLACE = (LossCause.MESSAGES_MISSING, LossCause.MESSAGES_TOO_MANY, LossCause.ENCODED_OTHERWISE)
 
 
 class ContextChange(NamedTuple):

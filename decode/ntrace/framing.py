@@ -10,12 +10,13 @@ TSTAMP is removed from frames, so that equal messages are equal bytes, and conve
 Reporting"): it is absolute in synchronizing messages and relative to the last reported time in all others. SiFive's
 encoders send the XOR with the last time instead.
 
-`SyncPeriodChecker` detects missing messages that nothing else reveals: there are fewer messages from one
-synchronization to the next than the encoder's period demands. Source: RISC-V Trace Control Interface 1.0,
-trTeInstSyncMode and trTeInstSyncMax: "Generate synchronization when count reaches 2^(trTeInstSyncMax+4)"; the count
-restarts with each synchronizing message. So a periodic synchronization follows that many messages, or more if it waited
-for a branch. The specification does not say whether the synchronizing message itself is counted: one message fewer is
-accepted until the trace has shown that this encoder does not count it.
+`SyncPeriodChecker` detects messages that are missing, or came twice, where nothing else reveals it: there are fewer or
+more messages from one synchronization to the next than the encoder's period demands. Source: RISC-V Trace Control
+Interface 1.0, trTeInstSyncMode and trTeInstSyncMax: "Generate synchronization when count reaches
+2^(trTeInstSyncMax+4)"; the count restarts with each synchronizing message. So a periodic synchronization follows that
+many messages, or more if it waited for a branch: it is part of the next branch message at the latest. The specification
+does not say whether the synchronizing message itself is counted: one message fewer is accepted until the trace has
+shown that this encoder does not count it, and so is a branch message or two more.
 """
 
 import re
@@ -331,6 +332,10 @@ _SYNC_BITS = 4
 _HEAD = -(-(TCODE_BITS + MAX_SRC_BITS + _SYNC_BITS) // MDO_BITS)  # bytes that hold TCODE, SRC and SYNC
 _SYNC_BYTES = bytes(tcode << 2 for tcode, layout in LAYOUTS.items() if layout.synchronizes)
 _OWNERSHIP = Tcode.OWNERSHIP << 2
+_BRANCHES = tuple(
+    tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST)
+)  # fmt: skip
+_IDLE_BYTES = bytes(range(0b11, 256, 4))
 _SYNCS = re.compile(b"[" + re.escape(_SYNC_BYTES) + b"]")
 _ENDS = re.escape(bytes(range(0b11, 256, 4)))
 _LATER_SYNC = re.compile(b"[" + re.escape(_SYNC_BYTES) + b"](?<=[" + _ENDS + b"].)", re.DOTALL)
@@ -362,8 +367,8 @@ class ShiftedOffsets:
         return self._offsets.of(index + self._skipped)
 
 
-class ShortStretch(NamedTuple):
-    """A stretch with too few *messages*, from the synchronizing message at byte *start* to the one at byte *end*.
+class OddStretch(NamedTuple):
+    """A stretch with too few or too many *messages*, from the synchronizing message at byte *start* to that at *end*.
 
     *at*: the index of the frame before which the loss is to be reported.
     """
@@ -382,12 +387,13 @@ class SyncPeriodChecker:
         self._src_bits = src_bits
         self._count: int | None = None  # since the last synchronizing message, None before the first one
         self._flow_messages = 0  # of these, those that are no Ownership messages
+        self._late = 0  # branch messages after the period
         self._last_sync: tuple[Offsets, int] | None = None  # its position; the offset is determined only if needed
-        self._pending: ShortStretch | None = None  # confirmed unless another synchronization follows immediately
+        self._pending: OddStretch | None = None  # confirmed unless another synchronization follows immediately
         self._cached: dict[bytes, int] = {}
 
-    def check(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[ShortStretch]:
-        """Return the stretches that lack messages, as far as *frames* show it."""
+    def check(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[OddStretch]:
+        """Return the stretches that lack messages, or have too many, as far as *frames* show it."""
         if not frames or self._count_complete(frames, offsets):
             return
         heads = bytes(map(_FIRST, frames))
@@ -397,12 +403,14 @@ class SyncPeriodChecker:
         for found in _SYNCS.finditer(heads):
             at = found.start()
             self._add(heads, idle, first + 1, at)
-            if self._count is not None and self._flow_messages and self._is_short(self._count, frames[at]):
-                where, index = (offsets, first) if first >= 0 or self._last_sync is None else self._last_sync
-                start = where.of(index)
-                self._pending = ShortStretch(start, offsets.of(at), self._count, at)
+            where, index = (offsets, first) if first >= 0 or self._last_sync is None else self._last_sync
+            if self._count is not None and self._late:
+                if self._judge.is_long(self._late):
+                    yield OddStretch(where.of(index), offsets.of(at), self._count, at)
+            elif self._count is not None and self._flow_messages and self._is_short(self._count, frames[at]):
+                self._pending = OddStretch(where.of(index), offsets.of(at), self._count, at)
                 yield from self._confirmed(heads, at + 1)
-            self._count = self._flow_messages = 0
+            self._count = self._flow_messages = self._late = 0
             first = at
         self._add(heads, idle, first + 1, len(frames))
         if first >= 0:
@@ -424,28 +432,36 @@ class SyncPeriodChecker:
         periodic = [count for count, at in closed if self._sync_of(raw[at : at + _HEAD]) == Sync.PERIODIC]
         if any(count < self._judge.least for count in periodic):
             return False
+        if self._late or max((count for count in counts if count is not None), default=0) > self._judge.least:
+            return False
         self._judge.add(len(periodic), periodic.count(self._judge.least))
         if syncs:
-            self._count = self._flow_messages = 0
+            self._count = self._flow_messages = self._late = 0
             self._last_sync = offsets, len(frames) - others[-1]
         rest = frames[len(frames) - others[-1] + 1 :] if syncs else frames
         heads = bytes(map(_FIRST, rest))
         self._add(heads, bytes(len(heads)), 0, len(heads))
         return True
 
-    def finish(self) -> Iterator[ShortStretch]:
-        """End the trace. Returns the stretch that is still pending, if any."""
+    def finish(self, end: int) -> Iterator[OddStretch]:
+        """End the trace at byte *end*. Returns the stretch that is pending, and the last one if it is too long."""
         if self._pending is not None:
             yield self._pending
+        if self._count is not None and self._last_sync is not None and self._judge.is_long(self._late):
+            where, index = self._last_sync
+            yield OddStretch(where.of(index), end, self._count, -1)
 
     def _add(self, heads: bytes, idle: bytes, start: int, stop: int) -> None:
         """Count the messages of the frames from *start* to *stop* - 1."""
         if self._count is not None:
             messages = stop - start - idle.count(1, start, stop)
+            if self._count + messages > self._judge.least:
+                sent = heads[start:stop].translate(None, _IDLE_BYTES)
+                self._late += sum(map(sent[max(self._judge.least - self._count, 0) :].count, _BRANCHES))
             self._count += messages
             self._flow_messages += messages - heads.count(_OWNERSHIP, start, stop)
 
-    def _confirmed(self, heads: bytes, start: int) -> Iterator[ShortStretch]:
+    def _confirmed(self, heads: bytes, start: int) -> Iterator[OddStretch]:
         """Return the pending stretch if the next message does not synchronize.
 
         Two synchronizing messages in a row are not periodic: a trap right after a trap return has them ("Corner

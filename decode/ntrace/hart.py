@@ -4,7 +4,7 @@ A step depends on its state, the message, sometimes the count `ahead`, and somet
 state keeps its steps by the bytes of the message or by (message, ahead).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import length_hint
 from typing import Any
 
@@ -13,9 +13,9 @@ from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, 
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
 from rvtrace_gdb.decode.ntrace.framing import (
     Clock,
+    OddStretch,
     Offsets,
     ShiftedOffsets,
-    ShortStretch,
     SyncPeriodChecker,
     frame_fault,
     idle_note,
@@ -94,12 +94,12 @@ class HartDecoder(stepping.HartDecoder):
     def _run_checked(self, checker: SyncPeriodChecker, frames: list[bytes], offsets: Offsets) -> None:
         """Decode frames and check the number of messages between synchronizations."""
         done = 0
-        for short in checker.check(frames, offsets):
-            self._run_frames(frames[done : short.at], ShiftedOffsets(offsets, done))
-            done = short.at
+        for odd in checker.check(frames, offsets):
+            self._run_frames(frames[done : odd.at], ShiftedOffsets(offsets, done))
+            done = odd.at
             if self._stopped:
                 break
-            self._report_short(short)
+            self._report_odd(odd)
         if self._stopped:
             self._abandon(frames, done)
         elif done:
@@ -107,10 +107,15 @@ class HartDecoder(stepping.HartDecoder):
         else:
             self._run_frames(frames, offsets)
 
-    def _report_short(self, short: ShortStretch) -> None:
-        """Report missing messages, unless a gap in that stretch has been reported."""
-        if self._lost_at <= short.start:
-            self._report_missing(short.start, short.end, short.messages, self._options.sync_period or 0)
+    def _odd_stretches(self, end: int) -> Iterable[OddStretch]:
+        """Return the stretches that only the end of the trace, at byte *end*, shows to be odd."""
+        return self._period_checker.finish(end) if self._period_checker is not None and not self._stopped else ()
+
+    def _report_odd(self, odd: OddStretch) -> None:
+        """Report missing messages, or too many, unless a gap in that stretch has been reported."""
+        if self._lost_at <= odd.start:
+            start, end, count, period = *odd[:3], self._options.sync_period or 0
+            self._report_count(start, end, count, period, missing=count < period)
 
     def lose(self, lost: LostBytes) -> None:
         if lost.why and not self._stopped:
@@ -118,8 +123,8 @@ class HartDecoder(stepping.HartDecoder):
 
     def finish(self, end: int) -> History:
         """End the trace and return the history. Instructions that are certain to have run are added."""
-        for short in self._period_checker.finish() if self._period_checker is not None and not self._stopped else ():
-            self._report_short(short)
+        for odd in self._odd_stretches(end):
+            self._report_odd(odd)
         tail = None if self._stopped else self._step_function.tail(self._state, self._ahead, self._stack)
         if tail is not None:
             self._builder.append(tail)

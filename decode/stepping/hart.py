@@ -130,9 +130,10 @@ class HartDecoder(ABC):
             self._stopped = True
             self.note(last(), Note(NoteCause.TOO_LONG, (self._builder.position,)))
 
-    def _report_missing(self, start: int, end: int, messages: int, period: int) -> None:
-        """Report that messages are missing between the synchronizations at these bytes: there are *messages*."""
-        self._builder.missing(start, end, Loss(LossCause.MESSAGES_MISSING, (messages, period)))
+    def _report_count(self, start: int, end: int, messages: int, period: int, *, missing: bool) -> None:
+        """Report that *messages* between the synchronizations at these bytes are too few, or too many."""
+        cause = LossCause.MESSAGES_MISSING if missing else LossCause.MESSAGES_TOO_MANY
+        self._builder.missing(start, end, Loss(cause, (messages, period)))
         if self._stop_at_error:
             self.note(end, Note(NoteCause.STOPPED_AT_LOSS))
             self._stopped = True

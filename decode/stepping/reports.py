@@ -1,10 +1,10 @@
 """What decoders report besides the instructions that ran: events of a step, bytes that are lost, missing messages.
 
 `Losses` keeps the bytes that are no frame until each hart has its event for them. `MessageCountJudge` decides whether
-there are fewer messages between two synchronizations than the encoder sends. The specifications do not define what
-encoders count in every detail, so a few fewer are accepted until the trace has shown how this encoder counts; and
-nothing is reported if the trace shows more such stretches than others, because then the encoder does not do what its
-register says.
+there are fewer or more messages between two synchronizations than the encoder sends. The specifications do not define
+what encoders count in every detail, so a few fewer or more are accepted until the trace has shown how this encoder
+counts; and nothing is reported if the trace shows more such stretches than others, because then the encoder does not do
+what its register says.
 """
 
 from collections.abc import Sequence
@@ -139,16 +139,21 @@ class Losses:
         self._lengths = self._lengths[-1:]
 
 
-_SHOWN = 4  # stretches of exactly the least number, before a little fewer is too few
+_SHOWN = 4  # stretches of exactly the least number, before a little fewer or more is a loss
+_LATE = 2  # messages that may come after a synchronization is due, of an encoder that has not shown that none does
 
 
 class MessageCountJudge:
-    """Decides about one encoder, which sends at least *least* messages in a stretch, or up to *unsure* fewer."""
+    """Decides about one encoder, which sends *least* messages in a stretch, up to *unsure* fewer, or a few more.
 
-    def __init__(self, least: int, unsure: int = 1) -> None:
-        self.least = least
+    *always*: an encoder of this format that never sends more in a few stretches never does.
+    """
+
+    def __init__(self, least: int, unsure: int = 1, *, always: bool = False) -> None:
+        self.least, self._always = least, always
         self._unsure = unsure
-        self._whole = self._exact = self._fewer = self._short = 0  # stretches so far, by what they showed
+        # Stretches so far, by what they showed.
+        self._whole = self._exact = self._fewer = self._short = self._later = self._long = 0
 
     def add(self, whole: int, exact: int) -> None:
         """Count stretches: *whole* is how many are complete, *exact* how many of those have exactly
@@ -170,3 +175,16 @@ class MessageCountJudge:
             return short
         self._short += 1
         return self._short <= self._whole
+
+    def is_long(self, late: int) -> bool:
+        """Return whether a stretch has too many messages, as far as this encoder has shown how it counts.
+
+        *late*: how many came after the least number although the synchronization could have come before them.
+        """
+        if late <= _LATE:
+            long = self._always and late > 0 and self._exact >= _SHOWN and not self._later
+            self._later += late > 0 and not long
+            self._whole += not long
+            return long
+        self._long += 1
+        return self._long <= self._whole

@@ -31,12 +31,12 @@ def _conclusion(verdict: Verdict) -> str:
 
 
 def _differing(one: Differing) -> DifferingRow:
-    offset, made, sent, timing = one.difference
+    offset, made, sent, timing, _ = one.difference
     text = difference_text(made, sent, offset, timing=timing)
     return DifferingRow(one.start, one.end, one.begin + 1, one.position, offset, made, sent, timing, text)
 
 
 def _loss(one: Differing) -> Event:
-    offset, made, sent, timing = one.difference
+    offset, made, sent, timing, _ = one.difference
     fact = Loss(LossCause.ENCODED_OTHERWISE, (made, sent, offset, int(timing)))
     return Event(one.position, EventKind.LOSS, one.start, fact, end=one.end)

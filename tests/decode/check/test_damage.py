@@ -10,6 +10,7 @@ from rvtrace_gdb.decode.check.verdict import Differing, Verdict
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceEncoding
 from rvtrace_gdb.decode.etrace.encoder.options import SyncMode as EtraceSync
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.options import Options as EtraceOptions
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
@@ -127,3 +128,31 @@ def test_the_pieces_in_which_it_comes_do_not_matter(towers: tuple[Image, list[Bl
         for at in range(0, len(data), size):
             checker.feed(data[at : at + size])
         assert checker.verdicts()[0] == whole
+
+
+def etrace(count: int) -> tuple[list[bytes], Image, EtraceOptions]:
+    """A trace that is so short that it has one interval or two."""
+    program, items = image("qsort"), executed("qsort")[:count]
+    encoding = EtraceEncoding(Parameters(iaddress_width=64), Modes(), sync_mode=EtraceSync.PACKETS)
+    return encoded(encoding, items), program, replace(encoding.decoder, sync_packets=encoding.period)
+
+
+def test_a_trace_of_one_interval() -> None:
+    """One place that differs, among packets that agree, is damage, not an encoder that is built otherwise."""
+    packets, program, options = etrace(400)
+    assert len(packets) < 20
+    told = 0
+    for at in range(2, len(packets) - 2):
+        verdict = of_etrace(framed([*packets[:at], packets[at + 1], packets[at], *packets[at + 2 :]]), program, options)
+        assert not verdict.is_unsure
+        told += bool(verdict.damaged or verdict.lost)
+    assert told > 5
+
+
+def test_a_synchronization_where_no_encoder_sends_one() -> None:
+    """The first of two intervals ends after 10 packets: no way to count a period of 16 leads there."""
+    packets, program, options = etrace(700)
+    first, second = [i for i, packet in enumerate(packets) if packet[0] & 15 == 3]
+    verdict = of_etrace(framed([*packets[: first + 11], *packets[second:]]), program, options)
+    assert options.sync_packets == 16
+    assert (len(verdict.damaged), verdict.is_unsure) == (1, False)

@@ -79,8 +79,20 @@ def ntrace_fields(rng: random.Random) -> dict[str, Any]:
     return legal(fields)
 
 
+@pytest.mark.parametrize("seed", [193, 943])
+def test_encoders_whose_freedoms_show_in_one_interval(seed: int) -> None:
+    """193: I-CNT is full in one interval alone, which has both 63 and 64 for a limit of 64. 943: HIST is repeated in
+    one interval alone, and Ownership messages in others end the counts.
+    """
+    assert_ours_is_sound(seed)
+
+
 @each_seed(range(60))
 def test_our_ntrace_encoder(seed: int) -> None:
+    assert_ours_is_sound(seed)
+
+
+def assert_ours_is_sound(seed: int) -> None:
     rng = random.Random(seed)
     fields = ntrace_fields(rng)
     case = NtraceCase(seed, fields, rng.choice([(0, 0), (3, 5)]), steps=800)

@@ -76,7 +76,8 @@ def test_a_stretch_with_too_few_packets_is_reported_with_its_bytes() -> None:
     "packets",
     [
         stretches(17, 17, 17, 17, 17, 17),
-        stretches(17, 18, 40, 17, 31),  # it waited
+        stretches(17, 18, 19, 17, 18),  # it waited
+        stretches(40, 17, 40, 40),  # most of them: it does not do what its register says
         stretches(16, 16, 16, 16, 16),  # an encoder that synchronizes when the period is reached
         stretches(15, 15, 15, 15, 15),  # and counts the synchronization
         stretches(17, 16, 17, 16, 15),  # not enough to tell
@@ -97,6 +98,21 @@ def test_a_few_packets_fewer_are_too_few_where_the_encoder_has_shown_how_it_coun
     for few in (16, 15):
         assert len(lost(stretches(17, 17, 17, 17, few, 17))) == 1
         assert len(lost(stretches(17, 17, 17, few, 17, 17))) == 0
+
+
+def test_a_stretch_with_too_many_packets_is_reported_with_its_bytes() -> None:
+    """They came twice, or a synchronization between them was lost: before a trap, and at the end, too."""
+    size = len(bytes_of([again()]))
+    for few in ([17, 17, 20], [17, 17, 17, 17, 18]):
+        for closing in ([again(), *[ROUNDS] * 17, again()], [trap(0x100, 1, 7, context=5)], []):
+            before, whole = stretches(*few[:-1]), [*stretches(*few)[:-1], *closing]
+            history = decode(bytes_of(whole), LOOP, OPTIONS, Encapsulation())
+            (event,) = [event for event in history.events if event.kind is EventKind.LOSS]
+            assert isinstance(event.fact, Loss) and event.fact.cause is LossCause.MESSAGES_TOO_MANY
+            assert event.fact.detail == (few[-1], PERIOD)
+            begin = len(bytes_of(before)) - size
+            assert (event.offset, event.end) == (begin, len(bytes_of(stretches(*few))) - size)
+            assert history.gaps == 0
 
 
 def test_packets_without_an_address_count() -> None:

@@ -18,6 +18,7 @@ from tests.helpers.amounts import each_seed
 # A loop of two instructions, one message for each round (BTM).
 LOOP = image_of((0x100, [asm.C_NOP, asm.c_beqz(-2), asm.C_NOP]))
 ROUND = message("DirectBranch", icnt=2)
+OTHER = message("Ownership", process=0)
 PERIOD = 16
 
 
@@ -54,7 +55,9 @@ def test_a_stretch_with_too_few_messages_is_reported_with_its_bytes() -> None:
     "stream",
     [
         rounds(16, 16, 16, 16, 16),
-        rounds(16, 17, 40, 16, 31),  # it waited for a branch
+        rounds(16, 17, 18, 16, 17, 16, 18),  # it was due, and sent the messages that were on their way
+        started() + ROUND * 16 + OTHER * 30 + again() + stopped(1, None),  # it waited for a branch
+        rounds(40, 16, 40, 40),  # most of them: it does not do what its register says
         rounds(15, 15, 15, 15, 15),  # an encoder that counts the synchronizing message, too
         rounds(16, 15, 16, 15),  # not enough to tell
         rounds(5, 5, 5, 5),  # its register says something else than it does
@@ -70,6 +73,40 @@ def test_what_may_be_whole_is_not_reported(stream: bytes) -> None:
 def test_one_message_fewer_is_too_few_where_the_encoder_has_shown_how_it_counts() -> None:
     assert len(lost(rounds(16, 16, 16, 16, 15, 16))) == 1
     assert len(lost(rounds(16, 16, 16, 15, 16, 16))) == 0
+
+
+def test_a_stretch_with_too_many_messages_is_reported_with_its_bytes() -> None:
+    """They came twice, or a synchronization between them was lost. That the trace ends does not matter."""
+    stream = rounds(16, 16, 20, 16)
+    syncs = [offset for offset, raw in located(stream) if raw[0] >> 2 in SYNCS]
+    (event,) = excess(stream)
+    assert (event.offset, event.end) == (syncs[2], syncs[3])
+    assert event.position == 2 * (16 + 16 + 20)
+    assert event.text.startswith("20 messages from one synchronization to the next instead of 16: some came twice, or")
+    history = decode(stream, LOOP, Options(btm=True, sync_period=PERIOD))
+    assert history.instructions == len(history) == 2 * (16 + 16 + 20 + 16) + 1  # no row is taken away
+    at_end = started() + (ROUND * 16 + again()) * 2 + ROUND * 20
+    (last,) = excess(at_end)
+    assert (last.offset, last.end) == (len(at_end) - 20 * len(ROUND) - len(again()), len(at_end))
+    for size in (1, 7):
+        decoder = StreamDecoder(LOOP, Options(btm=True, sync_period=PERIOD), split=False)
+        for start in range(0, len(stream), size):
+            decoder.feed(stream[start : start + size])
+        assert events(decoder.finish_one()) == events(history)
+
+
+def excess(stream: bytes) -> list[Event]:
+    history = decode(stream, LOOP, Options(btm=True, sync_period=PERIOD))
+    found = of_kind(history, EventKind.LOSS)
+    assert history.gaps == 0
+    assert all(event.fact.cause is LossCause.MESSAGES_TOO_MANY for event in found)  # type: ignore[union-attr]
+    return found
+
+
+def test_a_synchronization_that_was_lost() -> None:
+    """The stretch has twice as many messages, and its closing synchronization is another than a periodic one."""
+    stream = started() + (ROUND * 16 + again()) * 2 + ROUND * 32 + again(Sync.EXTERNAL_TRIGGER) + stopped(1, None)
+    assert len(excess(stream)) == 1
 
 
 def test_without_a_known_period_nothing_is_reported() -> None:

@@ -1,0 +1,51 @@
+"""How two rows of messages that differ go together: what agrees before and after each place where they do not.
+
+One damaged place leaves a few messages that differ, and the rest agrees. An encoder that is built in another way
+differs again and again.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+_One = TypeVar("_One")
+_Other = TypeVar("_Other")
+
+_WINDOW = 6  # messages, on both sides together, that a place where they differ may have
+
+
+class Alignment(NamedTuple):
+    """How many messages *agree*, and in how many *places* the rows differ."""
+
+    agree: int
+    places: int
+
+
+def aligned(
+    made: Sequence[_One], sent: Sequence[_Other], is_same: Callable[[_One, _Other], bool]
+) -> Alignment:
+    """Return how the rows go together. Where they do not meet again, each message that is left is a place."""
+    agree = places = i = j = 0
+    while i < len(made) and j < len(sent):
+        if is_same(made[i], sent[j]):
+            agree, i, j = agree + 1, i + 1, j + 1
+            continue
+        places += 1
+        skipped = _meeting(made, sent, i, j, is_same)
+        if skipped is None:
+            return Alignment(agree, places + max(len(made) - i, len(sent) - j))
+        i, j = i + skipped[0], j + skipped[1]
+    return Alignment(agree, places + (i < len(made) or j < len(sent)))
+
+
+def _meeting(
+    made: Sequence[_One], sent: Sequence[_Other], i: int, j: int, is_same: Callable[[_One, _Other], bool]
+) -> tuple[int, int] | None:
+    """Return after how many messages of each row they agree again: in two messages, if there are two."""
+    for together in range(1, _WINDOW + 1):
+        for skipped in range(together + 1):
+            first, second = i + skipped, j + together - skipped
+            pairs = list(islice(zip(made[first : first + 2], sent[second : second + 2], strict=False), 2))
+            if pairs and all(is_same(*pair) for pair in pairs):
+                return skipped, together - skipped
+    return None
