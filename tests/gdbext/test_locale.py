@@ -44,7 +44,7 @@ def test_paths_and_names_with_umlauts(made: tuple[Path, Path], locale: str, gdb:
         "trace open /nowhere/\u00fc.rvt", "trace replay", "trace goto gr\u00fc\u00df", "backtrace", "print text",
         "disconnect", "trace close", f"set trace target {elf.parent}/\u00fc.toml", "trace info",
     ]  # fmt: skip
-    expected = run_gdb(elf, commands, gdb=gdb)
+    expected = run_gdb(elf, commands, gdb=gdb, LC_ALL="C.UTF-8")
     saved.unlink()
     assert "gr\u00fc\u00df" in expected["trace functions"] and "/\u00fc/b\u00f6.c:" in expected["trace history /s 1,40"]
     said = run_gdb(elf, commands, gdb=gdb, LC_ALL=locale)
@@ -71,5 +71,5 @@ def test_the_charset_that_the_user_chose_stays(gdb: str) -> None:
         command = f"show {name}"
         said = run_gdb(None, [f"set {name} ISO-8859-15", SOURCE, command], gdb=gdb, LC_ALL="C")
         assert '"ISO-8859-15"' in said[command]
-        assert '"auto; currently UTF-8"' in run_gdb(None, [SOURCE, command], gdb=gdb)[command]
+        assert '"auto; currently UTF-8"' in run_gdb(None, [SOURCE, command], gdb=gdb, LC_ALL="C.UTF-8")[command]
 

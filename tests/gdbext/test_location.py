@@ -3,15 +3,16 @@
 import re
 from pathlib import Path
 
-from tests.gdbext.gdb_process import HOME, SOURCE, all_gdbs, run_gdb
+from tests.gdbext.gdb_process import HOME, all_gdbs, ask_gdb
 
 CASES = HOME / "tests" / "data" / "cases"
 CPP, RUST, ODD = CASES / "cpp-names", CASES / "rust", CASES / "odd-names"
 
 
 def run(elf: Path, capture: Path, commands: list[str], gdb: str) -> list[str]:
-    said = run_gdb(elf, [SOURCE, f"trace open {capture}", *commands, "print 41 + 1"], gdb=gdb)
-    assert said["print 41 + 1"].strip() == "$1 = 42", "gdb lives"
+    """What each command says, in a gdb that goes on to the next test."""
+    said = ask_gdb(elf, ["disconnect", f"trace open {capture}", *commands, "print 41 + 1"], gdb=gdb)
+    assert re.fullmatch(r"\$\d+ = 42", said["print 41 + 1"].strip()), "gdb lives"
     assert "Python Exception" not in "".join(said.values())
     return [said[command].strip() for command in commands]
 

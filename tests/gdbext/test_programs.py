@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
-from tests.gdbext.gdb_process import HOME, SOURCE, every_gdb, run_gdb
+from tests.console.options.beginnings import beginning
+from tests.gdbext.gdb_process import HOME, SOURCE, every_gdb, run_gdb, some_gdbs
 
 CASES = HOME / "tests" / "data" / "cases"
 MOVED, OTHER = CASES / "moved", CASES / "other-program"
@@ -19,7 +20,7 @@ LOADS = {
 }
 
 
-@every_gdb
+@some_gdbs
 @pytest.mark.parametrize("loads", LOADS.values(), ids=LOADS)
 def test_all_lists_know_where_it_is(loads: list[str], gdb: str) -> None:
     """`twice` is called by `thrice`, three times each: app.c."""
@@ -81,13 +82,13 @@ def test_the_past_follows_a_program_that_is_loaded_in_it(gdb: str) -> None:
     assert "@1601\t" in said["trace find leaf 1,1"] and "instruction 1601 of" in said["trace position"]
 
 
-def test_a_wrong_second_program_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_second_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No target is there whose memory could have changed."""
     from tests.helpers import reference_streams
 
     folder = reference_streams.FOLDER
     words = ["--elf", str(OTHER / "other.elf"), "--elf", str(folder / "rsort.elf")]
-    main(["status", str(folder / "qsort.1.nex"), "--ntrace", *words])
+    main(["status", str(beginning(folder / "qsort.1.nex", 400, tmp_path)), "--ntrace", *words])
     said = capsys.readouterr()
     assert "does not match rsort.elf at 0x" in said.out + said.err
     assert "is this the program that ran?" in said.out + said.err and "the target" not in said.err
@@ -101,7 +102,7 @@ def test_a_stripped_copy_is_the_same_program(tmp_path: Path, capsys: pytest.Capt
     raw = tmp_path / "raw.bin"
     from rvtrace_gdb.session.capture.file import load
 
-    raw.write_bytes(load(OTHER / "hb-Og.rvt").sinks[0].data)
+    raw.write_bytes(load(OTHER / "hb-Og.rvt").sinks[0].data[:200])
     assert main(["import", str(raw), "--ntrace", "--elf", str(OTHER / "hb-Og.elf"), "-o", str(tmp_path / "y.rvt")]) == 0
     for elf, warned in ((stripped, 0), (OTHER / "hb-O2.elf", 1)):
         capsys.readouterr()
