@@ -123,7 +123,9 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
     traps = [event for event in history.events if event.kind is EventKind.TRAP]
     if traps:
         handler = f"the last an {traps[-1].text} with the handler at 0x{traps[-1].next_pc or 0:x}"
-        return NoTrace(f"no instruction ran in this trace, only traps: {len(traps)}, {handler}")
+        older = "; older trace was overwritten, with what led there: `trace start -stop-on-wrap` keeps the beginning"
+        more = older if live and isinstance(sink, CapturedSink) and sink.wrapped else ""
+        return NoTrace(f"no instruction ran in this trace, only traps: {len(traps)}, {handler}{more}")
     size = f"{len(sink.data)} byte{'s' if len(sink.data) > 1 else ''} of trace"
     if why:
         return NoTrace(f"{size}, in which no synchronization can be decoded {why}")

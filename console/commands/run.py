@@ -137,7 +137,7 @@ def tell(report: Report, *, json: bool = False, quiet: bool = False, file: Path 
     if json:
         print(report.text(), end="", flush=True)
     elif not quiet:
-        failed = sum(1 for check in report.asserts if not check["passed"])
+        failed = sum(1 for step in report.steps if step["status"] == FAILED)
         totals = f"{counted(len(report.steps), 'step')}, {counted(len(report.asserts), 'assertion')}, {failed} {FAILED}"
         print(f"{report.script}: {report.status}: {totals}, {report.seconds:.1f} s", flush=True)
     if unwritten is not None:

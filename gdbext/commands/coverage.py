@@ -48,12 +48,17 @@ _NONE = Lines("", [])
 Files = dict[Optional[str], File]  # by name; None: functions without line numbers
 
 
+def table_fields(functions: Iterable[CoveredFunction], *, everything: bool) -> list[row_text.Fields]:
+    """Return the rows of the table for programs, by name as `rvtrace coverage` lists them."""
+    by_name = sorted(functions, key=lambda row: row.name)
+    return [row_text.covered_fields(row) for row in by_name if everything or row.ran]
+
+
 def show_table(result: dict[str, Any], *, everything: bool) -> None:
     """Print the table for an answer of the session. *everything*: also functions in files of which nothing ran."""
     print_lines(result)
     functions = [CoveredFunction(*it) for it in result["functions"]]
-    by_name = sorted(functions, key=lambda row: row.name)  # as `rvtrace coverage` lists them
-    results.add({"coverage": [row_text.covered_fields(row) for row in by_name if everything or row.ran]})
+    results.add({"coverage": table_fields(functions, everything=everything)})
     counts = dict(result["counts"])
     with tracer().at_work("looking up lines"):
         files = _files(functions)

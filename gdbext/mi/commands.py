@@ -15,6 +15,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import expressions, neutral, objfiles, results, row_text, settings
 from rvtrace_gdb.gdbext.commands import check as commands_check
+from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import who_wrote
@@ -24,7 +25,7 @@ from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.row_text import Fields
-from rvtrace_gdb.gdbext.rows import Page
+from rvtrace_gdb.gdbext.rows import CoveredFunction, Page
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import program, selected_hart, tracer
 
@@ -209,6 +210,17 @@ def calls(given: Arguments) -> Fields:
     return _list_fields(_page(given, "calls", depth=given.options["depth"]), "calls", Rows().calls)
 
 
+def coverage(given: Arguments) -> Fields:
+    """Return how much of each function ran."""
+    found = tracer().request("coverage", context=tracer().context(), ranges=[0, 0], functions=True)
+    functions = [CoveredFunction(*it) for it in found["functions"]]
+    fields: Fields = {"hart": found["hart"]}
+    fields["coverage"] = commands_coverage.table_fields(functions, everything=given.options["all"])
+    if found["overwritten"]:
+        fields["overwritten"] = 1
+    return _with_messages(fields, found["lines"])
+
+
 def who_wrote_last(given: Arguments) -> Fields:
     """Return the last writer of a register or memory."""
     place = expressions.storage("-rvtrace-who-wrote", " ".join(given.words))
@@ -282,6 +294,7 @@ TABLE = (
     Command("find", find, FOUND, "LOCATION"),
     Command("functions", functions, PAGE),
     Command("calls", calls, (*PAGE, Option("depth", "number", 0))),
+    Command("coverage", coverage, (Option("all", "flag"),)),
     Command("who-wrote", who_wrote_last, (Option("below", "number", least=1),), "EXPRESSION"),
     Command("save", save, (), "FILE"),
     Command("open", open_file, (), "FILE"),

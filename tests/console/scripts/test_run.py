@@ -100,6 +100,7 @@ def test_a_place_that_is_not_reached(board: Board, tmp_path: Path) -> None:
         "main was not reached within 0.3 s: the program is in done (start.S:25)\n"
     )
     assert done.asserts == [] and done.report["problem"]["line"] == 7
+    assert ", 0 assertions, 1 failed, " in done.out.splitlines()[-1]
     (sink,) = load(tmp_path / "o.rvt").sinks
     assert len(sink.data) > 500
     assert done.report["captures"][0]["file"] == str(tmp_path / "o.rvt")

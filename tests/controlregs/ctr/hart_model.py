@@ -1,7 +1,7 @@
 """A hart's CTR registers as a debugger meets them, written from the documents' text for these tests only.
 
 Numbers and bit positions are spelled out here rather than taken from the tables under test. The options are what the
-documents leave to an implementation; `Lies` is what may stand between a hart and who asks.
+documents leave to an implementation; `Lies` is what may stand between a hart and whoever asks.
 
 Ref: RISC-V Control Transfer Records 1.0, ratified 2024-11-22; draft 0.1.4, 2023-09-15
 """

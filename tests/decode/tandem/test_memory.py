@@ -268,7 +268,7 @@ def test_several_stores_of_one_instruction() -> None:
 
 
 def test_what_loads_show() -> None:
-    """For who asks for it: bytes that were read, until something may have changed them."""
+    """For those who ask for it: bytes that were read, until something may have changed them."""
     lw, lbu, flw = Instr(0x0003_2283, 4), Instr(0x0003_4283, 4), Instr(0x0003_2087, 4)
     address = AdditionalState(State.EFFECTIVE_ADDRESS, 0x100)
     line = Line()

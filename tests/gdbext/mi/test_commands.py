@@ -21,8 +21,8 @@ from tests.helpers.cross_compiler import demo
 from tests.helpers.gdb_mi import GdbMi, MiError
 
 COMMANDS = [
-    "info", "start", "stop", "status", "told", "history", "events", "gaps", "find", "functions", "calls", "who-wrote",
-    "save", "open", "goto", "live", "position",
+    "info", "start", "stop", "status", "told", "history", "events", "gaps", "check", "find", "functions", "calls",
+    "coverage", "who-wrote", "save", "open", "goto", "live", "position",
 ]  # fmt: skip
 Fields = dict[str, Any]
 
@@ -56,6 +56,7 @@ class Session:
             "-rvtrace-find --count 9 start_timer", "-rvtrace-find --from 1000 --count 2 fib on_trap",
             "-rvtrace-events --kind trap --count 4000", "-rvtrace-events", "-rvtrace-gaps",
             "-rvtrace-functions --begin 1 --count 4096", "-rvtrace-functions --count 2",
+            "-rvtrace-coverage", "-rvtrace-coverage --all",
             "-rvtrace-calls", "-rvtrace-calls --depth 1", "-rvtrace-calls --begin 2 --count 1",
             f'-rvtrace-save "{self.folder}/x y.rvt"',
             "-rvtrace-stop", "-rvtrace-told", "-rvtrace-told ",
@@ -163,6 +164,17 @@ def test_several_places_from_an_instruction_on(session: Session) -> None:
     later = [position for position in expected if position >= 1000]
     assert numbers(found["executions"], "position") == later[:2]
     assert int(found["begin"]) == len(expected) - len(later) + 1 and int(found["length"]) == len(expected)
+
+
+def test_coverage(session: Session) -> None:
+    """Counted in what ran: different instructions of each function, and its entries."""
+    rows = {row["func"]: row for row in session["coverage"]["coverage"]}
+    for name, row in rows.items():
+        ran = {pc for pc in session.retired if int(row["addr"], 16) <= pc < int(row["end"], 16)}
+        assert int(row["ran"]) == len(ran) > 0, name
+    assert int(rows["fib"]["entered"]) == len(where(session.retired, session.names["fib"]))
+    everything = {row["func"] for row in session["coverage --all"]["coverage"]}
+    assert rows.keys() <= everything and all(int(row["ran"]) <= int(row["instructions"]) for row in rows.values())
 
 
 def test_traps(session: Session) -> None:

@@ -111,7 +111,7 @@ def test_step_back_over_a_call(past: Past) -> None:
 
 
 def test_why_memory_is_not_known_is_said_where_there_is_no_prompt(past: Past) -> None:
-    """At the next stop, or to who asks; once in each stay."""
+    """At the next stop, or to whoever asks; once in each stay."""
     note = "the trace shows what ran there, not what memory held"
     begun = len(past.mi.records)
     past.go("-exec-next --reverse")
