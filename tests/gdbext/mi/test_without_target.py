@@ -39,7 +39,8 @@ def test_each_is_a_command(name: str, alone: GdbMi) -> None:
         ("history --begin -1", "-rvtrace-history: --begin takes a number from 1 on, got: -1."),
         ("history --begin 99999999999999999999", "-rvtrace-history: --begin takes a number from 1 on,"
          " got: 99999999999999999999."),
-        ("find", "-rvtrace-find: LOCATION is missing. Usage: -rvtrace-find [--begin N] [--count N] [--from N] LOCATION"),
+        ("find", "-rvtrace-find: LOCATION is missing."
+         " Usage: -rvtrace-find [--begin N] [--count N] [--from N] LOCATION"),
         ("find nonsense", '-rvtrace-find: nonsense: No symbol "nonsense" in current context.'),
         ("start --nonsense", "trace start: unknown option -nonsense. See `help trace start`."),
         ("open /nonsense.rvt", "/nonsense.rvt: cannot be read: No such file or directory"),
