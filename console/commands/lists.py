@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser, decode
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.output import Output
-from rvtrace_gdb.decode.program.debug_info import line_addresses
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.gdbext import row_text
 from rvtrace_gdb.gdbext.row_text import Fields
@@ -123,7 +123,8 @@ def _found(shown: Shown, what: str, **asked: Any) -> Iterator[str]:
 
 
 def _find(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
-    first, *also = (location(place, shown.image) for place in args.location)
+    where = Locations(shown.image)
+    first, *also = map(where.search, args.location)
     return _found(shown, "executions", args=args.range, since=args.since, **first, also=also)
 
 
@@ -150,7 +151,8 @@ def _gaps(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
 
 def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     function = args.range if _is_name(args.range) else ""
-    if function and not _functions_named(function, shown.image):
+    wanted = Locations(shown.image).functions(function) if function else []
+    if function and not wanted:
         raise ListError(f"{function}: neither a function of the program, nor a RANGE: {_RANGES}")
     asked = shown.params(args="" if function else args.range, functions=True)
     found = analysis.coverage(shown.session, asked, shown.output.progress)
@@ -158,7 +160,7 @@ def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
         yield shown.output.paint("heading", f"{'entered':>10}{'instructions run':>20}  function")
     hidden = 0
     for row in sorted(found["functions"], key=lambda row: row.name):
-        if function and row.name != function:
+        if function and row.start not in wanted:
             continue
         if row.ran or args.all or function:
             yield shown.line(partial(_covered_line, paint=shown.output.paint), row_text.covered_fields, row)
@@ -183,47 +185,6 @@ def _covered_line(row: CoveredFunction, paint: Paint) -> str:
     return f"{row.entered or '':>10}{ran if row.ran else paint('gap', ran)}  {paint('function', printable(row.name))}"
 
 
-def location(text: str, image: Image) -> dict[str, Any]:
-    """Return the parameters of a search for what `trace find` takes. Raises ListError."""
-    first, comma, last = text.rpartition(",")
-    if comma:
-        begin, end = _address(first, image), _address(last, image)
-        if end < begin:
-            raise ListError(f"{text}: the second address is before the first")
-        return {"name": text, "first": begin, "last": end}
-    if text.startswith("*"):
-        return {"name": text, "first": _address(text[1:], image), "others": []}
-    functions = _functions_named(text, image)
-    if functions:
-        return {"name": text, "first": functions[0], "functions": functions[1:], "function": True, "others": []}
-    file, colon, number = text.rpartition(":")
-    if colon and number.isdecimal():
-        places = line_addresses(image, file, int(number))
-        if not places:
-            raise ListError(f"{text}: no code of the program is from that line")
-        return {"name": text, "first": places[0], "others": places[1:]}
-    return {"name": text, "first": _address(text, image), "others": []}
-
-
-def _functions_named(name: str, image: Image) -> list[int]:
-    """Return the addresses of all functions with a name."""
-    return sorted({address for address, _ in image.symbols_named(name)})
-
-
-def _address(text: str, image: Image) -> int:
-    """Return an address, or that of the only function of that name. Raises ListError."""
-    functions = _functions_named(text, image)
-    if len(functions) == 1:
-        return functions[0]
-    try:
-        return commands.address(text)
-    except commands.Unclear as error:
-        raise ListError(str(error)) from None
-    except commands.NoAddress:
-        why = "several functions have that name" if functions else "neither a function of the program, nor an address"
-        raise ListError(f"{text}: {why}") from None
-
-
 class Verb(NamedTuple):
     """A command: the rows it shows, and what its arguments mean."""
 
@@ -246,8 +207,8 @@ VERBS = {
     "find": Verb(
         _find, "FILE LOCATION ... [RANGE]",
         "Prints when a function was entered or an instruction ran, as `trace find` does in gdb. LOCATION: FUNCTION,"
-        " FILE:LINE, ADDRESS, *FUNCTION (its first instruction), or ADDRESS,ADDRESS (each arrival in that range)."
-        " Of several there is one list, in the order in which they ran.",
+        " FILE:FUNCTION, FILE:LINE, ADDRESS, *FUNCTION (its first instruction), or ADDRESS,ADDRESS (each arrival in"
+        " that range). Of several there is one list, in the order in which they ran.",
         "each execution",
     ),
     "events": Verb(

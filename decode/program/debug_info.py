@@ -1,40 +1,33 @@
-"""The debug information of ELF files: how functions save registers, source lines of instructions, the whole symbol
-table.
+"""The debug information of ELF files: how functions save registers, and the whole symbol table.
 
 How a program's functions save registers is in the call frame information that gdb's own unwinder reads (DWARF). The
 symbol table is read as it is, data and labels included; `decode.program.elf` has the symbols that gdb uses for code
 addresses. pyelftools reads the files; it is imported only when there is one to read.
 
-Source: DWARF 5, 6.2 "Line Number Information", 6.4 "Call Frame Information"; RISC-V ELF psABI, "DWARF Register
+Source: DWARF 5, 6.4 "Call Frame Information"; RISC-V ELF psABI, "DWARF Register
 Numbers": 0 to 31 are x0 to x31.
 """
 
-import hashlib
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from io import BytesIO
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.program.elf import Elf
+from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.support.inputs import open_input, read_input
+from rvtrace_gdb.support.inputs import open_input
 
 
 def debug_information(elf: Elf) -> Any:
-    """Return pyelftools' DWARFInfo of a file; None if the file is gone or has changed.
+    """Return pyelftools' DWARFInfo of a file; None if the file is gone or has changed, or has none.
 
     Using the result raises one of `dwarf_errors` if the file is damaged.
     """
-    from elftools.elf.elffile import ELFFile
+    from rvtrace_gdb.decode.program.dwarf_file import open_dwarf
 
     try:
-        content = read_input(elf.path)
-        if hashlib.sha256(content).hexdigest() != elf.sha256:
-            return None
-        file: Any = ELFFile(BytesIO(content))
-        return file.get_dwarf_info()
-    except dwarf_errors():
+        return open_dwarf(elf, with_units=False)
+    except BadElf:
         return None
 
 
@@ -42,11 +35,9 @@ def dwarf_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions that pyelftools raises for a file that is damaged, not supported
     (segments), or circular.
     """
-    from elftools.common.exceptions import DWARFError
+    from rvtrace_gdb.decode.program.dwarf_file import ERRORS
 
-    from rvtrace_gdb.decode.program.elf_file import ERRORS
-
-    return *ERRORS, DWARFError, NotImplementedError, RecursionError
+    return ERRORS
 
 
 SAME, UNDEFINED, AT, VALUE, IN, COMPUTED = ["same", "undefined", "at", "value", "in", "computed"]
@@ -140,113 +131,6 @@ def _entries(dwarf: Any) -> list[Any]:
         return []
     found = list(dwarf.EH_CFI_entries()) if dwarf.has_EH_CFI() else []
     return found + (list(dwarf.CFI_entries()) if dwarf.has_CFI() else [])
-
-
-class SourceLines:
-    """The source lines of *elves*: pairs of a file and its bias (load address minus address in the file).
-
-    A file that cannot be read has no lines.
-    """
-
-    def __init__(self, elves: Sequence[tuple[Elf, int]]) -> None:
-        self._elves = elves
-        self._dwarfs: dict[str, Any] = {}
-        self._units: dict[tuple[str, int], list[tuple[int, str, int]]] = {}
-
-    def at(self, address: int) -> str:
-        """Return file:line of an instruction, "" if it is not known."""
-        for elf, bias in self._elves:
-            found = self._in(elf, address - bias)
-            if found:
-                return found
-        return ""
-
-    def _in(self, elf: Elf, address: int) -> str:
-        try:
-            for unit in _units_of(self._dwarf(elf), address):
-                found = _line(self._rows(elf.path, unit), address)
-                if found:
-                    return found
-        except dwarf_errors():  # a damaged file: the line is left out
-            return ""
-        return ""
-
-    def _dwarf(self, elf: Elf) -> Any:
-        if elf.path not in self._dwarfs:
-            self._dwarfs[elf.path] = debug_information(elf)
-        return self._dwarfs[elf.path]
-
-    def _rows(self, path: str, unit: Any) -> list[tuple[int, str, int]]:
-        key = path, unit.cu_offset
-        if key not in self._units:
-            self._units[key] = sorted(_table(unit), key=lambda row: row[0])
-        return self._units[key]
-
-
-def line_addresses(image: Image, file: str, line: int) -> list[int]:
-    """Return where the code of a source line begins, once in each function. *file*: the name of the source file.
-
-    A program file that cannot be read has no lines.
-    """
-    first: dict[object, int] = {}
-    for elf, bias in image.elves:
-        try:
-            dwarf = debug_information(elf)
-            units = dwarf.iter_CUs() if dwarf is not None and dwarf.has_debug_info else ()
-            for place, name, number in (row for unit in units for row in _table(unit)):
-                if number == line and Path(name).name == Path(file).name:
-                    address = place + bias
-                    symbol = image.symbol(address)
-                    function = None if symbol is None else address - symbol[1]
-                    first[function] = min(first.get(function, address), address)
-        except dwarf_errors():
-            continue
-    return sorted(first.values())
-
-
-def _units_of(dwarf: Any, address: int) -> Iterator[Any]:
-    """Yield the compilation units that may contain an address."""
-    if dwarf is None or not dwarf.has_debug_info:
-        return
-    ranges = dwarf.get_aranges()
-    offset = ranges.cu_offset_at_addr(address) if ranges is not None else None
-    if offset is not None:
-        yield dwarf.get_CU_at(offset)
-        return
-    for unit in dwarf.iter_CUs():
-        attributes = unit.get_top_DIE().attributes
-        if "DW_AT_low_pc" in attributes and "DW_AT_high_pc" in attributes:
-            low, high = attributes["DW_AT_low_pc"].value, attributes["DW_AT_high_pc"]
-            end = high.value if high.form == "DW_FORM_addr" else low + high.value
-            if not low <= address < end:
-                continue
-        yield unit
-
-
-def _table(unit: Any) -> Iterator[tuple[int, str, int]]:
-    """Yield (address, file, line); line 0 ends a sequence."""
-    program = unit.dwarfinfo.line_program_for_CU(unit)
-    if program is None:
-        return
-    files = program["file_entry"]
-    first = 0 if program["version"] >= 5 else 1
-    for entry in program.get_entries():
-        state = entry.state
-        if state is not None:
-            at = state.file - first
-            name = files[at].name.decode(errors="replace") if 0 <= at < len(files) else "?"
-            yield state.address, name, 0 if state.end_sequence else state.line
-
-
-def _line(rows: list[tuple[int, str, int]], address: int) -> str:
-    """Return the line of the last row up to an address."""
-    found = None
-    for row in rows:
-        if row[0] > address:
-            break
-        if not (row[2] == 0 and found is not None and found[0] == row[0] and found[2]):
-            found = row
-    return f"{found[1]}:{found[2]}" if found is not None and found[2] else ""
 
 
 class Place(NamedTuple):

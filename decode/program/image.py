@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.elf import BadElf, Elf, Section, Symbol, symbol_at
+from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.instructions import (
     EBREAK,
     SEMIHOSTING,
@@ -26,6 +26,7 @@ from rvtrace_gdb.decode.program.instructions import (
     length,
     zcmt_index,
 )
+from rvtrace_gdb.decode.program.symbols import Symbols
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import open_problem
@@ -67,15 +68,6 @@ class _Region(NamedTuple):
     start: int
     data: bytes
     origin: str
-
-
-class _Placed(NamedTuple):
-    """A section of an ELF file in memory, *bias* bytes above its address in the file."""
-
-    start: int
-    end: int
-    bias: int
-    symbols: list[Symbol]
 
 
 class Absent(NamedTuple):
@@ -125,7 +117,8 @@ class Image:
         self._regions: list[_Region] = []  # sorted by address, disjoint
         self._unreadable: set[int] = set()  # chunks the target could not give
         self._instructions: dict[int, Instruction] = {}
-        self._sections: list[_Placed] = []  # sorted
+        self.symbols = Symbols(xlen)
+        """Those of the ELF files."""
         self._constants: list[tuple[int, int]] = []  # what of the regions is never written: start and end
 
     @classmethod
@@ -170,8 +163,7 @@ class Image:
             self._loaded_files.add(elf.path)
         for segment in elf.segments:
             self._add_region(self._address(segment.vaddr + bias), segment.data, elf.path)
-        self._sections += (self._placed(section, bias) for section in elf.sections)
-        self._sections.sort()
+        self.symbols.add(elf, bias)
         self._add_constants(elf, range(1 << 64), bias)
         self.zcm = self.zcm or elf.zcm
         if self.jvt is None and elf.jvt is not None:
@@ -296,20 +288,13 @@ class Image:
         """Return the name and the offset that gdb prints as <name+offset> for a code address, None if gdb finds no
         symbol.
         """
-        i = bisect_right(self._sections, addr, key=lambda section: section.start) - 1
-        if i >= 0 and addr < self._sections[i].end:
-            section = self._sections[i]
-            found = symbol_at(section.symbols, addr - section.bias)
-            return None if found is None else (found.name, addr - section.bias - found.address)
-        if self._base is None or self._region(addr):
-            return None
+        if self._base is None or self.symbols.covers(addr) or self._region(addr):
+            return self.symbols.at(addr)
         return self._base.symbol(addr)
 
     def symbols_named(self, name: str) -> Iterator[tuple[int, int]]:
         """Yield (address, size in bytes) of each symbol with this name that `symbol` knows."""
-        for elf, bias in self.elves:
-            for section in elf.sections:
-                yield from ((it.address + bias, it.size) for it in section.symbols if it.name == name)
+        return self.symbols.named(name)
 
     def _classify(self, addr: int) -> Instruction:
         word = int.from_bytes(self.read(addr, 2), "little")
@@ -399,10 +384,6 @@ class Image:
 
     def _address(self, value: int) -> int:
         return value & (1 << self.xlen) - 1
-
-    def _placed(self, section: Section, bias: int) -> _Placed:
-        start = self._address(section.start + bias)
-        return _Placed(start, start + section.end - section.start, start - section.start, section.symbols)
 
 
 class Program(Protocol):

@@ -9,7 +9,6 @@ import argparse
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 
 from rvtrace_gdb.console import commands, output
 from rvtrace_gdb.console.commands import CommandParser
@@ -18,6 +17,7 @@ from rvtrace_gdb.console.commands.encode import etrace, ntrace
 from rvtrace_gdb.console.commands.encode.encoding import Encoding
 from rvtrace_gdb.console.help_pages import ENCODER, group_of
 from rvtrace_gdb.console.options import forms, inputs, tandem
+from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.executed.execution import READERS, Executed
 from rvtrace_gdb.decode.executed.readers import Log
@@ -198,8 +198,9 @@ def add_arguments(parser: CommandParser) -> None:
     )  # fmt: skip
     parser.add_argument("--hart", type=_count, metavar="N", help="the hart to encode, in a log of several")
     parser.add_argument(
-        "--start", metavar="PLACE", help="address or symbol to start at (default: the first instruction in the ELF)"
-    )
+        "--start", metavar="PLACE",
+        help="address, symbol or FILE:FUNCTION to start at (default: the first instruction in the ELF)",
+    )  # fmt: skip
     parser.add_argument("--limit", type=_at_least_one, metavar="N", help="stop after N instructions")
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--ntrace", action="store_true", help="encode N-Trace (the default)")
@@ -282,17 +283,18 @@ def _facts(args: argparse.Namespace, encoding: Encoding, executed: Executed, not
 
 
 def _starts(place: str | None, image: Image) -> Callable[[int], bool] | None:
-    """Return a test for the address of *place*. Raises EncodeError."""
+    """Return a test for the address of *place*. Raises EncodeError, LocationError."""
     if place is None:
         return None
+    places = frozenset(Locations(image).functions(place))
+    if places:
+        return places.__contains__
     try:
         address = commands.address(place)
     except commands.Unclear as error:
         raise EncodeError(f"--start {error}") from None
     except ValueError:
-        if not any(symbol.name == place for elf, _ in image.elves for part in elf.sections for symbol in part.symbols):
-            raise EncodeError(f"--start {place}: neither an address nor a symbol of {image.path}") from None
-        return cache(lambda pc: image.symbol(pc) == (place, 0))
+        raise EncodeError(f"--start {place}: neither an address nor a symbol of {image.path}") from None
     return lambda pc: pc == address
 
 

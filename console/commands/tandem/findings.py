@@ -8,7 +8,7 @@ from typing import Any
 from rvtrace_gdb.console.commands.tandem.show import Found
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import Context, trap_text
-from rvtrace_gdb.decode.program.debug_info import SourceLines
+from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.session.verify.masks import ABSENT, ALL, COPIED
 from rvtrace_gdb.session.verify.model import PC, Counts, Difference, Divergence, Kind, Trap
 from rvtrace_gdb.session.verify.verifier import Verifier
@@ -29,7 +29,7 @@ class Objects:
         self._hart, self._groups = found.hart, Groups(found.tandem)
         self._parameters = found.tandem.trace.parameters
         self._texts = Texts(source, found.decoded.program, self._parameters.xlen)
-        self._lines = SourceLines(found.decoded.image.elves)
+        self._lines = SourceLines(found.decoded.image)
 
     def beginning(self, configuration: list[str], verifier: Verifier, model: str) -> list[str]:
         """What hart the model is, and what is not compared."""
@@ -132,7 +132,7 @@ class Sentences:
         self._parameters = found.tandem.trace.parameters
         self._texts = Texts(source, found.decoded.program, self._parameters.xlen)
         self._words = Words(self._groups, self._texts)
-        self._lines = SourceLines(found.decoded.image.elves)
+        self._lines = SourceLines(found.decoded.image)
         self._width = self._parameters.xlen // 4
 
     def beginning(self, configuration: list[str], verifier: Verifier, model: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rvtrace_gdb.console import commands, output
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.console.options import tandem as options_tandem
+from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.program import debug_info
@@ -55,7 +56,7 @@ class Wanted:
 
     registers: frozenset[int] = frozenset()
     place: tuple[int, int] | None = None
-    function: str | None = None
+    functions: frozenset[int] = frozenset()
     traps: bool = False
     text: str = ""
     image: Image | None = None
@@ -70,17 +71,18 @@ class Wanted:
         """Return the selection on the command line. Raises WantedError."""
         registers = frozenset(_register(name) for name in args.register)
         place = None if args.address is None else place_of(args.address, image)
-        if args.function is not None and not any(symbol == args.function for symbol in _symbols(image)):
+        functions = frozenset(Locations(image).functions(args.function)) if args.function is not None else frozenset()
+        if args.function is not None and not functions:
             why = f"{image.path} has no such function" if image.path else "no program is given (--elf)"
             raise WantedError(f"--function {args.function}: {why}")
         said = [f"writes {' or '.join(args.register)}"] if args.register else []
         said += [f"loads or stores at {args.address}"] if place else []
         said += [f"is in {args.function}"] if args.function is not None else []
         said += ["is a trap or a reset"] if args.traps else []
-        return cls(registers, place, args.function, args.traps, " and ".join(said), image)
+        return cls(registers, place, functions, args.traps, " and ".join(said), image)
 
     def __bool__(self) -> bool:
-        return bool(self.registers or self.place or self.function is not None or self.traps)
+        return bool(self.registers or self.place or self.functions or self.traps)
 
     def __str__(self) -> str:
         return self.text or "is there"
@@ -106,10 +108,10 @@ class Wanted:
         return selected if found is None else sorted(group for group in found if group in selected)
 
     def _fits(self, group: int, groups: Groups) -> bool:
-        if self.function is not None:
+        if self.functions:
             origin = groups.origin(group)
             symbol = None if origin is None or self.image is None else self.image.symbol(origin)
-            if symbol is None or symbol[0] != self.function:
+            if origin is None or symbol is None or origin - symbol[1] not in self.functions:
                 return False
         return self.place is None or _touches(groups, group, *self.place)
 
@@ -144,10 +146,6 @@ def place_of(text: str, image: Image) -> tuple[int, int]:
             return found.address, max(found.size, 1)
     where = f"a symbol of {image.path}" if image.path else "a symbol (no program is given: --elf)"
     raise WantedError(f"--address {text}: neither ADDRESS, nor ADDRESS,SIZE, nor {where}")
-
-
-def _symbols(image: Image) -> Iterator[str]:
-    return (symbol.name for elf, _ in image.elves for section in elf.sections for symbol in section.symbols)
 
 
 _NO_GROUP = "it has no group of a tandem trace: is it one, and are the parameters right?"

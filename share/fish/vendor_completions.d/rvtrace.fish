@@ -246,7 +246,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l elf -r -F -d 'the
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l pcs -r -F -d 'the log; gzip is fine; "-": standard input'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l format -x -a 'spike qemu pcs' -d 'the log\'s format (default: detected from its first lines)'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l hart -x -d 'the hart to encode, in a log of several'
-complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l start -x -d 'address or symbol to start at (default: the first instruction in the ...'
+complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l start -x -d 'address, symbol or FILE:FUNCTION to start at (default: the first ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l limit -x -d 'stop after N instructions'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l ntrace -d 'encode N-Trace (the default)'
 complete -c rvtrace -n '__fish_seen_subcommand_from encode' -l etrace -d 'encode E-Trace; its options: --etrace --help-encoder'

@@ -23,6 +23,8 @@ SAME = {
     "find fib": "trace find fib 1,1000000",
     "find '*fib' 2,5": "trace find *fib 2,5",
     "find demo.c:36": "trace find demo.c:36 1,1000000",
+    "find demo.c:fib 1,3": "trace find demo.c:fib 1,3",
+    "find examples/demo.c:36": "trace find examples/demo.c:36 1,1000000",
     "find demo.c:36 fib on_trap 3,9": "trace find demo.c:36 fib on_trap 3,9",
     "find 0x80000000,0x80000010": "trace find 0x80000000,0x80000010 1,1000000",
     "events": "trace events 1,1000000",

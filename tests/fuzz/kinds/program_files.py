@@ -9,11 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump, read_core_dump, read_snapshot
-from rvtrace_gdb.decode.program.debug_info import CallFrames, SourceLines, symbol_names, symbols
+from rvtrace_gdb.decode.program.debug_info import CallFrames, symbol_names, symbols
 from rvtrace_gdb.decode.program.elf import machine
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
 from rvtrace_gdb.decode.program.linux import Files, process_image, read_maps
+from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.decode.tandem.protocol import Parameters
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import esp32_memory
@@ -106,7 +107,7 @@ def _symbols(path: Path) -> None:
 
 def _debug(path: Path) -> None:
     image = Image.from_elf(path)
-    frames, lines = CallFrames(image), SourceLines(image.elves)
+    frames, lines = CallFrames(image), SourceLines(image)
     for address in range(0x1000, 0x1020, 2):
         frames.at(address)
         lines.at(address)

@@ -8,8 +8,8 @@ import pytest
 
 from rvtrace_gdb.console.commands.tandem import verify
 from rvtrace_gdb.console.main import main
-from rvtrace_gdb.decode.program.debug_info import SourceLines
-from rvtrace_gdb.decode.program.image import read_elf
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.session.verify.model import ModelFailed, Step
 from tests.decode.tandem.corpus import DATA, RV64
@@ -231,10 +231,10 @@ def test_a_trace_that_begins_in_the_middle(
 def test_source_lines() -> None:
     """As addr2line of binutils has them."""
     path = str(DATA / "riscv-tests" / "rv64-irq")
-    found = SourceLines([(read_elf(path), 0)])
+    found = SourceLines(Image.from_elf(path))
     expected = {0x8000_0000: 5, 0x8000_0044: 23, 0x8000_006C: 36}
     assert {address: found.at(address) for address in expected} == {at: f"irq.S:{n}" for at, n in expected.items()}
-    assert found.at(0x1000) == "" and SourceLines([]).at(0x8000_0000) == ""
+    assert found.at(0x1000) == "" and SourceLines(Image()).at(0x8000_0000) == ""
 
 
 def test_ctrl_c_leaves_the_model_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
