@@ -277,6 +277,7 @@ class FrameRow(NamedTuple):
     pc      -1 if it is unknown: after the last instruction, if the request has no pc
     kind    "call" or "trap", what was made in the frame; "" for the function that runs
     level   differs between a function and what it called, and stays the same within an invocation
+    stack   the number of the stack that the frame is on: levels of different stacks are not comparable
 
     Of a tandem trace: *native*, the frame is left to gdb's unwinder; *sp*, the caller's stack pointer; *saved*, the
     caller's registers as (n, value of xn).
@@ -290,6 +291,7 @@ class FrameRow(NamedTuple):
     native: bool = False
     sp: int | None = None
     saved: tuple[tuple[int, int], ...] = ()
+    stack: int = 0
 
 
 class Fold(NamedTuple):

@@ -13,11 +13,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.calls.edges import PLAIN, Edge
+from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, Frame, Kind, Waiting
 from rvtrace_gdb.decode.calls.interrupted import with_places
-from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST, PLAIN, UNKNOWN, Calls, Edge, Frame, Kind
+from rvtrace_gdb.decode.calls.stack import Calls
 from rvtrace_gdb.decode.calls.states import (
     NEVER,
     Entries,
@@ -30,6 +32,7 @@ from rvtrace_gdb.decode.calls.states import (
     traps_of,
     walk,
 )
+from rvtrace_gdb.decode.calls.stretches import Stretches
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.support.errors import Progress, silent
@@ -38,13 +41,14 @@ _BLOCK = 1024  # entries between stacks that are kept
 _SPAN = 64  # blocks that are counted together
 _PROGRESS_INTERVAL = 1 << 3  # blocks between two calls of the progress
 _BEGINS, _LOW = attrgetter("begins"), attrgetter("low")
+_STRETCH = itemgetter(1)
 
 
 class Function(NamedTuple):
     """A function that ran at positions *begin* to *end* - 1: until it called, returned, or was interrupted.
 
-    *pc* is its first instruction there, GAP for a gap. *level* is the number of its callers in the stretch between two
-    gaps, as far as they are visible there. *kind* is how it came to run.
+    *pc* is its first instruction there, GAP for a gap. *level* is the number of its callers on its stack, as far as
+    they are visible. *kind* is how it came to run.
     """
 
     number: int
@@ -66,8 +70,8 @@ class CallHistory:
     """The functions that ran in *history*, numbered from 1. If *progress* is None, call `go_on` to find them.
 
     *tallies*: of all spans, which are some tens of thousands of entries each. *lowest*: the lowest level in each block
-    of entries, NEVER if the stack was unknown at some time. *frames*: the frames of all calls. *mismatched*: the steps
-    with a return that does not go where its call came from.
+    of entries, NEVER if more than one stack ran in it. *frames*: the frames of all calls. *stretches*: which stack ran
+    when. *mismatched*: the steps with a return that does not go where its call came from.
     """
 
     def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
@@ -81,7 +85,7 @@ class CallHistory:
         self.lowest = array("q")
         self._checkpoints: list[tuple[State, int]] = []
         self._begins = array("Q", [0])  # how many functions begin before each block
-        self._lows = [0]
+        self.stretches = Stretches()
         self._first = self._state = states.first
         self._counted: Counter[Step] = Counter()  # of the span so far
         self._positions = array("Q", map(history.position_of, range(0, len(self._entries), _BLOCK)))
@@ -133,6 +137,14 @@ class CallHistory:
         """Return the position at which a block of entries begins, and the steps taken in it."""
         return self._positions[block], self._taken(block, self._checkpoints[block][0])
 
+    def stretch_at(self, block: int) -> int:
+        """Return the stretch in which a block of entries begins."""
+        return self._checkpoints[block][1]
+
+    def block_of(self, stretch: int) -> int:
+        """Return the last block of entries in which a stretch runs."""
+        return bisect_right(self._checkpoints, stretch, key=_STRETCH) - 1
+
     def span_at(self, position: int) -> int:
         """Return the span that contains a position."""
         return self.block_at(position) // _SPAN
@@ -164,11 +176,11 @@ class CallHistory:
         self.tallies.clear()
         self._checkpoints.clear()
         self._counted.clear()
-        self.lowest, self._begins, self._lows, self._state = array("q"), array("Q", [0]), [0], self._first
+        self.lowest, self._begins, self.stretches, self._state = array("q"), array("Q", [0]), Stretches(), self._first
 
     def _look_at(self, block: int, *, last: bool) -> None:
         taken = self._taken(block, self._state)
-        self._checkpoints.append((self._state, len(self._lows) - 1))
+        self._checkpoints.append((self._state, self.stretches.last))
         self._state = taken[-1].state
         self._begins.append(self._begins[-1] + sum(map(_BEGINS, taken)))
         self._note_lows(taken)
@@ -181,11 +193,12 @@ class CallHistory:
         low = min(map(_LOW, taken))
         self.lowest.append(low)
         if low != NEVER:
-            self._lows[-1] = min(low, self._lows[-1])
+            self.stretches.note(low)
             return
         for step in taken:
-            self._lows[-1] = min(step.lows[0], self._lows[-1])
-            self._lows += step.lows[1:]
+            self.stretches.note(step.lows[0])
+            if step.names is not None:
+                self.stretches.go_on(step.lows, step.names)
 
     def _from(self, number: int) -> Iterator[Function]:
         """Yield all functions from *number* on; their ends are not known yet."""
@@ -210,7 +223,7 @@ class CallHistory:
             state = step.state
 
     def _in_unit(self, unit: Unit, state: State, stretch: int, position: int, skip: int) -> Iterator[Function]:
-        calls = Calls(self.frames, state.stack, state.level)
+        calls = state.calls(self.frames)
         edge = unit.edge
         calls.do(edge.operations)
         if edge is not PLAIN and edge.begins:
@@ -221,7 +234,7 @@ class CallHistory:
             yield self._function(calls, stretch, position + begin.offset, begin.to)
 
     def _function(self, calls: Calls, stretch: int, position: int, pc: int) -> Function:
-        level = 0 if pc == GAP else calls.level - self._lows[stretch + len(calls.lows) - 1]
+        level = 0 if pc == GAP else self.stretches.depth(stretch + len(calls.lows) - 1, calls.level)
         return Function(0, position, position, pc, level, calls.kind)
 
 
@@ -320,6 +333,7 @@ class _Work(NamedTuple):
 
     stack: Frame | None
     level: int
+    waiting: Waiting
     summary: Summary
     summaries: Summaries
 
@@ -350,7 +364,7 @@ class _Tree:
         self._frames = calls.frames
         self._root = Node(0, False, 0)
         self._callers: dict[int, tuple[Frame, Node]] = {}
-        self._waiting: dict[int, dict[tuple[int, int, int], tuple[_Work, int]]] = defaultdict(dict)
+        self._waiting: dict[int, dict[tuple[int, int, int, int], tuple[_Work, int]]] = defaultdict(dict)
 
     def made(self, steps: Iterable[tuple[Step, int]], progress: Progress) -> Node:
         for number, (step, times) in enumerate(steps):
@@ -359,7 +373,7 @@ class _Tree:
             unit, stack = step.unit, step.origin.stack
             summary = unit.summaries.of(unit.part)
             if unit.begins:
-                self._into(unit.summaries, unit.edge, Calls(self._frames, stack, step.origin.level), summary, times)
+                self._into(unit.summaries, unit.edge, step.origin.calls(self._frames), summary, times)
             else:  # most: one function, and nobody else
                 self._node(stack, unit.summaries.edges.functions.of(summary.first)).own += times * unit.part.count
         for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
@@ -379,9 +393,9 @@ class _Tree:
                 node = self._node(at.stack, summaries.edges.functions.of(summary.first))
                 node.calls += times
         if summary.begins:
-            key = (id(at.stack), at.level, id(summary.part))
+            key = (id(at.stack), at.level, id(at.waiting), id(summary.part))
             work, before = self._waiting[summary.height].get(key, (None, 0))
-            work = work or _Work(at.stack, at.level, summary, summaries)
+            work = work or _Work(at.stack, at.level, at.waiting, summary, summaries)
             self._waiting[summary.height][key] = (work, before + times)
             at.do(summary.operations)
         elif summary.first != GAP:
@@ -399,7 +413,7 @@ class _Tree:
 
     def _expand(self, work: _Work, times: int) -> None:
         part, summaries = work.summary.part, work.summaries
-        at = Calls(self._frames, work.stack, work.level)
+        at = Calls(self._frames, work.stack, work.level, work.waiting)
         if isinstance(part, tuple):
             self._addresses(part, summaries, at, times)
         elif isinstance(part, RepeatPath):
@@ -415,13 +429,13 @@ class _Tree:
         self._into(summaries, Edge(False), at, inner, times)
         edge, left = summaries.between(inner, inner), part.times - 1
         for done in range(min(left, DEPTH_AT_MOST)):
-            before, level = at.stack, at.level
+            before = at.stack, at.level, at.waiting
             if not done:
                 self._into(summaries, edge, at, inner, times)
                 continue
-            ahead = Calls(self._frames, before, level)
+            ahead = Calls(self._frames, *before)
             ahead.do((*edge.operations, *inner.operations))
-            if (ahead.stack, ahead.level) == (before, level):
+            if (ahead.stack, ahead.level, ahead.waiting) == before:
                 return self._into(summaries, edge, at, inner, times * (left - done))
             self._into(summaries, edge, at, inner, times)
         return None
@@ -445,17 +459,18 @@ class _Tree:
         return self._caller(stack).child(function, stack is not None and stack.kind is Kind.TRAP)
 
     def _caller(self, stack: Frame | None) -> Node:
-        if stack is None:
+        if stack is None or stack.kind is Kind.DOUBT:
             return self._root
         known = self._callers.get(id(stack))
         if known is not None:
             return known[1]
         missing: list[Frame] = []
         frame: Frame | None = stack
-        while frame is not None and id(frame) not in self._callers:
+        while frame is not None and frame.kind is not Kind.DOUBT and id(frame) not in self._callers:
             missing.append(frame)
             frame = frame.below
-        node = self._root if frame is None else self._callers[id(frame)][1]
+        known = None if frame is None else self._callers.get(id(frame))
+        node = self._root if known is None else known[1]
         for frame in reversed(missing):
             if node.depth < _DEEPEST:
                 trapped = frame.below is not None and frame.below.kind is Kind.TRAP

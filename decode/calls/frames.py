@@ -1,182 +1,29 @@
 """The calls active at any position of a history, innermost first, and where each was made: for backtraces.
 
-A call that is active at some level was made where that level was last reached. The lowest level in each block of
-entries is known, so only the block in which the call was made is searched.
-
-Inside the shared pieces of a history, `PartFrames` finds the active calls, and the steps that made them. A piece is
-opened when a query needs a position in it, and only where the call stack changes in it. Offsets count instructions from
-the start of a piece; the state at an offset is that before the instruction there runs.
+A call that is active at some level was made where that level was last reached on its stack. The lowest levels of the
+stretches in which a stack ran are known, and so is that in each block of entries, so only the block in which the call
+was made is searched, and in it what is `decode.calls.part_frames`.
 """
 
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST, UNKNOWN, Calls, Frame, Frames, Kind, Operation
-from rvtrace_gdb.decode.calls.states import NEVER, Step, Summaries, Summary
-from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
-
-HIGHEST = 1 << 62
-"""A level above all others."""
-
-
-class StackLevel(NamedTuple):
-    """A call stack, and the level of the function that runs."""
-
-    stack: Frame | None
-    level: int
-
-
-class _Piece(NamedTuple):
-    """A piece of a part, from offset *begin* on.
-
-    It has the lowest level in the step that leads there, the call stack after that step, and, if the stack changes in
-    the piece, what is *inside*, and the lowest level there. A lowest level is NEVER if the stack was unknown at some
-    time.
-    """
-
-    begin: int
-    step_low: int
-    at: StackLevel
-    inside: "PartFrames | None"
-    low: int
-
-
-class PartFrames:
-    """A part of the history that runs with this call stack. *count* is the number of its instructions."""
-
-    def __init__(self, frames: Frames, summaries: Summaries, summary: Summary, at: StackLevel) -> None:
-        self.count = len(summary.part)
-        self._frames, self._summaries, self._summary, self._begin = frames, summaries, summary, at
-        self._pieces: list[_Piece] = []
-        self._begins: list[int] = []
-
-    def at(self, offset: int) -> StackLevel:
-        """Return the call stack before the instruction at *offset* runs."""
-        piece = self._piece(offset)
-        if piece.inside is None or offset == piece.begin:
-            return piece.at
-        return piece.inside.at(offset - piece.begin)
-
-    def called(self, level: int, offset: int) -> int | None:
-        """Return the offset of the instruction after which the function at *level* made a call that is still active at
-        *offset*.
-
-        Returns None if the call was made before the part, or by the step that leads into it.
-        """
-        for piece in self._back_from(offset):
-            if piece.inside is not None and piece.begin < offset and piece.low <= level:
-                found = piece.inside.called(level, min(offset - piece.begin, piece.inside.count - 1))
-                if found is not None:
-                    return piece.begin + found
-            if piece.step_low <= level:
-                return piece.begin - 1
-        return None
-
-    def _piece(self, offset: int) -> _Piece:
-        """Return the piece that contains an offset."""
-        if not self._pieces:
-            self._open()
-        return self._pieces[bisect_right(self._begins, offset) - 1]
-
-    def _back_from(self, offset: int) -> Iterator[_Piece]:
-        """Yield the pieces from the one with *offset* back to the first one."""
-        if not self._pieces:
-            self._open()
-        for number in range(bisect_right(self._begins, offset) - 1, -1, -1):
-            yield self._pieces[number]
-
-    def _open(self) -> None:
-        part = self._summary.part
-        calls = Calls(self._frames, *self._begin)
-        if isinstance(part, tuple):
-            self._add(0, HIGHEST, calls, None)
-            for offset, (pc, to) in enumerate(pairwise(part), 1):
-                edge = self._summaries.edges.step(pc, to)
-                if edge.operations:
-                    self._add(offset, apply_operations(calls, edge.operations), calls, None)
-        elif isinstance(part, Path):
-            self._open_path(self._summaries.children(part), calls)
-        self._begins = [piece.begin for piece in self._pieces]
-
-    def _open_path(self, children: list[Summary], calls: Calls) -> None:
-        before: Summary | None = None
-        begin = 0
-        for child in children:
-            edge = None if before is None else self._summaries.between(before, child)
-            low = apply_operations(calls, edge.operations) if edge is not None and edge.operations else HIGHEST
-            if low < HIGHEST or child.begins or not self._pieces or self._pieces[-1].inside is not None:
-                self._add(begin, low, calls, child)
-            begin += len(child.part)
-            before = child
-
-    def _add(self, begin: int, step_low: int, calls: Calls, child: Summary | None) -> None:
-        """Add a piece, and apply it to *calls*."""
-        at = StackLevel(calls.stack, calls.level)
-        if child is None or not child.begins:
-            self._pieces.append(_Piece(begin, step_low, at, None, HIGHEST))
-        else:
-            inside = part_frames(self._frames, self._summaries, child, at)
-            self._pieces.append(_Piece(begin, step_low, at, inside, apply_operations(calls, child.operations)))
-
-
-class _RepeatFrames(PartFrames):
-    """A repetition. Its pieces are the first rounds, up to the one after which all are the same."""
-
-    def __init__(self, frames: Frames, summaries: Summaries, summary: Summary, at: StackLevel) -> None:
-        super().__init__(frames, summaries, summary, at)
-        assert isinstance(summary.part, RepeatPath)
-        self._round = summaries.of(summary.part.path)
-        self._again = summaries.between(self._round, self._round).operations
-        self._unit = len(summary.part.path)
-        self._calls = Calls(frames, *at)
-        self._steady = False
-
-    def _piece(self, offset: int) -> _Piece:
-        return self._numbered(offset // self._unit)
-
-    def _back_from(self, offset: int) -> Iterator[_Piece]:
-        number = offset // self._unit
-        yield self._numbered(number)
-        if number:
-            yield self._numbered(number - 1)
-        for earlier in range(min(number - 2, len(self._pieces) - 1), -1, -1):
-            yield self._pieces[earlier]
-
-    def _numbered(self, number: int) -> _Piece:
-        while number >= len(self._pieces) and not self._steady:
-            self._open_round()
-        piece = self._pieces[min(number, len(self._pieces) - 1)]
-        return piece if piece.begin == number * self._unit else piece._replace(begin=number * self._unit)
-
-    def _open_round(self) -> None:
-        number, low = len(self._pieces), HIGHEST
-        if number > DEPTH_AT_MOST:  # as `Calls` has it
-            self._calls = Calls(self._frames)
-            low, self._steady = NEVER, True
-        elif number:
-            low = apply_operations(self._calls, self._again)
-        self._add(number * self._unit, low, self._calls, self._round)
-        if number > 1 and self._pieces[-1].at == self._pieces[-2].at:
-            self._pieces.pop()
-            self._steady = True
-
-
-def apply_operations(calls: Calls, operations: tuple[Operation, ...]) -> int:
-    """Apply these operations; return the lowest level meanwhile, NEVER if the stack was unknown at some time."""
-    calls.lows = [calls.level]
-    calls.do(operations)
-    return calls.lows[0] if len(calls.lows) == 1 else NEVER
-
-
-def part_frames(frames: Frames, summaries: Summaries, summary: Summary, at: StackLevel) -> PartFrames:
-    """Return the `PartFrames` of a part that runs with this call stack."""
-    kind = _RepeatFrames if isinstance(summary.part, RepeatPath) else PartFrames
-    return kind(frames, summaries, summary, at)
-
+from rvtrace_gdb.decode.calls.edges import Operation
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, Kind
+from rvtrace_gdb.decode.calls.part_frames import (
+    HIGHEST,
+    PartFrames,
+    StackLevel,
+    apply_operations,
+    lowest_in,
+    part_frames,
+)
+from rvtrace_gdb.decode.calls.states import Step
+from rvtrace_gdb.decode.history.history import GAP, History
 
 _BLOCKS = 8  # that are kept
 _SPAN = 64  # blocks whose lowest level is known together
@@ -188,9 +35,10 @@ class CallFrame(NamedTuple):
     pc        where it is, or where it will resume
     function  its start address, UNKNOWN without a symbol
     level     the same from its call to its return: that of its caller + 1, or, after a tail call, that of the function
-              it replaced. Only differences are meaningful; they are not known across gaps
+              it replaced. Only differences are meaningful, and only on one stack
     call      the position of the instruction after which it was left: a call, or the last one before a trap
     kind      CALL or TRAP: how it was left; BEGIN for the function that runs
+    stack     the number of its stack. One that the history has lost sight of gets a new number
     """
 
     pc: int
@@ -198,16 +46,35 @@ class CallFrame(NamedTuple):
     level: int
     call: int | None
     kind: Kind
+    stack: int = 0
+
+
+class _Found(NamedTuple):
+    """A place where a call was made, and the stretch that runs there."""
+
+    position: int
+    stretch: int
+
+
+class _Segment(NamedTuple):
+    """Frames of one stack from *top* on, which it had in a *stretch*. Their levels are *raised* by so many."""
+
+    top: Frame | None
+    stack: int
+    stretch: int
+    raised: int
 
 
 class _Block:
-    """The steps of a block of entries, which begin at positions *begins*."""
+    """The steps of a block of entries, which begin at positions *begins*, the first one in a stretch."""
 
-    def __init__(self, frames: Frames, begin: int, taken: list[Step]) -> None:
+    def __init__(self, frames: Frames, stretch: int, begin: int, taken: list[Step]) -> None:
         self.taken = taken
+        self.stretch = stretch
         self.begins = list(accumulate((step.unit.part.count for step in taken), initial=begin))
+        self._stretches = list(accumulate((len(step.lows) - 1 for step in taken), initial=stretch))
         self._frames = frames
-        self._opened: dict[int, tuple[int, PartFrames]] = {}
+        self._opened: dict[int, tuple[list[int], PartFrames]] = {}
 
     def number(self, position: int) -> int:
         """Return the number of the step to the entry that contains a position, or that ends there."""
@@ -218,38 +85,42 @@ class _Block:
         return self.taken[self.number(position)]
 
     def at(self, position: int) -> StackLevel:
-        """Return the call stack before the instruction at *position* runs."""
+        """Return the call stacks before the instruction at *position* runs."""
         number = self.number(position)
         if position == self.begins[-1]:
             state = self.taken[number].state
-            return StackLevel(state.stack, state.level)
+            return StackLevel(state.stack, state.level, state.waiting, self._stretches[-1])
         return self._inside(number)[1].at(position - self.begins[number])
 
-    def called(self, level: int, position: int) -> int | None:
-        """Return the same as `Inside.called`, for positions. None: before the block."""
+    def called(self, level: int, stretch: int, position: int) -> int | None:
+        """Return the same as `PartFrames.called`, for positions. None: before the block."""
         last = self.number(position)
         for number in range(last, -1, -1):
-            if number < last and self.taken[number].low > level:
+            step = self.taken[number]
+            if step.low > level and number < last:  # most
                 continue
-            low, inside = self._inside(number)
+            before = self._stretches[number]
+            if number < last and lowest_in(step.lows, stretch - before) > level:
+                continue
+            lows, inside = self._inside(number)
             begin = self.begins[number]
-            found = inside.called(level, min(position - begin, inside.count - 1))
+            found = inside.called(level, stretch, min(position - begin, inside.count - 1))
             if found is not None:
                 return begin + found
-            if low <= level:
+            if lowest_in(lows, stretch - before) <= level:
                 return begin - 1
         return None
 
-    def _inside(self, number: int) -> tuple[int, PartFrames]:
-        """Return the entry at the end of a step, and the lowest level on the way into it."""
+    def _inside(self, number: int) -> tuple[list[int], PartFrames]:
+        """Return the lowest levels on the way into the entry at the end of a step, and the entry."""
         found = self._opened.get(number)
         if found is None:
             origin, unit = self.taken[number].origin, self.taken[number].unit
-            calls = Calls(self._frames, origin.stack, origin.level)
-            low = apply_operations(calls, unit.edge.operations) if unit.edge.operations else HIGHEST
-            summary = unit.summaries.of(unit.part)
-            inside = part_frames(self._frames, unit.summaries, summary, StackLevel(calls.stack, calls.level))
-            found = self._opened[number] = low, inside
+            calls, stretch = origin.calls(self._frames), self._stretches[number]
+            lows = apply_operations(calls, unit.edge.operations) if unit.edge.operations else []
+            at = StackLevel(calls.stack, calls.level, calls.waiting, stretch + max(len(lows) - 1, 0))
+            inside = part_frames(self._frames, unit.summaries, unit.summaries.of(unit.part), at)
+            found = self._opened[number] = lows, inside
         return found
 
 
@@ -276,26 +147,86 @@ class CallFrames:
             return
         block = self._block(self._calls.block_at(position))
         edges = block.step(position).unit.summaries.edges
-        calls, low = Calls(self._calls.frames, *block.at(position)), HIGHEST
+        at, low = block.at(position), HIGHEST
         if at_end and pc is not None:
-            low = apply_operations(calls, edges.step(self._history.pc(position - 1), pc).operations)
+            at, low = self._behind(at, edges.step(self._history.pc(position - 1), pc).operations)
+        segments = self._segments(at)
         if not first:
-            rank = calls.level if calls.stack is None else calls.stack.rank
-            yield CallFrame(here, edges.functions.of(here), rank, None, Kind.BEGIN)
-        for number, frame in enumerate(_waiting(calls.stack), 1):
-            if number >= first:
-                call = position - 1 if low <= frame.level else self._called(frame.level, position)
-                yield CallFrame(frame.back, frame.function, frame.rank - 1, call, frame.kind)
-                if low > frame.level and call is not None:  # older calls were made there, or before
-                    position = call + 1
+            yield self._running(here, edges.functions.of(here), at, segments)
+        number = 0
+        for segment in segments:
+            stretch = segment.stretch
+            for frame in _waiting(segment.top):
+                number += 1
+                if number < first:
+                    continue
+                found = None
+                if low <= frame.level:
+                    call: int | None = position - 1
+                else:
+                    found = self._called(frame.level, stretch, position)
+                    call = None if found is None else found.position
+                if found is not None:  # older calls were made there, or before
+                    position, stretch = found.position + 1, found.stretch
+                level = frame.rank - 1 + segment.raised
+                yield CallFrame(frame.back, frame.function, level, call, frame.kind, segments[-1].stack)
+            low = HIGHEST
 
-    def _called(self, level: int, position: int) -> int | None:
-        """Return where the function at some level made the call that is active at a position."""
-        number = self._calls.block_at(position)
-        found = self._block(number).called(level, position)
-        while found is None and (number := self._lower(number, level)) >= 0:
+    def _running(self, pc: int, function: int, at: StackLevel, segments: "list[_Segment]") -> CallFrame:
+        """Return the frame of the function that runs."""
+        level = _rank(at.stack, at.level) + segments[0].raised
+        return CallFrame(pc, function, level, None, Kind.BEGIN, segments[-1].stack)
+
+    def _behind(self, at: StackLevel, operations: tuple[Operation, ...]) -> "tuple[StackLevel, int]":
+        """Return the call stacks after operations at the end of the history, and the lowest level on the way."""
+        calls, stretch = at.calls(self._calls.frames), at.stretch
+        lows = apply_operations(calls, operations)
+        if len(lows) > 1:
+            stretch = -1 - calls.names.now[0]
+        return StackLevel(calls.stack, calls.level, calls.waiting, stretch), lows[-1]
+
+    def _segments(self, at: StackLevel) -> "list[_Segment]":
+        """Return the parts of a stack: one, or more where it was known only later which stack went on."""
+        stretches = self._calls.stretches
+        stack, stretch, top = self._stack_of(at.stretch), at.stretch, at.stack
+        if stretch < 0:
+            stretch = stretches.newest_of(stack)
+        found = [_Segment(top, stack, stretch, 0)]
+        while (told := stretches.told.get(stack)) is not None:
+            doubt = _oldest(top)
+            choice = None if doubt is None else next((it for it in doubt.choices if it.waited is told.waited), None)
+            if doubt is None or choice is None:
+                break
+            raised = _rank(choice.stack, choice.level) - doubt.rank
+            found = [it._replace(raised=it.raised + raised) for it in found]
+            stack, top = told.stack, choice.stack
+            found.append(_Segment(top, stack, told.stretch, 0))
+        return found
+
+    def _stack_of(self, stretch: int) -> int:
+        """Return the stack that runs in a stretch; a negative one begins after the history, with the stack so named."""
+        stretches = self._calls.stretches
+        return stretches.stacks[stretch] if stretch >= 0 else stretches.named(-1 - stretch)
+
+    def _called(self, level: int, stretch: int, position: int) -> _Found | None:
+        """Return where the function at some level made the call that is active in a stretch, or at a position in it."""
+        stretches = self._calls.stretches
+        while stretch >= 0:
+            found = self._called_in(level, stretch, position)
+            if found is not None:
+                return _Found(found, stretch)
+            stretch = stretches.previous[stretch]
+            while stretch >= 0 and stretches.lows[stretch] > level:
+                stretch = stretches.previous[stretch]
+        return None
+
+    def _called_in(self, level: int, stretch: int, position: int) -> int | None:
+        number = min(self._calls.block_at(position), self._calls.block_of(stretch))
+        block = self._block(number)
+        found = block.called(level, stretch, min(position, block.begins[-1]))
+        while found is None and block.stretch == stretch and (number := self._lower(number, level)) >= 0:
             block = self._block(number)
-            found = block.called(level, block.begins[-1])
+            found = block.called(level, stretch, block.begins[-1])
         return found
 
     def _lower(self, block: int, level: int) -> int:
@@ -313,7 +244,9 @@ class CallFrames:
     def _block(self, number: int) -> _Block:
         block = self._blocks.get(number)
         if block is None:
-            block = self._blocks[number] = _Block(self._calls.frames, *self._calls.taken_in(number))
+            block = self._blocks[number] = _Block(
+                self._calls.frames, self._calls.stretch_at(number), *self._calls.taken_in(number)
+            )
             if len(self._blocks) > _BLOCKS:
                 self._blocks.popitem(last=False)
         self._blocks.move_to_end(number)
@@ -324,7 +257,19 @@ def _waiting(frame: Frame | None) -> Iterator[Frame]:
     """Yield the calls that have not returned, down to the first one whose return address is unknown."""
     while frame is not None:
         if frame.kind is not Kind.TAIL:
-            if frame.back == UNKNOWN:
+            if frame.back == UNKNOWN:  # a DOUBT among them
                 return
             yield frame
         frame = frame.below
+
+
+def _rank(top: Frame | None, level: int) -> int:
+    """Return the level of the function that runs, if tail calls replaced their callers."""
+    return level if top is None else top.rank
+
+
+def _oldest(top: Frame | None) -> Frame | None:
+    """Return the oldest frame of a stack."""
+    while top is not None and top.below is not None:
+        top = top.below
+    return top

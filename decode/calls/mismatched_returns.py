@@ -8,9 +8,9 @@ in the place of this one.
 from collections.abc import Iterator
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, addresses
+from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.calls.returns import sets_stack_at
-from rvtrace_gdb.decode.calls.stack import UNKNOWN, Calls
 from rvtrace_gdb.decode.calls.states import Step
 from rvtrace_gdb.decode.history.events import NO_OFFSET, EventKind, MismatchedReturn
 from rvtrace_gdb.decode.history.history import Event, History
@@ -59,7 +59,7 @@ def _seen(calls: CallHistory, progress: Progress) -> Iterator[Seen]:
 
 def _in_step(calls: CallHistory, step: Step, position: int) -> Iterator[Seen]:
     """Yield the returns on the way into an entry that begins at a position, and in it."""
-    unit, at = step.unit, Calls(calls.frames, step.origin.stack, step.origin.level)
+    unit, at = step.unit, step.origin.calls(calls.frames)
     at.do(unit.edge.operations)
     if at.expected != UNKNOWN:
         yield position, at.expected

@@ -8,7 +8,8 @@ which somebody may have left. Where the function is not known, nothing is said.
 Source: RISC-V Instruction Set Manual, volume I (opcode map; "C" Standard Extension, instruction listings).
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, length
@@ -24,6 +25,33 @@ _WRITING = frozenset({_LOAD, _OP_IMM, 0x17, 0x1B, 0x2F, _OP, 0x37, 0x3B, 0x67, 0
 """The opcodes that write an integer register whose number is in bits 11 to 7."""
 _NOPS = (0x0000_0013, 0x0001, 0x0000)
 
+
+def _class(values: Iterable[int]) -> bytes:
+    """Return the part of a regular expression that matches one of these bytes."""
+    return b"[" + b"".join(rb"\x%02x" % value for value in values) + b"]"
+
+
+_OTHERS = _class(high << 4 | 1 for high in range(16) if high)
+_MAY_SET_STACK = re.compile(
+    b"|".join(
+        (
+            _class((_LOAD, 0x17, 0x1B, 0x2F, _OP, 0x37, 0x3B, 0x73)) + _class(high << 4 | 1 for high in range(16)),
+            _class((_OP_IMM,))
+            + b"(?:"
+            + _OTHERS
+            + rb"|\x01"
+            + _class(it for it in range(256) if it & 15 not in (1, 4))
+            + b")",
+            _class(range(2, 256, 4)) + _class((0x41, 0x51, 0x61, 0x71, 0x81)),
+            _class(range(1, 256, 4)) + _class((0x41, 0x51)),
+        )
+    ),
+    re.DOTALL,
+)
+"""Code without a match has no instruction that writes sp, but those that add to it: 32 bits by their opcodes with
+rd = 2, then compressed ones.
+"""
+
 Code = tuple[int, Instruction, int]
 """An instruction: its address, what it does to the flow, and its encoding."""
 
@@ -34,6 +62,7 @@ class Returns:
     def __init__(self, image: Image) -> None:
         self._image = image
         self._loaded: dict[int, bool] = {}
+        self._switching: dict[int, bool] = {}
 
     def is_unexpected(self, pc: int, to: int, into: Image) -> bool:
         """Return whether the return at *pc* takes its address from the stack, and no call can have left *to* there.
@@ -41,6 +70,26 @@ class Returns:
         *into*: the program that has *to*.
         """
         return not follows_call(into, to) and self._takes_address_from_stack(pc)
+
+    def takes_stack(self, pc: int) -> bool:
+        """Return whether the function that the instruction at *pc* leaves takes another stack before it: it may go on
+        in another task. False where its beginning is not known.
+        """
+        found = self._switching.get(pc)
+        if found is None:
+            begin = self._begin(pc)
+            found = begin is not None and self._takes_stack(begin, pc)
+            self._switching[pc] = found
+        return found
+
+    def _takes_stack(self, begin: int, pc: int) -> bool:
+        try:
+            code = self._image.read(begin, pc - begin)
+        except CodeMissing:
+            return False
+        if _MAY_SET_STACK.search(code) is None:  # most functions: there is no need to look at each instruction
+            return False
+        return any(sets_stack(word, it.length) for _, it, word in _decoded(self._image, begin, pc))
 
     def _takes_address_from_stack(self, pc: int) -> bool:
         found = self._loaded.get(pc)

@@ -1,286 +1,108 @@
-"""The call stack, and the effect on it of a step from one instruction to the next.
+"""The call stacks of a hart: that of the task that runs, and those of tasks that wait for their turn.
 
-The rules are those of gdb's btrace.c (a call of the next instruction is none; a jump to the start of another function
-is a tail call; any other step to another function is a switch), with what gdb does not have: traps, returns from them,
-co-routine swaps, and jumps that turn out to be returns. A step that the code cannot have made is a trap.
-
-Equal stacks are the same object, so that what follows from one can be remembered (`decode.calls.states`).
+No stack pointer is needed to tell them apart. A task waits in a call, or in a trap. A return that does not lead to the
+newest call of this stack, but right behind the newest call of one that waits, goes on there; so does a return from a
+trap. Where the function that returns took another stack, and where the program asked for a trap, it may be either:
+other tasks come first, the one that waits longest before the others. Where the stacks that fit differ, it is not known
+which one goes on until a return tells; until then the frames end there (`Kind.DOUBT`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.returns import Returns
-from rvtrace_gdb.decode.computed import Computed
-from rvtrace_gdb.decode.history.history import GAP
-from rvtrace_gdb.decode.program.image import CodeMissing, Image
-from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
+from rvtrace_gdb.decode.calls.edges import Operation
+from rvtrace_gdb.decode.calls.frame import (
+    DEPTH_AT_MOST,
+    UNKNOWN,
+    Choice,
+    Frame,
+    Frames,
+    Kind,
+    Waiting,
+    newer,
+    newest_trap,
+    no_tail,
+)
 
-UNKNOWN = -1
-"""No address: of a function without a symbol; of a return whose target only the trace could report."""
-
-
-class Kind(IntEnum):
-    """The kinds of operation. BEGIN: a function was found running; nothing is done."""
-
-    BEGIN = 0
-    CALL = 1
-    TAIL = 2
-    """A jump to the start of another function, which will return for both."""
-    SWITCH = 3
-    """A step to another function without a call."""
-    JUMP = 4
-    """An indirect jump to another function: RETURN, TAIL or SWITCH, depending on the call stack."""
-    RETURN = 5
-    SWAP = 6
-    """A swap of co-routines: RETURN if the other one waits at the target, else CALL."""
-    TRAP = 7
-    TRAP_RETURN = 8
-    FORGET = 9
-    """The call stack is unknown from here on."""
-    REPEAT = 10
-    """A repetition of other operations."""
+_WAITING_AT_MOST = 32
+"""Stacks that wait; of more, those that have waited longest are forgotten."""
+_INSTRUCTION = 4
+"""The longest instruction that asks for a trap, in bytes."""
+_NUMBER = itemgetter(0)
+Candidate = tuple[int, Frame]
+"""The number of a stack that waits, and the frame of it that a return would end."""
 
 
-class Operation(NamedTuple):
-    """An operation on the call stack.
+class Settled(NamedTuple):
+    """What was known as the stack *doubt* is the stack of the stretch with this number, and had *waited*."""
 
-    *to*, *function*: the next address, and the start of its function. *origin*: the function that is left. *back*: for
-    CALL and SWAP the return address; for TRAP the address at which it resumes, UNKNOWN if that cannot be known.
-    *inner*, *times*: what a REPEAT repeats. *unexpected*: a RETURN goes where no call can have left its address.
+    number: int
+    doubt: int
+    waited: Frame
+
+
+class Names(NamedTuple):
+    """What became of the stacks, by their names: 0, that of the task that ran; 1, 2, ... those that waited; new ones
+    are negative.
+
+    ran      the stack of each stretch after the first
+    now      that of the task that runs now, and those that wait
+    settled  the doubts that ended
     """
 
-    kind: Kind
-    to: int = UNKNOWN
-    function: int = UNKNOWN
-    origin: int = UNKNOWN
-    back: int = UNKNOWN
-    inner: "tuple[Operation, ...]" = ()
-    times: int = 1
-    unexpected: bool = False
-
-
-class Edge(NamedTuple):
-    """A step. *begins*: a row of its own in a list of functions begins after it."""
-
-    begins: bool
-    operations: tuple[Operation, ...] = ()
-
-
-PLAIN = Edge(False)
-_BEGINS = Edge(True, (Operation(Kind.BEGIN),))
-_TO_GAP = Edge(True, (Operation(Kind.FORGET),))
-
-
-class Functions:
-    """The functions of one program, according to its symbols."""
-
-    def __init__(self, image: Image) -> None:
-        self._image = image
-        self._starts: dict[int, int] = {}
-
-    def of(self, pc: int) -> int:
-        """Return the start of the function that contains an instruction, UNKNOWN without a symbol."""
-        start = self._starts.get(pc)
-        if start is None:
-            found = self._image.symbol(pc) if pc >= 0 else None
-            start = self._starts[pc] = UNKNOWN if found is None else pc - found[1]
-        return start
-
-
-class Edges:
-    """The steps within one program."""
-
-    def __init__(self, image: Image, after: "Edges | None" = None) -> None:
-        """*after*: the other program from which steps come into this one."""
-        self.functions = Functions(image)
-        self._from = after or self
-        self._image = image
-        self._returns = Returns(self._from._image)
-        self._mask = (1 << image.xlen) - 1
-        self.known = Computed(self._edge, 0)
-        """The results of `step`, by its arguments."""
-
-    def step(self, pc: int, to: int) -> Edge:
-        """Return the step from one instruction to another; GAP stands for a gap."""
-        return self.known[pc, to]
-
-    def trapped(self, pc: int, traps: Sequence[tuple[int | None, int | None]]) -> Edge:
-        """Return the step over traps after the instruction at *pc*: where they hit and went, each in the handler of the
-        one before.
-
-        The effect of the instruction on the stack comes before that of the traps.
-        """
-        epc = traps[0][0]
-        done = [] if epc == pc else self._until_trap(pc, epc)
-        for epc, handler in traps:
-            to = UNKNOWN if handler is None else handler
-            interrupted = self._from.functions.of(pc if epc is None else epc)
-            back = UNKNOWN if epc is None else epc
-            done.append(Operation(Kind.TRAP, to, self.functions.of(to), interrupted, back))
-        return Edge(True, tuple(done))
-
-    def served(self, pc: int, ebreak: int) -> Edge:
-        """Return the step after the instruction at *pc* into a gap in which a debugger served the `ebreak` at an
-        address.
-        """
-        operations = () if pc == GAP else self._from.step(pc, ebreak).operations
-        if pc == GAP or any(operation.kind is Kind.TRAP for operation in operations):
-            return _TO_GAP
-        return Edge(True, operations)
-
-    def _until_trap(self, pc: int, epc: int | None) -> list[Operation]:
-        """Return the operations of an instruction after which the program would have continued at *epc*."""
-        known = [] if epc is None else list(self._from.step(pc, epc).operations)
-        if any(operation.kind is Kind.TRAP for operation in known):
-            return []
-        instruction = self._instruction(pc)
-        if epc is None and instruction is not None and instruction.itype in (IType.UNINFERABLE_CALL, IType.RETURN):
-            kind = Kind.RETURN if instruction.itype is IType.RETURN else Kind.CALL
-            back = pc + instruction.length & self._mask
-            known = [Operation(kind, UNKNOWN, UNKNOWN, self._from.functions.of(pc), back)]
-        return known
-
-    def _instruction(self, pc: int) -> Instruction | None:
-        try:
-            return self._from._image.instruction(pc)
-        except (CodeMissing, UndecodableInstruction):
-            return None
-
-    def _edge(self, step: tuple[int, int]) -> Edge:
-        pc, to = step
-        if GAP in step:
-            return _TO_GAP if to == GAP else _BEGINS
-        instruction = self._instruction(pc)
-        origin, function = self._from.functions.of(pc), self.functions.of(to)
-        elsewhere = origin != function
-        switch = Edge(True, (Operation(Kind.SWITCH, to, function, origin),)) if elsewhere else PLAIN
-        if instruction is None:
-            return switch
-        back = pc + instruction.length & self._mask
-        itype = instruction.itype
-        if instruction.is_inferable_jump and instruction.offset is not None:
-            target = pc + instruction.offset & self._mask
-            if to != target:
-                return self._impossible(pc, to, target)
-            if itype is IType.INFERABLE_CALL:
-                call = Edge(True, (Operation(Kind.CALL, to, function, origin, back),))
-                return call if to != back else switch
-            tail = Edge(True, (Operation(Kind.TAIL, to, function, origin),))
-            return tail if elsewhere and to == function else switch
-        if instruction.is_uninferable or instruction.is_inferable_jump:
-            kind = _INDIRECT.get(itype, Kind.JUMP)
-            if (kind is Kind.JUMP and not elsewhere) or (kind is Kind.CALL and to == back):
-                return switch
-            unexpected = kind is Kind.RETURN and self._returns.is_unexpected(pc, to, self._image)
-            return Edge(True, (Operation(kind, to, function, origin, back, unexpected=unexpected),))
-        if to == back or instruction.custom:
-            return switch
-        if itype is IType.EXCEPTION:  # continues here or after it, in this function in any case
-            return Edge(True, (Operation(Kind.TRAP, to, function, origin, back),))
-        if instruction.is_branch:
-            target = pc + (instruction.offset or 0) & self._mask
-            return switch if to == target else self._impossible(pc, to, UNKNOWN)
-        return self._impossible(pc, to, back)
-
-    def _impossible(self, pc: int, to: int, epc: int) -> Edge:
-        """Return the step for a transfer the code cannot make: a trap that the trace does not report, or reports
-        elsewhere.
-        """
-        function, origin = self.functions.of(to), self._from.functions.of(pc)
-        trap = Operation(Kind.TRAP, to, function, self._from.functions.of(epc) if epc >= 0 else origin, epc)
-        done = self._from.step(pc, epc).operations if epc >= 0 else ()
-        return Edge(True, (*done, trap))
-
-
-_INDIRECT = {
-    IType.UNINFERABLE_CALL: Kind.CALL,
-    IType.INFERABLE_CALL: Kind.CALL,
-    IType.RETURN: Kind.RETURN,
-    IType.COROUTINE_SWAP: Kind.SWAP,
-    IType.TRAP_RETURN: Kind.TRAP_RETURN,
-}
-
-
-DEPTH_AT_MOST = 1 << 16
-"""Deeper stacks lose their older half."""
-_SEARCHED = 256  # frames looked at for the one a return belongs to
-_KNOWN_AT_MOST = 1 << 19
-
-
-class Frame:
-    """An active call. Frames are compared by identity.
-
-    kind      CALL, TAIL or TRAP
-    back      the address at which it resumes, UNKNOWN for TAIL
-    function  the start of the function that called, or that was interrupted
-    level     of that function
-    rank      the level of the called function, if tail calls replaced their callers
-    below     the call it was made in, None if that is not known
-    """
-
-    __slots__ = ("back", "below", "depth", "function", "kind", "level", "rank")
-
-    def __init__(
-        self, kind: Kind, back: int, function: int, level: int, below: "Frame | None", rank: int | None = None
-    ) -> None:
-        self.kind, self.back, self.function, self.level, self.below = kind, back, function, level, below
-        self.depth: int = 1 if below is None else below.depth + 1
-        before = level if below is None else below.rank
-        self.rank: int = before + (kind is not Kind.TAIL) if rank is None else rank
-
-
-class Frames:
-    """All frames, each once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int, int, int, int], Frame] = {}
-
-    def on(self, below: Frame | None, kind: Kind, back: int, function: int, level: int) -> Frame:
-        """Return the frame of a call made on top of *below*."""
-        key = (kind, back, function, level, id(below))
-        frame = self._known.get(key)
-        if frame is None or frame.below is not below:
-            if len(self._known) >= _KNOWN_AT_MOST:
-                self._known.clear()
-            if below is not None and below.depth >= DEPTH_AT_MOST:
-                below = self._newer_half(below)
-            frame = self._known[key] = Frame(kind, back, function, level, below)
-        return frame
-
-    def _newer_half(self, top: Frame) -> Frame:
-        """Return the newer half of a stack that is too deep. Its older callers are not known any more."""
-        frames: list[Frame] = []
-        frame: Frame | None = top
-        while frame is not None and len(frames) < DEPTH_AT_MOST // 2:
-            frames.append(frame)
-            frame = frame.below
-        below = None
-        for kept in reversed(frames):
-            below = Frame(kept.kind, kept.back, kept.function, kept.level, below, kept.rank)
-        assert below is not None
-        return below
+    ran: tuple[int, ...]
+    now: tuple[int, ...]
+    settled: tuple[Settled, ...]
 
 
 class Calls:
-    """A call stack that operations are applied to.
+    """Call stacks that operations are applied to.
 
-    stack  the active calls, the newest one on top
-    level  of the function that runs: more than that of its caller by one. Only differences are meaningful
-    lows   the lowest level, one for each time since the stack was unknown
-    kind   what the last operation turned out to be
+    stack    the active calls of the task that runs, the newest one on top
+    level    of the function that runs: more than that of its caller by one. Only differences are meaningful
+    waiting  the stacks of other tasks
+    lows     the lowest level, one for each stretch in which one stack ran
+    kind     what the last operation turned out to be
     expected  where the last return that was not to its caller should have gone, UNKNOWN if there was none
     """
 
-    __slots__ = ("_frames", "expected", "kind", "level", "lows", "stack")
+    __slots__ = (
+        "_frames",
+        "_names",
+        "_ran",
+        "_settled",
+        "_unused",
+        "expected",
+        "kind",
+        "level",
+        "lows",
+        "stack",
+        "waiting",
+    )
 
-    def __init__(self, frames: Frames, stack: Frame | None = None, level: int = 0) -> None:
+    def __init__(self, frames: Frames, stack: Frame | None = None, level: int = 0, waiting: Waiting = ()) -> None:
         self._frames = frames
-        self.stack, self.level = stack, level
+        self.stack, self.level, self.waiting = stack, level, waiting
         self.lows = [level]
         self.kind = Kind.BEGIN
         self.expected = UNKNOWN
+        self._names: list[int] | None = None  # most of the time nothing becomes of the stacks
+
+    @property
+    def names(self) -> Names:
+        """Return what became of the stacks."""
+        names = self._named()
+        return Names(tuple(self._ran), tuple(names), tuple(self._settled))
+
+    def _named(self) -> list[int]:
+        """Return the names of the stack that runs, and of those that wait."""
+        if self._names is None:
+            self._names = list(range(len(self.waiting) + 1))
+            self._unused = -1
+            self._ran: list[int] = []
+            self._settled: list[Settled] = []
+        return self._names
 
     def do(self, operations: Iterable[Operation]) -> None:
         """Apply these operations in order."""
@@ -301,44 +123,107 @@ class Calls:
             self._pop_to(top)
 
     def _jump(self, operation: Operation) -> None:
-        frame = _no_tail(self.stack)
-        if frame is not None and frame.kind is Kind.CALL and frame.back == operation.to:
-            self.kind = Kind.RETURN
-            self._pop_to(frame)
+        frame = no_tail(self.stack)
+        self.kind = Kind.RETURN
+        if operation.switches and self._go_on_elsewhere(operation, frame):
+            return
+        if _is_call(frame, operation.to):
+            self._pop_to(frame)  # type: ignore[arg-type]
+        elif frame is not None and frame.kind is Kind.DOUBT and _fitting(frame, operation.to):
+            self._settle(operation, frame)
         elif operation.to == operation.function:
             self._tail(operation)
-        else:
+        elif not self._resume(self._called_at(operation.to)):
             self._switch(operation)
 
     def _return(self, operation: Operation) -> None:
         self.kind = Kind.RETURN
-        frame = _no_tail(self.stack)
+        frame = no_tail(self.stack)
+        if operation.switches and self._go_on_elsewhere(operation, frame):
+            return
         if frame is None:
-            self._come_out()
+            if not self._resume(self._called_at(operation.to)):
+                self._come_out()
+        elif frame.kind is Kind.DOUBT:
+            self._settle(operation, frame)
         elif frame.kind is Kind.CALL and operation.to in (frame.back, UNKNOWN):
             self._pop_to(frame)
         else:
             self._return_further(operation, frame)
 
     def _return_further(self, operation: Operation, nearest: Frame) -> None:
-        """Return to an address other than the expected one: to that of an older call, else into the function of one."""
-        frame = _find(self.stack, lambda frame: frame.kind is Kind.CALL and frame.back == operation.to)
-        frame = frame or _find_function(self.stack, operation.function)
+        """Return to an address other than the expected one: to that of an older call, of another task's newest call,
+        or into the function of an older call.
+        """
+        frame = next((it for it in newer(self.stack) if it.kind is Kind.CALL and it.back == operation.to), None)
+        if frame is None and self._resume(self._called_at(operation.to)):
+            return
+        frame = frame or self._call_in(operation)
         if operation.unexpected and nearest.kind is Kind.CALL and frame in (None, nearest):
             self.expected = nearest.back
         if frame is not None:
             self._pop_to(frame)
+        elif operation.switches and self._resume(self._called_in(operation)):
+            return
         elif nearest.kind is Kind.TRAP or operation.unexpected:
             # Handlers return to addresses they put there. Of an overwritten return address, the caller still waits.
             self.stack, self.level = nearest, nearest.level + 1
             self._lower()
         else:
-            self._forget(operation)
-            self.kind = Kind.RETURN
+            self._leave()
+
+    def _go_on_elsewhere(self, operation: Operation, nearest: Frame | None) -> bool:
+        """Let a function that took another stack return: to another task, if one waits there, or in the function from
+        which both of them left (`longjmp` into a context that `setjmp` made).
+        """
+        found = self._waiting_at(operation.to)
+        here = _is_call(nearest, operation.to)
+        if not found and not here and nearest is not None and nearest.kind is Kind.CALL:
+            here = nearest.function == operation.function != operation.to
+            found = self._called_in(operation) if here else []
+        if not found:
+            return False
+        return self._resume(found, nearest if here else None)
+
+    def _waiting_at(self, to: int) -> list[Candidate]:
+        """Return the stacks that wait at an address: in a call, or where they were interrupted."""
+        called = self._called_at(to)
+        calls = {number for number, _ in called}
+        traps = ((number, newest_trap(stack)) for number, stack in enumerate(self.waiting) if number not in calls)
+        trapped = [(number, trap) for number, trap in traps if trap is not None and _resumes(trap, to)]
+        return sorted([*called, *trapped], key=_NUMBER)
+
+    def _called_at(self, to: int) -> list[Candidate]:
+        """Return the stacks whose newest call returns to an address."""
+        nearest = enumerate(map(no_tail, self.waiting))
+        return [(number, frame) for number, frame in nearest if frame is not None and _is_call(frame, to)]
+
+    def _called_in(self, operation: Operation) -> list[Candidate]:
+        """Return the stacks whose newest call was made in the function that runs next."""
+        if operation.function in (UNKNOWN, operation.to):
+            return []
+        nearest = enumerate(map(no_tail, self.waiting))
+        return [
+            (number, frame)
+            for number, frame in nearest
+            if frame is not None and frame.kind is Kind.CALL and frame.function == operation.function
+        ]
+
+    def _call_in(self, operation: Operation) -> Frame | None:
+        """Return the newest call that was made in the function that runs next, since the last trap. At its start the
+        function begins anew.
+        """
+        if operation.function in (UNKNOWN, operation.to):
+            return None
+        for frame in newer(self.stack):
+            if frame.kind is Kind.TRAP:
+                return None
+            if frame.function == operation.function:
+                return frame
+        return None
 
     def _swap(self, operation: Operation) -> None:
-        frame = _no_tail(self.stack)
-        if frame is not None and frame.kind is Kind.CALL and frame.back == operation.to:
+        if _is_call(no_tail(self.stack), operation.to):
             self._return(operation)
         else:
             self._call(operation)
@@ -348,25 +233,38 @@ class Calls:
 
     def _trap_return(self, operation: Operation) -> None:
         self.kind = Kind.TRAP_RETURN
-        frame, trapped, called = self.stack, False, False
+        newest = newest_trap(self.stack)
+        interrupted = newest is not None and operation.to == newest.back and not newest.asked
+        if interrupted and not operation.switches:
+            return self._pop_to(newest)  # type: ignore[arg-type]
+        found = self._waiting_at(operation.to)
+        if not found or (interrupted and all(self.waiting[number] is self.stack for number, _ in found)):
+            return self._trap_return_further(operation)
+        here = newest is not None and _resumes(newest, operation.to)
+        self._resume(found, newest if here else None)
+        return None
+
+    def _trap_return_further(self, operation: Operation) -> None:
+        """Return to an older trap, or elsewhere into an interrupted function, or into another task."""
+        frame, left = self.stack, False
         while frame is not None:
             if frame.kind is Kind.TRAP:
-                trapped = True
-                if operation.to == frame.back or operation.function == frame.function:
+                within = operation.function == frame.function and operation.to != operation.function
+                if _resumes(frame, operation.to) or within:
                     return self._pop_to(frame)
-            called = called or frame.kind is Kind.CALL
+            left = left or frame.kind is not Kind.TAIL
             frame = frame.below
-        if trapped or called or operation.to == operation.function:  # to another task, or into a first one
-            self._forget(operation)
-            self.kind = Kind.TRAP_RETURN
+        if left or operation.to == operation.function:  # to another task, or into a first one
+            self._leave()
         else:
             self._come_out()
         return None
 
     def _forget(self, operation: Operation) -> None:
         self.kind = Kind.FORGET
-        self.stack, self.level = None, 0
-        self.lows.append(0)
+        del self._named()[1:]
+        self.waiting = ()
+        self._begin_anew()
 
     def _begin(self, operation: Operation) -> None:
         self.kind = Kind.BEGIN
@@ -383,7 +281,8 @@ class Calls:
 
     def _push(self, kind: Kind, operation: Operation) -> None:
         self.kind = kind
-        self.stack = self._frames.on(self.stack, kind, operation.back, operation.origin, self.level)
+        back, origin = operation.back, operation.origin
+        self.stack = self._frames.on(self.stack, kind, back, origin, self.level, asked=operation.asked)
         self.level += 1
 
     def _pop_to(self, frame: Frame) -> None:
@@ -403,70 +302,97 @@ class Calls:
         if self.level < self.lows[-1]:
             self.lows[-1] = self.level
 
+    def _leave(self) -> None:
+        """Let this stack wait, and begin with one that was not seen before."""
+        self._wait()
+        self._begin_anew()
 
-def simplify(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Return equivalent operations without the calls that return to where they should."""
-    kept: list[Operation] = []
-    for operation in operations:
-        kind = operation.kind
-        if kind is Kind.RETURN or kind is Kind.JUMP:
-            i = _matching_call(kept)
-            if i is not None and kept[i].back == operation.to:
-                del kept[i:]
-                continue
-        elif kind is Kind.TRAP_RETURN:
-            i = _matching_trap(kept)
-            if i is not None and (operation.to == kept[i].back or operation.function == kept[i].origin):
-                del kept[i:]
-                continue
-        elif kind is Kind.SWITCH and kept and kept[-1].kind in (Kind.CALL, Kind.TRAP, Kind.TAIL):
-            if kept[-1].kind is Kind.TAIL and kept[-1].origin == operation.function:
-                kept.pop()
-            continue
-        if kind is not Kind.BEGIN:
-            kept.append(operation)
-    return tuple(kept)
+    def _wait(self) -> None:
+        """Let this stack wait."""
+        if self.stack is not None:
+            names = self._named()
+            names.append(names[0])
+            self.waiting = (*self.waiting, self.stack)
+
+    def _begin_anew(self) -> None:
+        names = self._named()
+        names[0] = self._unused
+        self._unused -= 1
+        self.stack, self.level = None, 0
+        most = max(len(self.waiting) - _WAITING_AT_MOST, 0)
+        self.waiting = self._frames.waiting(self.waiting[most:])
+        del names[1 : 1 + most]
+        self._begin_stretch()
+
+    def _begin_stretch(self) -> None:
+        self.lows.append(self.level)
+        self._ran.append(self._named()[0])
+
+    def _resume(self, found: list[Candidate], here: Frame | None = None) -> bool:
+        """Go on with one of these stacks, or with this one, where *here* ends; return False if there is none."""
+        if not found:
+            return False
+        candidates = [(self.waiting[number], frame) for number, frame in found]
+        if here is not None:
+            assert self.stack is not None
+            candidates.append((self.stack, here))
+        self._wait()
+        ends = {id(waited): (waited, frame) for waited, frame in candidates}
+        if len(ends) == 1:
+            waited, frame = candidates[0]
+            self._take(self.waiting.index(waited), frame.below, frame.level)
+            return True
+        choices = tuple(Choice(waited, frame.below, frame.level) for waited, frame in ends.values())
+        self._begin_anew()
+        self.stack = self._frames.doubt(choices, 0)
+        return True
+
+    def _take(self, number: int, stack: Frame | None, level: int) -> None:
+        """Go on with a stack that waits, as it is now."""
+        names = self._named()
+        names[0] = names.pop(number + 1)
+        self.stack, self.level = stack, level
+        self.waiting = self._frames.waiting(self.waiting[:number] + self.waiting[number + 1 :])
+        self._begin_stretch()
+
+    def _settle(self, operation: Operation, doubt: Frame) -> None:
+        """Return to the caller of a function of which it was not known which stack it is on."""
+        fitting = [it for it in _fitting(doubt, operation.to) if it.waited in self.waiting]
+        if len(fitting) == 1:
+            waited, stack, level = fitting[0]
+            number = self.waiting.index(waited)
+            names = self._named()
+            self._settled.append(Settled(len(self._ran), names[0], waited))
+            self._take(number, stack, level)
+        elif fitting:
+            self.level = doubt.level - 1
+            self.stack = self._frames.doubt(tuple(fitting), self.level)
+            self._lower()
+        else:
+            self.stack, self.level = None, doubt.level
+            if not self._resume(self._called_at(operation.to)):
+                self._come_out()
 
 
-def _matching_call(kept: list[Operation]) -> int | None:
-    """Return the index of the call that a return ends."""
-    i = len(kept) - 1
-    while i >= 0 and kept[i].kind is Kind.TAIL:
-        i -= 1
-    return i if i >= 0 and kept[i].kind is Kind.CALL else None
+def _is_call(frame: Frame | None, to: int) -> bool:
+    """Return whether a frame is a call that returns to an address."""
+    return frame is not None and frame.kind is Kind.CALL and frame.back == to
 
 
-def _matching_trap(kept: list[Operation]) -> int | None:
-    """Return the index of the trap that a return from traps ends."""
-    i = len(kept) - 1
-    while i >= 0 and kept[i].kind in (Kind.TAIL, Kind.CALL):
-        i -= 1
-    return i if i >= 0 and kept[i].kind is Kind.TRAP else None
+def _resumes(trap: Frame, to: int) -> bool:
+    """Return whether what was interrupted goes on at an address: behind the instruction, if that asked for the trap."""
+    return to == trap.back or (trap.asked and 0 < to - trap.back <= _INSTRUCTION)
 
 
-def _no_tail(frame: Frame | None) -> Frame | None:
-    while frame is not None and frame.kind is Kind.TAIL:
-        frame = frame.below
-    return frame
+def _fitting(doubt: Frame, to: int) -> list[Choice]:
+    """Return the stacks of a doubt whose newest call returns to an address, without that call."""
+    found = ((it, no_tail(it.stack)) for it in doubt.choices)
+    return [
+        Choice(it.waited, frame.below, frame.level) for it, frame in found if frame is not None and _is_call(frame, to)
+    ]
 
 
-def _find(frame: Frame | None, fits: Callable[[Frame], bool]) -> Frame | None:
-    for _ in range(_SEARCHED):
-        if frame is None or fits(frame):
-            return frame
-        frame = frame.below
-    return None
-
-
-def _find_function(frame: Frame | None, function: int) -> Frame | None:
-    """Return the newest call made in a function since the last trap."""
-    if function == UNKNOWN:
-        return None
-    found = _find(frame, lambda frame: frame.kind is Kind.TRAP or frame.function == function)
-    return None if found is None or found.kind is Kind.TRAP else found
-
-
-_DO = {
+_DO: dict[Kind, Callable[[Calls, Operation], None]] = {
     Kind.BEGIN: Calls._begin,
     Kind.CALL: Calls._call,
     Kind.TAIL: Calls._tail,

@@ -13,8 +13,10 @@ from itertools import accumulate, groupby, islice, pairwise
 from operator import attrgetter, getitem, itemgetter
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.calls.edges import Edge, Edges, Operation, simplify
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, Kind, Waiting
 from rvtrace_gdb.decode.calls.served import served_calls
-from rvtrace_gdb.decode.calls.stack import UNKNOWN, Calls, Edge, Edges, Frame, Frames, Kind, Operation, simplify
+from rvtrace_gdb.decode.calls.stack import Calls, Names
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
@@ -333,18 +335,29 @@ class Unit:
 
 
 class State(dict[Key, "Step"]):
-    """A call stack between two entries, with the *last* instruction before and its *program*.
+    """The call stacks between two entries, with the *last* instruction before and its *program*.
 
     Its items are the steps taken from there, made by *take*.
     """
 
-    __slots__ = ("_take", "last", "level", "program", "stack")
+    __slots__ = ("_take", "last", "level", "program", "stack", "waiting")
 
     def __init__(
-        self, stack: Frame | None, level: int, last: int, program: int, take: "Callable[[State, Key], Step]"
+        self,
+        stack: Frame | None,
+        level: int,
+        waiting: Waiting,
+        last: int,
+        program: int,
+        take: "Callable[[State, Key], Step]",
     ) -> None:
         super().__init__()
-        self.stack, self.level, self.last, self.program, self._take = stack, level, last, program, take
+        self.stack, self.level, self.waiting = stack, level, waiting
+        self.last, self.program, self._take = last, program, take
+
+    def calls(self, frames: Frames) -> Calls:
+        """Return the call stacks, to apply operations to them."""
+        return Calls(frames, self.stack, self.level, self.waiting)
 
     def __missing__(self, key: Key) -> "Step":
         step = self[key] = self._take(self, key)
@@ -354,18 +367,20 @@ class State(dict[Key, "Step"]):
 class Step(dict[Key, "Step"]):
     """The result of a unit in a state, and the steps taken after this one. Steps are compared by identity.
 
-    lows  as in `Calls`; *known*: the stack always was. *low*: the lowest level, NEVER if it was unknown then
+    lows  as in `Calls`; *known*: one stack ran all the time. *low*: its lowest level, else NEVER
+    names  what became of the stacks; None if *known*
     """
 
-    __slots__ = ("begins", "known", "low", "lows", "origin", "state", "unit")
+    __slots__ = ("begins", "known", "low", "lows", "names", "origin", "state", "unit")
     __hash__ = object.__hash__  # type: ignore[assignment]
     __eq__ = object.__eq__
 
-    def __init__(self, origin: State, unit: Unit, state: State, lows: list[int]) -> None:
+    def __init__(self, origin: State, unit: Unit, state: State, calls: Calls) -> None:
         super().__init__()
-        self.origin, self.unit, self.state, self.lows = origin, unit, state, lows
-        self.known = len(lows) == 1
-        self.low = lows[0] if self.known else NEVER
+        self.origin, self.unit, self.state, self.lows = origin, unit, state, calls.lows
+        self.known = len(calls.lows) == 1
+        self.low = calls.lows[0] if self.known else NEVER
+        self.names: Names | None = None if self.known else calls.names
         self.begins = unit.begins
 
     def __missing__(self, key: Key) -> "Step":
@@ -379,32 +394,32 @@ class States:
     def __init__(self, images: list[Image]) -> None:
         self.frames = Frames()
         self._images = images
-        self._states: dict[tuple[int, int, int, int], State] = {}
+        self._states: dict[tuple[int, int, int, int, int], State] = {}
         self._units: dict[tuple[int, int, Key], Unit] = {}
         self._summaries: dict[tuple[int, int], Summaries] = {}
         self.mismatched: set[Step] = set()
         """The steps with a return that does not go where its call came from."""
-        self.first = self._state(None, 0, NOTHING, 0)
+        self.first = self._state(None, 0, (), NOTHING, 0)
         """The state before anything ran."""
 
     def _step(self, state: State, key: Key) -> Step:
         unit = self._unit(state, key)
-        calls = Calls(self.frames, state.stack, state.level)
+        calls = state.calls(self.frames)
         calls.do(unit.operations)
         program = key.program if isinstance(key, MarkedEntry) else state.program
-        following = self._state(calls.stack, calls.level, unit.part.last, program)
-        step = Step(state, unit, following, calls.lows)
+        following = self._state(calls.stack, calls.level, calls.waiting, unit.part.last, program)
+        step = Step(state, unit, following, calls)
         if calls.expected != UNKNOWN:
             self.mismatched.add(step)
         return step
 
-    def _state(self, stack: Frame | None, level: int, last: int, program: int) -> State:
-        key = (id(stack), level, last, program)
+    def _state(self, stack: Frame | None, level: int, waiting: Waiting, last: int, program: int) -> State:
+        key = (id(stack), level, id(waiting), last, program)
         state = self._states.get(key)
-        if state is None or state.stack is not stack:
+        if state is None or state.stack is not stack or state.waiting is not waiting:
             if len(self._states) >= _STATES_AT_MOST:
                 self._states.clear()
-            state = self._states[key] = State(stack, level, last, program, self._step)
+            state = self._states[key] = State(stack, level, waiting, last, program, self._step)
         return state
 
     def _unit(self, state: State, key: Key) -> Unit:

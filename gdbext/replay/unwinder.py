@@ -28,6 +28,7 @@ FIRST, MORE = 8, 256  # frames in the first and in each further request: most st
 _TOP = 0xFFF0_0000  # the top of an invented stack, where no program has its own
 _FRAME = 16  # bytes of a frame of the invented stack
 _MIDDLE = 1 << 20  # levels may be negative: the caller of the first function in the trace is not in it
+_STACK = 1 << 18  # levels between two stacks
 _CACHE_SIZE = 64
 _SP = 2
 
@@ -118,7 +119,8 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
         address = _address_type()
         function = frame.pc if frame.function is None else frame.function
         top = _TOP << (32 if address.sizeof == 8 else 0)
-        sp = top - (frame.level + _MIDDLE) * _FRAME if frame.sp is None else frame.sp
+        invented = top - (frame.level + _MIDDLE + frame.stack * _STACK) * _FRAME
+        sp = invented & _mask() if frame.sp is None else frame.sp
         info = pending.create_unwind_info(_FrameId(_value(sp, address), _value(function, address)))
         if caller is None:  # gdb ends at a frame whose caller is the frame itself; without a caller it raises errors
             caller = frame

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, Node, addresses, call_tree, tree_rows
-from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
 from rvtrace_gdb.decode.coverage import Counts
 from rvtrace_gdb.decode.coverage import Function as FunctionSymbol
 from rvtrace_gdb.decode.coverage import functions as functions_of

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
 from rvtrace_gdb.decode.calls.frames import CallFrame
-from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
 from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.decode.program.debug_info import AT, IN, SAME, VALUE, CallFrames, Rule, Rules
 from rvtrace_gdb.decode.program.image import Image

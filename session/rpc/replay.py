@@ -36,8 +36,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
 from rvtrace_gdb.decode.calls.frames import CallFrame
-from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
 from rvtrace_gdb.decode.program.image import Image
@@ -118,7 +118,7 @@ def _row(frame: CallFrame, number: int) -> FrameRow:
     if frame.kind is not Kind.BEGIN:
         number = 0 if frame.call is None else frame.call + 1
     function = None if frame.function == UNKNOWN else frame.function
-    return FrameRow(frame.pc, function, frame.level, number or None, _KINDS[frame.kind])
+    return FrameRow(frame.pc, function, frame.level, number or None, _KINDS[frame.kind], stack=frame.stack)
 
 
 def connect(session: Session, params: Params, progress: Progress) -> Any:

@@ -1,18 +1,20 @@
 """Which functions ran at which level: instruction by instruction, the slow way.
 
 The rules of `trace functions` in plain words, as the oracle for `decode.calls`. It shares no code with that: only what
-an instruction is comes from the project (and is tested against objdump, Spike and QEMU elsewhere).
+an instruction is comes from the project (and is tested against objdump, Spike and QEMU elsewhere), and which ones write
+sp (`tests/decode/calls/test_returns.py`).
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.calls.returns import sets_stack
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType, classify
 
 GAP = -1
-SEARCHED = 256
+SEARCHED, WAITING = 256, 32
 
 
 class Ran(NamedTuple):
@@ -25,13 +27,29 @@ class Ran(NamedTuple):
 
 class Frame(NamedTuple):
     """A call under way: "call", "tail" or "trap". It was made in the function *caller*, at *level*, and goes on at
-    *back*. *position*: of the instruction it was made behind."""
+    *back*. *position*: of the instruction it was made behind. *asked*: a trap that an instruction asked for. *maybe*:
+    of "doubt", the tasks of which one goes on: as they waited, and how many frames are left."""
 
     what: str
     back: int | None
     caller: int | None
     level: int
     position: int
+    asked: bool = False
+    maybe: "tuple[tuple[Task, int], ...]" = ()
+
+
+class Task:
+    """A stack, and the number of what is known about it."""
+
+    def __init__(self, frames: list[Frame], level: int, stretch: int) -> None:
+        self.frames, self.level, self.stretch = frames, level, stretch
+
+    def same(self, other: "Task") -> bool:
+        """Nothing but the number tells them apart."""
+        return [frame._replace(position=0) for frame in self.frames] == [
+            frame._replace(position=0) for frame in other.frames
+        ]
 
 
 class Waiting(NamedTuple):
@@ -53,6 +71,8 @@ class NaiveCalls:
         self.mask = (1 << image.xlen) - 1
         self.stack: list[Frame] = []
         self.level, self.stretch = 0, 0
+        self.waiting: list[Task] = []
+        self.went_on: dict[int, Task] = {}
         self.lowest = [0]
         self.why = ""
         self.position = 0
@@ -72,14 +92,18 @@ class NaiveCalls:
 
     def frames(self, pcs: Sequence[int]) -> Iterator[list[Waiting]]:
         """What is under way before each of these instructions runs, innermost first."""
+        seen = []
         for position, pc in enumerate(pcs):
             self.begins(pcs, position, pc)
-            yield [] if pc == GAP else self.under_way(pc)
+            seen.append((pc, list(self.stack), self.level, self.stretch))
+        for pc, stack, level, stretch in seen:  # now it is known which task went on in each doubt
+            yield [] if pc == GAP else self.under_way(pc, stack, level, stretch)
 
-    def under_way(self, pc: int) -> list[Waiting]:
+    def under_way(self, pc: int, stack: list[Frame], level: int, stretch: int) -> list[Waiting]:
         """With the instruction at *pc* running next."""
-        calls = [frame for frame in self.stack if frame.what != "tail"]
-        level = (self.stack[0].level if self.stack else self.level) + len(calls)
+        level, stack = self.told(stack, level, stretch)
+        calls = [frame for frame in stack if frame.what != "tail"]
+        level += len(calls)
         found = [Waiting(pc, self.function(pc), level, None)]
         for frame in reversed(calls):
             if frame.back is None:
@@ -88,10 +112,23 @@ class NaiveCalls:
             found.append(Waiting(frame.back, frame.caller, level, (frame.position, frame.what)))
         return found
 
+    def told(self, stack: list[Frame], level: int, stretch: int) -> tuple[int, list[Frame]]:
+        """The level of the oldest function, and the frames above it: with those of a task that is known later."""
+        if not stack or stack[0].what != "doubt":
+            return stack[0].level if stack else level, stack
+        doubt, above = stack[0], stack[1:]
+        task = self.went_on.get(stretch)
+        for waited, count in doubt.maybe:
+            if task is not None and task.same(waited):
+                lowest, below = self.told(task.frames[:count], task.frames[count].level, task.stretch)
+                return lowest, below + above
+        return doubt.level, above
+
     def begins(self, pcs: Sequence[int], position: int, pc: int) -> bool:
         """Whether another function runs from here on."""
         self.position = position - 1
         if pc == GAP:
+            self.waiting = []
             self.forget("gap")
             return True
         before = GAP if position == 0 else pcs[position - 1]
@@ -105,7 +142,8 @@ class NaiveCalls:
         self.before_trap(before, first)
         for number, (epc, _) in enumerate(traps):
             where = self.function(before) if epc is None and number == 0 else self.function(epc)
-            self.push("trap", epc, where)
+            asked = epc is not None and self.decoded(epc)[0] is IType.EXCEPTION
+            self.push("trap", epc, where, asked=asked)
         return True
 
     def before_trap(self, before: int, epc: int | None) -> None:
@@ -157,7 +195,7 @@ class NaiveCalls:
             self.push("call", after, here)
             return True
         if itype is IType.RETURN:
-            self.come_back(to)
+            self.come_back(to, self.takes_stack(pc))
             return True
         if itype is IType.COROUTINE_SWAP:
             waiting = self.without_tails()
@@ -167,15 +205,23 @@ class NaiveCalls:
                 self.push("call", after, here)
             return True
         if itype is IType.TRAP_RETURN:
-            self.back_from_trap(to)
+            self.back_from_trap(to, self.takes_stack(pc))
             return True
         if here == there:
             return False
         waiting = self.without_tails()
-        if itype is IType.OTHER_UNINFERABLE and waiting and waiting[-1].what == "call" and waiting[-1].back == to:
+        indirect = itype is IType.OTHER_UNINFERABLE
+        if indirect and self.takes_stack(pc) and self.to_other_task(to):
+            self.why = "return"
+        elif indirect and waiting and waiting[-1].what == "call" and waiting[-1].back == to:
             self.cut(len(waiting) - 1, "return")
+        elif indirect and waiting and waiting[-1].what == "doubt" and self.fitting(waiting[-1], to):
+            self.settle(to)
+            self.why = "return"
         elif itype in (IType.OTHER_UNINFERABLE, IType.OTHER_INFERABLE) and to == there:
             self.push("tail", None, here)
+        elif indirect and self.go_on(self.elsewhere(to)):
+            self.why = "return"
         elif self.stack and self.stack[-1].what == "tail" and self.stack[-1].caller == there:
             self.cut(len(self.stack) - 1, "switch")
         else:
@@ -184,15 +230,15 @@ class NaiveCalls:
 
     def step_to_trap(self, pc: int, epc: int) -> None:
         """To an instruction that a trap comes before."""
-        count = len(self.stack)
+        self.why = ""
         self.step(pc, epc)
-        if len(self.stack) > count:
+        if self.why in ("call", "tail"):
             self.trapped.append(self.function(epc))
 
     def unreported(self, pc: int, itype: IType, after: int, target: int | None) -> bool:
         """A trap that only shows in that the code does not lead there."""
         if itype is IType.EXCEPTION:
-            self.push("trap", after, self.function(pc))
+            self.push("trap", after, self.function(pc), asked=True)
             return True
         epc = None if itype in (IType.NOT_TAKEN, IType.TAKEN) else after if target is None else target
         if epc is not None:
@@ -200,8 +246,8 @@ class NaiveCalls:
         self.push("trap", epc, self.function(pc if epc is None else epc))
         return True
 
-    def push(self, what: str, back: int | None, caller: int | None) -> None:
-        self.stack.append(Frame(what, back, caller, self.level, self.position))
+    def push(self, what: str, back: int | None, caller: int | None, *, asked: bool = False) -> None:
+        self.stack.append(Frame(what, back, caller, self.level, self.position, asked))
         self.level += 1
         self.why = what
 
@@ -223,16 +269,134 @@ class NaiveCalls:
         self.why = why
 
     def forget(self, why: str) -> None:
-        self.stack, self.level = [], 0
-        self.stretch += 1
-        self.lowest.append(0)
+        self.fresh()
         self.why = why
 
-    def come_back(self, to: int | None) -> None:
-        """A return."""
-        waiting = self.without_tails()
-        if not waiting:
+    def takes_stack(self, pc: int) -> bool:
+        """Whether the function of an instruction gives sp another value before it."""
+        place = self.function(pc)
+        while place is not None and place < pc:
+            word = int.from_bytes(self.image.read(place, 2), "little")
+            size = 4 if word & 3 == 3 else 2
+            if size == 4:
+                word |= int.from_bytes(self.image.read(place + 2, 2), "little") << 16
+            if sets_stack(word, size):
+                return True
+            place += size
+        return False
+
+    @staticmethod
+    def called_at(frames: list[Frame], to: int) -> int:
+        """The number of the newest call, if it goes on at an address; else -1."""
+        number = len(frames) - 1
+        while number >= 0 and frames[number].what == "tail":
+            number -= 1
+        return number if number >= 0 and (frames[number].what, frames[number].back) == ("call", to) else -1
+
+    def elsewhere(self, to: int | None) -> list[tuple[Task, int]]:
+        """The tasks whose newest call goes on at an address."""
+        if to is None:
+            return []
+        return [(task, n) for task in self.waiting if (n := self.called_at(task.frames, to)) >= 0]
+
+    def waiting_at(self, to: int) -> list[tuple[Task, int]]:
+        """The same, and those that were interrupted there."""
+        found = []
+        for task in self.waiting:
+            number = self.called_at(task.frames, to)
+            number = number if number >= 0 else self.trapped_at(task.frames, to)
+            if number >= 0:
+                found.append((task, number))
+        return found
+
+    def called_in(self, frames: list[Frame], to: int) -> int:
+        """The same, if it was made in the function of an address that is not its start."""
+        there = self.function(to)
+        number = len(frames) - 1
+        while number >= 0 and frames[number].what == "tail":
+            number -= 1
+        made = number >= 0 and frames[number].what == "call" and frames[number].caller == there
+        return number if made and there not in (None, to) else -1
+
+    def go_on(self, tasks: list[tuple[Task, int]], here: int = -1) -> bool:
+        """With one of these tasks, where it has so many frames left, or with this one."""
+        if not tasks:
+            return False
+        self.wait()
+        if here >= 0:
+            tasks = [*tasks, (self.waiting[-1], here)]
+        different = [one for number, one in enumerate(tasks) if not any(one[0].same(it) for it, _ in tasks[:number])]
+        if len(different) == 1:
+            self.take(*tasks[0])
+            return True
+        self.fresh()
+        self.stack = [Frame("doubt", None, None, 0, 0, maybe=tuple(different))]
+        return True
+
+    def wait(self) -> None:
+        if self.stack:
+            self.waiting.append(Task(self.stack, self.level, self.stretch))
+
+    def fresh(self) -> None:
+        """A task that was not seen before."""
+        self.waiting = self.waiting[-WAITING:]
+        self.stack, self.level = [], 0
+        self.lowest.append(0)
+        self.stretch = len(self.lowest) - 1
+
+    def take(self, task: Task, count: int) -> None:
+        self.waiting.remove(next(it for it in self.waiting if it is task))
+        self.stretch = task.stretch
+        self.stack, self.level = task.frames[:count], task.frames[count].level
+        self.lowest[self.stretch] = min(self.lowest[self.stretch], self.level)
+
+    def to_other_task(self, to: int) -> bool:
+        """A return of a function that took another stack."""
+        here = self.called_at(self.stack, to)
+        tasks = self.waiting_at(to)
+        if not tasks and here < 0:
+            here = self.called_in(self.stack, to)
+            if here < 0:
+                return False
+            tasks = [(task, n) for task in self.waiting if (n := self.called_in(task.frames, to)) >= 0]
+        return self.go_on(tasks, here)
+
+    def fitting(self, doubt: Frame, to: int | None) -> list[tuple[Task, int]]:
+        if to is None:
+            return []
+        return [(task, n) for task, count in doubt.maybe if (n := self.called_at(task.frames[:count], to)) >= 0]
+
+    def settle(self, to: int | None) -> None:
+        """A return to where one of several tasks may have called."""
+        doubt = self.without_tails()[-1]
+        found = [(task, n) for task, n in self.fitting(doubt, to) if any(it.same(task) for it in self.waiting)]
+        if len(found) == 1:
+            task = next(it for it in self.waiting if it.same(found[0][0]))
+            self.went_on[self.stretch] = task
+            self.take(task, found[0][1])
+            return
+        if found:
+            self.level = doubt.level - 1
+            self.stack = [Frame("doubt", None, None, self.level, 0, maybe=tuple(found))]
+            self.lower("return")
+            return
+        self.stack, self.level = [], doubt.level
+        if not self.go_on(self.elsewhere(to)):
             self.come_out("return")
+
+    def come_back(self, to: int | None, takes_stack: bool = False) -> None:
+        """A return."""
+        self.why = "return"
+        if to is not None and takes_stack and self.to_other_task(to):
+            return
+        waiting = self.without_tails()
+        elsewhere = self.elsewhere(to)
+        if not waiting:
+            if not self.go_on(elsewhere):
+                self.come_out("return")
+            return
+        if waiting[-1].what == "doubt":
+            self.settle(to)
             return
         if waiting[-1].what == "call" and to in (None, waiting[-1].back):
             self.cut(len(waiting) - 1, "return")
@@ -242,18 +406,25 @@ class NaiveCalls:
             if self.stack[number].what == "call" and self.stack[number].back == to:
                 self.cut(number, "return")
                 return
+        if self.go_on(elsewhere):
+            return
         there = self.function(to)
         for number in newest:
-            if there is None or self.stack[number].what == "trap":
+            if there in (None, to) or self.stack[number].what == "trap":
                 break
             if self.stack[number].caller == there:
                 self.cut(number, "return")
+                return
+        if takes_stack and to is not None:
+            inside = [(task, n) for task in self.waiting if (n := self.called_in(task.frames, to)) >= 0]
+            if self.go_on(inside):
                 return
         if waiting[-1].what == "trap":
             self.stack, self.level = waiting, waiting[-1].level + 1
             self.why = "return"
         else:
-            self.forget("return")
+            self.wait()
+            self.fresh()
 
     def come_out(self, why: str) -> None:
         """Into a caller that was not seen before."""
@@ -263,14 +434,41 @@ class NaiveCalls:
         self.level -= 1
         self.lower(why)
 
-    def back_from_trap(self, to: int) -> None:
+    @staticmethod
+    def newest_trap(frames: list[Frame]) -> int:
+        newest = range(len(frames) - 1, max(len(frames) - 1 - SEARCHED, -1), -1)
+        return next((number for number in newest if frames[number].what == "trap"), -1)
+
+    def trapped_at(self, frames: list[Frame], to: int) -> int:
+        """The number of the newest trap, if what it came over goes on at an address; else -1."""
+        number = self.newest_trap(frames)
+        back = frames[number].back if number >= 0 else None
+        if back is None:
+            return -1
+        return number if to == back or (frames[number].asked and 0 < to - back <= 4) else -1
+
+    def back_from_trap(self, to: int, takes_stack: bool) -> None:
+        self.why = "trap return"
         there = self.function(to)
+        newest = self.newest_trap(self.stack)
+        tasks = self.waiting_at(to)
+        if newest >= 0 and self.stack[newest].back == to and not self.stack[newest].asked:
+            me = Task(self.stack, self.level, self.stretch)
+            if not takes_stack or all(me.same(task) for task, _ in tasks):
+                self.cut(newest, "trap return")
+                return
+        if self.go_on(tasks, self.trapped_at(self.stack, to)):
+            return
         for number in range(len(self.stack) - 1, -1, -1):
             frame = self.stack[number]
-            if frame.what == "trap" and (frame.back == to or frame.caller == there):
+            if frame.what != "trap":
+                continue
+            behind = frame.asked and frame.back is not None and 0 < to - frame.back <= 4
+            if frame.back == to or behind or (frame.caller == there and to != there):
                 self.cut(number, "trap return")
                 return
         if any(frame.what != "tail" for frame in self.stack) or to == there:
-            self.forget("trap return")
+            self.wait()
+            self.fresh()
         else:
             self.come_out("trap return")

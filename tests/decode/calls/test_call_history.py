@@ -5,9 +5,9 @@ from itertools import accumulate
 
 import pytest
 
-from rvtrace_gdb.decode.calls import call_history, stack
+from rvtrace_gdb.decode.calls import call_history, frame, stack
 from rvtrace_gdb.decode.calls.call_history import CallHistory, call_tree, tree_rows
-from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST, Kind
+from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, Kind
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
@@ -306,7 +306,7 @@ def test_deeper_than_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that never return: the oldest are forgotten, levels go on."""
     builder = HistoryBuilder()
     most = DEPTH_AT_MOST if LONG else 1 << 13
-    for module in (call_history, stack):
+    for module in (call_history, stack, frame):
         monkeypatch.setattr(module, "DEPTH_AT_MOST", most)
     count = 3 * most
     for _ in range(count // 1000):

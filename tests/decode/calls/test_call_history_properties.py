@@ -5,7 +5,7 @@ import random
 import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, addresses, call_tree, tree_rows
-from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event
 from tests.decode.calls.call_histories import history_of, in_small_blocks, with_symbols

@@ -7,8 +7,8 @@ import pytest
 import rvtrace_gdb.decode.calls.frames as frames_module
 from rvtrace_gdb.decode.calls import call_history
 from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
-from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.naive_calls import GAP, NaiveCalls, Waiting
 from tests.decode.calls.test_call_history_properties import Case
@@ -74,8 +74,8 @@ def test_at_the_end_with_what_runs_next(seed: int) -> None:
     for end in case.rng.sample(ends, min(len(ends), 8 if LONG else 3)):
         history = history_of(case.pcs[:end], [event for event in case.events if event.position < end], case.rng)
         frames = CallFrames(history, CallHistory(history, case.image))
-        naive = NaiveCalls(case.image, case.starts, case.chains)
-        *_, before, after = naive.frames(case.pcs[: end + 1]) if end else [[], []]
+        *_, before = NaiveCalls(case.image, case.starts, case.chains).frames(case.pcs[:end])
+        *_, after = NaiveCalls(case.image, case.starts, case.chains).frames(case.pcs[: end + 1])
         assert told(list(frames.frames(end, pc=case.pcs[end]))) == after
         assert told(list(frames.frames(end - 1))) == before
         unknown = told(list(frames.frames(end)))

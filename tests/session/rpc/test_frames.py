@@ -45,9 +45,9 @@ def test_a_trap() -> None:
 def test_behind_the_end_and_where_nothing_is() -> None:
     f, g = PLAIN.starts["f"], PLAIN.starts["g"]
     it, session = selected(history_of(PLAIN.pcs("main.0 - f.0 f.1"))), Session(environ={})
-    assert frame_rows(session, it, 5, 0, 9)["frames"] == [FrameRow(-1, None, 0, 5, "")]
+    assert frame_rows(session, it, 5, 0, 9)["frames"] == [FrameRow(-1, None, 0, 5, "", stack=1)]
     known = frame_rows(session, it, 5, 0, 9, pc=g)["frames"]
-    assert known == [FrameRow(g, g, 1, 5, ""), FrameRow(f + 8, f, 0, 4, "call")]
+    assert known == [FrameRow(g, g, 1, 5, "", stack=1), FrameRow(f + 8, f, 0, 4, "call", stack=1)]
     for number in (0, 2, 6):
         assert frame_rows(session, it, number, 0, 9) == {"frames": [], "more": False}
 

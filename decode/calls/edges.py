@@ -1,0 +1,229 @@
+"""The effect on a call stack of a step from one instruction to the next.
+
+The rules are those of gdb's btrace.c (a call of the next instruction is none; a jump to the start of another function
+is a tail call; any other step to another function is a switch), with what gdb does not have: traps, returns from them,
+co-routine swaps, and jumps that turn out to be returns. A step that the code cannot have made is a trap.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.returns import Returns
+from rvtrace_gdb.decode.computed import Computed
+from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
+
+
+class Operation(NamedTuple):
+    """An operation on the call stack.
+
+    *to*, *function*: the next address, and the start of its function. *origin*: the function that is left. *back*: for
+    CALL and SWAP the return address; for TRAP the address at which it resumes, UNKNOWN if that cannot be known.
+    *inner*, *times*: what a REPEAT repeats. *unexpected*: a RETURN goes where no call can have left its address.
+    *switches*: the function that is left took another stack: it may go on in another task. *asked*:
+    an instruction asked for a TRAP, so its handler may.
+    """
+
+    kind: Kind
+    to: int = UNKNOWN
+    function: int = UNKNOWN
+    origin: int = UNKNOWN
+    back: int = UNKNOWN
+    inner: "tuple[Operation, ...]" = ()
+    times: int = 1
+    unexpected: bool = False
+    switches: bool = False
+    asked: bool = False
+
+
+class Edge(NamedTuple):
+    """A step. *begins*: a row of its own in a list of functions begins after it."""
+
+    begins: bool
+    operations: tuple[Operation, ...] = ()
+
+
+PLAIN = Edge(False)
+_BEGINS = Edge(True, (Operation(Kind.BEGIN),))
+_TO_GAP = Edge(True, (Operation(Kind.FORGET),))
+
+
+class Functions:
+    """The functions of one program, according to its symbols."""
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+        self._starts: dict[int, int] = {}
+
+    def of(self, pc: int) -> int:
+        """Return the start of the function that contains an instruction, UNKNOWN without a symbol."""
+        start = self._starts.get(pc)
+        if start is None:
+            found = self._image.symbol(pc) if pc >= 0 else None
+            start = self._starts[pc] = UNKNOWN if found is None else pc - found[1]
+        return start
+
+
+class Edges:
+    """The steps within one program."""
+
+    def __init__(self, image: Image, after: "Edges | None" = None) -> None:
+        """*after*: the other program from which steps come into this one."""
+        self.functions = Functions(image)
+        self._from = after or self
+        self._image = image
+        self._returns = Returns(self._from._image)
+        self._mask = (1 << image.xlen) - 1
+        self.known = Computed(self._edge, 0)
+        """The results of `step`, by its arguments."""
+
+    def step(self, pc: int, to: int) -> Edge:
+        """Return the step from one instruction to another; GAP stands for a gap."""
+        return self.known[pc, to]
+
+    def trapped(self, pc: int, traps: Sequence[tuple[int | None, int | None]]) -> Edge:
+        """Return the step over traps after the instruction at *pc*: where they hit and went, each in the handler of the
+        one before.
+
+        The effect of the instruction on the stack comes before that of the traps.
+        """
+        epc = traps[0][0]
+        done = [] if epc == pc else self._until_trap(pc, epc)
+        for epc, handler in traps:
+            to = UNKNOWN if handler is None else handler
+            interrupted = self._from.functions.of(pc if epc is None else epc)
+            back = UNKNOWN if epc is None else epc
+            asked = epc is not None and self._asks(epc)
+            done.append(Operation(Kind.TRAP, to, self.functions.of(to), interrupted, back, asked=asked))
+        return Edge(True, tuple(done))
+
+    def served(self, pc: int, ebreak: int) -> Edge:
+        """Return the step after the instruction at *pc* into a gap in which a debugger served the `ebreak` at an
+        address.
+        """
+        operations = () if pc == GAP else self._from.step(pc, ebreak).operations
+        if pc == GAP or any(operation.kind is Kind.TRAP for operation in operations):
+            return _TO_GAP
+        return Edge(True, operations)
+
+    def _until_trap(self, pc: int, epc: int | None) -> list[Operation]:
+        """Return the operations of an instruction after which the program would have continued at *epc*."""
+        known = [] if epc is None else list(self._from.step(pc, epc).operations)
+        if any(operation.kind is Kind.TRAP for operation in known):
+            return []
+        instruction = self._instruction(pc)
+        if epc is None and instruction is not None and instruction.itype in (IType.UNINFERABLE_CALL, IType.RETURN):
+            kind = Kind.RETURN if instruction.itype is IType.RETURN else Kind.CALL
+            back = pc + instruction.length & self._mask
+            known = [Operation(kind, UNKNOWN, UNKNOWN, self._from.functions.of(pc), back)]
+        return known
+
+    def _asks(self, epc: int) -> bool:
+        """Return whether the instruction at an address always traps."""
+        instruction = self._instruction(epc)
+        return instruction is not None and instruction.itype is IType.EXCEPTION
+
+    def _instruction(self, pc: int) -> Instruction | None:
+        try:
+            return self._from._image.instruction(pc)
+        except (CodeMissing, UndecodableInstruction):
+            return None
+
+    def _edge(self, step: tuple[int, int]) -> Edge:
+        pc, to = step
+        if GAP in step:
+            return _TO_GAP if to == GAP else _BEGINS
+        instruction = self._instruction(pc)
+        origin, function = self._from.functions.of(pc), self.functions.of(to)
+        elsewhere = origin != function
+        switch = Edge(True, (Operation(Kind.SWITCH, to, function, origin),)) if elsewhere else PLAIN
+        if instruction is None:
+            return switch
+        back = pc + instruction.length & self._mask
+        itype = instruction.itype
+        if instruction.is_inferable_jump and instruction.offset is not None:
+            target = pc + instruction.offset & self._mask
+            if to != target:
+                return self._impossible(pc, to, target)
+            if itype is IType.INFERABLE_CALL:
+                call = Edge(True, (Operation(Kind.CALL, to, function, origin, back),))
+                return call if to != back else switch
+            tail = Edge(True, (Operation(Kind.TAIL, to, function, origin),))
+            return tail if elsewhere and to == function else switch
+        if instruction.is_uninferable or instruction.is_inferable_jump:
+            kind = _INDIRECT.get(itype, Kind.JUMP)
+            if (kind is Kind.JUMP and not elsewhere) or (kind is Kind.CALL and to == back):
+                return switch
+            unexpected = kind is Kind.RETURN and self._returns.is_unexpected(pc, to, self._image)
+            switches = kind in _LEAVING and self._returns.takes_stack(pc)
+            operation = Operation(kind, to, function, origin, back, unexpected=unexpected, switches=switches)
+            return Edge(True, (operation,))
+        if to == back or instruction.custom:
+            return switch
+        if itype is IType.EXCEPTION:  # continues here or after it, in this function in any case
+            return Edge(True, (Operation(Kind.TRAP, to, function, origin, back, asked=True),))
+        if instruction.is_branch:
+            target = pc + (instruction.offset or 0) & self._mask
+            return switch if to == target else self._impossible(pc, to, UNKNOWN)
+        return self._impossible(pc, to, back)
+
+    def _impossible(self, pc: int, to: int, epc: int) -> Edge:
+        """Return the step for a transfer the code cannot make: a trap that the trace does not report, or reports
+        elsewhere.
+        """
+        function, origin = self.functions.of(to), self._from.functions.of(pc)
+        trap = Operation(Kind.TRAP, to, function, self._from.functions.of(epc) if epc >= 0 else origin, epc)
+        done = self._from.step(pc, epc).operations if epc >= 0 else ()
+        return Edge(True, (*done, trap))
+
+
+_LEAVING = frozenset({Kind.RETURN, Kind.JUMP, Kind.TRAP_RETURN})
+_INDIRECT = {
+    IType.UNINFERABLE_CALL: Kind.CALL,
+    IType.INFERABLE_CALL: Kind.CALL,
+    IType.RETURN: Kind.RETURN,
+    IType.COROUTINE_SWAP: Kind.SWAP,
+    IType.TRAP_RETURN: Kind.TRAP_RETURN,
+}
+
+
+def simplify(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+    """Return equivalent operations without the calls that return to where they should, on the same stack."""
+    kept: list[Operation] = []
+    for operation in operations:
+        kind = operation.kind
+        if (kind is Kind.RETURN or kind is Kind.JUMP) and not operation.switches:
+            i = _matching_call(kept)
+            if i is not None and kept[i].back == operation.to:
+                del kept[i:]
+                continue
+        elif kind is Kind.TRAP_RETURN:
+            i = _matching_trap(kept)
+            if i is not None and operation.to == kept[i].back and not (kept[i].asked or operation.switches):
+                del kept[i:]
+                continue
+        elif kind is Kind.SWITCH and kept and kept[-1].kind in (Kind.CALL, Kind.TRAP, Kind.TAIL):
+            if kept[-1].kind is Kind.TAIL and kept[-1].origin == operation.function:
+                kept.pop()
+            continue
+        if kind is not Kind.BEGIN:
+            kept.append(operation)
+    return tuple(kept)
+
+
+def _matching_call(kept: list[Operation]) -> int | None:
+    """Return the index of the call that a return ends."""
+    i = len(kept) - 1
+    while i >= 0 and kept[i].kind is Kind.TAIL:
+        i -= 1
+    return i if i >= 0 and kept[i].kind is Kind.CALL else None
+
+
+def _matching_trap(kept: list[Operation]) -> int | None:
+    """Return the index of the trap that a return from traps ends."""
+    i = len(kept) - 1
+    while i >= 0 and kept[i].kind in (Kind.TAIL, Kind.CALL):
+        i -= 1
+    return i if i >= 0 and kept[i].kind is Kind.TRAP else None
