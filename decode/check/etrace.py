@@ -9,7 +9,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from rvtrace_gdb.decode.check.comparison import Message, Notify, Part
-from rvtrace_gdb.decode.check.etrace_comparison import UNKNOWN, Build, Closing, EtraceScheme, How, Opening
+from rvtrace_gdb.decode.check.etrace_comparison import (
+    UNKNOWN,
+    Build,
+    Closing,
+    EtraceScheme,
+    How,
+    Opening,
+    can_encode,
+)
 from rvtrace_gdb.decode.check.intervals import IntervalChecker
 from rvtrace_gdb.decode.check.rows import Rows, checking
 from rvtrace_gdb.decode.check.verdict import Difference, Verdict
@@ -132,7 +140,8 @@ class CheckedHart(HartDecoder):
             return
         pc = piece.history.pc(piece.end - 1) if piece.end > piece.begin else self._rows.newest  # reported before
         self._rows.add(piece.history, piece.begin, piece.end - 1, image)
-        if pc == GAP:
+        block = None if pc == GAP else self._rows.first(pc, self._image)
+        if block is None:
             self._checker.drop(lost=False)
             return
         self._rows.flush(image, pc if trap is None else trap.epc if trap.epc != UNKNOWN else None)
@@ -140,7 +149,7 @@ class CheckedHart(HartDecoder):
         closing = Closing(How.TRAPPED, trap=trap)
         if trap is None:
             free = "context" not in packet.fields and _follows_csr(pc, self._image)
-            closing = Closing(How.SYNCHRONIZED, self._rows.first(pc, self._image), context, free=free)
+            closing = Closing(How.SYNCHRONIZED, block, context, free=free)
         position = max(piece.end - 1, piece.begin)
         self._checker.close(closing, message.offset, position)
         self._open(Opening(message, trap, context, self._setup), position, pc, starts=mode is not Mode.ON)
@@ -148,7 +157,7 @@ class CheckedHart(HartDecoder):
     def _open(self, opening: Opening, position: int, pc: int, *, starts: bool) -> None:
         self._checker.open(opening, opening.packet.offset, position)
         self._rows.begin(pc)
-        if self._setup.modes.resync_disabled and not starts:
+        if (self._setup.modes.resync_disabled and not starts) or not can_encode(self._options, self._setup):
             self._checker.drop(lost=False)
 
     def _supported(self, piece: Piece, message: Message, image: Image, mode: Mode) -> None:

@@ -256,6 +256,15 @@ def _encoding(
     )  # fmt: skip
 
 
+def can_encode(options: Options, setup: Setup) -> bool:
+    """Return whether there is an encoder with these settings: support packets of a damaged trace say anything."""
+    try:
+        _encoding(*setup, options.dialect, options.support, Build())
+    except ValueError:
+        return False
+    return True
+
+
 def _codec(options: Options, setup: Setup) -> Codec:
     return codec(replace(options, parameters=setup.parameters), setup.modes)
 
@@ -264,6 +273,7 @@ class EtraceScheme:
     """See `Scheme`."""
 
     evidence = 4
+    exact = True
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -289,6 +299,9 @@ class EtraceScheme:
             yield from (build._replace(period=period + more) for more in PERIODS)
 
     def placements(self, build: Build) -> Iterator[Build]:
+        yield from ()
+
+    def delayed(self, build: Build) -> Iterator[Build]:
         yield from ()
 
     def untimed(self, build: Build) -> Build:

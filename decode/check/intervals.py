@@ -39,6 +39,8 @@ class Scheme(Protocol[_Build]):
     """
 
     evidence: int
+    exact: bool
+    """Whether no encoder of the format synchronizes elsewhere than one of `timed`."""
 
     def comparison(self, build: _Build, opening: Any) -> Comparison:
         """Return the comparison of an interval, at its beginning."""
@@ -62,6 +64,10 @@ class Scheme(Protocol[_Build]):
 
     def placements(self, build: _Build) -> Iterator[_Build]:
         """Yield builds that send a synchronization that is due at another place than *build*."""
+        ...
+
+    def delayed(self, build: _Build) -> Iterator[_Build]:
+        """Yield builds that hold messages back, so that a period is reached later, in any placement."""
         ...
 
     def untimed(self, build: _Build) -> _Build:
@@ -164,7 +170,7 @@ class IntervalChecker(Generic[_Build]):
             self._choose(first if unfinished is None else [*first, unfinished])
         build = self._build
         if build is not None:
-            self._sample = [interval for interval in first if self._agrees(build, [interval])][:_SAMPLE]
+            self._sample = [one for one in first if self._agreeing(build, [one]).intervals][:_SAMPLE]
         for interval in first:
             self._decide(interval, None)
 
@@ -212,8 +218,12 @@ class IntervalChecker(Generic[_Build]):
         interval.parts = None
 
     def _agreeing(self, build: _Build, intervals: Sequence[Interval]) -> Agreement:
-        """Return how well *build* fits: how many intervals agree, and how many messages before a difference."""
+        """Return how well *build* fits: how many intervals agree, and how many messages before a difference.
+
+        What is uncertain does not count: it may agree by chance.
+        """
         found = [self._compared(build, interval) for interval in intervals]
+        found = [one for one in found if not one.is_uncertain]
         return Agreement(sum(one.difference is None for one in found), sum(one.matched for one in found))
 
     # -- one interval
@@ -295,14 +305,24 @@ class IntervalChecker(Generic[_Build]):
             placed = self._scheme.placements(self._build)
             if any(self._agrees(build, [interval]) for build in placed):
                 return None
-            others = self._scheme.timed(self._untimed or self._build)
-            return found._replace(unknown=not any(self._agrees(build, [interval]) for build in others))
+            for build in self._scheme.delayed(self._build):
+                if self._agrees(build, [interval]) and self._agrees(build, self._sample):
+                    self._use(build)
+                    return None
+            if self._scheme.exact:
+                others = self._scheme.timed(self._untimed or self._build)
+                found = found._replace(unknown=not any(self._agrees(build, [interval]) for build in others))
+            return found
         for build in self._scheme.choices(self._build):
             if self._agrees(build, [interval]) and self._agrees(build, self._sample):
-                self._build = build
-                self._untimed = None if self._untimed is None else self._scheme.untimed(build)
+                self._use(build)
                 return None
         return found
+
+    def _use(self, build: _Build) -> None:
+        """Compare with this build from now on."""
+        self._build = build
+        self._untimed = None if self._untimed is None else self._scheme.untimed(build)
 
     def _agrees(self, build: _Build, intervals: Sequence[Interval]) -> bool:
         return all(self._compared(build, interval).difference is None for interval in intervals)

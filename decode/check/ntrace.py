@@ -165,11 +165,11 @@ class CheckedHart(HartDecoder):
         pc = self._state.pc
         self._rows.add(piece.history, piece.begin, piece.end, image)
         self._rows.flush(image, pc if trap is None else trap.epc)
-        now = self._image(self._state)
-        if before.mode is not Mode.ON or (hit is not None and trap is None) or not now.knows(pc):
+        block = self._rows.first(pc, self._image(self._state))
+        if before.mode is not Mode.ON or (hit is not None and trap is None) or block is None:
             self._checker.drop(lost=False)
         if self._checker.is_open:
-            closing = Closing(How.SYNCHRONIZED, message, code, self._rows.first(pc, now), trap)
+            closing = Closing(How.SYNCHRONIZED, message, code, block, trap)
             self._checker.close(closing, message.offset, piece.end)
         self._rows.begin()
         self._checker.open(Opening(code), message.offset, piece.end)

@@ -16,7 +16,14 @@ from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
 from rvtrace_gdb.decode.ntrace import messages as layouts
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Malformed, Rcode, Sync, Tcode, parse
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, Options, SyncMode, SyncPlacement
+from rvtrace_gdb.decode.ntrace.options import (
+    MIN_HIST_LIMIT,
+    EncoderOptions,
+    ImplicitReturn,
+    Options,
+    SyncMode,
+    SyncPlacement,
+)
 
 _FULL = Tcode.RESOURCE_FULL << 2
 _REASONS = {int(sync): sync for sync in Sync}
@@ -273,6 +280,7 @@ class NtraceScheme:
     """See `Scheme`."""
 
     evidence = 32
+    exact = False
 
     def __init__(self, options: Options, xlen: int) -> None:
         self._options, self._xlen = options, xlen
@@ -326,7 +334,7 @@ class NtraceScheme:
             elif fields["rcode"] in self._options.dialect.run_rcodes:
                 found["repeated_history"] = True
         if max(hists) > 1:
-            found["hist_limit"] = min(max(hists), 32)
+            found["hist_limit"] = max(MIN_HIST_LIMIT, min(max(hists), 32))
         return found | _icnt_register(icnts)
 
     def choices(self, build: Build) -> Iterator[Build]:
@@ -352,6 +360,12 @@ class NtraceScheme:
         for placement in SyncPlacement:
             if placement is not build.options.sync_placement:
                 yield build._replace(options=replace(build.options, sync_placement=placement))
+
+    def delayed(self, build: Build) -> Iterator[Build]:
+        for name in sorted(_REPEATS - build.proven):
+            other = build._replace(options=replace(build.options, **{name: not getattr(build.options, name)}))  # type: ignore[arg-type]
+            yield other
+            yield from self.placements(other)
 
     def untimed(self, build: Build) -> Build:
         return build._replace(options=replace(build.options, sync_mode=SyncMode.OFF), period=0)

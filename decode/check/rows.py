@@ -10,13 +10,14 @@ from rvtrace_gdb.decode.check.verdict import Verdict
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, Known, blocks_from_pcs
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.support.errors import Progress
 
 _ROWS = 1 << 12  # of a part
 _KNOWN = 1 << 16  # blocks that are remembered
 _LONGEST = 1024  # instructions; `blocks_from_pcs` makes no longer blocks
+_NO_CODE = (CodeMissing, UndecodableInstruction)
 _MOST = 1 << 22  # rows that a message reports; more are the noise of a damaged count, or take too long to encode
 
 
@@ -92,9 +93,12 @@ class Rows:
         self._waiting = [] if pc is None else [pc]
         self.newest = GAP if pc is None else pc
 
-    def first(self, pc: int, image: Image) -> Block:
-        """Return the block of the instruction at *pc* alone."""
-        return Block.of(pc, [image.instruction(pc)], image.xlen)
+    def first(self, pc: int, image: Image) -> Block | None:
+        """Return the block of the instruction at *pc* alone, None if there is no code."""
+        try:
+            return Block.of(pc, [image.instruction(pc)], image.xlen)
+        except _NO_CODE:
+            return None
 
     def add(self, history: History, begin: int, end: int, image: Image, messages: Sequence[Message] = ()) -> None:
         """Add the rows at positions *begin* to *end* - 1, and the messages that reported them, to the open interval."""
@@ -110,7 +114,11 @@ class Rows:
                 self._checker.drop(lost=False)
                 return
             self.newest = pcs[-1]
-            blocks, self._waiting = self._blocks.whole([*self._waiting, *pcs], image)
+            try:
+                blocks, self._waiting = self._blocks.whole([*self._waiting, *pcs], image)
+            except _NO_CODE:  # an address that a synchronization has, and nothing follows
+                self._checker.drop(lost=False)
+                return
             if blocks or messages:
                 self._checker.part(Part(blocks, messages))
                 messages = ()
@@ -119,9 +127,14 @@ class Rows:
 
     def flush(self, image: Image, next_pc: int | None = None) -> None:
         """Add the rows that wait for the end of their block. *next_pc*: where execution went on, if known."""
-        if self._waiting:
-            self._checker.part(Part(self._blocks.of(self._waiting, image, next_pc), ()))
-            self._waiting = []
+        waiting, self._waiting = self._waiting, []
+        try:
+            blocks = self._blocks.of(waiting, image, next_pc)
+        except _NO_CODE:
+            self._checker.drop(lost=False)
+            return
+        if blocks:
+            self._checker.part(Part(blocks, ()))
 
     def end(self, offset: int, image: Image) -> Verdict:
         """End the trace, which has *offset* bytes, and return what was found."""

@@ -78,7 +78,7 @@ class Verdict(NamedTuple):
     def _is_believed(self, difference: Difference) -> bool:
         if not difference.timing:
             return self.tells
-        return self.tells_time or (self.tells and difference.unknown and self.timing <= _SURPRISING)
+        return self.tells_time or (self.tells and difference.unknown and self.timing <= max(self.punctual, 1))
 
     @property
     def is_unsure(self) -> bool:

@@ -9,13 +9,15 @@ from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
+from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import How
 from rvtrace_gdb.session.formats.stream import Arrived, Source, StreamFollower
+from rvtrace_gdb.session.queries.check import row_of
 from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.search import Accesses, Events, Found, Gaps
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.views import dump, json_rows, listing
 from rvtrace_gdb.views.disassembly import Disassembler
 from rvtrace_gdb.views.instruction_text import Text
@@ -158,9 +160,27 @@ def _dump(trace: Trace) -> None:
             wording.is_odd(item)
 
 
+def _check(trace: Trace) -> None:
+    """Raises AssertionError where the check does not come to an end as it should, whatever the bytes are."""
+    try:
+        made = registry.format_of(trace.how).checker(
+            trace.program, trace.how, silent, wrapped=trace.wrapped, total=len(trace.data)
+        )
+    except Unsupported:
+        return
+    try:
+        made.feed(trace.data)
+        for hart, verdict in made.verdicts().items():
+            row = row_of(hart, verdict)
+            assert row.intervals == row.agree + row.differ + row.lost + row.unchecked
+            assert all(0 <= one.start <= one.end <= len(trace.data) for one in row.differing)
+    except RvtraceError as error:
+        raise AssertionError(f"the check ends with {error}") from error
+
+
 WAYS: Mapping[str, Callable[[Trace], None]] = {
     "listing": _listing, "events": _events, "data": _data, "calls": _calls, "find": _find, "follow": _follow,
-    "dump": _dump,
+    "dump": _dump, "check": _check,
 }  # fmt: skip
 
 
