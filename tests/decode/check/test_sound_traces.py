@@ -79,7 +79,7 @@ def ntrace_fields(rng: random.Random) -> dict[str, Any]:
     return legal(fields)
 
 
-@pytest.mark.parametrize("seed", [193, 943, 2045, 2199])
+@pytest.mark.parametrize("seed", [193, 943, 2045, 2199] if LONG else [193, 2045])
 def test_encoders_whose_freedoms_show_in_one_interval(seed: int) -> None:
     """193: I-CNT is full in one interval alone, which has both 63 and 64 for a limit of 64. 943: HIST is repeated in
     one interval alone, and Ownership messages in others end the counts. 2045: it never is, but waiting for that delays
