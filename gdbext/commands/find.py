@@ -172,15 +172,20 @@ def parse_location(expression: str, command: str = "trace find") -> dict[str, An
 
 
 _STAR = re.compile(r"[*&][^\s*&]")
+_OPERATOR = re.compile(r"(?:^|:)operator$")
 _COMMA = re.compile(r"\s*,\s*")
 
 
 def _words(expression: str) -> list[str]:
-    """Return the places in a text, if it names several; a range is one."""
+    """Return the places in a text, if it names several; a range is one, and `operator new`."""
     try:
-        return location.words(_COMMA.sub(",", expression))
+        words = location.words(_COMMA.sub(",", expression))
     except gdb.error:
         return [expression]
+    for at in range(len(words) - 2, -1, -1):
+        if _OPERATOR.search(words[at]):
+            words[at : at + 2] = [f"{words[at]} {words[at + 1]}"]
+    return words
 
 
 def _has_meaning(place: str, command: str) -> bool:

@@ -94,14 +94,16 @@ class Variable:
 
 
 class NamedFrame(FrameDecorator):
-    """A frame with the right function name also where the call is the last instruction of a function without debug
-    information: gdb 13 prints the name of the function that follows. A frame of no function is `??`, as where there are
-    no frame filters: with them gdb prints nothing for it, `in  ()`.
+    """A frame with the function name that gdb prints where there are no frame filters: without the parameters' types in
+    C++; `??` for a frame of no function, for which gdb prints nothing with filters; and the right one also where the
+    call is the last instruction of a function without debug information, for which gdb 13 has the next function's.
     """
 
     def function(self) -> Any:
-        found = super().function()
-        return self.inferior_frame().name() or "??" if isinstance(found, int) else found
+        found, frame = super().function(), self.inferior_frame()
+        if isinstance(found, int) or (found is not None and found == str(frame.function())):
+            return frame.name() or "??"
+        return found
 
 
 class SafeFrame(NamedFrame):

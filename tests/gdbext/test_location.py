@@ -47,6 +47,11 @@ def test_names_with_commas_blanks_and_signs(gdb: str) -> None:
     assert places == [[40], [40], [40], [62], [54], [71], [40, 47]]
     found = run(CPP / "app.elf", CPP / "x.rvt", [f"trace find ::{name}" for name in ("main", *names[1:5])], gdb)
     assert [re.findall(r"@(\d+)", text) for text in found] == [["19"], ["40"], ["40"], ["62"], ["54"]]
+    several = "ns::add<int, long>(int, long) ns::box::operator< main 'ns::box::operator()'"
+    words = "sys.modules['rvtrace_gdb.gdbext.commands.find']._words('a::operator new b, c operator delete')"
+    found = run(CPP / "app.elf", CPP / "x.rvt", [f"trace find {several}", f"python import sys; print({words})"], gdb)
+    assert re.findall(r"@(\d+)", found[0]) == ["19", "40", "54", "62"]
+    assert found[1] == "['a::operator new', 'b,c', 'operator delete']"
     address = run(CPP / "app.elf", CPP / "x.rvt", ["trace goto 1", "trace print &'app.cpp'::sink + 0"], gdb)[1]
     assert address.endswith("<sink>"), "the file before :: is in quotes"
     odd = ["'foo<int, long>(char const*)'", "foo<int, long>(char const*)", "a b", "na\u00efve", "%s%n"]
