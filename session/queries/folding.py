@@ -10,8 +10,9 @@ the list ends, where the program hangs.
 """
 
 from array import array
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, pairwise, takewhile
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.gdbext.rows import Fold, FoundRow, FunctionRow
@@ -76,24 +77,38 @@ class Folding:
         round there are: 1, 1, 0 for a single row.
         """
         for group in range(1, _GROUP + 1):
+            if self._code(at) != self._code(at + step * group):
+                continue
+            is_ordinary = self._is_ordinary(at, step, group)
+            if is_ordinary and step < 0 and self._length - at >= group:
+                continue  # rows that are not counted for nothing: the list does not end in it
             same = self._same(at, step, group)
             times, left_over = same // group + 1, same % group
             hangs = times >= _HANGS and self._ends_in(at, step, group, same)
-            if times >= _LEAST and self._folds_well(at, step, group, hangs=hangs):
+            if times >= _LEAST and (hangs or not is_ordinary):
                 return group, times, left_over if same < _MOST else 0
         return 1, 1, 0
 
     def _same(self, at: int, step: int, group: int) -> int:
         """Return how many rows from one on are like those *group* rows further, all of them with one rise of levels."""
-        rise, same = self._level(at + step * group) - self._level(at), 0
+        rise = self._level(at + step * group) - self._level(at)
         if step * rise < 0:
             return 0
-        while same < _MOST:
-            one, other = at + step * same, at + step * (same + group)
-            if self._code(one) != self._code(other) or self._level(other) - self._level(one) != rise:
-                break
-            same += 1
-        return same
+        ahead = islice(self._from(at, step), group, None)
+        alike = (
+            code == other and there - level == rise
+            for (code, level), (other, there) in zip(self._from(at, step), ahead, strict=False)
+        )
+        return sum(1 for _ in takewhile(bool, islice(alike, _MOST)))
+
+    def _from(self, at: int, step: int) -> Iterator[tuple[int, int]]:
+        """Yield the codes and levels of the rows from one on, in a direction."""
+        while 1 <= at <= self._length:
+            number, place = divmod(at - 1, _CHUNK)
+            chunk = self._chunk(at)
+            part = slice(place, None) if step > 0 else slice(place, None, -1)
+            yield from zip(chunk.codes[part], chunk.levels[part], strict=True)
+            at = (number + 1) * _CHUNK + 1 if step > 0 else number * _CHUNK
 
     def _ends_in(self, at: int, step: int, group: int, same: int) -> bool:
         """Return whether the list ends in a repetition: of the last round some rows may be missing."""
@@ -103,12 +118,10 @@ class Folding:
             last += 1
         return last == self._length
 
-    def _folds_well(self, at: int, step: int, group: int, *, hangs: bool) -> bool:
-        """Return whether a repetition is worth folding: of functions, only one with a trap is no ordinary loop, or one
-        that *hangs*.
-        """
+    def _is_ordinary(self, at: int, step: int, group: int) -> bool:
+        """Return whether a group of rows is a round of an ordinary loop: of functions, without a trap."""
         rows = [self._row(at + step * number) for number in range(group)]
-        return hangs or any(not isinstance(row, FunctionRow) or (row.what and row.pc is not None) for row in rows)
+        return all(isinstance(row, FunctionRow) and not (row.what and row.pc is not None) for row in rows)
 
     def _fold(self, first: int, group: int, times: int) -> Fold:
         begins = [self._position(first + group * number) for number in range(times)]
@@ -151,8 +164,12 @@ class _Chunk(NamedTuple):
 
 def _compared(row: FoundRow | FunctionRow) -> tuple[Any, ...]:
     """Return the columns of a row in which those of a fold are alike."""
-    ignored = MAY_DIFFER[type(row)]
-    return tuple(_fixed(value) for name, value in zip(row._fields, row, strict=True) if name not in ignored)
+    return tuple(map(_fixed, _COMPARED[type(row)](row)))
+
+
+_COMPARED: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {
+    kind: attrgetter(*(name for name in kind._fields if name not in ignored)) for kind, ignored in MAY_DIFFER.items()
+}
 
 
 def _fixed(value: Any) -> Any:
