@@ -29,11 +29,13 @@ PAST = (
 LIVE = (
     "trace start -function fib", "trace start -range main,+0x10", "trace start -range 0x80000000,0x80000010",
     "trace info", "trace status", "trace stop", "trace close", "trace ctr start -depth 16", "tbreak fib", "continue",
-    "trace ctr status", "trace ctr show", "trace ctr stack", "trace ctr stop", "trace start", "stepi 0x14",
-    "trace history", "reverse-stepi 3", "trace position", "backtrace", "trace live", "trace stop", "trace close",
+    "trace ctr status", "trace ctr show", "trace ctr stack", "trace ctr stop", "trace start", *["stepi"] * 20,
+    "trace history", *["reverse-stepi"] * 3, "trace position", "backtrace", "trace live", "trace stop", "trace close",
     "monitor reset halt", "maintenance flush register-cache", "delete",
 )  # fmt: skip
-"""On the simulated target. It is reset at the end."""
+"""On the simulated target. It is reset at the end. gdb's own commands have no numbers, which some languages write
+otherwise, or do not know.
+"""
 UNRELATED = re.compile(
     r"(?:trace|debug|remote|record|mips|mipsfpu|powerpc|arm|sh|ada|riscv|ravenscar|mpx|architecture|endian|osabi|cp-abi"
     r"|struct-conv|tdesc|sysroot|solib|libthread|serial|tcp|remoteaddresssize|non-stop|observer|may-|schedule|stop-on"
@@ -49,6 +51,7 @@ whom it marks its output, and the form of instructions; and those whose values `
 RELATED = ("debug remote", "trace-commands", "backtrace past-main", "remotetimeout", "record instruction-history-size")
 MEANT = {
     "filename-display": "", "max-completions": "complete ", "print frame-info": "backtrace",
+    "print address": "tbreak|backtrace",
     "record instruction-history-size": "trace data",
     "language": "trace (?:who-wrote|print [^/])", "output-radix": "trace (?:who-wrote|print [^/])",
 }  # fmt: skip
