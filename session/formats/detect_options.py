@@ -8,7 +8,7 @@ E-Trace packets must be right at once before anything can be decoded: these are 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import chain, product
-from typing import Any, NamedTuple
+from typing import Any
 
 from rvtrace_gdb.controlregs.encoder_features import ETRACE, RAW_NTRACE
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
@@ -25,6 +25,7 @@ from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Valu
 from rvtrace_gdb.session.capture.model import Capture, CapturedSink
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats.option_trial import BY_CHANCE, MUCH, OptionTrial
 from rvtrace_gdb.session.formats.raw_import import EncoderHow, is_imported
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.support.errors import Progress, silent
@@ -186,75 +187,7 @@ _ADDRESS_BITS = (None, 64, 58, 57, 49, 48, 40, 39, 32)
 
 The first that fits is taken: more bits than an encoder sends do not fit, fewer may by chance.
 """
-_CONTRADICTION = 16  # counts as bad as so many bytes that cannot be decoded
-_SELDOM = 64  # noise has contradictions within fewer bytes
-_MUCH = 4  # so many times fewer contradictions are much better
-_TERSE = 4  # bytes of trace for each instruction, or fewer
-_SPARSE = 16  # a trace that was decoded correctly has at most so many
-_BY_CHANCE = 16  # noise may appear to have so many instructions, or fewer
-_FEWEST = 4  # instructions of a trace that is all decoded
-_MANY = 8  # one instruction more for each of so many is a gain
 _BAD = (EventKind.MISMATCH, EventKind.LOSS)
-
-
-class _Result(NamedTuple):
-    """The result of decoding *total* bytes with some options: contradictions, bytes decoded, instructions, accesses."""
-
-    total: int
-    contradictions: int
-    decoded: int
-    instructions: int
-    accesses: int
-
-    @property
-    def worth(self) -> tuple[bool, int, int]:
-        """A sort key: more is better. Where a program ran, all in all, damage contradicts it, and not nothing, as with
-        options that make all of it something else: packets of data, of another hart.
-        """
-        ran = self.is_evident and self.contradictions * _SELDOM <= self.total
-        return ran, self.decoded - _CONTRADICTION * self.contradictions, self.instructions
-
-    def improves_much(self, other: "_Result") -> bool:
-        """Return whether it does more than pass over one of several places with damage."""
-        fewer = self.contradictions * _MUCH <= other.contradictions
-        return fewer or self.instructions * _MANY >= other.instructions * (_MANY + 1) or self.worth[0] > other.worth[0]
-
-    @property
-    def is_evident(self) -> bool:
-        """Whether so much ran that the bytes are no noise: in noise, with some of many options, a few instructions
-        always run. That all bytes lead through the program is no chance either.
-        """
-        if self.is_all and self.instructions >= _FEWEST:
-            return True
-        return self.instructions > _BY_CHANCE and self.instructions * _SPARSE >= self.total
-
-    @property
-    def is_all(self) -> bool:
-        """Whether all bytes were decoded, and nothing contradicts the program."""
-        return not self.contradictions and self.decoded == self.total
-
-    def reads_what(self, other: "_Result") -> bool:
-        """Return whether it decodes what *other* does not, if the framing is unknown: fewer messages contradict less
-        then, so most bytes must be decoded, and more must have run.
-        """
-        more = self.instructions > other.instructions or (not self.instructions and self.accesses > other.accesses)
-        most = 2 * self.decoded >= self.total and more
-        fewer = self.contradictions * _MUCH <= other.contradictions
-        fewer |= (
-            not other.instructions and self.instructions * _TERSE >= self.decoded
-        )  # there is no trace to contradict anything
-        return most and fewer and self.contradictions * _SELDOM <= self.total
-
-    def explains_what(self, other: "_Result") -> bool:
-        """Return whether it decodes what *other* does not. Missing code stays a contradiction."""
-        if self.worth <= other.worth:
-            return False
-        if self.contradictions * _MUCH <= other.contradictions:
-            return self.contradictions * _SELDOM <= self.total
-        more = self.instructions >= 2 * _MUCH * other.instructions
-        if self.contradictions == other.contradictions:  # the bytes are damaged, too: nothing synchronizes behind that
-            more &= self.decoded >= _MUCH * other.decoded
-        return more and self.contradictions <= other.contradictions and self.decoded * _MUCH >= self.total
 
 
 def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tuple[EncoderHow, EncoderHow] | None:
@@ -265,7 +198,7 @@ def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tu
     if not is_imported(capture):
         return None
     total, used, idle, _ = decoded.harts.accounting
-    doubtful = _MUCH * used < total - idle
+    doubtful = MUCH * used < total - idle
     for number, sink in enumerate(capture.sinks):
         said = options_of(feeding(sink, capture.encoders))
         if not isinstance(said, EncoderHow):  # of other formats there is nothing to guess
@@ -350,11 +283,11 @@ def better_options(
     return best if better else None
 
 
-def _is_of_data(best: ETrace, result: _Result, said: EncoderHow, data: bytes, xlen: int) -> bool:
+def _is_of_data(best: ETrace, result: OptionTrial, said: EncoderHow, data: bytes, xlen: int) -> bool:
     """Return whether there are data only, and nearly all settings were right: with some of many options noise is data,
     too.
     """
-    only = not result.instructions and result.accesses > _BY_CHANCE
+    only = not result.instructions and result.accesses > BY_CHANCE
     near = isinstance(said, ETrace) and len(values_of(best, said)) < 2
     return only and near and makes_sense(data, best, xlen)
 
@@ -373,7 +306,7 @@ class _Search:
     def __init__(self, data: bytes, program: Program, wrapped: bool, progress: Progress) -> None:
         self._data, self._program, self._wrapped, self._progress = data, program, wrapped, progress
 
-    def tried(self, candidate: EncoderHow) -> _Result:
+    def tried(self, candidate: EncoderHow) -> OptionTrial:
         """Return the result of decoding with *candidate*."""
         self._progress("trying other options", 0, None)
         trial = registry.decode(self._data, self._program, candidate, wrapped=self._wrapped)
@@ -381,13 +314,13 @@ class _Search:
         instructions = sum(history.instructions for history in trial.histories.values())
         accesses = sum(len(history.accesses) for history in trial.histories.values())
         total, decoded, idle, _ = trial.accounting
-        return _Result(total - idle, contradictions + (not instructions), decoded, instructions, accesses)
+        return OptionTrial(total - idle, contradictions + (not instructions), decoded, instructions, accesses)
 
-    def best_of(self, options: EncoderHow) -> tuple[EncoderHow, _Result]:
+    def best_of(self, options: EncoderHow) -> tuple[EncoderHow, OptionTrial]:
         """Return the best options that are found from *options* on."""
         return self.best(options, self.tried(options))
 
-    def best(self, options: EncoderHow, result: _Result) -> tuple[EncoderHow, _Result]:
+    def best(self, options: EncoderHow, result: OptionTrial) -> tuple[EncoderHow, OptionTrial]:
         """Return the best options that are found from *options* on, which had *result*."""
         best = options
         if isinstance(options, ETrace):  # several settings must be right at once before anything fits
@@ -399,19 +332,34 @@ class _Search:
             best, result = steps[-1]
             if not result.contradictions:
                 break
-            trial, candidate = max(((self.tried(it), it) for it in _changed(best)), key=lambda one: one[0].worth)
+            tried = [(self.tried(it), it) for it in _changed(best)]
+            certain = [one for one in tried if not _has_fewer_address_bits(one[1], best)]
+            (trial, candidate), (some, other) = (max(part, key=lambda one: one[0].worth) for part in (certain, tried))
+            if max(trial.worth, result.worth) < some.worth and (trial.worth <= result.worth or some.is_all):
+                trial, candidate = some, other
             if trial.worth <= result.worth:
                 break
             steps.append((candidate, trial))
-        while len(steps) > 1 and _is_other_framing(steps[-1][0], steps[-2][0]):
+        while len(steps) > 1 and _fits_by_chance(steps[-1][0], steps[-2][0]):
             if steps[-1][1].improves_much(steps[-2][1]):
                 break
             steps.pop()
         return steps[-1]
 
 
-def _is_other_framing(one: EncoderHow, other: EncoderHow) -> bool:
-    """Return whether the fields around packets or messages are others: the right ones show in all of them."""
+def _has_fewer_address_bits(one: EncoderHow, other: EncoderHow) -> bool:
+    """Return whether the addresses of N-Trace have fewer bits, which may fit by chance: high ones are often alike."""
+    if not isinstance(one, Options) or not isinstance(other, Options) or one.address_bits is None:
+        return False
+    return one.address_bits < (other.sent_address_bits or 64)
+
+
+def _fits_by_chance(one: EncoderHow, other: EncoderHow) -> bool:
+    """Return whether only fields differ of which wrong ones may fit a part of a trace: those around packets or
+    messages, the right ones of which show in all of them, and address bits.
+    """
+    if _has_fewer_address_bits(one, other):
+        return True
     if isinstance(one, ETrace) and isinstance(other, ETrace):
         return one.encapsulation != other.encapsulation
     if isinstance(one, Options) and isinstance(other, Options):
@@ -443,7 +391,7 @@ def better_layout(data: bytes, options: EncoderHow, xlen: int, *, wrapped: bool 
         if trial >= fewest:
             break
         best, fewest = candidate, trial
-    if first > _FEW and fewest * _MUCH <= first:
+    if first > _FEW and fewest * MUCH <= first:
         return best
     return None if first <= _FEW else sensible_layout(data, xlen, wrapped=wrapped)
 

@@ -105,7 +105,8 @@ def test_no_option_makes_up_for_the_wrong_program(
 ) -> None:
     stream = beginning(reference_streams.FOLDER / f"median.{mode}.nex", 1000, tmp_path)
     elf = reference_streams.FOLDER / "towers.elf"
-    assert hint(capsys, "decode", stream, "--ntrace", "--elf", elf) is None
+    own = f"{FITS}with --implicit-return full" if mode > 2 else None  # what the stream has, whatever the program
+    assert hint(capsys, "decode", stream, "--ntrace", "--elf", elf) in (None, own)
 
 
 HIGH = """
