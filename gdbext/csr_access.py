@@ -18,8 +18,9 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import neutral, settings
+from rvtrace_gdb.gdbext import harts, neutral, settings
 from rvtrace_gdb.gdbext.client import defer_interrupt
+from rvtrace_gdb.gdbext.lost_connection import refusals_suppressed
 
 _NO_TARGET = "gdb has no target whose registers could be reached: connect it first (`target extended-remote`)"
 
@@ -76,9 +77,10 @@ def _access_method(method: str, *, is_set: bool) -> dict[str, Any] | None:
 
 def _is_openocd() -> bool:
     """Whether gdb is connected to OpenOCD; False also while the target runs, when gdb cannot find out."""
-    with defer_interrupt(), contextlib.suppress(gdb.error):
-        return "Open On-Chip Debugger" in neutral.printed("monitor version")
-    return False
+    version = ""
+    with refusals_suppressed():
+        version = neutral.printed("monitor version")
+    return "Open On-Chip Debugger" in version
 
 
 def connection() -> int | None:
@@ -205,15 +207,12 @@ def _thread(hart: int | None) -> Iterator[None]:
 
 
 def _hart_thread(hart: int, selected: gdb.InferiorThread) -> gdb.InferiorThread:
-    """Return the thread of a hart. OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0.
-
-    A single thread stands for any hart. Raises Refused.
-    """
+    """Return the thread of a hart; a single thread whose hart is not known stands for any. Raises Refused."""
     threads = _threads() or (selected,)
     for thread in (selected, *threads):
-        if thread.ptid[1] - 1 == hart:
+        if harts.hart_of(thread) == hart:
             return thread
-    if len(threads) == 1:
+    if len(threads) == 1 and harts.is_any(selected):
         return selected
     raise Refused(f"gdb has no thread for hart {hart}", "NoWay")
 

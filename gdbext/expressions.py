@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import gdb
 
 from rvtrace_gdb.gdbext import location, neutral, settings
+from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.tracer import selected_hart
 
 _NAME = re.compile(r"[A-Za-z_.][\w$.]*")
 _LINE = re.compile(r"(?:.*:)?\s*[+-]?[0-9]+")

@@ -16,8 +16,7 @@ from typing import Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import neutral, screen, source_lines
-from rvtrace_gdb.gdbext import tracer as gdbext_tracer
+from rvtrace_gdb.gdbext import harts, neutral, screen, source_lines
 from rvtrace_gdb.gdbext.disassembly import Texts, symbol_of
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.rows import Annotation, Happened, HistoryRow, Place
@@ -63,7 +62,7 @@ def current_mark(hart: int | None = None) -> Mark:
 
     The mark matches no line if the selected thread is another hart.
     """
-    if hart is not None and gdbext_tracer.selected_hart() not in (None, hart):
+    if hart is not None and harts.selected_hart() not in (None, hart):
         return Mark()
     number = position.number()
     return Mark(pc=_selected_pc()) if number is None else Mark(number)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
+OFF_HART = 1 << 16
+"""The hart of a thread that is a task of an operating system, and on no hart."""
+
 ROWS_AT_ONCE = 2000
 """Rows in one answer to a list command: long listings appear at once and can be interrupted."""
 

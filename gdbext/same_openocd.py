@@ -10,8 +10,8 @@ import os
 import gdb
 
 from rvtrace_gdb.gdbext import neutral
-from rvtrace_gdb.gdbext.client import defer_interrupt
 from rvtrace_gdb.gdbext.csr_access import connection
+from rvtrace_gdb.gdbext.lost_connection import refusals_suppressed
 
 VARIABLE = "::rvtrace_connection"
 _known: tuple[int | None, str | None] | None = None
@@ -29,13 +29,10 @@ def mark() -> str | None:
         return _known[1]
     if thread.is_running():
         return None
-    value = os.urandom(8).hex()
-    try:
-        with defer_interrupt():
-            is_openocd = "Open On-Chip Debugger" in neutral.printed("monitor version")
-            if is_openocd:
-                gdb.execute(f"monitor set {VARIABLE} {value}", to_string=True)
-    except gdb.error:
-        is_openocd = False
-    _known = connection(), value if is_openocd else None
-    return _known[1]
+    asked, value, found = connection(), os.urandom(8).hex(), None
+    with refusals_suppressed():
+        if "Open On-Chip Debugger" in neutral.printed("monitor version"):
+            gdb.execute(f"monitor set {VARIABLE} {value}", to_string=True)
+            found = value
+    _known = asked, found
+    return found

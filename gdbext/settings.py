@@ -46,7 +46,7 @@ SETTINGS = (
         "hart",
         "the hart whose history is shown, if there are several.\n"
         "`trace goto` goes in its past, and selects its thread.\n"
-        "Without it: the hart of the selected thread, else the first in the trace.",
+        "auto: the hart of the selected thread, else the first in the trace.",
     ),
     Setting(
         "ctr-access",
@@ -84,7 +84,9 @@ _MOST = {"port": 65535, "number": (1 << 63) - 1}
 
 
 def _parse(setting: Setting, text: str) -> Any:
-    """Return the value of a setting; an empty text unsets it. Raises gdb.GdbError, one line."""
+    """Return the value of a setting; an empty text unsets it, or auto. Raises gdb.GdbError, one line."""
+    if text == "auto" and setting.kind in ("address", "port", "number"):
+        return None
     if not text or setting.kind in ("file", "text", "choice"):
         return text or None
     try:
@@ -126,7 +128,7 @@ class _Parameter(gdb.Parameter):
         return ""
 
     def get_show_string(self, svalue: str) -> str:
-        if not svalue:
+        if not svalue or self.parsed is None:
             return f"The trace {self.setting.name} is not set."
         shown = f"{self.parsed:#x}" if self.setting.kind == "address" else svalue
         return f"The trace {self.setting.name} is {shown}."

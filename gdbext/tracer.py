@@ -17,7 +17,7 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import csr_access, neutral, objfiles, progress_bar, results, same_openocd, settings
+from rvtrace_gdb.gdbext import csr_access, harts, neutral, objfiles, progress_bar, results, same_openocd, settings
 from rvtrace_gdb.gdbext.client import Client, SessionError
 from rvtrace_gdb.gdbext.text import print_line
 
@@ -85,7 +85,6 @@ def _without_signals(thread: threading.Thread) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-HARTS_AT_MOST = 4096
 ADDRESSES = (1 << 64) - 1
 _NOTICING_SECONDS = 10.0
 _AGAIN_SECONDS = 0.02
@@ -110,6 +109,8 @@ class Tracer:
         """The number of gdb's connection that the session last got for access to CSRs."""
         self.reported: dict[str, Any] | None = None
         """The last state of the trace that the session reported (session/rpc/protocol.py), until `-rvtrace-told`."""
+        self.ports: dict[str, int | None] = {}
+        """The ports of the stubs that gdb was connected to through rvtrace, by the address of that connection."""
         self.needs_tvec = False
         """Whether the trace omits the addresses of trap handlers, so that the session needs mtvec."""
 
@@ -171,17 +172,37 @@ class Tracer:
     def context(self) -> dict[str, Any]:
         """Return the program and the target as gdb and the user's settings define them now."""
         target_file, overrides = settings.target_settings()
+        openocd = same_openocd.mark()
+        if openocd is not None:
+            harts.learn(stop=self._runs, port=self._port(), is_gone=self._is_target_gone)
         return {
             "elf": program(),
             "objfiles": objfiles.placed(),
-            "openocd": same_openocd.mark(),
+            "openocd": openocd,
             "target_file": target_file,
             "overrides": overrides,
             "runs": self._runs,
             "hart": settings.hart(),
-            "thread_hart": selected_hart(),
+            "thread_hart": harts.selected_hart(),
+            "threads": harts.table(),
+            "on_hart": harts.on_hart(),
+            "candidates": harts.candidates(),
             "tvec": self._trap_vector() if self.needs_tvec else None,
         }
+
+    def _port(self) -> int | None:
+        """Return the port of the stub that gdb is connected to, directly or through rvtrace; None if it has none."""
+        details = self._details()
+        port = details.rpartition(":")[2]
+        return self.ports[details] if details in self.ports else int(port) if port.isdecimal() else None
+
+    def _details(self) -> str:
+        """Return the address that gdb is connected to, as gdb writes it; "" if it is not connected, or has none."""
+        return str(getattr(getattr(gdb.selected_inferior(), "connection", None), "details", None) or "")
+
+    def _is_target_gone(self) -> bool:
+        """Whether the target has ended its connection to rvtrace, and rvtrace has not ended gdb's yet."""
+        return self.has_session and self._details() in self.ports and bool(self.request("gone")["gone"])
 
     def _trap_vector(self) -> int | None:
         """Return mtvec, or its last known value if it cannot be read now."""
@@ -230,21 +251,6 @@ def program() -> str | None:
     """Return the path of the program that gdb has loaded; None if there is none."""
     space = gdb.current_progspace()
     return neutral.of_any_bytes(lambda: space.filename or "") or None if space else None
-
-
-def selected_hart() -> int | None:
-    """Return the hart of the selected thread; None if threads are not harts."""
-    return hart_of(gdb.selected_thread())
-
-
-def hart_of(thread: gdb.InferiorThread | None) -> int | None:
-    """Return the hart that a thread stands for; None if threads are not harts.
-
-    OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0. Threads of an operating system, and the
-    one thread of a target that has none, have large numbers.
-    """
-    number = thread.ptid[1] - 1 if thread is not None and thread.is_valid() else -1
-    return number if 0 <= number < HARTS_AT_MOST else None
 
 
 def print_lines(result: dict[str, Any]) -> None:

@@ -24,6 +24,10 @@ class Context:
 
     *openocd*: the value that the debugger's OpenOCD has in a variable, see `session.target.link.checked`.
 
+    *threads*: (number in the remote protocol, hart) of each of the debugger's threads, if any has another hart than its
+    number says. *on_hart*: the debugger's number of the thread that is on a hart, if the selected one, a task, is not.
+    *candidates*: how many harts the debugger's thread may be, if it is not known which one it is.
+
     *runs*: a number that changes whenever the debugger resumes the program, None if unknown. It prevents repeated
     read-outs of a halted program's trace.
     """
@@ -37,6 +41,9 @@ class Context:
     tvec: int | None = None
     others: tuple[str, ...] = ()
     openocd: str | None = None
+    threads: tuple[tuple[int, int | None], ...] = ()
+    on_hart: int | None = None
+    candidates: int = 0
 
     def description(self, environ: Mapping[str, str] = os.environ) -> "Description":
         """Return the target description that applies. Raises `DescriptionError`.

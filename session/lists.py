@@ -73,11 +73,18 @@ class Debugger(Protocol):
     def has_target(self) -> bool:
         """Whether there is a target besides the trace."""
 
+    @property
+    def is_target_gone(self) -> bool:
+        """Whether the target has ended the connection."""
+
     def away(self) -> bool:
         """Return whether it is in the past."""
 
     def number(self, hart: int | None) -> int | None:
         """Return the number of a hart's position in the past, None in the present."""
+
+    def place(self, hart: int | None) -> tuple[int, int] | None:
+        """Return the hart in whose history a thread's hart is, and its number there; None in the present."""
 
     def close(self) -> None: ...
 

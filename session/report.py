@@ -12,7 +12,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, Inst
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.gdbext.row_text import AGREES, CANNOT_TELL, DIFFERS, check_line
-from rvtrace_gdb.gdbext.rows import CheckRow
+from rvtrace_gdb.gdbext.rows import OFF_HART, CheckRow
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
@@ -138,11 +138,11 @@ def checks(checked: Sequence[CheckRow]) -> list[str]:
 _CONCLUSIONS = {AGREES: "", DIFFERS: ": damaged", CANNOT_TELL: ": cannot tell for this encoder"}
 
 
-def positions(harts: Harts, numbers: Mapping[int | None, int]) -> list[str]:
-    """Describe where harts are in the past. *numbers*: by hart; None: by the one hart there is."""
+def positions(harts: Harts, numbers: Mapping[int, int]) -> list[str]:
+    """Describe where harts are in the past. *numbers*: by the hart whose history it is."""
     lines: list[str] = []
     for hart, number in numbers.items():
-        length = len(harts.histories[harts.of_thread(hart, None)])
+        length = len(harts.histories[hart])
         of = "" if len(harts.histories) == 1 else f"hart {hart} "
         at = f"at instruction {number} of {length}" if number <= length else f"after the newest of {length}"
         lines.append(line("past", f"{of}{at} (`trace live` returns to the present)"))
@@ -175,6 +175,12 @@ def losses(captured: CapturedSink) -> list[str]:
 
 def other_hart(hart: int, context: Context) -> list[str]:
     """Return a line if the history of *hart* is not that of the debugger's hart."""
+    if context.thread_hart == OFF_HART:
+        where = "" if context.on_hart is None else f", which thread {context.on_hart} is on"
+        return [line("note", f"the selected thread is a task that is not on a hart: this is hart {hart}{where}")]
+    if context.hart is None and context.thread_hart is None and context.candidates > 1:
+        said = f"which of OpenOCD's {context.candidates} targets gdb is connected to is not known: this is hart {hart}"
+        return [line("note", f"{said}; `set trace hart N` shows another one")]
     if context.hart is not None or context.thread_hart in (None, hart):
         return []
     return [line("note", f"hart {context.thread_hart} is not in this trace: this is hart {hart}")]

@@ -41,6 +41,7 @@ _DISCONNECT = (
     "gdb replays a trace without a target (`trace replay`): end that first (`disconnect`; `trace connect` connects"
     " gdb to a target)"
 )
+_GONE = "you are in the past, and the target is gone: `disconnect` first (`trace connect` connects gdb again)"
 _MAKING = "a trace is being recorded"
 
 
@@ -184,9 +185,8 @@ class Session:
         if decoded is None:
             return [*lines, report.history("not read yet: `trace history` reads it")]
         checked = report.checks(decoded.checked or ())
-        return [
-            *lines, *report.histories(decoded.harts), *checked, *self._positions(decoded, context), *decoded.warnings,
-        ]  # fmt: skip
+        warnings = [*decoded.warnings, *self._exchanged(decoded)]
+        return [*lines, *report.histories(decoded.harts), *checked, *self._positions(decoded, context), *warnings]
 
     def history(
         self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
@@ -449,16 +449,26 @@ class Session:
 
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
         sink = decoded.sink_of(hart)
-        news = report.stopped(sink) + report.other_hart(hart, context) + decoded.warnings
+        news = report.stopped(sink) + report.other_hart(hart, context) + decoded.warnings + self._exchanged(decoded)
         it = SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, [], is_overwritten(sink))
         self._selected = context, decoded, it
         lines = report.failure(self._live) + self._new_notes() + self.require_capture().unreported(news)
         return it._replace(lines=lines)
 
+    def _exchanged(self, decoded: Decoded) -> list[str]:
+        """Return lines about harts that are exchanged in the target description."""
+        ends = {} if self._live is None else self._live.ends
+        if len(ends) < 2:
+            return []
+        from rvtrace_gdb.session.queries.ends import exchanged
+
+        return exchanged(decoded.harts.histories, decoded.program, ends, self.capture().encoders)
+
     def check_present(self, what: str) -> None:
         """Raise `InThePast` if the debugger is in the past; *what* is the command that was given."""
         if self._frozen() and self.debugger is not None:
-            raise InThePast(f"{what}: {_RETURN if self.debugger.has_target else _DISCONNECT}")
+            gone = self.debugger.is_target_gone
+            raise InThePast(f"{what}: {_GONE if gone else _RETURN if self.debugger.has_target else _DISCONNECT}")
 
     def check_idle(self) -> None:
         """Raise `Busy` when no other trace can be opened now."""
@@ -517,9 +527,9 @@ class Session:
         """Say where the debugger is in the past, for each hart that is there."""
         if self.debugger is None:
             return []
-        threads = [*decoded.harts.histories, context.thread_hart]  # None: one thread that stands for the only hart
-        numbers = {hart: self.debugger.number(hart) for hart in threads}
-        return report.positions(decoded.harts, {hart: number for hart, number in numbers.items() if number is not None})
+        threads = [*decoded.harts.histories, context.thread_hart]  # None: one thread that stands for any hart
+        places = [place for hart in threads if (place := self.debugger.place(hart)) is not None]
+        return report.positions(decoded.harts, dict(places))
 
     def _runs(self, context: Context) -> int | None:
         """Return a number that changes whenever the target is resumed.

@@ -152,6 +152,12 @@ def connect_gdb(host: str | None, port: int | None, listen: int | str | None) ->
 
     *host* and *port* None: to a trace alone. Raises gdb.GdbError.
     """
+    other = connection.other_inferior()
+    if other is not None:
+        raise gdb.GdbError(
+            f"trace connect: rvtrace is between inferior {other} and its target, and serves one inferior at a time:"
+            f" `disconnect` in it first (`inferior {other}`). Nothing has changed."
+        )
     if _is_connected_to(host, port):
         gdb.execute("disconnect", to_string=True)  # OpenOCD takes one gdb only
     at: dict[str, int | str | None] = {"listen": listen} if isinstance(listen, int) else {"socket": listen or _SOCKET}

@@ -13,15 +13,16 @@ import gdb
 from rvtrace_gdb.gdbext import completion, csr_access, settings, start_options
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import control_transfers
+from rvtrace_gdb.gdbext.harts import hart_of
 from rvtrace_gdb.gdbext.mi import list_fields
 from rvtrace_gdb.gdbext.mi.fields import Rows
 from rvtrace_gdb.gdbext.options import BadOption
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
-from rvtrace_gdb.gdbext.rows import Page
+from rvtrace_gdb.gdbext.rows import OFF_HART, Page
 from rvtrace_gdb.gdbext.text import print_line
-from rvtrace_gdb.gdbext.tracer import arguments, hart_of, print_lines, tracer
+from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
 
 
 class Ctr(Command, name="trace ctr", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE, is_prefix=True):
@@ -205,7 +206,8 @@ def csr_access_of_session() -> Iterator[dict[str, Any] | None]:
 def _harts() -> list[int]:
     """Return the harts of all threads; none if gdb does not know them because the target runs."""
     try:
-        return sorted({hart_of(thread) or 0 for thread in gdb.selected_inferior().threads()})
+        harts = {hart_of(thread) or 0 for thread in gdb.selected_inferior().threads()}
+        return sorted(harts - {OFF_HART})
     except gdb.error:
         return []
 

@@ -18,12 +18,13 @@ from rvtrace_gdb.gdbext import completion, neutral, settings
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import find, who_wrote
 from rvtrace_gdb.gdbext.commands.connect import connect_gdb
+from rvtrace_gdb.gdbext.harts import hart_of, selected_hart
 from rvtrace_gdb.gdbext.options import is_plain_number
 from rvtrace_gdb.gdbext.replay import position, position_display, record_btrace
 from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.replay.mode import DIRECTED_COMMANDS, mode
 from rvtrace_gdb.gdbext.rows import FoundRow
-from rvtrace_gdb.gdbext.tracer import hart_of, print_lines, selected_hart, tracer
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
 _NUMBER = re.compile(r"-?[0-9]{1,4000}")  # `int` refuses more digits
 
@@ -151,7 +152,6 @@ def _check_stopped() -> None:
     thread = gdb.selected_thread()
     if thread is not None and thread.is_running():
         raise gdb.GdbError("The program is running: stop it first (`interrupt`).")
-
 
 
 def _jump(number: int | None) -> None:

@@ -19,15 +19,16 @@ from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import who_wrote
+from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.mi import list_fields
 from rvtrace_gdb.gdbext.mi.fields import Rows
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.row_text import Fields
-from rvtrace_gdb.gdbext.rows import CoveredFunction, Page
+from rvtrace_gdb.gdbext.rows import OFF_HART, CoveredFunction, Page
 from rvtrace_gdb.gdbext.text import print_line
-from rvtrace_gdb.gdbext.tracer import program, selected_hart, tracer
+from rvtrace_gdb.gdbext.tracer import program, tracer
 
 COUNT_MOST = 4096
 """The largest number of rows in one answer: the session's own limit, and an IDE waits for the whole answer."""
@@ -270,7 +271,7 @@ def gdb_position(given: Arguments) -> Fields:
     thread, hart = gdb.selected_thread(), selected_hart()
     if thread is None or not thread.is_valid():
         return {"state": "none"}
-    of = {} if hart is None else {"hart": hart}
+    of = {} if hart in (None, OFF_HART) else {"hart": hart}
     if thread.is_running():
         return {"state": "running", **of}
     of["reverse"] = int(position.is_available())

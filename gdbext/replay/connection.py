@@ -24,6 +24,7 @@ from rvtrace_gdb.gdbext.tracer import tracer
 
 Stub = tuple[str, int]  # host and port
 
+
 class ProxyConnection:
     """The connections that rvtrace let gdb make, and the session that the current one passes through."""
 
@@ -36,6 +37,7 @@ class ProxyConnection:
     def remember(self, place: str, stub: Stub | None) -> None:
         """Note that gdb connects at *place*, and through rvtrace to *stub*; None: to a trace alone."""
         self._targets[place] = stub
+        tracer().ports[place] = None if stub is None else stub[1]
         self._last_target = stub or self._last_target
 
     @property
@@ -51,6 +53,14 @@ class ProxyConnection:
     def is_ours(self) -> bool:
         """Whether gdb is connected to rvtrace. gdb may not have noticed yet that the connection has ended."""
         return self.connected_to() in self._targets
+
+    def other_inferior(self) -> int | None:
+        """Return the number of another inferior than the selected one that is connected through rvtrace; None: none."""
+        for inferior in gdb.inferiors():
+            details = getattr(getattr(inferior, "connection", None), "details", None)
+            if details in self._targets and inferior is not gdb.selected_inferior():
+                return int(inferior.num)
+        return None
 
     def target(self) -> Stub | None:
         """Return the target that gdb is connected to through rvtrace; None for a trace alone."""

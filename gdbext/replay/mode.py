@@ -26,10 +26,11 @@ from typing import Any, Callable
 import gdb
 
 from rvtrace_gdb.gdbext import neutral
+from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.replay import partial_values, position, position_display, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.text import print_at_stop
-from rvtrace_gdb.gdbext.tracer import print_lines, selected_hart, tracer
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
 _LOCKING = "scheduler-locking"
 _FINISH = ("print finish", "off")

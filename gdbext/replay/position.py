@@ -12,7 +12,7 @@ from typing import Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext.tracer import hart_of
+from rvtrace_gdb.gdbext.harts import hart_of
 
 REGISTER = "trace_pos"
 

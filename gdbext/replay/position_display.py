@@ -9,9 +9,10 @@ from typing import Callable
 import gdb
 
 from rvtrace_gdb.gdbext import settings
+from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.replay import position, record_btrace
 from rvtrace_gdb.gdbext.text import print_at_stop
-from rvtrace_gdb.gdbext.tracer import selected_hart, tracer
+from rvtrace_gdb.gdbext.tracer import tracer
 
 
 def place() -> tuple[int, int] | None:

@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP
-from rvtrace_gdb.gdbext.rows import FoundRow
+from rvtrace_gdb.gdbext.rows import OFF_HART, FoundRow
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.search import Question
 from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext
+from rvtrace_gdb.session.replay.packets import hart_of, number_of
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.proxy_state import TargetState
 from rvtrace_gdb.session.replay.timeline import Timeline
@@ -37,16 +38,28 @@ class NoThread(RvtraceError):
 
     def __init__(self, hart: int, thread_hart: int) -> None:
         super().__init__(
-            f"`set trace hart` names hart {hart}, for which gdb has no thread that could go there: `set trace hart`"
-            f" without a number selects the past of hart {thread_hart}, that of the selected thread"
+            f"`set trace hart` names hart {hart}, for which gdb has no thread that could go there: `set trace hart"
+            f" auto` selects the past of hart {thread_hart}, that of the selected thread"
         )
+
+
+class NotOnHart(RvtraceError):
+    """The debugger's thread is a task of an operating system that does not run. *other*: the thread that does."""
+
+    def __init__(self, other: int | None) -> None:
+        which = "the thread that runs" if other is None else f"thread {other}"
+        how = "" if other is None else f" (`thread {other}`)"
+        super().__init__(f"this task is not on a hart, so it has no past of its own: {which} is, and has one{how}")
 
 
 class TargetGone(RvtraceError):
     """The connection to the target has ended, so there is no present to return to."""
 
     def __init__(self) -> None:
-        super().__init__("there is no present to return to: the target's end of the connection is gone")
+        super().__init__(
+            "there is no present to return to: the target's end of the connection is gone; `disconnect` ends gdb's, and"
+            " `trace connect` connects it again"
+        )
 
 
 class NoTarget(RvtraceError):
@@ -106,6 +119,17 @@ class Debugger:
         """The connection to gdb and the stub for code in the proxy's own thread; None in other threads."""
         return None if self._proxy is None else self._proxy.own_connection
 
+    def hart_of(self, thread: str | None) -> int | None:
+        """Return the hart of a thread of the remote protocol: the one that gdb says, else the one of its number.
+
+        Where gdb's threads are tasks, one that gdb has not seen yet is on no hart.
+        """
+        said = dict(self.context.threads)
+        number = number_of(thread)
+        if number not in said and OFF_HART in said.values():
+            return OFF_HART
+        return said[number] if number in said else hart_of(thread)
+
     def away(self) -> bool:
         """Return whether it is in the past."""
         return self.timeline.away()
@@ -114,6 +138,16 @@ class Debugger:
         """Return the number of a hart's position in the past, None in the present."""
         position = self.timeline.position(hart)
         return None if position is None else position + 1
+
+    def place(self, hart: int | None) -> tuple[int, int] | None:
+        """Return the hart in whose history a thread's hart is, and its number there; None in the present."""
+        number = self.number(hart)
+        return None if number is None else (self.timeline.selected(hart).hart, number)
+
+    @property
+    def is_target_gone(self) -> bool:
+        """Whether the target has ended the connection."""
+        return self._proxy is not None and self._proxy.target is TargetState.LOST
 
     @property
     def has_target(self) -> bool:
@@ -140,8 +174,9 @@ class Debugger:
             return self._proxy
         if stub == self._stub:  # it may take one connection only; else that stands until the new one does
             self.close()
+        self.context = replace(self.context, threads=())  # those of the connection before
         proxy = Proxy(
-            self.timeline, self._session.lock, stub,
+            self.timeline, self._session.lock, stub, self.hart_of,
             extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=True,
         )  # fmt: skip
         proxy.start(port, path)
@@ -290,6 +325,8 @@ class Debugger:
             raise NotConnected
 
     def _select(self, hart: int | None, progress: Progress) -> SelectedHistory:
+        if hart == OFF_HART:
+            raise NotOnHart(self.context.on_hart)
         return self._session.selected_of_thread(replace(self.context, thread_hart=hart), progress)
 
     def _replayed(self, progress: Progress = silent) -> list[int]:

@@ -34,7 +34,8 @@ _LIST = b"qXfer:threads:read:"
 THREAD_LIST_QUERIES = (b"qfThreadInfo", _LIST)
 """The packets with which gdb lists all threads. It sends one of them at every stop that it shows."""
 
-HartOf = Callable[[str], int | None]
+HartOf = Callable[[str | None], int | None]
+"""Returns the hart of a thread; None is the only one of a stub without threads."""
 
 
 def canonical(thread: bytes) -> str | None:
@@ -43,14 +44,21 @@ def canonical(thread: bytes) -> str | None:
     if match is None:
         return None
     process, number = match[1], int(match[2], 16)
+    if number < -1:  # gdb writes numbers of more than 31 bits, such as addresses of task control blocks, like this
+        number &= 0xFFFFFFFF
     if number <= 0:
         return None
     return f"{number:x}" if process is None else f"p{int(process, 16):x}.{number:x}"
 
 
-def hart_of(thread: str) -> int | None:
+def number_of(thread: str | None) -> int:
+    """Return a thread's number within its process, 0 for the only one of a stub without threads."""
+    return 0 if thread is None else int(thread.rpartition(".")[2], 16)
+
+
+def hart_of(thread: str | None) -> int | None:
     """Return a thread's hart: OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0."""
-    number = int(thread.rpartition(".")[2], 16) - 1
+    number = number_of(thread) - 1
     return number if 0 <= number < HARTS_AT_MOST else None
 
 
@@ -87,7 +95,7 @@ class Threads:
         return self.general or self.selected
 
     def hart(self, thread: str | None) -> int | None:
-        return None if thread is None else self._hart_of(thread)
+        return self._hart_of(thread)
 
     def known(self) -> tuple[str | None, ...]:
         """Return all threads seen so far, the selected one first; None is the only one of a stub without threads."""

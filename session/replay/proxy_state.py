@@ -54,7 +54,7 @@ class Mode(Enum):
 
 
 _HALTED = (TargetState.HALTED, TargetState.UNREADABLE, TargetState.RELEASED)
-HartOf = Callable[[str], int | None]
+HartOf = Callable[[str | None], int | None]
 Harts = Callable[[], Sequence[int]]
 
 

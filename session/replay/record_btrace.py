@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.program.instructions import Instruction, IType
 from rvtrace_gdb.session.capture.model import CapturedRecords
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.queries.ends import can_lead_to
 from rvtrace_gdb.session.replay.backend import ExtensionContext
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
@@ -61,36 +60,6 @@ def blocks_up_to(pc: int, recorded: list[Block], history: History, program: Cont
     if _end_of(program.image_of(history.context_at(len(history) - 1)))(last) == pc:
         return [*recorded[:-1], (begin, pc)]
     return [*recorded, (pc, pc)]
-
-
-def can_lead_to(history: History, program: ContextImages, pc: int, *, unknown: bool = False) -> bool:
-    """Return whether *pc* can be the next instruction after the history, as far as its last instruction and trap tell.
-
-    *unknown* is returned if the last instruction or its target is unknown.
-    """
-    last = len(history) - 1
-    if last < 0 or history.pc(last) == GAP:
-        return False
-    traps = [event for event in history.events_between(last + 1, last + 2) if event.kind is EventKind.TRAP]
-    if traps:
-        return traps[-1].next_pc in (None, pc)
-    image, at = program.image_of(history.context_at(last)), history.pc(last)
-    try:
-        instruction = image.instruction(at)
-    except RvtraceError:
-        return unknown
-    if instruction.is_uninferable or instruction.custom or instruction.itype is IType.EXCEPTION:
-        return True
-    if instruction.is_inferable_jump and instruction.offset is None:
-        return unknown
-    return pc in {target & ((1 << image.xlen) - 1) for target in _targets(instruction, at)}
-
-
-def _targets(instruction: Instruction, at: int) -> Iterator[int]:
-    if not instruction.is_inferable_jump:
-        yield at + instruction.length
-    if instruction.offset is not None:
-        yield at + instruction.offset
 
 
 def _stretches(history: History, program: ContextImages, first: int, stop: int) -> Iterator[tuple[int, int, Image]]:

@@ -14,9 +14,9 @@ from rvtrace_gdb.decode.tandem.decoder import tandem_of
 from rvtrace_gdb.decode.tandem.watchpoints import WatchpointSearch
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory
+from rvtrace_gdb.session.queries.ends import can_lead_to
 from rvtrace_gdb.session.replay import shadow_state
 from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, Stop, TracedRegisters, Watchpoint, Watchpoints
-from rvtrace_gdb.session.replay.record_btrace import can_lead_to
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 _IN_GAP = (

@@ -183,7 +183,17 @@ class Params:
             inner.optional_number("tvec"),
             others,
             inner.text("openocd") if inner.given("openocd") else None,
+            tuple(inner.threads()),
+            inner.optional_number("on_hart"),
+            inner.optional_number("candidates") or 0,
         )
+
+    def threads(self) -> list[tuple[int, int | None]]:
+        """Return (number in the remote protocol, hart) of the debugger's threads, [] if it does not say them."""
+        found = [tuple(it) for it in self._values.get("threads") or []]
+        if not all(len(it) == 2 and isinstance(it[0], int) and isinstance(it[1], int | None) for it in found):
+            raise self._bad("threads")
+        return [(number, hart) for number, hart in found]
 
     def programs(self) -> tuple[str | None, tuple[str, ...]]:
         """Return the program, and the other files that the debugger has: *objfiles* are [path, where the first section

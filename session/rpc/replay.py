@@ -42,11 +42,11 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
-from rvtrace_gdb.gdbext.rows import FrameRow
+from rvtrace_gdb.gdbext.rows import OFF_HART, FrameRow
 from rvtrace_gdb.session.lists import SelectedHistory, call_frames
 from rvtrace_gdb.session.replay import shadow_state
 from rvtrace_gdb.session.replay.backend import RegisterBatches
-from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, debugger_of
+from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, NotOnHart, debugger_of
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.session.replay.shadow_state import Memory, Unwinder, Unwound
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
@@ -143,6 +143,12 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
     left = params.given("prompt") and debugger.leave_end()
     said = _notes(debugger) if params.given("prompt") else debugger.proxy.take_lines()
     return {"connected": debugger.connected, "number": debugger.number(hart), "said": said, "left": left}
+
+
+def gone(session: Session, params: Params, progress: Progress) -> Any:
+    """Return whether gdb's target has ended the connection, which gdb has not seen yet."""
+    it = session.debugger
+    return {"gone": isinstance(it, Debugger) and it.connected and it.is_target_gone}
 
 
 def notes(session: Session, params: Params, progress: Progress) -> Any:
@@ -246,6 +252,8 @@ def native(session: Session, params: Params, progress: Progress) -> Any:
         raise RecordsInThePast
     context, limit = debugger.context, params.number("limit")
     thread_hart = context.thread_hart
+    if thread_hart == OFF_HART:
+        raise NotOnHart(context.on_hart)
     if thread_hart is not None:
         context = replace(context, hart=None)  # gdb records each thread by itself, whichever hart is selected
     it = session.selected(context, progress)
@@ -268,6 +276,7 @@ def _btrace(debugger: Debugger) -> Btrace:
 METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "connect": connect,
     "past": past,
+    "gone": gone,
     "notes": notes,
     "place": place,
     "enter": enter,

@@ -53,7 +53,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
     **dict.fromkeys(("page", "rows", "glance"), "lists"),
     **dict.fromkeys(("connect", "past", "notes", "place", "enter", "goto", "follow_program"), "replay"),
-    **dict.fromkeys(("frames", "entered_at", "told", "native"), "replay"),
+    **dict.fromkeys(("frames", "entered_at", "told", "native", "gone"), "replay"),
 }
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""
 

@@ -4,6 +4,7 @@ Sources are encoders and a sink (`trace_control`), a hart's own records (`ctr`),
 recorder in QEMU (`qemu`). The memory of an ESP32 (`esp32_memory`) holds a trace that its firmware has recorded.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
@@ -44,6 +45,11 @@ class TraceSource(Protocol):
     @property
     def tandem(self) -> tuple[CapturedTandem, ...]:
         return ()
+
+    @property
+    def ends(self) -> Mapping[int, int]:
+        """The pc of each traced hart where its trace ends, as far as that is known."""
+        return {}
 
     def started(self) -> list[str]:
         """Return lines about what was set up, and which requests were not granted."""

@@ -29,7 +29,7 @@ from rvtrace_gdb.session.errors import NotResumed, NotStopped, SetUpLost, joined
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, LiveSink, unreadable
 from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
-from rvtrace_gdb.session.target.link import Connect, Link, checked, notes_of, open_link, states
+from rvtrace_gdb.session.target.link import Connect, Link, checked, csrs_of, notes_of, open_link, states
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
@@ -152,6 +152,9 @@ def _passing_state(status: PassingStatus) -> str:
     return "on" if status.enabled else "off" if status.empty else "off, still has trace"
 
 
+_DPC = 0x7B1  # a halted hart's pc
+
+
 class LiveTrace(TraceSource):
     """A trace on the target that *link* leads to. `start` creates one."""
 
@@ -177,6 +180,7 @@ class LiveTrace(TraceSource):
         self._going: RvtraceError | None = None
         """Why encoders could not be stopped by the last attempt."""
         self._said = self._listed = 0  # the number of notes already returned
+        self._ends: dict[int, int] = {}
         self.notes: list[str] = [*hardware.notes, *in_force.notes, *armed.notes]
 
     @classmethod
@@ -223,6 +227,10 @@ class LiveTrace(TraceSource):
     @property
     def sinks(self) -> tuple[CapturedSink, ...]:
         return tuple(sink.captured for sink in self.live_sinks)
+
+    @property
+    def ends(self) -> Mapping[int, int]:
+        return self._ends
 
     def started(self) -> list[str]:
         """Return lines about what was set up, and which requests were not granted."""
@@ -341,6 +349,20 @@ class LiveTrace(TraceSource):
             return
         self.incomplete = False
         self._check_encoders()
+        self._ends = self._places()
+
+    def _places(self) -> dict[int, int]:
+        """Return the pc of each hart, {} if there is one hart alone, or any of them runs."""
+        harts = {encoder.hart for encoder in self.hardware.encoders}
+        if len(harts) < 2:
+            return {}
+        try:
+            if set(self.harts().values()) != {"halted"}:
+                return {}
+            found = {hart: csrs_of(self.link, hart, {_DPC: "dpc"}).run([(_DPC, None)])[0] for hart in harts}
+        except RvtraceError:
+            return {}
+        return {hart: pc for hart, pc in found.items() if isinstance(pc, int)}
 
     def _lost_sinks(self) -> list[RvtraceError]:
         """Those whose buffer is not where it was: what their registers say now is not about our trace."""

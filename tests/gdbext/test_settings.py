@@ -23,6 +23,14 @@ def test_a_wrong_value_leaves_the_old_one() -> None:
     assert out["show trace buffer-size"].strip() == "The trace buffer-size is 0x1000."
 
 
+def test_a_value_is_unset_by_auto() -> None:
+    commands = [SOURCE, "set trace hart 1", "set trace hart auto", "show trace hart", "set trace hart -1"]
+    said = ask_gdb(None, commands)
+    assert said["set trace hart auto"] == ""
+    assert said["show trace hart"].strip() == "The trace hart is not set."
+    assert said["set trace hart -1"].strip() == "set trace hart: -1 is out of range."
+
+
 def test_what_is_not_set_says_so() -> None:
     assert ask_gdb(None, [SOURCE, "show trace target"])["show trace target"].strip() == "The trace target is not set."
 

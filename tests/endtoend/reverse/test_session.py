@@ -173,8 +173,8 @@ def test_the_past_outlives_openocd(tmp_path: Path, gdb: str) -> None:
     saved = tmp_path / "kept.rvt"
     commands = [
         "reverse-stepi", KILL, "reverse-stepi ", "backtrace", "trace goto fib",
-        "info threads", "continue", "stepi", "trace live", "trace history 1,3", f"trace save {saved}", "disconnect",
-        "trace history 2,4", "info registers pc",
+        "info threads", "continue", "stepi", "trace live", "trace stop", "trace history 1,3", f"trace save {saved}",
+        "disconnect", "trace history 2,4", "info registers pc",
     ]  # fmt: skip
     past = Past(tmp_path, gdb, commands)
     said = past.said
@@ -182,7 +182,8 @@ def test_the_past_outlives_openocd(tmp_path: Path, gdb: str) -> None:
     assert "main ()" in said["backtrace"]
     assert "fib (n=...)" in said["trace goto fib"]
     assert "No more reverse-execution history" in said["continue"] or "Reached end" in said["continue"]
-    assert "there is no present to return to" in said["trace live"]
+    assert "there is no present to return to" in said["trace live"] and "`disconnect`" in said["trace live"]
+    assert "the target is gone: `disconnect` first" in said["trace stop"] and "`trace live`" not in said["trace stop"]
     for command in ("trace history 1,3", "trace history 2,4"):
         assert len(re.findall(r"^\d+\t(?:   |=> )0x[0-9a-f]+ <_start\+\d+>:", said[command], re.M)) == 3, said[command]
     assert saved.is_file()

@@ -184,8 +184,8 @@ def test_a_hart_without_a_thread(live: Ran, tmp_path: Path) -> None:
         said = run_gdb(live.elf, [*begin, *looked_at("trace goto 6"), "set trace hart", *looked_at("trace goto 7")])
     ran = live._replace(said=said)
     assert said["trace goto 6"].strip() == (
-        "`set trace hart` names hart 1, for which gdb has no thread that could go there: `set trace hart` without a"
-        " number selects the past of hart 0, that of the selected thread"
+        "`set trace hart` names hart 1, for which gdb has no thread that could go there: `set trace hart auto` selects"
+        " the past of hart 0, that of the selected thread"
     )
     assert ran.place("trace goto 6")[:2] == (1, -1)
     ran.check("trace goto 7", 0, 7)

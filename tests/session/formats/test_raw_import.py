@@ -138,6 +138,11 @@ def test_a_listing_is_of_the_hart_that_is_meant_and_pages_of_its_own() -> None:
     debugged, other = (session.history("1,2", 10, Context(thread_hart=hart)) for hart in (2, 5))
     assert (debugged.hart, debugged.lines) == (2, [])
     assert (other.hart, other.lines) == (1, ["note:     hart 5 is not in this trace: this is hart 1"])
+    which = session.history("1,2", 10, Context(candidates=2)).lines
+    assert which == [
+        "note:     which of OpenOCD's 2 targets gdb is connected to is not known: this is hart 1; `set trace hart N`"
+        " shows another one"
+    ]
     with pytest.raises(NoTrace, match=r"^hart 7 is not in this trace, which has hart 1, 2$"):
         session.history("", 10, unknown)
 
