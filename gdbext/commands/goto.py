@@ -20,7 +20,7 @@ from rvtrace_gdb.gdbext.commands import find, who_wrote
 from rvtrace_gdb.gdbext.commands.connect import connect_gdb
 from rvtrace_gdb.gdbext.harts import hart_of, selected_hart
 from rvtrace_gdb.gdbext.options import is_plain_number
-from rvtrace_gdb.gdbext.replay import position, position_display, record_btrace
+from rvtrace_gdb.gdbext.replay import position, position_display, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.replay.mode import DIRECTED_COMMANDS, mode
 from rvtrace_gdb.gdbext.rows import FoundRow
@@ -37,6 +37,8 @@ def goto(where: str) -> dict[str, Any]:
     where = where.strip()
     if where != "live":
         _replay_without_target(where)
+        if position.number() is None:
+            unwinder.check_calls()
     with _thread_of_hart(None if where == "live" else settings.hart()) as switched:
         place = {**_target_params(where), **position.present_pc(None)}
         found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
@@ -93,6 +95,7 @@ def enter_past(command: str = "") -> None:
         return
     mode.connect()
     if position.number() is None:
+        unwinder.check_calls()
         found = tracer().request("enter", context=tracer().context(), **position.present_pc(None))
         mode.enter()
         print_lines(found)

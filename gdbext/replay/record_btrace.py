@@ -92,6 +92,7 @@ work: `reverse-next`, `backtrace`, `trace functions`."""
         if not is_active():
             raise gdb.GdbError("gdb does not record: there is nothing to end.")
         gdb.execute("record stop", to_string=True)
+        gdb.execute("maintenance flush register-cache", to_string=True)  # gdb keeps the frame of where it was
         print("gdb has stopped recording; `reverse-stepi` and the like use the trace again.")
 
 

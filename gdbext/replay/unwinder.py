@@ -11,6 +11,7 @@ the frames are distinguished by pc and sp.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Optional
 
@@ -161,6 +162,26 @@ def _mask() -> int:
 
 def _value(number: int, kind: gdb.Type) -> gdb.Value:
     return gdb.Value(number).cast(kind)
+
+
+_DUMMY = re.compile(r"ptid=(\S+)$", re.MULTILINE)
+
+
+def check_calls() -> None:
+    """Raise gdb.GdbError if a function that the user has called (`print f()`) was interrupted, and has not returned.
+
+    gdb keeps a frame for such a call, and looks at each frame that it finds whether it is that one: by sp, which is not
+    known in most places of the past. In gdb 13 to 18 that ends the user's command ("Register 2 was not saved").
+    """
+    said = _DUMMY.findall(neutral.printed("maintenance print dummy-frames"))
+    if not said:
+        return
+    threads = {".".join(map(str, thread.ptid)): thread.num for thread in gdb.selected_inferior().threads()}
+    where = next((f" in thread {threads[it]}" for it in said if it in threads and len(threads) > 1), "")
+    raise gdb.GdbError(
+        f"The function that you called{where} has not returned, and gdb cannot find frames in the past while it keeps"
+        " that call: let it return (`finish`), or give it up (`return` in its outermost frame), then go back."
+    )
 
 
 class BacktraceFilter:

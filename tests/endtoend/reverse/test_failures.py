@@ -262,6 +262,39 @@ def test_a_command_that_fails_before_it_goes_back_leaves_gdb_in_the_present(rig:
             assert re.search(r"\$\d+ = 2\b", gdb.run("print fib(3)"))  # that runs the target
 
 
+OUTERMOST = """
+frame = gdb.newest_frame()
+while frame.older().type() != gdb.DUMMY_FRAME:
+    frame = frame.older()
+frame.select()
+"""
+
+
+@every_gdb
+def test_a_function_that_the_user_called_and_a_breakpoint_interrupted(gdb: str, rig: Rig) -> None:
+    """gdb 13 to 18 that keep the frame of such a call cannot find frames without sp: it is refused until it is gone."""
+    call = ["break fib if n == 1", "print fib(3)", "delete", "stepi"]
+    refused = ["reverse-stepi 5", "trace goto -1", "reverse-next", "reverse-continue", "trace goto fib"]
+    ended = ["finish", "finish ", "finish  ", "reverse-stepi 5 ", f"{POS} ", "reverse-stepi", f"{POS}  ", "trace live"]
+    given_up = [f"python exec({OUTERMOST!r})", "return", "info registers pc", "reverse-stepi 2", f"{POS}   "]
+    commands = [*beginning(rig), *call, "backtrace", *refused, POS, "trace history", *ended]
+    said = run_gdb(rig.elf, [*commands, *[f"{it}    " for it in call], "trace history ", *given_up], gdb=gdb)
+    assert "<function called from gdb>" in said["backtrace"]
+    for command in refused:
+        assert said[command] == (
+            "The function that you called has not returned, and gdb cannot find frames in the past while it keeps that"
+            " call: let it return (`finish`), or give it up (`return` in its outermost frame), then go back.\n"
+        )
+    assert said[POS].split()[-1] == "-1"
+    assert "finish (value" in said["finish  "]  # where the call was made
+    places = [int(said[f"{POS}{it}"].split()[-1]) for it in (" ", "  ")]
+    assert places[0] - places[1] == 1 and places[1] > 2000
+    assert "<finish>" in said["info registers pc"]
+    newest = int(said["trace history "].split("\n")[-2].split("\t")[0])
+    assert int(said[f"{POS}   "].split()[-1]) == newest - 1
+    assert not any("not saved" in it and "PC not saved" not in it for it in said.values())
+
+
 def test_loaded_again_in_the_past(rig: Rig) -> None:
     commands = [*beginning(rig), "reverse-step", f"{SOURCE} ", "show osabi", "show print finish", "bt"]
     said = run_gdb(rig.elf, [*commands, f"trace connect localhost:{rig.gdb_port} ", "info registers pc"])

@@ -73,7 +73,9 @@ class Session:
             commands += ["tbreak classify", "reverse-continue", "continue", "p/x (long)$pc"]
             commands += ["trace goto 5", "trace native 10", "record instruction-history 1,100"]
             commands += [
+                "reverse-stepi 3",
                 "trace native off",
+                "backtrace 1",
                 "info record ",
                 "trace native off ",
                 "trace native junk",
@@ -155,6 +157,7 @@ def test_only_the_newest(session: Session) -> None:
 def test_off(session: Session) -> None:
     """Then our own way back is there again."""
     assert "gdb has stopped recording" in session.said["trace native off"]
+    assert session.said["backtrace 1"].startswith("#0  finish ")  # gdb itself keeps the frame of where it was
     assert "No record" in session.said["info record "] or "No recording" in session.said["info record "]
     assert session.said["trace native off "].strip() == "gdb does not record: there is nothing to end."
     assert pc_of(session.said["p/x $pc+0"]) == session.pcs[-1]
