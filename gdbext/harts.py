@@ -90,7 +90,7 @@ class _Harts:
         if own is not None and own not in self._ids:
             said = {name: int(value, 16) for name, value in _HART_ID.findall(neutral.printed(_HART_IDS))}
             known = [said.get(target.name) for target in self.targets]
-            self._ids.update({value: i for i, value in enumerate(known) if value is not None and known.count(value) == 1})
+            self._ids.update({it: hart for hart, it in enumerate(known) if it is not None and known.count(it) == 1})
         by_port = _only(i for i, target in enumerate(self.targets) if port is not None and target.port == port)
         return by_port if own is None else self._ids.get(own, by_port)
 
