@@ -25,7 +25,7 @@ from rvtrace_gdb.decode.ntrace.messages import Evcode, Packer, Sync, parse
 from rvtrace_gdb.decode.ntrace.messages import Malformed as MalformedMessage
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions as NtraceEncoding
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
 
 _MOST = 1 << 18  # instructions; no stream has so many, undamaged
 _ALWAYS_LEGAL = frozenset({"time", "ecause", "interrupt", "tval", "sync", "b_type", "evcode"})
@@ -102,7 +102,10 @@ def is_legal_etrace(data: bytes, history: History, *, image: Image, encoding: Et
     if len(history) > _MOST or history.gaps:
         return False
     reader = codec(encoding.decoder, encoding.modes)
-    ran = list(items(history, image, data))
+    try:
+        ran = list(items(history, image, data))
+    except CodeMissing:
+        return False
 
     def determined(packets: list[bytes]) -> list[object]:
         """What the history determines, without what the two encoders do differently (tests/decode/etrace/encoder)."""
