@@ -108,7 +108,7 @@ def check_line(row: CheckRow) -> str:
         return "no interval between synchronizations is in the trace"
     counts = [f"{row.agree} {_verb(row.agree, 'agree')}"]
     counts += [f"{row.differ} {_verb(row.differ, 'differ')}"] if row.differ else []
-    counts += [f"{row.lost} {_has(row.lost)} a loss that is in the list of gaps"] if row.lost else []
+    counts += [f"{row.lost} {_has(row.lost)} a loss (see `gaps`)"] if row.lost else []
     counts += [f"{row.unchecked} cannot be compared"] if row.unchecked else []
     return f"{row.intervals} interval{'s' * (row.intervals > 1)} between synchronizations: {', '.join(counts)}"
 
@@ -116,21 +116,22 @@ def check_line(row: CheckRow) -> str:
 def check_conclusion(row: CheckRow) -> str:
     """Return what the counts of a check mean."""
     if row.conclusion == AGREES:
-        return "Where they agree, what is listed, encoded again, gives the bytes of the trace: no damage is seen."
+        return "No damage is seen: encoded again, the listing gives the bytes of the trace."
     if row.conclusion == DIFFERS:
-        return "What differs is damaged: for what is listed there, this encoder sends other bytes."
+        return "What differs is damaged: this encoder sends other bytes for what is listed."
     if not row.differ:
         return "Cannot tell: there is nothing to compare."
     return (
-        "Cannot tell for this encoder: too many differ for damage, so it is built in a way that is not known here. What"
-        " is listed may be right all the same."
+        "Cannot tell for this encoder: so many differ that it is built in another way. What is listed may be right"
+        " all the same."
     )
 
 
-def differing_line(row: DifferingRow, paint: Paint = plain) -> str:
-    """Return the line for an interval that differs."""
+def differing_lines(row: DifferingRow, paint: Paint = plain) -> Iterator[str]:
+    """Return the lines for an interval that differs."""
     ran = f"instructions {row.first} to {row.last}" if row.last >= row.first else "no instruction"
-    return f"bytes {row.start:#x} to {max(row.end - 1, row.start):#x}, {ran}: {paint('gap', row.text)}"
+    yield f"  bytes {row.start:#x} to {max(row.end - 1, row.start):#x}, {ran}:"
+    yield f"    {paint('gap', row.text)}"
 
 
 def _verb(number: int, verb: str) -> str:

@@ -137,7 +137,7 @@ def _check(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
         return
     yield f"{f'hart {row.hart}: ' if shown.is_one_of_several else ''}{row_text.check_line(row)}."
     for one in row.differing:
-        yield f"  {row_text.differing_line(one, shown.output.paint)}"
+        yield from row_text.differing_lines(one, shown.output.paint)
     yield row_text.check_conclusion(row)
 
 

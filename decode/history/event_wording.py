@@ -200,7 +200,7 @@ def _loss(loss: Loss) -> str:
 def difference_text(made: str, sent: str, offset: int, *, timing: bool) -> str:
     """Return what an encoder sends for what is listed, and what the trace has instead."""
     if timing:
-        return "longer or shorter than the encoder's period: messages are missing, or too many"
+        return "longer or shorter than the encoder's period: messages lost, or too many"
     at = f"at byte 0x{offset:x}"
     if made and sent:
         return f"{sent} {at}, where this encoder sends {made}"

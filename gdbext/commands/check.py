@@ -57,7 +57,7 @@ def lines(rows: Sequence[CheckRow]) -> Iterator[str]:
         of = f"hart {row.hart}: " if len(rows) > 1 else ""
         yield f"{of}{row_text.check_line(row)}."
         for one in row.differing[:_SHOWN]:
-            yield f"  {row_text.differing_line(one, listing.paint)}"
+            yield from row_text.differing_lines(one, listing.paint)
         if len(row.differing) > _SHOWN:
             yield f"  and {len(row.differing) - _SHOWN} more: `trace gaps` has all of them"
         yield row_text.check_conclusion(row)
