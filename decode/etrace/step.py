@@ -219,6 +219,10 @@ class StepFunction:
 
     def _trap(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """Handle subformat 1: an exception or interrupt."""
+        walker = self._places.walker(place)
+        if place.mode is Mode.ON and walker.is_unknown(place.last_pc):  # the address that the packet before reported
+            report = self._places.contradiction(place, packet, place.last_pc, walker.why_unknown(place.last_pc))
+            return Result(Step(None, self._places.lost(place), (report,), calls=CLEARS), False, retry=True)
         fields = packet.fields
         interrupt = bool(fields["interrupt"])
         taken = Trap.of(fields["ecause"], fields.get("tval"), interrupt=interrupt)

@@ -154,3 +154,13 @@ def test_a_packet_cut_off_at_the_end_is_no_loss() -> None:
     assert (account.total, account.idle) == (len(data) - 1, 0)
     assert account.decoded == 1 + len(write(start(0x300), options.parameters, options.modes))
     assert account.skipped == account.total - account.decoded
+
+
+@pytest.mark.parametrize("thaddr", [1, 0])
+def test_a_trap_right_after_an_address_without_code(thaddr: int) -> None:
+    """What ran there cannot have been: a gap, as before any other packet. The handler is known again."""
+    history = after([start(0x100), to(ROM - 0x100), trap(0x200, thaddr, 2), *([] if thaddr else [start(0x200)])])
+    assert list(history.pcs()) == [0x100, 0x102, ROM, GAP, 0x200]
+    assert troubles(history) == [(3, EventKind.MISMATCH)]
+    assert "there is no code" in history.gap_at(3).text
+    assert history.gap_at(3).next_pc == 0x200
