@@ -1,5 +1,6 @@
 """The whole way: real gdb-multiarch, real openocd, simulated target. What gdb lists is what the hart retired."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -91,7 +92,8 @@ def test_reference_programs_to_their_end(program: str, tmp_path: Path) -> None:
     decoded = listed_pcs(listing)
     assert len(decoded) > 5000
     assert decoded == retired
-    assert listing.startswith(outputs["trace history /a 1,3000"].replace("\t=> ", "\t   "))
+    listed = re.sub(r"<(\w+)\.\d+", r"<\1", listing)  # gdb takes the number of a static variable for one of Ada's
+    assert listed.startswith(outputs["trace history /a 1,3000"].replace("\t=> ", "\t   "))
 
 
 @pytest.mark.parametrize("size", [1024, *long_only(4096)])
