@@ -44,6 +44,16 @@ class OtherOpenOcd(RvtraceError):
         self.host, self.port = host, port
 
 
+class OtherTarget(RvtraceError):
+    """The trace that is made is not of the target that the debugger is connected to."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "gdb is connected to another OpenOCD than the one of this trace: there is no way from its present into this"
+            " past; connect gdb to the one of the trace (`trace connect`)"
+        )
+
+
 class Busy(RvtraceError):
     """Something else must be ended first."""
 

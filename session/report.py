@@ -173,6 +173,11 @@ def losses(captured: CapturedSink) -> list[str]:
     return [line("lost", text, lost=text) for text in texts]
 
 
+def elsewhere() -> str:
+    """Return the line about a trace that is not of the debugger's target."""
+    return line("note", "gdb is connected to another OpenOCD than the one of this trace, which is of the target there")
+
+
 def other_hart(hart: int, context: Context) -> list[str]:
     """Return a line if the history of *hart* is not that of the debugger's hart."""
     if context.thread_hart == OFF_HART:

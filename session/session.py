@@ -173,7 +173,7 @@ class Session:
         if self._decoded_capture is None:
             return report.nothing(lambda: context.description(self._environ))
         if self._live is not None:
-            lines = [self._target_line, *self._live.status()]
+            lines = [self._target_line, *self._elsewhere(context), *self._live.status()]
         else:
             lines = [self._target_line, *report.opened(self.capture())]
         if self._live is None or not self._live.incomplete or not self.capture().captured:
@@ -449,11 +449,16 @@ class Session:
 
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
         sink = decoded.sink_of(hart)
-        news = report.stopped(sink) + report.other_hart(hart, context) + decoded.warnings + self._exchanged(decoded)
+        news = self._elsewhere(context) + report.stopped(sink) + report.other_hart(hart, context)
+        news += decoded.warnings + self._exchanged(decoded)
         it = SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, [], is_overwritten(sink))
         self._selected = context, decoded, it
         lines = report.failure(self._live) + self._new_notes() + self.require_capture().unreported(news)
         return it._replace(lines=lines)
+
+    def _elsewhere(self, context: Context) -> list[str]:
+        """Return a line if the debugger is connected to another target than that of the trace."""
+        return [] if self._live is None or self._live.is_of(context.openocd) else [report.elsewhere()]
 
     def _exchanged(self, decoded: Decoded) -> list[str]:
         """Return lines about harts that are exchanged in the target description."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.gdbext.rows import OFF_HART, FoundRow
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.search import Question
@@ -327,6 +328,9 @@ class Debugger:
     def _select(self, hart: int | None, progress: Progress) -> SelectedHistory:
         if hart == OFF_HART:
             raise NotOnHart(self.context.on_hart)
+        live = self._session.live
+        if live is not None and self.has_target and not live.is_of(self.context.openocd):
+            raise OtherTarget
         return self._session.selected_of_thread(replace(self.context, thread_hart=hart), progress)
 
     def _replayed(self, progress: Progress = silent) -> list[int]:

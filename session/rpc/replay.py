@@ -43,6 +43,7 @@ from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
 from rvtrace_gdb.gdbext.rows import OFF_HART, FrameRow
+from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.lists import SelectedHistory, call_frames
 from rvtrace_gdb.session.replay import shadow_state
 from rvtrace_gdb.session.replay.backend import RegisterBatches
@@ -254,6 +255,8 @@ def native(session: Session, params: Params, progress: Progress) -> Any:
     thread_hart = context.thread_hart
     if thread_hart == OFF_HART:
         raise NotOnHart(context.on_hart)
+    if session.live is not None and not session.live.is_of(context.openocd):
+        raise OtherTarget
     if thread_hart is not None:
         context = replace(context, hart=None)  # gdb records each thread by itself, whichever hart is selected
     it = session.selected(context, progress)

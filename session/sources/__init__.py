@@ -51,6 +51,12 @@ class TraceSource(Protocol):
         """The pc of each traced hart where its trace ends, as far as that is known."""
         return {}
 
+    def is_of(self, openocd: str | None) -> bool:
+        """Return whether it is of the target that the debugger is connected to, as far as is known: *openocd* is the
+        mark of the debugger's, as of `session.target.link.checked`.
+        """
+        return True
+
     def started(self) -> list[str]:
         """Return lines about what was set up, and which requests were not granted."""
 

@@ -29,7 +29,7 @@ from rvtrace_gdb.session.errors import NotResumed, NotStopped, SetUpLost, joined
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, LiveSink, unreadable
 from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
-from rvtrace_gdb.session.target.link import Connect, Link, checked, csrs_of, notes_of, open_link, states
+from rvtrace_gdb.session.target.link import Connect, Link, Marks, checked, csrs_of, notes_of, open_link, states
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
@@ -181,6 +181,7 @@ class LiveTrace(TraceSource):
         """Why encoders could not be stopped by the last attempt."""
         self._said = self._listed = 0  # the number of notes already returned
         self._ends: dict[int, int] = {}
+        self._marks = Marks(link)
         self.notes: list[str] = [*hardware.notes, *in_force.notes, *armed.notes]
 
     @classmethod
@@ -256,8 +257,12 @@ class LiveTrace(TraceSource):
         return notes
 
     def use_context(self, context: Context) -> None:
-        """Take over the address of the trap handler, if gdb sent it."""
-        self.tvec = self.tvec if context.tvec is None else context.tvec
+        """Take over the address of the trap handler, if gdb sent it, and it is that of this target."""
+        if context.tvec is not None and self.is_of(context.openocd):
+            self.tvec = context.tvec
+
+    def is_of(self, openocd: str | None) -> bool:
+        return self._marks.is_own(openocd)
 
     def components(self) -> GraphStatus:
         """Return the components' current state, as far as it can be read. Raises transport errors."""

@@ -11,7 +11,7 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess, Target
 from rvtrace_gdb.session.description.model import Description, Encoder
 from rvtrace_gdb.session.errors import HartUnreachable, OtherOpenOcd
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.transport.openocd.csrs import HartNotHalted, OpenOcdCsrs
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
@@ -146,6 +146,29 @@ def link_to(description: Description, connect: Connect) -> Link:
     return connect(description.openocd.host, description.openocd.tcl_port)
 
 
+class Marks:
+    """Whether the OpenOCD that the debugger is connected to is that of a link. *mark*: as of `checked`."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._are: dict[str, bool] = {}
+
+    def is_own(self, mark: str | None) -> bool:
+        """Return whether it is, as far as is known."""
+        if mark is None or isinstance(self._link, WithCsrs):
+            return True
+        if mark not in self._are:
+            try:
+                self._are[mark] = _mark_of(self._link) == mark
+            except RvtraceError:
+                return True
+        return self._are[mark]
+
+
+def _mark_of(link: Link) -> str:
+    return link.command(f"expr {{[info exists {MARK}] ? ${MARK} : {{}}}}").strip()
+
+
 def checked(connect: Connect, mark: str | None) -> Connect:
     """Return a function like *connect* whose links lead to the OpenOCD that the debugger is connected to: the debugger
     has set a variable of it to *mark*. None: that is no OpenOCD, or not known. It raises OtherOpenOcd.
@@ -154,8 +177,7 @@ def checked(connect: Connect, mark: str | None) -> Connect:
     def open_checked(host: str, port: int) -> Link:
         link = connect(host, port)
         try:
-            found = link.command(f"expr {{[info exists {MARK}] ? ${MARK} : {{}}}}").strip()
-            if found != mark:
+            if _mark_of(link) != mark:
                 raise OtherOpenOcd(host, port)
         except BaseException:
             link.close()

@@ -66,6 +66,29 @@ def test_a_unix_socket_goes_through_the_proxy(tmp_path: Path) -> None:
     assert "already between" not in said[f"trace connect {place}"] and "main () at" in said[f"trace connect {place}"]
 
 
+@pytest.mark.parametrize("way", ["trace connect", "target extended-remote"])
+def test_a_trace_is_not_the_past_of_another_openocd(way: str, rig: Rig, tmp_path: Path) -> None:
+    """gdb connects to another chip while a trace is made: that one's hardware stays as it is, and it has no past."""
+    with Rig(rig.elf, tmp_path / "second") as second, closing(Tcl(second.tcl_port)) as tcl:
+        before = tcl("mdw 0x20000000")
+        commands = [f"set trace target {rig.target_file}", f"{way} :{rig.gdb_port}", "monitor reset halt"]
+        commands += ["maintenance flush register-cache", "trace start", "tbreak finish", "continue", "disconnect"]
+        commands += [f"{way} :{second.gdb_port}", "trace status", "trace history", "reverse-stepi", "trace goto 5"]
+        commands += ["trace native", "info registers pc", "disconnect ", f"{way} :{rig.gdb_port} ", "trace status "]
+        commands += ["trace history 2005,2006", "reverse-stepi ", "trace live", "trace stop"]
+        said = run_gdb(rig.elf, [SOURCE, *commands])
+        assert tcl("mdw 0x20000000") == before
+    note = "note:     gdb is connected to another OpenOCD than the one of this trace, which is of the target there\n"
+    assert note in said["trace status"] and said["trace history"].startswith(note) and "2006\t" in said["trace history"]
+    assert "<_start>" in said["info registers pc"] and "another OpenOCD" not in said["trace status "]
+    assert "note:" not in said["trace history 2005,2006"] and said["trace stop"].startswith("Tracing stopped.")
+    if way == "trace connect":
+        refused = "gdb is connected to another OpenOCD than the one of this trace: there is no way"
+        for command in ("reverse-stepi", "trace goto 5", "trace native"):
+            assert said[command].startswith(refused), said[command]
+        assert "[2006 of 2006]" in said["reverse-stepi "]
+
+
 def test_the_other_openocd_is_not_touched(rig: Rig, tmp_path: Path) -> None:
     """gdb is at one chip, the description has the Tcl port of the other, whose encoder stays as it is."""
     with Rig(rig.elf, tmp_path / "second") as second, closing(Tcl(second.tcl_port)) as tcl:
