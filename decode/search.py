@@ -60,9 +60,9 @@ def entries_of(function: int, image: Image) -> Query:
 
 def _jumps_back(function: int, image: Image) -> Iterator[int]:
     """Yield the addresses of the branches and direct jumps in a function that lead to its first instruction."""
-    name, offset = image.symbol(function) or ("", 0)
+    start = image.function(function)
     pc = function
-    while pc < function + _FUNCTION_BYTES and image.symbol(pc) in ((name, offset + pc - function), None):
+    while pc < function + _FUNCTION_BYTES and image.function(pc) in (start, None):
         try:
             instruction = image.instruction(pc)
         except (CodeMissing, UndecodableInstruction):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import location, neutral, settings
+from rvtrace_gdb.gdbext import blocks, location, neutral, settings
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.replay import position
 
@@ -132,12 +132,7 @@ def _functions_at(expression: str, pcs: Iterable[int]) -> list[Function]:
 
 
 def _function(name: str, pc: int) -> Function | None:
-    chain: list[gdb.Symbol] = []
-    block = gdb.block_for_pc(pc)
-    while block is not None and not block.is_static and not block.is_global:
-        if block.function is not None:
-            chain.append(block.function)
-        block = block.superblock
+    chain = [symbol for block in blocks.function_blocks(pc) if (symbol := block.function) is not None]
     for symbol in chain:
         if _is_named(name, symbol.print_name):
             own = None if symbol is not chain[-1] else symbol.value().address

@@ -16,7 +16,7 @@ from typing import Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import harts, neutral, screen, source_lines
+from rvtrace_gdb.gdbext import blocks, harts, neutral, screen, source_lines
 from rvtrace_gdb.gdbext.disassembly import Texts, symbol_of
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.rows import Annotation, Happened, HistoryRow, Place
@@ -236,8 +236,7 @@ def _terminal() -> bool:
 
 def function_symbol(pc: int) -> gdb.Symbol | None:
     """Return the function at an address according to debug information; a function inlined there does not count."""
-    block, found = gdb.block_for_pc(pc), None
-    while block is not None and not block.is_static and not block.is_global:
-        found = block.function or found
-        block = block.superblock
+    found = None
+    for block in blocks.function_blocks(pc):
+        found = block.function
     return found

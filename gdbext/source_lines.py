@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import neutral
+from rvtrace_gdb.gdbext import blocks, neutral
 from rvtrace_gdb.gdbext.text import columns, printable
 
 _SYMTAB = re.compile(r"symtab: (.*) \(\(struct symtab \*\) 0x[0-9a-f]+\)$")
@@ -125,14 +125,12 @@ def scopes(pc: int) -> list[Scope]:
     """Return the functions that an instruction is in: the innermost inlined one first, last the one that was called."""
     mask = neutral.address_mask()
     found: list[Scope] = []
-    block = gdb.block_for_pc(pc)
-    while block is not None and not block.is_static and not block.is_global:
+    for block in blocks.function_blocks(pc):
         function = block.function
         if function is not None:
             file = function.symtab.fullname()
             start, end = block.start & mask, block.end & mask
             found.append(Scope(function.print_name, file, function.line, start, end, True))
-        block = block.superblock
     return [*found[:-1], *(one._replace(inlined=False) for one in found[-1:])]
 
 

@@ -130,7 +130,7 @@ class GdbText:
 
 def _start(program: str, elf: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [program, "-nx", "-q", "-i=mi", "--", elf],
+        [program, "-nx", "-q", "-i=mi", "-iex", "set print asm-demangle on", "--", elf],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

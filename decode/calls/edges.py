@@ -61,8 +61,8 @@ class Functions:
         """Return the start of the function that contains an instruction, UNKNOWN without a symbol."""
         start = self._starts.get(pc)
         if start is None:
-            found = self._image.symbol(pc) if pc >= 0 else None
-            start = self._starts[pc] = UNKNOWN if found is None else pc - found[1]
+            found = self._image.function(pc) if pc >= 0 else None
+            start = self._starts[pc] = UNKNOWN if found is None else found
         return start
 
 

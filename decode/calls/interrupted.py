@@ -57,12 +57,10 @@ def _leads_to(image: Image, pc: int, place: int) -> bool:
     itype = _itype(image, pc)
     if itype is IType.RETURN:
         return True  # the call stack knows where to
-    symbol, origin = image.symbol(place), image.symbol(pc)
+    function = image.function(place)
     if itype is IType.UNINFERABLE_CALL:
-        return symbol is not None and symbol[1] == 0
-    if itype is not IType.UNINFERABLE_JUMP or symbol is None:
-        return False
-    return symbol[1] == 0 or (origin is not None and pc - origin[1] == place - symbol[1])
+        return function == place
+    return itype is IType.UNINFERABLE_JUMP and function is not None and function in (place, image.function(pc))
 
 
 def _itype(image: Image, pc: int) -> IType | None:

@@ -131,8 +131,8 @@ class Returns:
 
     def _begin(self, pc: int) -> int | None:
         """Return where the function begins that contains an address."""
-        found = self._image.symbol(pc)
-        return None if found is None or found[1] > _LONGEST else pc - found[1]
+        found = self._image.function(pc)
+        return None if found is None or pc - found > _LONGEST else found
 
     def _falls_through(self, begin: int, end: int) -> bool:
         """Return whether the code before a label runs into it: then the label is no function's."""
@@ -144,8 +144,7 @@ class Returns:
 
 def follows_call(image: Image, address: int) -> bool:
     """Return whether the instruction before an address is a call, in the same function."""
-    symbol = image.symbol(address)
-    if symbol is not None and not symbol[1]:
+    if image.function(address) == address:
         return False  # what is before does not return: abort, longjmp
     return any(_is_call(image, address - size, size) for size in (2, 4))
 

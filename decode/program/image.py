@@ -292,8 +292,14 @@ class Image:
             return self.symbols.at(addr)
         return self._base.symbol(addr)
 
+    def function(self, addr: int) -> int | None:
+        """Return the address of the function that `symbol` finds, without its name."""
+        if self._base is None or self.symbols.covers(addr) or self._region(addr):
+            return self.symbols.start(addr)
+        return self._base.function(addr)
+
     def symbols_named(self, name: str) -> Iterator[tuple[int, int]]:
-        """Yield (address, size in bytes) of each symbol with this name that `symbol` knows."""
+        """Yield (address, size in bytes) of each symbol that is meant by a name, see `Symbols.named`."""
         return self.symbols.named(name)
 
     def _classify(self, addr: int) -> Instruction:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.elf import Elf, Symbol, symbol_at
+from rvtrace_gdb.decode.program.function_names import FunctionNames
+from rvtrace_gdb.decode.program.name_patterns import Pattern
 
 
 class _Placed(NamedTuple):
@@ -17,6 +19,7 @@ class _Placed(NamedTuple):
     end: int
     bias: int
     symbols: list[Symbol]
+    names: FunctionNames
 
 
 class Symbols:
@@ -25,17 +28,18 @@ class Symbols:
     def __init__(self, xlen: int) -> None:
         self._mask = (1 << xlen) - 1
         self._sections: list[_Placed] = []  # sorted
-        self._elves: list[tuple[Elf, int]] = []
+        self._files: list[tuple[Elf, int, FunctionNames]] = []
 
     def add(self, elf: Elf, bias: int) -> None:
         """Add those of a file that is in memory *bias* bytes above its addresses."""
-        self._elves.append((elf, bias))
+        names = FunctionNames(elf)
+        self._files.append((elf, bias, names))
         for section in elf.sections:
             start = section.start + bias & self._mask
             self._sections.append(
-                _Placed(start, start + section.end - section.start, start - section.start, section.symbols)
+                _Placed(start, start + section.end - section.start, start - section.start, section.symbols, names)
             )
-        self._sections.sort()
+        self._sections.sort(key=lambda section: section[:3])
 
     def covers(self, addr: int) -> bool:
         """Return whether an address is in a section of a file."""
@@ -45,11 +49,26 @@ class Symbols:
         """Return the name and the offset that gdb prints for a code address, None if gdb finds no symbol."""
         section = self._section(addr)
         found = None if section is None else symbol_at(section.symbols, addr - section.bias)
-        return None if section is None or found is None else (found.name, addr - section.bias - found.address)
+        if section is None or found is None:
+            return None
+        return section.names.of(found), addr - section.bias - found.address
+
+    def start(self, addr: int) -> int | None:
+        """Return the address of the symbol of a code address, without its name, which takes longer."""
+        section = self._section(addr)
+        found = None if section is None else symbol_at(section.symbols, addr - section.bias)
+        return None if section is None or found is None else found.address + section.bias
 
     def named(self, name: str) -> Iterator[tuple[int, int]]:
-        """Yield (address, size in bytes) of each symbol with this name."""
-        yield from ((it.address + bias, it.size) for it, bias in self._all() if it.name == name)
+        """Yield (address, size in bytes) of each symbol that is meant by a name: the one in the file, or the one in the
+        program (`Pattern`).
+        """
+        pattern = Pattern(name)
+        for elf, bias, names in self._files:
+            for section in elf.sections:
+                for it in section.symbols:
+                    if it.name == name or (pattern.may_be(it.name) and _means(pattern, names, it)):
+                        yield it.address + bias, it.size
 
     def sizes_at(self, addr: int) -> set[int]:
         """Return the sizes of the symbols that begin at an address; 0: the file does not give it."""
@@ -57,11 +76,11 @@ class Symbols:
         symbols = [] if section is None else section.symbols
         return {it.size for it in symbols if section is not None and it.address + section.bias == addr}
 
-    def _all(self) -> Iterator[tuple[Symbol, int]]:
-        for elf, bias in self._elves:
-            for section in elf.sections:
-                yield from ((symbol, bias) for symbol in section.symbols)
-
     def _section(self, addr: int) -> _Placed | None:
         i = bisect_right(self._sections, addr, key=lambda section: section.start) - 1
         return self._sections[i] if i >= 0 and addr < self._sections[i].end else None
+
+
+def _means(pattern: Pattern, names: FunctionNames, symbol: Symbol) -> bool:
+    """Return whether the name of a symbol is meant. Labels of assembler code, and names of C, are what they are."""
+    return names.of(symbol) != symbol.name and pattern.means(names.of(symbol))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import disassembly, listing, neutral
+from rvtrace_gdb.gdbext import blocks, disassembly, listing, neutral
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers
 from rvtrace_gdb.gdbext.rows import ROWS_AT_ONCE, Page
 from rvtrace_gdb.gdbext.text import printable
@@ -236,10 +236,9 @@ def _where(pc: int, name: str | None, inside: int) -> str:
 
 def _arguments(pc: int) -> str:
     """Return the names of the arguments, as with `set print frame-arguments none`: past values are not known."""
-    block, found = gdb.block_for_pc(pc), None
-    while block is not None and not block.is_static and not block.is_global:
-        found = block if block.function is not None else found
-        block = block.superblock
+    found = None
+    for block in blocks.function_blocks(pc):
+        found = block
     return ", ".join(f"{printable(it.print_name)}=..." for it in found or () if it.is_argument)
 
 

@@ -37,7 +37,7 @@ ARROWS: dict[str, set[str]] = {
 ROOMS = {name.partition(".")[0] for name in ARROWS if name not in (TABLES, FEATURES)}
 # What may come from outside the project: everything else is the standard library.
 LIBRARIES = {
-    "decode": {"elftools"},
+    "decode": {"demangle", "elftools"},
     "gdbext": {"gdb"},
     "console": {"prompt_toolkit", "pygdbmi", "riscv"},
     "transport": {"usb"},
