@@ -18,9 +18,11 @@ import gdb
 
 _HEXADECIMAL = re.compile(r"\s*0[xX]([0-9a-fA-F]{1,16})\s*")
 _ENDS_GDB = re.compile(
-    r"""::(?!~?[^\W\d]|[(<])|['"]\s*::(?!\(anonymous namespace\)|(?!operator\b)[^\W\d]\w*(?:::|\s?[<(]|\s*['"]))"""
+    r"""\{\s*\}|::(?!~?[^\W\d]|[(<])|['"]\s*::(?!\(anonymous namespace\)|(?!operator\b)[^\W\d]\w*(?:::|\s?[<(]|\s*['"]))"""
 )
-"""A name in the global scope that is none: gdb 13 to 18 look it up, and end with an internal error."""
+"""A name in the global scope that is none: gdb 13 to 18 look it up, and end with an internal error. And an array of no
+elements, the value of which ends gdb 16.
+"""
 _FILE_SCOPE = re.compile(r"""^((?:[^'"]|'[^'"]*'|"[^'"]*")*)(?:'[^'"]+'|"[^'"]+")(?=::[^\W\d])""")
 """A file in quotes before `::` and a name: what follows its closing quote is no name in the global scope."""
 _C_LIKE = ("c", "c++", "asm", "minimal")

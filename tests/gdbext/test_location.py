@@ -21,7 +21,7 @@ def run(elf: Path, capture: Path, commands: list[str], gdb: str) -> list[str]:
 def test_what_would_end_gdb(gdb: str) -> None:
     """gdb's own `break` has these words for the first; the others end gdb 13, 16 or 18 if they reach its Python API."""
     texts = ["'main", '"main', ",", "if main", "thread 1", "*nonsense", "-p x", "'s<g'", "main,'", "'::.'", "i 'i '"]
-    texts += ["::operator new x", "::operator", "::operator new", "::~d e", "::a-b", "'app.cpp':::a-b"]
+    texts += ["::operator new x", "::operator", "::operator new", "::~d e", "::a-b", "'app.cpp':::a-b", "{}", "*{ }"]
     commands = [f"{command} {text}" for text in texts for command in ("trace find", "trace goto", "trace coverage")]
     _, *said = run(CPP / "app.elf", CPP / "x.rvt", ["trace replay", *commands], gdb)
     assert [line for line in said[:3] if line.endswith("unmatched quote")] == said[:3]
@@ -31,11 +31,11 @@ def test_what_would_end_gdb(gdb: str) -> None:
 @all_gdbs
 def test_a_tracepoint_does_not_end_gdb(gdb: str) -> None:
     """gdb's own tracepoints, which `trace LOCATION` still sets; `::` ended gdb 18 in a C++ program."""
-    texts = ["::", "::.", "-function ::", "'main", "main if ::", "*::", "x::", "main,'", "::d 1"]
+    texts = ["::", "::.", "{}", "-function ::", "'main", "main if ::", "*::", "x::", "main,'", "::d 1"]
     commands = ["trace replay", *(f"trace {text}" for text in texts)]
     _, *said = run(CPP / "app.elf", CPP / "x.rvt", commands, gdb)
     assert all(len(line.splitlines()) == 1 for line in said), said
-    assert said[0] == 'No symbol "::" in current context.' and said[3] == "unmatched quote"
+    assert said[0] == 'No symbol "::" in current context.' and said[4] == "unmatched quote"
 
 
 @all_gdbs
