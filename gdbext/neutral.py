@@ -17,11 +17,19 @@ from typing import Any
 import gdb
 
 _HEXADECIMAL = re.compile(r"\s*0[xX]([0-9a-fA-F]{1,16})\s*")
-_ENDS_GDB = re.compile(
-    r"""\{\s*\}|::(?!~?[^\W\d]|[(<])|['"]\s*::(?!\(anonymous namespace\)|(?!operator\b)[^\W\d]\w*(?:::|\s?[<(]|\s*['"]))"""
+_WORDS = (
+    "new|delete|sizeof|alignof|_Alignof|const|volatile|restrict|_Atomic|struct|class|union|enum|unsigned|signed|int|long"
+    "|short|double|float|char|bool|void|wchar_t|char8_t|char16_t|char32_t|__int128|_Complex|__complex__|template|true"
+    "|false|this|and|and_eq|bitand|bitor|compl|not|not_eq|or|or_eq|xor|xor_eq|const_cast|dynamic_cast|static_cast"
+    "|reinterpret_cast|__typeof__|__typeof|typeof|__decltype|decltype|typeid"
 )
-"""A name in the global scope that is none: gdb 13 to 18 look it up, and end with an internal error. And an array of no
-elements, the value of which ends gdb 16.
+"""Words of C++, and types it has: no names."""
+_ENDS_GDB = re.compile(
+    rf"""\{{\s*\}}|::\s*(?:{_WORDS})\b|"""
+    r"""::(?!~?[^\W\d]|[(<])|['"]\s*::(?!\(anonymous namespace\)|(?!operator\b)[^\W\d]\w*(?:::|\s?[<(]|\s*['"]))"""
+)
+"""A name in the global scope that is none, a word of C++ for example: gdb 13 to 18 look it up, and end with an internal
+error. And an array of no elements, the value of which ends gdb 16.
 """
 _FILE_SCOPE = re.compile(r"""^((?:[^'"]|'[^'"]*'|"[^'"]*")*)(?:'[^'"]+'|"[^'"]+")(?=::[^\W\d])""")
 """A file in quotes before `::` and a name: what follows its closing quote is no name in the global scope."""

@@ -22,7 +22,9 @@ def test_what_would_end_gdb(gdb: str) -> None:
     """gdb's own `break` has these words for the first; the others end gdb 13, 16 or 18 if they reach its Python API."""
     texts = ["'main", '"main', ",", "if main", "thread 1", "*nonsense", "-p x", "'s<g'", "main,'", "'::.'", "i 'i '"]
     texts += ["::operator new x", "::operator", "::operator new", "::~d e", "::a-b", "'app.cpp':::a-b", "{}", "*{ }"]
+    texts += ["::new", "::int x", "::void"]
     commands = [f"{command} {text}" for text in texts for command in ("trace find", "trace goto", "trace coverage")]
+    commands += ["trace goto -next ::new new", "trace print ::delete", "trace print {}"]
     _, *said = run(CPP / "app.elf", CPP / "x.rvt", ["trace replay", *commands], gdb)
     assert [line for line in said[:3] if line.endswith("unmatched quote")] == said[:3]
     assert all(len(line.splitlines()) == 1 for line in said), said
