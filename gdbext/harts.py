@@ -6,8 +6,9 @@ with -rtos FreeRTOS and others threads are tasks, of which one is on the hart. S
 and the hart of a server is the one that has the mhartid gdb reads, else the one that OpenOCD has at this port. Other
 stubs (QEMU) number threads from 1 and harts from 0.
 
-OpenOCD is asked while the program is stopped, before a request to the session (`learn`), and once in each stop: a
-connection that has ended is noticed by whoever asks first, and its user is to see that with the command that needs it.
+OpenOCD is asked while the program is stopped, before a request to the session (`learn`), once, and where it may have
+changed once in each stop: a connection that has ended is noticed by whoever asks first, and gdb's user is to see that
+with the command that needs it.
 All else looks at what is known, because gdb computes frames meanwhile.
 """
 
@@ -64,10 +65,12 @@ class _Harts:
         self._named: dict[tuple[int, int, int], str | None] = {}
         self._ids: dict[int, int] = {}  # harts by mhartid
         self._stop: int | None = None
+        self.stay = False
+        """The harts of the threads do not change, until there is a new thread."""
 
     def knows(self, thread: gdb.InferiorThread, stop: int) -> bool:
-        """Return whether this stop has been looked at, and the thread was there."""
-        return self._stop == stop and thread in self.threads
+        """Return whether this stop has been looked at, or need not be, and the thread was there."""
+        return (self.stay or self._stop == stop) and thread in self.threads
 
     def look(self, stop: int, port: int | None) -> None:
         """Ask OpenOCD, once, for its targets; find the one of this server, the threads of this stop, and which task is
@@ -77,10 +80,11 @@ class _Harts:
             found = _TARGET.findall(neutral.printed(_TARGETS))
             self.targets = [_Target(name, int(core), int(at) if at.isdigit() else None) for name, core, at in found]
         self.threads = tuple(gdb.selected_inferior().threads())
-        if len(self.targets) > 1 and _number(gdb.selected_thread()) is None:
+        is_served = len(self.targets) > 1 and _number(gdb.selected_thread()) is None
+        if is_served:
             self.served = self._served(port)
-        self._look_for_tasks()
-        self._stop = stop
+        has_tasks = self._look_for_tasks()
+        self._stop, self.stay = stop, bool(self.targets) and not is_served and not has_tasks
 
     def _served(self, port: int | None) -> int | None:
         """Return the hart of a server that has no harts as threads: by mhartid, else by its port. OpenOCD may have let
@@ -94,12 +98,15 @@ class _Harts:
         by_port = _only(i for i, target in enumerate(self.targets) if port is not None and target.port == port)
         return by_port if own is None else self._ids.get(own, by_port)
 
-    def _look_for_tasks(self) -> None:
+    def _look_for_tasks(self) -> bool:
+        """Look whether threads are tasks, and which one is on the hart."""
         self._named = {thread.ptid: self._named.get(thread.ptid) or _name(thread) for thread in self.threads}
         self.current = None
-        if len(self.threads) > 1 and any(map(self.is_task, self.threads)):
+        has_tasks = len(self.threads) > 1 and any(map(self.is_task, self.threads))
+        if has_tasks:
             said = _CURRENT.search(neutral.printed("maintenance packet qC"))
             self.current = int(said[1], 16) if said else None
+        return has_tasks
 
     def is_task(self, thread: gdb.InferiorThread) -> bool:
         """Return whether a thread is a task of an operating system: those of harts have the names of their targets."""
@@ -144,6 +151,11 @@ def learn(*, stop: int, port: int | None, is_gone: Callable[[], bool]) -> None:
         return
     with refusals_suppressed():
         _known.look(stop, port)
+
+
+def on_new_thread(event: object) -> None:
+    """Let the threads be looked at again: gdb has found another one."""
+    _known.stay = False
 
 
 def hart_of(thread: gdb.InferiorThread | None) -> int | None:

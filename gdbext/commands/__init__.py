@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import dap, listing, location, neutral, objfiles, settings
+from rvtrace_gdb.gdbext import dap, harts, listing, location, neutral, objfiles, settings
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import (
     calls,
@@ -249,6 +249,7 @@ def _handlers() -> list[tuple[Any, Callable[[Any], None]]]:
     """
     return [
         (gdb.events.cont, _resumed),
+        (gdb.events.new_thread, harts.on_new_thread),
         (gdb.events.new_objfile, _new_symbols),
         *((getattr(gdb.events, name), objfiles.forget) for name in _DROPPED if hasattr(gdb.events, name)),
         *mode.event_handlers(),
