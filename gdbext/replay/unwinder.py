@@ -173,7 +173,10 @@ def check_calls() -> None:
     gdb keeps a frame for such a call, and looks at each frame that it finds whether it is that one: by sp, which is not
     known in most places of the past. In gdb 13 to 18 that ends the user's command ("Register 2 was not saved").
     """
-    said = _DUMMY.findall(neutral.printed("maintenance print dummy-frames"))
+    try:
+        said = _DUMMY.findall(neutral.printed("maintenance print dummy-frames"))
+    except gdb.error:  # after a command gdb looks at the frame, and the target may not report its registers
+        return
     if not said:
         return
     threads = {".".join(map(str, thread.ptid)): thread.num for thread in gdb.selected_inferior().threads()}
