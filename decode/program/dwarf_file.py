@@ -70,7 +70,7 @@ def _unpack(section: Any) -> None:
     packed = section.data()
     if packed[:4] != b"ZLIB":
         return
-    data = zlib.decompress(packed[12:])
+    data = zlib.decompressobj().decompress(packed[12:], int.from_bytes(packed[4:12], "big") or 1)
     section.data = lambda: data
     section._decompressed_size = len(data)
 

@@ -23,6 +23,7 @@ _SCOPES = {
 }  # fmt: skip
 """The entries that others are in, and whether they are a part of the names of these."""
 _ORIGINS = ("DW_AT_specification", "DW_AT_abstract_origin")
+_ORIGINS_AT_MOST = 16
 _ESCAPE = 0x80
 
 
@@ -59,8 +60,7 @@ class Functions:
 
     def scope(self, entry: Any) -> str:
         """Return the namespaces and classes that an entry is in: "ns::box::"."""
-        while (origin := self._origin(entry)) is not None:
-            entry = origin
+        *_, entry = self._chain(entry)
         if entry.cu.cu_offset != self._unit.cu_offset:
             return self._others(entry.cu.cu_offset).scope(entry)
         self._at()
@@ -79,13 +79,16 @@ class Functions:
 
     def _value(self, entry: Any, name: str) -> str | None:
         """Return a text of an entry, or of the one that it completes."""
-        while name not in entry.attributes:
-            origin = self._origin(entry)
-            if origin is None:
-                return None
-            entry = origin
-        value = entry.attributes[name].value
+        value = next((it.attributes[name].value for it in self._chain(entry) if name in it.attributes), None)
         return value.decode(errors="replace") if isinstance(value, bytes) else None
+
+    def _chain(self, entry: Any) -> Iterator[Any]:
+        """Yield an entry, and those that it completes: few, but where the file is damaged."""
+        for _ in range(_ORIGINS_AT_MOST):
+            yield entry
+            entry = self._origin(entry)
+            if entry is None:
+                return
 
     @staticmethod
     def _origin(entry: Any) -> Any:

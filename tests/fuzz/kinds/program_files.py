@@ -23,8 +23,15 @@ from tests.decode.etrace.esp32.images import Described
 from tests.decode.program import elves
 from tests.fuzz.damage import mutations, texts
 from tests.fuzz.exercise import Exercise, Input
+from tests.helpers.compiled import elf_bytes
 
 _ADDRESSES = 24  # instructions looked at
+_NAMED = 12  # functions whose names are made
+_NAMES = Path(__file__).resolve().parents[2] / "data" / "cases" / "more-cpp-names" / "names.cpp"
+_CPP = (
+    *("riscv64-unknown-elf-g++", "-march=rv32imac", "-mabi=ilp32", "-g", "-Og", "-fno-exceptions", "-nostdlib"),
+    *("-nostartfiles", "-Wl,-e,main", "-Wl,-Ttext=0x80000000"),
+)
 
 
 class InFolder(Exercise):
@@ -75,7 +82,9 @@ class ElfFile(InFolder):
         super().__init__()
         elf = elves.build(self.folder, _SOURCE, "-g", "-Wl,--build-id", "-Wl,-z,max-page-size=16", "-Wl,-Ttext=0x1000")
         whole = elf.read_bytes()
-        self.seeds = [Input(way, data) for data in (whole, elves.strip(elf).read_bytes()) for way in _OF_ELF]
+        ways = [way for way in _OF_ELF if way != "names"]
+        self.seeds = [Input(way, data) for data in (whole, elves.strip(elf).read_bytes()) for way in ways]
+        self.seeds.append(Input("names", elf_bytes([*_CPP, str(_NAMES), "-lgcc"], [_NAMES])))
 
     def run(self, variant: str, data: bytes) -> None:
         _OF_ELF[variant](self.written(data))
@@ -113,7 +122,15 @@ def _debug(path: Path) -> None:
         lines.at(address)
 
 
-_OF_ELF: Mapping[str, Callable[[Path], None]] = {"code": _code, "symbols": _symbols, "debug": _debug}
+def _names(path: Path) -> None:
+    image = Image.from_elf(path)
+    list(image.symbols_named("box::get"))
+    for elf, bias in image.elves:
+        for symbol in [symbol for section in elf.sections for symbol in section.symbols][:_NAMED]:
+            image.symbol(symbol.address + bias)
+
+
+_OF_ELF: Mapping[str, Callable[[Path], None]] = {"code": _code, "symbols": _symbols, "debug": _debug, "names": _names}
 
 _MAPS = b"""00010000-00012000 r-xp 00001000 08:01 131 /usr/bin/it
 00012000-00013000 rw-p 00003000 08:01 131 /usr/bin/it
