@@ -19,6 +19,7 @@ from rvtrace_gdb.session.capture.model import (
     CapturedRecords,
     CapturedSink,
     CapturedTandem,
+    CapturedTrap,
 )
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import registry
@@ -27,6 +28,7 @@ from rvtrace_gdb.session.formats.format import NumberedItems
 from rvtrace_gdb.session.formats.sinks import Begun, Harts
 from rvtrace_gdb.session.program import CodeOnTarget, Program
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection, rows
+from rvtrace_gdb.session.trap_causes import explained
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 
@@ -151,6 +153,7 @@ class Decoded(NamedTuple):
     program: ContextImages
     harts: Harts
     warnings: list[str]
+    traps: tuple[CapturedTrap, ...] = ()
     checked: tuple[CheckRow, ...] | None = None
 
     def sink_of(self, hart: int) -> Captured:
@@ -183,6 +186,8 @@ class DecodedCapture:
     ) -> None:
         self.capture = capture
         self.decoded: Decoded | None = None
+        self.traps = capture.traps
+        """What the harts said of their last traps; `capture` has what of it is believed."""
         self._program, self._target = program, target
         self._stop_at_error = stop_at_error
         self._cursors: dict[int, Cursor] = {}
@@ -214,16 +219,26 @@ class DecodedCapture:
             )
         image, before, sinks = self._program.image(), self.decoded, self._sinks()
         if before is not None and before.image is image and before.sinks == sinks:
-            return before
+            return before if before.traps == self.traps else self._told(before)
         image, found = self._follow(sinks, image, progress)
         self._begun, self._begun_with = {}, None
         program = self._program.in_contexts(image)
-        self.decoded = Decoded(sinks, image, program, found, self._warnings(image, found))
+        found, believed = explained(found, self.traps, program)
+        self.capture = replace(self.capture, traps=believed)
+        self.decoded = Decoded(sinks, image, program, found, self._warnings(image, found), self.traps)
         self.lengths = {hart: len(history) for hart, history in found.histories.items()}
         for hart, history in found.histories.items():
             known = before.harts.histories.get(hart) if before is not None else None
             if known is None or not same_rows(known, history):
                 self._cursors[hart] = Cursor()
+        return self.decoded
+
+    def _told(self, before: Decoded) -> Decoded:
+        """Return what was decoded before, with what the harts have said of their last traps since."""
+        harts, believed = explained(before.harts, self.traps, before.program)
+        kept = {*self.capture.traps, *believed}
+        self.capture = replace(self.capture, traps=tuple(trap for trap in self.traps if trap in kept))
+        self.decoded = before._replace(harts=harts, traps=self.traps)
         return self.decoded
 
     def check(self, progress: Progress = silent) -> Decoded:

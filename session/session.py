@@ -26,6 +26,7 @@ from rvtrace_gdb.session.lists import Debugger, Lists, SelectedHistory, function
 from rvtrace_gdb.session.program import Program
 from rvtrace_gdb.session.queries.rows import Selection
 from rvtrace_gdb.session.sources import TraceSource
+from rvtrace_gdb.session.trap_causes import asked_for
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.inputs import forget
 from rvtrace_gdb.support.text import Line
@@ -258,7 +259,7 @@ class Session:
         """Return the histories of all harts, and the programs of all contexts, for views. Raises as `history`."""
         context = context or Context()
         self._read_out(context, progress)
-        return self._decode(context, progress)
+        return self._explained(context, progress)
 
     def check(self, context: Context | None = None, progress: Progress = silent) -> Decoded:
         """Return the histories of all harts, checked; see `DecodedCapture.check`. Raises as `history`."""
@@ -376,7 +377,7 @@ class Session:
         self._read_out(context, progress)
         lines = report.failure(self._live)
         try:
-            self._decode(context, progress)  # decoding finds out which code is needed that the ELF lacks
+            self._explained(context, progress)  # decoding finds out which code is needed that the ELF lacks
         except (BadElf, Unsupported) as error:
             lines.append(report.line("note", f"saved without decoding it: {error}"))
         except NoTrace:  # a trace that leaves the chip is recorded by a probe: the settings to decode it with are saved
@@ -510,7 +511,17 @@ class Session:
                 reading.capture, encoders=live.encoders, sinks=live.sinks, records=live.records, tandem=live.tandem,
                 code=code, notes=notes,
             )  # fmt: skip
+            reading.traps = live.traps
         return reading
+
+    def _explained(self, context: Context, progress: Progress) -> Decoded:
+        """Return the histories, with what halted harts say of last traps whose cause is not in the trace."""
+        decoded, live = self._decode(context, progress), self._live
+        if live is None or self._frozen():
+            return decoded
+        for hart in asked_for(decoded.harts, decoded.program):
+            live.ask_of_trap(hart)
+        return decoded if live.traps == decoded.traps else self._decode(context, progress)
 
     def _read_out(self, context: Context, progress: Progress) -> None:
         live = self._live

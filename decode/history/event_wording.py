@@ -173,6 +173,7 @@ def _trap(trap: Trap) -> str:
     known = trap.cause is not None and trap.kind is not TrapKind.UNKNOWN
     text = trap_text(trap.cause or 0, trap.kind is TrapKind.INTERRUPT) if known else TRAPS[trap.kind]
     text += f", tval 0x{trap.value:x}" if trap.value else ""
+    text += ", read from the hart" if trap.from_hart else ""
     text += " in a mode that is not recorded" if trap.from_hidden else ""
     return text + (" into a mode that is not recorded" if trap.into_hidden else "")
 

@@ -61,7 +61,8 @@ class Trap(NamedTuple):
     """An exception or interrupt. *cause* is its code, *value* what xtval holds; None where the trace does not report
     it.
 
-    *from_hidden*, *into_hidden*: it hit, or was taken, in a mode that is not recorded.
+    *from_hidden*, *into_hidden*: it hit, or was taken, in a mode that is not recorded. *from_hart*: cause and value are
+    not from the trace, but from the hart's registers when the trace was read out.
     """
 
     kind: TrapKind
@@ -69,6 +70,7 @@ class Trap(NamedTuple):
     value: int | None = None
     from_hidden: bool = False
     into_hidden: bool = False
+    from_hart: bool = False
 
     @classmethod
     def of(cls, cause: int, value: int | None = None, *, interrupt: bool) -> "Trap":

@@ -422,6 +422,8 @@ def _trap_fields(trap: Trap) -> Fields:
         found["cause"] = trap.cause
     if trap.value is not None:
         found["value"] = f"0x{trap.value:x}"
+    if trap.from_hart:
+        found["from-hart"] = 1
     return found
 
 

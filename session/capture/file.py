@@ -88,6 +88,8 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
     if capture.tandem:
         ports = enumerate(capture.tandem)
         description["tandem"] = [json_fields.describe_tandem(port, f"tandem/{n}.tvt", members) for n, port in ports]
+    if capture.traps:
+        description["traps"] = [json_fields.describe_trap(trap) for trap in capture.traps]
     return description, members
 
 
@@ -199,6 +201,7 @@ def read_description(text: bytes, fetch: Fetch) -> Capture:
         records=json_fields.read_records(root, fetch) if "records" in root.fields else (),
         tandem=json_fields.read_tandem(root, fetch) if "tandem" in root.fields else (),
         elfs=tuple(map(_read_placed, root.tables("elfs"))) if "elfs" in root.fields else (),
+        traps=json_fields.read_traps(root) if "traps" in root.fields else (),
     )
 
 

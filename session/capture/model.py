@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
     from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
     from rvtrace_gdb.decode.tandem.protocol import Parameters
+    from rvtrace_gdb.decode.trap_cause import TrapRegisters
     from rvtrace_gdb.session.capture.etrace_settings import Value
 
 Code = tuple[tuple[int, bytes], ...]
@@ -85,6 +86,14 @@ class CapturedRecords:
 
 
 @dataclass(frozen=True)
+class CapturedTrap:
+    """What the registers of a hart said of its last trap when its trace was read out."""
+
+    hart: int
+    registers: "TrapRegisters"
+
+
+@dataclass(frozen=True)
 class TandemPort:
     """The port of a hart's tandem-verification trace, and the parameters that the trace does not contain."""
 
@@ -144,6 +153,8 @@ class CapturedImage:
 class Capture:
     """A trace as it is saved. *created*: ISO 8601, UTC. *tool*: name and version. *notes*: lines for the user.
 
+    *traps*: the causes of last traps that the trace does not have.
+
     *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *elfs*: other files that ran,
     whose code is in *code*, for their symbols. *images*: see `CapturedImage`.
     """
@@ -161,6 +172,7 @@ class Capture:
     records: tuple[CapturedRecords, ...] = ()
     tandem: tuple[CapturedTandem, ...] = ()
     elfs: tuple[PlacedElf, ...] = ()
+    traps: tuple[CapturedTrap, ...] = ()
 
     @property
     def captured(self) -> tuple[Captured, ...]:

@@ -7,7 +7,13 @@ recorder in QEMU (`qemu`). The memory of an ESP32 (`esp32_memory`) holds a trace
 from collections.abc import Mapping
 from typing import Protocol
 
-from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
+from rvtrace_gdb.session.capture.model import (
+    CapturedEncoder,
+    CapturedRecords,
+    CapturedSink,
+    CapturedTandem,
+    CapturedTrap,
+)
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.support.errors import Progress, RvtraceError
@@ -56,6 +62,17 @@ class TraceSource(Protocol):
         mark of the debugger's, as of `session.target.link.checked`.
         """
         return True
+
+    @property
+    def traps(self) -> tuple[CapturedTrap, ...]:
+        """What halted harts said of their last traps when the trace was read out, as far as they were asked."""
+        return ()
+
+    def ask_of_trap(self, hart: int) -> None:
+        """Read what a hart says of its last trap, if nothing can have run since the trace was read out. The trace has
+        the causes of traps unless a source does this.
+        """
+        return
 
     def started(self) -> list[str]:
         """Return lines about what was set up, and which requests were not granted."""

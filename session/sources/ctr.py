@@ -16,10 +16,11 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.decode.ctr.records import TYPE_NAMES
 from rvtrace_gdb.decode.program.instructions import IType
-from rvtrace_gdb.session.capture.model import CapturedRecords
+from rvtrace_gdb.session.capture.model import CapturedRecords, CapturedTrap
 from rvtrace_gdb.session.formats.ctr import items
 from rvtrace_gdb.session.report import line
 from rvtrace_gdb.session.sources import TraceSource
+from rvtrace_gdb.session.sources.last_traps import LastTraps
 from rvtrace_gdb.session.target.csr_access import UsbAccess, Way
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
@@ -153,10 +154,19 @@ class CtrTrace(TraceSource):
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
         self.started_here = self.ours
+        self._last_traps = LastTraps(lambda hart: next(it.access for it in self.recorders if it.hart == hart))
 
     @property
     def records(self) -> tuple[CapturedRecords, ...]:
         return tuple(recorder.captured for recorder in self.recorders)
+
+    @property
+    def traps(self) -> tuple[CapturedTrap, ...]:
+        return self._last_traps.known(self.records)
+
+    def ask_of_trap(self, hart: int) -> None:
+        self._last_traps.ask(hart, self.records)
+        self.let_go()
 
     @property
     def ours(self) -> bool:
@@ -203,6 +213,10 @@ class CtrTrace(TraceSource):
         """
         reset = self._check_still()
         self.read_out(progress)
+        for recorder in self.recorders:
+            if _in_handler(recorder.captured):
+                self.ask_of_trap(recorder.hart)
+        self._last_traps.may_ask(())
         if self.tracing and not self.ours:
             self.notes = ["recording was not started by rvtrace, so it continues in the program"]
         self.tracing = False
@@ -237,6 +251,7 @@ class CtrTrace(TraceSource):
         remains, and no register is restored.
         """
         self.way = way
+        self._last_traps.may_ask(())
         for recorder in self.recorders:
             recorder.access = opened(recorder.hart)
         lost = [str(it.hart) for it in self.recorders if it.found is not None and it.differs(self._state(it))]
@@ -255,6 +270,7 @@ class CtrTrace(TraceSource):
 
     def _read(self, progress: Progress) -> None:
         self.failure, self.incomplete = None, True
+        self._last_traps.may_ask(())
         try:
             for recorder in self.recorders:
                 name = recorder.captured.in_force.name
@@ -266,6 +282,7 @@ class CtrTrace(TraceSource):
             self.failure = error
         else:
             self.incomplete = False
+            self._last_traps.may_ask(it.hart for it in self.recorders)  # one that runs could not have been read
         finally:
             self.let_go()
 
@@ -319,6 +336,16 @@ def _was_reset(recorder: Recorder) -> list[str]:
         f"hart {recorder.hart} was reset since `trace ctr start`, or other software ended the recording: what ran since"
         " then is not recorded, and its registers stay as they are"
     ]
+
+
+def _in_handler(records: CapturedRecords) -> bool:
+    """Return whether the newest record of a trap, or of a return from one, is that of a trap."""
+    kinds = [item.record.kind for item in items(records.data) if item.record is not None]
+    newest = next((kind for kind in reversed(kinds) if kind in (*_TRAPS, IType.TRAP_RETURN)), None)
+    return newest in _TRAPS
+
+
+_TRAPS = (IType.EXCEPTION, IType.INTERRUPT)
 
 
 def captured(hart: int, in_force: CtrRegisterValues, entries: list[Entry]) -> CapturedRecords:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rvtrace_gdb.controlregs import generations
-from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, DrainFailed
+from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentError, ComponentTimeout, DrainFailed
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
@@ -20,6 +20,7 @@ from rvtrace_gdb.session.capture.etrace_settings import Value
 from rvtrace_gdb.session.capture.model import (
     CapturedEncoder,
     CapturedSink,
+    CapturedTrap,
     Unregistered,
 )
 from rvtrace_gdb.session.context import Context
@@ -28,8 +29,19 @@ from rvtrace_gdb.session.description.model import Description, Encoder
 from rvtrace_gdb.session.errors import NotResumed, NotStopped, SetUpLost, joined
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource
 from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, LiveSink, unreadable
+from rvtrace_gdb.session.sources.last_traps import LastTraps
 from rvtrace_gdb.session.sources.options import Armed, arm, chosen_components, trace_request, unsupported_notes
-from rvtrace_gdb.session.target.link import Connect, Link, Marks, checked, csrs_of, notes_of, open_link, states
+from rvtrace_gdb.session.target.link import (
+    Connect,
+    Link,
+    Marks,
+    checked,
+    halted_of,
+    notes_of,
+    open_link,
+    pcs_of,
+    states,
+)
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
@@ -152,7 +164,6 @@ def _passing_state(status: PassingStatus) -> str:
     return "on" if status.enabled else "off" if status.empty else "off, still has trace"
 
 
-_DPC = 0x7B1  # a halted hart's pc
 
 
 class LiveTrace(TraceSource):
@@ -179,6 +190,7 @@ class LiveTrace(TraceSource):
         """The buffers may hold more than was read out."""
         self._going: RvtraceError | None = None
         """Why encoders could not be stopped by the last attempt."""
+        self._last_traps = LastTraps.through(link)
         self._said = self._listed = 0  # the number of notes already returned
         self._ends: dict[int, int] = {}
         self._marks = Marks(link)
@@ -232,6 +244,13 @@ class LiveTrace(TraceSource):
     @property
     def ends(self) -> Mapping[int, int]:
         return self._ends
+
+    @property
+    def traps(self) -> tuple[CapturedTrap, ...]:
+        return self._last_traps.known(self.sinks)
+
+    def ask_of_trap(self, hart: int) -> None:
+        self._last_traps.ask(hart, self.sinks)
 
     def started(self) -> list[str]:
         """Return lines about what was set up, and which requests were not granted."""
@@ -315,7 +334,11 @@ class LiveTrace(TraceSource):
             try:
                 if self.tracing or self.incomplete:
                     self._read(progress, ending=True)
+                    for encoder in self.encoders:  # later its hart may have run on without a trace
+                        if encoder.in_force.format == Format.N_TRACE:  # E-Trace has the causes of traps
+                            self.ask_of_trap(encoder.hart)
             finally:
+                self._last_traps.may_ask(())
                 self._end()
         if self.tracing and self._going is not None:
             raise NotStopped(self._going)
@@ -340,10 +363,12 @@ class LiveTrace(TraceSource):
 
     def _read(self, progress: Progress, *, ending: bool = False) -> None:
         self.failure, self.incomplete = None, True
+        self._last_traps.may_ask(())
+        halted = halted_of(self.link, [encoder.hart for encoder in self.hardware.encoders])
         try:
-            self._stop_components(progress, ending=ending)
+            refused = self._stop_components(progress, ending=ending)
             lost = self._lost_sinks()
-            failures = lost or self._drain(progress)
+            failures = lost or self._drain(progress) or refused
         except Cancelled:
             raise
         except RvtraceError as error:
@@ -354,20 +379,9 @@ class LiveTrace(TraceSource):
             return
         self.incomplete = False
         self._check_encoders()
-        self._ends = self._places()
-
-    def _places(self) -> dict[int, int]:
-        """Return the pc of each hart, {} if there is one hart alone, or any of them runs."""
-        harts = {encoder.hart for encoder in self.hardware.encoders}
-        if len(harts) < 2:
-            return {}
-        try:
-            if set(self.harts().values()) != {"halted"}:
-                return {}
-            found = {hart: csrs_of(self.link, hart, {_DPC: "dpc"}).run([(_DPC, None)])[0] for hart in harts}
-        except RvtraceError:
-            return {}
-        return {hart: pc for hart, pc in found.items() if isinstance(pc, int)}
+        self._ends = pcs_of(self.link, [encoder.hart for encoder in self.hardware.encoders])
+        if self.tracing:
+            self._last_traps.may_ask(halted)
 
     def _lost_sinks(self) -> list[RvtraceError]:
         """Those whose buffer is not where it was: what their registers say now is not about our trace."""
@@ -406,24 +420,25 @@ class LiveTrace(TraceSource):
         if found is not None:
             self.tracing, self.failure = False, SetUpLost(*found)
 
-    def _stop_components(self, progress: Progress, *, ending: bool) -> None:
+    def _stop_components(self, progress: Progress, *, ending: bool) -> list[RvtraceError]:
+        """Return the refused accesses to components that will be stopped again; the next time they may be granted."""
         self._going = Cancelled()
         try:
             stopped = self._drive.stop(self.graph, progress)
-        except Cancelled:
-            raise
         except RvtraceError as error:
             self._going = error
             raise
         going = [failure for failure in stopped.failures if self._goes_on(failure)]
         self._going = joined(going) if going else None
-        for failure in () if ending and going else stopped.failures:  # then the trace goes on, and that is said
+        again = bool(going) if ending else any(isinstance(failure, ComponentAccess) for failure in stopped.failures)
+        for failure in () if again else stopped.failures:  # else the trace goes on, and that is said
             self._note(str(failure))  # trace in the sinks can still be read, if these have stopped
         for note in stopped.notes:
             self._note(note)
         for sink in self.live_sinks:
             sink.lost(stopped.lost)
         self._off = stopped.off
+        return [failure for failure in stopped.failures if again]
 
     def _goes_on(self, failure: ComponentError) -> bool:
         """Return whether an encoder may trace on that failed to stop."""

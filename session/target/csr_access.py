@@ -31,6 +31,7 @@ from rvtrace_gdb.session.errors import CsrsNotExposed, HartUnreachable, NoUsbTab
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.gdb_csrs import Gdb, NamedAccess, PacketAccess, expose_csrs, names, numbers
+from rvtrace_gdb.session.target.link import OTHER_TYPES
 from rvtrace_gdb.session.target.usb import link_by
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.transport.openocd import target
@@ -38,6 +39,7 @@ from rvtrace_gdb.transport.openocd.csrs import NOT_EXPOSED, HartNotHalted, OpenO
 from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
 
 _MARK, _END = "<<rvtrace", "rvtrace>>"
+_APPEND_TYPE = "catch {lappend _rvtrace_t [$_rvtrace_n cget -type]}"
 
 
 class OpenOcdAccess:
@@ -88,7 +90,20 @@ class OpenOcdAccess:
             return targets[0] if len(targets) == 1 else None
         if self._hart >= len(targets):
             raise HartUnreachable(self._hart, f"OpenOCD counts {len(targets)} ({', '.join(targets)})")
-        return targets[self._hart]
+        return self._core(targets, self._hart)
+
+    def _core(self, targets: Sequence[str], hart: int) -> str:
+        """Return the target of a hart: if that is no RISC-V core, the only one that is."""
+        types = self._evaluate(
+            f"set _rvtrace_t {{}}; foreach _rvtrace_n {{{' '.join(targets)}}} {{{_APPEND_TYPE}}}; set _rvtrace_t"
+        ).split()
+        cores = [name for name, kind in zip(targets, types, strict=False) if kind not in OTHER_TYPES]
+        if len(types) != len(targets) or targets[hart] in cores:
+            return targets[hart]
+        if len(cores) == 1:
+            return cores[0]
+        others = f"these are: {', '.join(cores)}" if cores else "none is"
+        raise HartUnreachable(hart, f"OpenOCD's target {targets[hart]} is no RISC-V core ({types[hart]}); {others}")
 
     def _width(self, target: str | None) -> int:
         """Return XLEN. misa is 0 if it is not implemented; then the width of pc is used."""

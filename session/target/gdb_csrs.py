@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess, Register
+from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.session.errors import ErrorsHidden, NoNumbers, NoWay
 from rvtrace_gdb.session.replay.backend import BARRIER, HART, RUNS, ExtensionContext, batch, is_refusal, replies
 from rvtrace_gdb.session.replay.debugger import Debugger
@@ -23,7 +24,8 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 
 NAMES = {csr.number: csr.name for version in VERSIONS.values() for csr in version.csrs}
-_OTHERS = {0x301: "misa", 0x30C: "mstateen0", 0x31C: "mstateen0h"}
+_TRAPS = ("mcause", "mepc", "mtval", "mtvec", "scause", "sepc", "stval", "stvec", "dcsr")
+_OTHERS = {0x301: "misa", 0x30C: "mstateen0", 0x31C: "mstateen0h", **{CSRS[name]: name for name in _TRAPS}}
 """Other registers that are read: debuggers always know these by name."""
 _DEFAULT = "1.0"
 

@@ -3,7 +3,7 @@
 `csrs_of` accesses those CSRs of a hart that every debugger knows, through the link to the trace components.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
@@ -200,6 +200,28 @@ def states(link: Link, harts: Iterable[int]) -> dict[int, str]:
         finally:
             link.target = usual
     return found
+
+
+def halted_of(link: Link, harts: Iterable[int]) -> set[int]:
+    """Return those of *harts* that are halted, as far as is known."""
+    try:
+        return {hart for hart, state in states(link, harts).items() if state == "halted"}
+    except RvtraceError:
+        return set()
+
+
+def pcs_of(link: Link, harts: Collection[int]) -> dict[int, int]:
+    """Return the pc of each hart, {} if there is one hart alone, or any of them runs."""
+    if len(set(harts)) < 2 or halted_of(link, harts) != set(harts):
+        return {}
+    try:
+        found = {hart: csrs_of(link, hart, {_DPC: "dpc"}).run([(_DPC, None)])[0] for hart in set(harts)}
+    except RvtraceError:
+        return {}
+    return {hart: pc for hart, pc in found.items() if isinstance(pc, int)}
+
+
+_DPC = 0x7B1
 
 
 def other_type(link: object, hart: int) -> str:

@@ -1,12 +1,16 @@
 """A target for session tests: the simulated machine, reached without JTAG and OpenOCD, and broken on demand."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.controlregs.target import Access, Answer, Register
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.helpers.gdb_transcripts import FOLDER
@@ -72,7 +76,7 @@ class BoardLink:
         return nullcontext()
 
     def command(self, tcl: str) -> str:
-        raise NotImplementedError(f"there is no OpenOCD here to run {tcl}")
+        raise OpenOcdRefused(tcl, "there is no OpenOCD here")
 
     def xlen(self) -> int | None:
         return self._board.machine.hart.xlen
@@ -81,9 +85,37 @@ class BoardLink:
         self.closed = True
 
 
+class LinkWithRegisters(BoardLink):
+    """A link through which the hart's registers can be reached, too."""
+
+    def csrs_of(self, hart: int) -> "BoardCsrs":
+        return BoardCsrs(self._board)
+
+
+class BoardCsrs:
+    """A `CsrAccess` to the hart of a `Board`."""
+
+    name = "board"
+
+    def __init__(self, board: "Board") -> None:
+        self._board = board
+        self.xlen = board.machine.hart.xlen
+
+    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+        self._board.touch(0)
+        if not self._board.machine.halted:
+            raise HartRuns
+        csr = self._board.machine.hart.csr
+        named = {"pc": csr.dpc, "priv": csr.dcsr & 3}
+        self._board.asked += [register for register, _ in accesses]
+        return [csr.read(it, debug=True) if isinstance(it, int) else named[it] for it, _ in accesses]
+
+
 @dataclass
 class Board:
-    """A machine halted at its start. *broken*: raises when the session touches an address it should not be able to."""
+    """A machine halted at its start. *broken*: raises when the session touches an address it should not be able to.
+    *registers*: whether links reach those of the hart.
+    """
 
     machine: Machine
     elf: Path
@@ -94,9 +126,11 @@ class Board:
     links: list[BoardLink] = field(default_factory=list)
     blocks: list[tuple[int, int]] = field(default_factory=list)  # read_block calls that succeeded
     writes: list[int] = field(default_factory=list)
+    registers: bool = False
+    asked: list[Register] = field(default_factory=list)  # registers of the hart that were read
 
     def connect(self, host: str, port: int) -> BoardLink:
-        self.links.append(BoardLink(self))
+        self.links.append(LinkWithRegisters(self) if self.registers else BoardLink(self))
         return self.links[-1]
 
     def touch(self, address: int) -> None:
@@ -125,9 +159,9 @@ class Board:
         return Context(str(self.elf), str(file))
 
 
-def board(folder: Path, elf: Path = DEMO) -> Board:
-    """A board with a program loaded, halted before its first instruction."""
-    machine = build(elf, memory_map=SMALL_RAM)
+def board(folder: Path, elf: Path = DEMO, formats: Sequence[int] = (Format.N_TRACE,)) -> Board:
+    """A board with a program loaded, halted before its first instruction. *formats*: those that its encoder has."""
+    machine = build(elf, memory_map=SMALL_RAM, formats=formats)
     machine.halt_at_start()
     return Board(machine, elf, folder)
 

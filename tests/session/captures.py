@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
 from rvtrace_gdb.decode.ntrace.options import DIALECTS
+from rvtrace_gdb.decode.trap_cause import TrapRegisters
 from rvtrace_gdb.session.capture.etrace_settings import values_of
 from rvtrace_gdb.session.capture.model import (
     Capture,
@@ -15,6 +16,7 @@ from rvtrace_gdb.session.capture.model import (
     CapturedImage,
     CapturedRecords,
     CapturedSink,
+    CapturedTrap,
     ElfIdentity,
     PlacedElf,
     Unregistered,
@@ -115,6 +117,7 @@ _recording = st.builds(
 )  # fmt: skip
 _entries = st.integers(0, 16).flatmap(lambda count: st.binary(min_size=24 * count, max_size=24 * count))
 _records = st.builds(CapturedRecords, _numbers, _recording, _entries)
+_traps = st.builds(CapturedTrap, _numbers, st.builds(TrapRegisters, st.sampled_from([1, 3]), *[_addresses] * 5))
 
 
 @st.composite
@@ -137,4 +140,5 @@ def captures(draw: st.DrawFn) -> Capture:
         tuple(draw(st.lists(_names, max_size=3))),
         tuple(draw(st.lists(_images, max_size=2))),
         tuple(draw(st.lists(_records, max_size=2))),
+        traps=tuple(draw(st.lists(_traps, max_size=2))),
     )

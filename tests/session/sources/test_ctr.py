@@ -14,6 +14,7 @@ from rvtrace_gdb.console.gdb_driver.state import trace_state
 from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.errors import DepthRefused, HartRuns, NoCtr
 from rvtrace_gdb.controlregs.target import Answer, Register
+from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import Busy, NoElf, NoTrace, WrongXlen
 from rvtrace_gdb.session.queries import ctr_records
@@ -50,9 +51,12 @@ class Hart(CtrHart):
 
     pc: int = BASE + 0x14
     runs: bool = False
+    trap: Mapping[Register, int] = field(default_factory=dict)
 
     def _read(self, register: Register) -> Answer:
-        return self.pc if register == "pc" else super()._read(register)
+        if register == "pc":
+            return self.pc
+        return self.trap[register] if register in self.trap else super()._read(register)
 
     def _access(self, register: Register, value: int | None) -> Answer:
         if self.runs:
@@ -145,6 +149,49 @@ def test_from_start_to_stop(board: Board) -> None:
     assert board.rows() == ROWS, "what was recorded until it was stopped"
     assert status(board.session, board.context(), WAY)[:2] == [line, "read:     3 of 16 entries have records"]
     assert "ended already" in ctr_commands.stop(board.session)[0]
+
+
+MCAUSE, MEPC, MTVAL, MTVEC = 0x342, 0x341, 0x343, 0x305
+TRAPPED = ((0x00, 0x08, 11), (0x0C, 0x18, 1))  # the jal is where an exception (TYPE 1) hit
+SAID: Mapping[Register, int] = {MCAUSE: 5, MEPC: BASE + 0x0C, MTVAL: 0x40, MTVEC: BASE + 0x18}
+
+
+def trap_text(board: Board) -> str:
+    history, _ = board.session.decoded(board.context())
+    [found] = [event.text for event in history.events if event.kind is EventKind.TRAP]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({}, "exception 5 (load access fault), tval 0x40, read from the hart"),
+        ({MEPC: BASE + 0x10}, "exception"),
+        ({MTVEC: BASE}, "exception"),
+        ({MCAUSE: 1 << 63 | 7}, "exception"),
+    ],
+    ids=["", "mepc changed", "another handler", "an interrupt"],
+)
+def test_the_cause_of_the_last_trap_is_read_from_the_hart(
+    board: Board, changed: Mapping[Register, int], text: str
+) -> None:
+    board.start()
+    board.harts[0].run_program(TRAPPED)
+    board.harts[0].pc, board.harts[0].trap = BASE + 0x1C, {**SAID, **changed}
+    board.ran += 1
+    assert trap_text(board) == text
+    ctr_commands.stop(board.session)
+    assert trap_text(board) == text
+    assert len(board.session.capture().traps) == (text != "exception")
+
+
+def test_the_cause_of_the_last_trap_is_kept_when_recording_is_stopped(board: Board) -> None:
+    board.start()
+    board.harts[0].run_program(TRAPPED)
+    board.harts[0].pc, board.harts[0].trap = BASE + 0x1C, SAID
+    ctr_commands.stop(board.session)
+    board.harts[0].trap = {**SAID, MCAUSE: 2}
+    assert trap_text(board) == "exception 5 (load access fault), tval 0x40, read from the hart"
 
 
 def test_stop_is_interrupted(board: Board) -> None:

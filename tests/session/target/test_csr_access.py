@@ -3,7 +3,7 @@
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from rvtrace_gdb.session.rpc.protocol import BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import OpenOcdAccess, open_access
 from rvtrace_gdb.session.target.gdb_csrs import expose_csrs
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.session.replay.fakes import Client, FakeStub, fake_stub
 
 SISELECT, SIREG, MCTRCTL, UNKNOWN = 0x150, 0x151, 0x34E, 0x7C0
@@ -232,6 +233,34 @@ def test_a_hart_that_openocd_does_not_have(session: Session) -> None:
     Monitor(session, "riscv.cpu0 riscv.cpu1")
     with pytest.raises(HartUnreachable, match=r"hart 2 .* OpenOCD counts 2 \(riscv.cpu0, riscv.cpu1\)"):
         open_access({"way": "monitor"}, session, 2).run([(SIREG, None)])
+
+
+@pytest.mark.parametrize(
+    ("types", "target"),
+    [
+        ("testee riscv", "b"), ("cortex_m riscv testee", "b"), ("riscv testee", "a"), ("esp32c6 riscv", "a"),
+        ("", "a"), ("riscv riscv", "a"),
+    ],
+)  # fmt: skip
+def test_a_target_that_is_no_riscv_core_is_not_asked(types: str, target: str) -> None:
+    """Reported of boards with another core beside: OpenOCD's first target is that one."""
+    asked: list[str] = []
+
+    def openocd(script: str) -> str:
+        asked.append(script)
+        return types if "-type" in script else "a b c" if len(types.split()) == 3 else "a b"
+
+    with suppress(RvtraceError):
+        OpenOcdAccess(openocd, "OpenOCD", 0, None).run([(SIREG, None)])
+    assert f"set _rvtrace_target {target};" in asked[2]
+
+
+@pytest.mark.parametrize(
+    ("types", "said"), [("testee riscv riscv", "these are: b, c"), ("testee testee testee", "none is")]
+)
+def test_which_of_the_targets_are_riscv_cores(types: str, said: str) -> None:
+    with pytest.raises(HartUnreachable, match=rf"OpenOCD's target a is no RISC-V core \(testee\); {said}"):
+        OpenOcdAccess(lambda it: types if "-type" in it else "a b c", "OpenOCD", 0, None).run([(SIREG, None)])
 
 
 @pytest.mark.parametrize(("state", "raised"), [("running", HartRuns), ("unknown", HartUnreachable)])
