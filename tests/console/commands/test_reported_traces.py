@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import reference_streams
 from tests.helpers.started_python import rvtrace
 
 DATA = Path(__file__).parents[2] / "data"
@@ -123,3 +124,11 @@ def test_times_that_go_back_are_said_once() -> None:
     assert [row["text"] for row in rows if "goes back" in row["text"]] == [back]
     dumped = rvtrace("dump", *known[:3]).stdout.splitlines()
     assert [number for number, line in enumerate(dumped, 1) if "the time goes back from" in line] == [2, 4]
+
+
+def test_a_ring_that_wrapped_is_not_complete() -> None:
+    """From where it begins on nothing is missing, and what was overwritten is not denied."""
+    folder = reference_streams.FOLDER
+    done = rvtrace("gaps", folder / "median.1.nex", "--ntrace", "--wrapped", "--elf", folder / "median.elf")
+    [said] = [line for line in (done.stdout + done.stderr).splitlines() if "No gaps" in line]
+    assert said == "No gaps: from its first instruction on the history is complete. Older trace was overwritten."

@@ -233,9 +233,10 @@ def test_the_hint_comes_with_the_import_and_with_what_was_imported(
     ],
 )
 def test_the_messages_alone_tell_how_they_are_laid_out(
-    name: str, said: str, told: str | None, capsys: pytest.CaptureFixture[str]
+    name: str, said: str, told: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert hint(capsys, "dump", sifive(f"{name}.rtd"), "--ntrace", *said.split()) == (told and SENSE + told)
+    trace = beginning(sifive(f"{name}.rtd"), 4000, tmp_path)
+    assert hint(capsys, "dump", trace, "--ntrace", *said.split()) == (told and SENSE + told)
 
 
 @pytest.mark.parametrize("command", ["dump", *long_only("decode")])
