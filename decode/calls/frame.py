@@ -45,16 +45,18 @@ class Frame:
     """An active call. Frames are compared by identity.
 
     kind      CALL, TAIL, TRAP or DOUBT
-    back      the address at which it resumes, UNKNOWN for TAIL
+    back      the address at which it resumes, UNKNOWN for TAIL; of a DOUBT, where one of the stacks went on,
+              UNKNOWN once its function has returned
     function  the start of the function that called, or that was interrupted
     level     of that function
     rank      the level of the called function, if tail calls replaced their callers
     below     the call it was made in, None if that is not known
     asked     of a TRAP: an instruction asked for it, and may have asked for another task
     choices   of a DOUBT: the stacks of which one goes on
+    doubt     the DOUBT at the bottom of the stack, if there is one
     """
 
-    __slots__ = ("asked", "back", "below", "choices", "depth", "function", "kind", "level", "rank")
+    __slots__ = ("asked", "back", "below", "choices", "depth", "doubt", "function", "kind", "level", "rank")
 
     def __init__(
         self,
@@ -70,6 +72,7 @@ class Frame:
     ) -> None:
         self.kind, self.back, self.function, self.level, self.below = kind, back, function, level, below
         self.asked, self.choices = asked, choices
+        self.doubt: Frame | None = self if kind is Kind.DOUBT else None if below is None else below.doubt
         self.depth: int = 1 if below is None else below.depth + 1
         before = level if below is None else below.rank
         self.rank: int = before + (kind is not Kind.TAIL) if rank is None else rank
@@ -107,14 +110,14 @@ class Frames:
             known = self._lists[key] = stacks  # it keeps the frames, so that no other has their ids
         return known
 
-    def doubt(self, choices: tuple[Choice, ...], level: int) -> Frame:
-        """Return the frame below which one of these stacks goes on. *level*: of the function that runs."""
-        key = (level, *(part for it in choices for part in (id(it.waited), id(it.stack), it.level)))
+    def doubt(self, choices: tuple[Choice, ...], level: int, at: int) -> Frame:
+        """Return the frame below which one of these stacks goes on, *at* an address. *level*: of the function there."""
+        key = (level, at, *(part for it in choices for part in (id(it.waited), id(it.stack), it.level)))
         known = self._doubts.get(key)
         if known is None:
             if len(self._doubts) >= _LISTS_AT_MOST:
                 self._doubts.clear()
-            made = Frame(Kind.DOUBT, UNKNOWN, UNKNOWN, level, None, level, choices=choices)
+            made = Frame(Kind.DOUBT, at, UNKNOWN, level, None, level, choices=choices)
             known = self._doubts[key] = made
         return known
 

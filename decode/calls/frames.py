@@ -57,12 +57,13 @@ class _Found(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """Frames of one stack from *top* on, which it had in a *stretch*. Their levels are *raised* by so many."""
+    """Frames of one stack from *top* on. Levels are *raised* by so many, and so are those without tail calls."""
 
     top: Frame | None
     stack: int
     stretch: int
     raised: int
+    rank_raised: int
 
 
 class _Block:
@@ -151,31 +152,25 @@ class CallFrames:
         if at_end and pc is not None:
             at, low = self._behind(at, edges.step(self._history.pc(position - 1), pc).operations)
         segments = self._segments(at)
+        stack, stretch = segments[-1].stack, at.stretch if at.stretch >= 0 else segments[0].stretch
         if not first:
-            yield self._running(here, edges.functions.of(here), at, segments)
-        number = 0
-        for segment in segments:
-            stretch = segment.stretch
-            for frame in _waiting(segment.top):
-                number += 1
-                if number < first:
-                    continue
-                found = None
-                if low <= frame.level:
-                    call: int | None = position - 1
-                else:
-                    found = self._called(frame.level, stretch, position)
-                    call = None if found is None else found.position
-                if found is not None:  # older calls were made there, or before
-                    position, stretch = found.position + 1, found.stretch
-                level = frame.rank - 1 + segment.raised
-                yield CallFrame(frame.back, frame.function, level, call, frame.kind, segments[-1].stack)
-            low = HIGHEST
-
-    def _running(self, pc: int, function: int, at: StackLevel, segments: "list[_Segment]") -> CallFrame:
-        """Return the frame of the function that runs."""
-        level = _rank(at.stack, at.level) + segments[0].raised
-        return CallFrame(pc, function, level, None, Kind.BEGIN, segments[-1].stack)
+            level = _rank(at.stack, at.level) + segments[0].rank_raised
+            yield CallFrame(here, edges.functions.of(here), level, None, Kind.BEGIN, stack)
+        waiting = ((segment, frame) for segment in segments for frame in _waiting(segment.top))
+        for number, (segment, frame) in enumerate(waiting, 1):
+            if number < first:
+                continue
+            found = None
+            if low <= frame.level:
+                call: int | None = position - 1
+            else:
+                low = HIGHEST
+                found = self._called(frame.level + segment.raised, stretch, position)
+                call = None if found is None else found.position
+            if found is not None:  # older calls were made there, or before
+                position, stretch = found.position + 1, found.stretch
+            level = frame.rank - 1 + segment.rank_raised
+            yield CallFrame(frame.back, frame.function, level, call, frame.kind, stack)
 
     def _behind(self, at: StackLevel, operations: tuple[Operation, ...]) -> "tuple[StackLevel, int]":
         """Return the call stacks after operations at the end of the history, and the lowest level on the way."""
@@ -187,37 +182,30 @@ class CallFrames:
 
     def _segments(self, at: StackLevel) -> "list[_Segment]":
         """Return the parts of a stack: one, or more where it was known only later which stack went on."""
-        stretches = self._calls.stretches
-        stack, stretch, top = self._stack_of(at.stretch), at.stretch, at.stack
-        if stretch < 0:
-            stretch = stretches.newest_of(stack)
-        found = [_Segment(top, stack, stretch, 0)]
+        stretches, top = self._calls.stretches, at.stack
+        stack = stretches.stacks[at.stretch] if at.stretch >= 0 else stretches.named(-1 - at.stretch)
+        found = [_Segment(top, stack, stretches.newest_of(stack) if at.stretch < 0 else at.stretch, 0, 0)]
         while (told := stretches.told.get(stack)) is not None:
-            doubt = _oldest(top)
+            doubt = None if top is None else top.doubt
             choice = None if doubt is None else next((it for it in doubt.choices if it.waited is told.waited), None)
             if doubt is None or choice is None:
                 break
-            raised = _rank(choice.stack, choice.level) - doubt.rank
-            found = [it._replace(raised=it.raised + raised) for it in found]
+            higher = _rank(choice.stack, choice.level) - doubt.rank
+            found = [it._replace(raised=it.raised + told.raised, rank_raised=it.rank_raised + higher) for it in found]
             stack, top = told.stack, choice.stack
-            found.append(_Segment(top, stack, told.stretch, 0))
+            found.append(_Segment(top, stack, 0, 0, 0))
         return found
-
-    def _stack_of(self, stretch: int) -> int:
-        """Return the stack that runs in a stretch; a negative one begins after the history, with the stack so named."""
-        stretches = self._calls.stretches
-        return stretches.stacks[stretch] if stretch >= 0 else stretches.named(-1 - stretch)
 
     def _called(self, level: int, stretch: int, position: int) -> _Found | None:
         """Return where the function at some level made the call that is active in a stretch, or at a position in it."""
         stretches = self._calls.stretches
         while stretch >= 0:
-            found = self._called_in(level, stretch, position)
-            if found is not None:
-                return _Found(found, stretch)
+            low = level - stretches.raised(stretch)
+            if stretches.lows[stretch] <= low:
+                found = self._called_in(low, stretch, position)
+                if found is not None:
+                    return _Found(found, stretch)
             stretch = stretches.previous[stretch]
-            while stretch >= 0 and stretches.lows[stretch] > level:
-                stretch = stretches.previous[stretch]
         return None
 
     def _called_in(self, level: int, stretch: int, position: int) -> int | None:
@@ -257,7 +245,7 @@ def _waiting(frame: Frame | None) -> Iterator[Frame]:
     """Yield the calls that have not returned, down to the first one whose return address is unknown."""
     while frame is not None:
         if frame.kind is not Kind.TAIL:
-            if frame.back == UNKNOWN:  # a DOUBT among them
+            if frame.back == UNKNOWN or frame.kind is Kind.DOUBT:
                 return
             yield frame
         frame = frame.below
@@ -266,10 +254,3 @@ def _waiting(frame: Frame | None) -> Iterator[Frame]:
 def _rank(top: Frame | None, level: int) -> int:
     """Return the level of the function that runs, if tail calls replaced their callers."""
     return level if top is None else top.rank
-
-
-def _oldest(top: Frame | None) -> Frame | None:
-    """Return the oldest frame of a stack."""
-    while top is not None and top.below is not None:
-        top = top.below
-    return top

@@ -35,11 +35,16 @@ Candidate = tuple[int, Frame]
 
 
 class Settled(NamedTuple):
-    """What was known as the stack *doubt* is the stack of the stretch with this number, and had *waited*."""
+    """What was known as the stack *doubt* is the stack *name*, which had *waited*.
+
+    *raised*: by so many levels. *number*: of the stretches that had begun.
+    """
 
     number: int
     doubt: int
+    name: int
     waited: Frame
+    raised: int
 
 
 class Names(NamedTuple):
@@ -129,11 +134,11 @@ class Calls:
             return
         if _is_call(frame, operation.to):
             self._pop_to(frame)  # type: ignore[arg-type]
-        elif frame is not None and frame.kind is Kind.DOUBT and _fitting(frame, operation.to):
+        elif frame is not None and any(_without_call(it, operation.to) is not None for it in frame.choices):
             self._settle(operation, frame)
         elif operation.to == operation.function:
             self._tail(operation)
-        elif not self._resume(self._called_at(operation.to)):
+        elif not self._resume(operation.to, self._called_at(operation.to)):
             self._switch(operation)
 
     def _return(self, operation: Operation) -> None:
@@ -142,7 +147,7 @@ class Calls:
         if operation.switches and self._go_on_elsewhere(operation, frame):
             return
         if frame is None:
-            if not self._resume(self._called_at(operation.to)):
+            if not self._resume(operation.to, self._called_at(operation.to)):
                 self._come_out()
         elif frame.kind is Kind.DOUBT:
             self._settle(operation, frame)
@@ -156,14 +161,14 @@ class Calls:
         or into the function of an older call.
         """
         frame = next((it for it in newer(self.stack) if it.kind is Kind.CALL and it.back == operation.to), None)
-        if frame is None and self._resume(self._called_at(operation.to)):
+        if frame is None and self._resume(operation.to, self._called_at(operation.to)):
             return
         frame = frame or self._call_in(operation)
         if operation.unexpected and nearest.kind is Kind.CALL and frame in (None, nearest):
             self.expected = nearest.back
         if frame is not None:
             self._pop_to(frame)
-        elif operation.switches and self._resume(self._called_in(operation)):
+        elif operation.switches and self._resume(operation.to, self._called_in(operation)):
             return
         elif nearest.kind is Kind.TRAP or operation.unexpected:
             # Handlers return to addresses they put there. Of an overwritten return address, the caller still waits.
@@ -183,7 +188,7 @@ class Calls:
             found = self._called_in(operation) if here else []
         if not found:
             return False
-        return self._resume(found, nearest if here else None)
+        return self._resume(operation.to, found, nearest if here else None)
 
     def _waiting_at(self, to: int) -> list[Candidate]:
         """Return the stacks that wait at an address: in a call, or where they were interrupted."""
@@ -241,7 +246,7 @@ class Calls:
         if not found or (interrupted and all(self.waiting[number] is self.stack for number, _ in found)):
             return self._trap_return_further(operation)
         here = newest is not None and _resumes(newest, operation.to)
-        self._resume(found, newest if here else None)
+        self._resume(operation.to, found, newest if here else None)
         return None
 
     def _trap_return_further(self, operation: Operation) -> None:
@@ -308,8 +313,8 @@ class Calls:
         self._begin_anew()
 
     def _wait(self) -> None:
-        """Let this stack wait."""
-        if self.stack is not None:
+        """Let this stack wait. One that was interrupted before it went on waits where it did before."""
+        if self.stack is not None and not _has_not_gone_on(self.stack):
             names = self._named()
             names.append(names[0])
             self.waiting = (*self.waiting, self.stack)
@@ -320,31 +325,32 @@ class Calls:
         self._unused -= 1
         self.stack, self.level = None, 0
         most = max(len(self.waiting) - _WAITING_AT_MOST, 0)
-        self.waiting = self._frames.waiting(self.waiting[most:])
         del names[1 : 1 + most]
+        self.waiting = self.waiting[most:]
+        self.waiting = self._frames.waiting(self.waiting)
         self._begin_stretch()
 
     def _begin_stretch(self) -> None:
         self.lows.append(self.level)
         self._ran.append(self._named()[0])
 
-    def _resume(self, found: list[Candidate], here: Frame | None = None) -> bool:
+    def _resume(self, to: int, found: list[Candidate], here: Frame | None = None) -> bool:
         """Go on with one of these stacks, or with this one, where *here* ends; return False if there is none."""
         if not found:
             return False
         candidates = [(self.waiting[number], frame) for number, frame in found]
-        if here is not None:
-            assert self.stack is not None
+        if here is not None and self.stack is not None and not _has_not_gone_on(self.stack):
             candidates.append((self.stack, here))
         self._wait()
         ends = {id(waited): (waited, frame) for waited, frame in candidates}
         if len(ends) == 1:
             waited, frame = candidates[0]
+            self._rename_if_alike(waited)
             self._take(self.waiting.index(waited), frame.below, frame.level)
             return True
         choices = tuple(Choice(waited, frame.below, frame.level) for waited, frame in ends.values())
         self._begin_anew()
-        self.stack = self._frames.doubt(choices, 0)
+        self.stack = self._frames.doubt(choices, 0, to)
         return True
 
     def _take(self, number: int, stack: Frame | None, level: int) -> None:
@@ -352,26 +358,112 @@ class Calls:
         names = self._named()
         names[0] = names.pop(number + 1)
         self.stack, self.level = stack, level
-        self.waiting = self._frames.waiting(self.waiting[:number] + self.waiting[number + 1 :])
+        self.waiting = self.waiting[:number] + self.waiting[number + 1 :]
         self._begin_stretch()
+        self._exclude()
+        self.waiting = self._frames.waiting(self.waiting)
+
+    def _exclude(self) -> None:
+        """End doubts about stacks that wait: where all but one of the choices went on otherwise."""
+        number = 0
+        while number < len(self.waiting):
+            doubt = self.waiting[number].doubt
+            left = [] if doubt is None else [it for it in doubt.choices if it.waited in self.waiting]
+            if doubt is None or len(left) != 1:
+                number += 1
+            else:
+                self._put_together(number, doubt, left[0])
+                number = 0
+
+    def _put_together(self, number: int, doubt: Frame, choice: Choice) -> None:
+        """Let a stack that waits be the one that it must be."""
+        waited, below, level = choice
+        raised, other, names = level - doubt.level, self.waiting.index(waited), self._named()
+        above: list[Frame] = []
+        frame: Frame | None = self.waiting[number]
+        while frame is not None and frame is not doubt:
+            above.append(frame)
+            frame = frame.below
+        for it in reversed(above):
+            below = self._frames.on(below, it.kind, it.back, it.function, it.level + raised, asked=it.asked)
+        self._settled.append(Settled(len(self._ran), names[number + 1], names[other + 1], waited, raised))
+        known: list[tuple[Frame | None, int]] = list(zip(self.waiting, names[1:], strict=True))
+        known[number] = below, names[other + 1]
+        del known[other]
+        kept = [(stack, name) for stack, name in known if stack is not None]
+        self.waiting = tuple(stack for stack, _ in kept)
+        names[1:] = [name for _, name in kept]
+
+    def _end_inner(self, doubt: Frame, waited: Frame, name: int) -> None:
+        """End the doubt of a stack that waits, if it alone may have been the one that goes on."""
+        if any(it.waited is waited for it in doubt.choices):
+            return
+        names = self._named()
+        for number, stack in enumerate(self.waiting):
+            among = any(it.waited is stack for it in doubt.choices)
+            inner = () if stack.doubt is None else stack.doubt.choices
+            for it in inner:
+                if among and it.waited is waited and stack.doubt is not None:
+                    raised = it.level - stack.doubt.level
+                    self._settled.append(Settled(len(self._ran), names[number + 1], name, waited, raised))
+                    del names[number + 1]
+                    self.waiting = self.waiting[:number] + self.waiting[number + 1 :]
+                    return
+
+    def _possible(self, doubt: Frame) -> list[Choice]:
+        """Return the stacks of which one may be the one in doubt. One that is in doubt itself may be one of its own."""
+        possible: dict[int, Choice] = {}
+        for it in doubt.choices:
+            if it.waited in self.waiting:
+                top = no_tail(it.stack)
+                for choice in top.choices if top is not None and top.kind is Kind.DOUBT else (it,):
+                    if choice.waited in self.waiting:
+                        possible.setdefault(id(choice.waited), choice)
+        return list(possible.values())
+
+    def _rename_if_alike(self, waited: Frame) -> None:
+        """Give new names to stacks that are in doubt alike: they are different, and which is which is not known."""
+        if waited.doubt is None or self.waiting.count(waited) == 1:
+            return
+        names = self._named()
+        for number, stack in enumerate(self.waiting, 1):
+            if stack is waited:
+                names[number] = self._unused
+                self._unused -= 1
 
     def _settle(self, operation: Operation, doubt: Frame) -> None:
         """Return to the caller of a function of which it was not known which stack it is on."""
-        fitting = [it for it in _fitting(doubt, operation.to) if it.waited in self.waiting]
+        possible = self._possible(doubt)
+        fitting = [(it, left) for it in possible if (left := _without_call(it, operation.to)) is not None]
         if len(fitting) == 1:
-            waited, stack, level = fitting[0]
+            before, (waited, stack, level) = fitting[0]
+            self._rename_if_alike(waited)
+            number, names = self.waiting.index(waited), self._named()
+            name, raised = names[number + 1], before.level - doubt.level
+            self._end_inner(doubt, waited, name)
             number = self.waiting.index(waited)
-            names = self._named()
-            self._settled.append(Settled(len(self._ran), names[0], waited))
+            self._settled.append(Settled(len(self._ran), names[0], name, waited, raised))
             self._take(number, stack, level)
-        elif fitting:
+        elif fitting and all(left.level == it.level - 1 for it, left in fitting):
             self.level = doubt.level - 1
-            self.stack = self._frames.doubt(tuple(fitting), self.level)
+            self.stack = self._frames.doubt(tuple(left for _, left in fitting), self.level, UNKNOWN)
             self._lower()
+        elif fitting:  # which one it is cannot be followed any more
+            self._begin_anew()
         else:
             self.stack, self.level = None, doubt.level
-            if not self._resume(self._called_at(operation.to)):
+            if not self._resume(operation.to, self._called_at(operation.to)):
                 self._come_out()
+
+
+def _has_not_gone_on(top: Frame) -> bool:
+    """Return whether a stack in doubt was interrupted before its first instruction."""
+    if top.doubt is None:
+        return False
+    frame: Frame | None = top
+    while frame is not None and frame.below is not top.doubt:
+        frame = frame.below
+    return frame is not None and frame.kind is Kind.TRAP and frame.back == top.doubt.back
 
 
 def _is_call(frame: Frame | None, to: int) -> bool:
@@ -384,12 +476,12 @@ def _resumes(trap: Frame, to: int) -> bool:
     return to == trap.back or (trap.asked and 0 < to - trap.back <= _INSTRUCTION)
 
 
-def _fitting(doubt: Frame, to: int) -> list[Choice]:
-    """Return the stacks of a doubt whose newest call returns to an address, without that call."""
-    found = ((it, no_tail(it.stack)) for it in doubt.choices)
-    return [
-        Choice(it.waited, frame.below, frame.level) for it, frame in found if frame is not None and _is_call(frame, to)
-    ]
+def _without_call(choice: Choice, to: int) -> Choice | None:
+    """Return a stack after a return to an address; None if its newest call does not return there."""
+    frame = no_tail(choice.stack)
+    if frame is None or not _is_call(frame, to):
+        return None
+    return Choice(choice.waited, frame.below, frame.level)
 
 
 _DO: dict[Kind, Callable[[Calls, Operation], None]] = {

@@ -7,15 +7,15 @@ from array import array
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.frame import Frame
-from rvtrace_gdb.decode.calls.stack import Names
+from rvtrace_gdb.decode.calls.stack import Names, Settled
 
 
 class Told(NamedTuple):
-    """The stack that a doubt was about, the frames with which it had waited, and the stretch after which it did."""
+    """The stack that a doubt was about, the frames with which it had waited, and by how many levels it is *raised*."""
 
     stack: int
     waited: Frame
-    stretch: int
+    raised: int
 
 
 class Stretches:
@@ -33,7 +33,8 @@ class Stretches:
         self.previous = array("q", [-1])
         self.told: dict[int, Told] = {}
         self._lowest = array("q", [0])  # of each stack
-        self._latest = array("Q", [0])  # stretch of each stack
+        self._first = array("q", [0])  # stretch of each stack
+        self._latest = array("q", [0])  # stretch of each stack; -1: what it did is not known
         self._now = [0]  # the numbers of the stack that runs, and of those that wait
 
     @property
@@ -41,9 +42,19 @@ class Stretches:
         """The newest stretch."""
         return len(self.lows) - 1
 
+    def raised(self, stretch: int) -> int:
+        """Return how much higher levels in a stretch are on its stack, if that was not known at the time."""
+        raised, told = 0, self.told.get(self.stacks[stretch])
+        while told is not None:
+            raised, told = raised + told.raised, self.told.get(told.stack)
+        return raised
+
     def depth(self, stretch: int, level: int) -> int:
         """Return how far above the lowest level of its stack a level is."""
-        return level - self._lowest[self.stacks[stretch]]
+        stack = self.stacks[stretch]
+        while (told := self.told.get(stack)) is not None:
+            stack, level = told.stack, level + told.raised
+        return level - self._lowest[stack]
 
     def note(self, low: int) -> None:
         """Record a level that was reached in the newest stretch."""
@@ -55,24 +66,41 @@ class Stretches:
     def go_on(self, lows: list[int], names: Names) -> None:
         """Record further stretches: their lowest levels, but for the first, which goes on; and their stacks."""
         known: dict[int, int] = dict(enumerate(self._now))
-        settled = {it.number: it for it in names.settled}
+        settled = list(names.settled)
         for number, (low, name) in enumerate(zip(lows[1:], names.ran, strict=True)):
-            stack = known.get(name)
-            if stack is None:
-                stack = known[name] = len(self._lowest)
-                self._lowest.append(low)
-                self._latest.append(len(self.lows))
-                self.previous.append(-1)
-            else:
-                ended = settled.get(number)
-                if ended is not None:
-                    self.told[known[ended.doubt]] = Told(stack, ended.waited, self._latest[stack])
-                self._lowest[stack] = min(self._lowest[stack], low)
-                self.previous.append(self._latest[stack])
-                self._latest[stack] = len(self.lows)
+            while settled and settled[0].number <= number:
+                self._settle(known, settled.pop(0))
+            stack = self._number(known, name)
+            self._lowest[stack] = min(self._lowest[stack], low)
+            self.previous.append(self._latest[stack])
+            self._latest[stack] = len(self.lows)
+            if self._first[stack] < 0:
+                self._first[stack] = len(self.lows)
             self.lows.append(low)
             self.stacks.append(stack)
-        self._now = [known[name] for name in names.now]
+        for it in settled:
+            self._settle(known, it)
+        self._now = [self._number(known, name) for name in names.now]
+
+    def _number(self, known: dict[int, int], name: int) -> int:
+        """Return the number of the stack with a name."""
+        if name not in known:
+            known[name] = len(self._lowest)
+            self._lowest.append(0)
+            self._first.append(-1)
+            self._latest.append(-1)
+        return known[name]
+
+    def _settle(self, known: dict[int, int], settled: Settled) -> None:
+        """Put what ran in doubt behind what ran before it on its stack."""
+        doubt, stack = self._number(known, settled.doubt), self._number(known, settled.name)
+        self.told[doubt] = Told(stack, settled.waited, settled.raised)
+        if self._first[doubt] >= 0:
+            self.previous[self._first[doubt]] = self._latest[stack]
+        if self._first[stack] < 0:
+            self._first[stack] = self._first[doubt]
+        self._latest[stack] = self._latest[doubt]
+        self._lowest[stack] = min(self._lowest[stack], self._lowest[doubt] + settled.raised)
 
     def named(self, name: int) -> int:
         """Return the number of the stack with a name, after the newest stretch; a new one has none yet."""

@@ -72,7 +72,8 @@ class NaiveCalls:
         self.stack: list[Frame] = []
         self.level, self.stretch = 0, 0
         self.waiting: list[Task] = []
-        self.went_on: dict[int, Task] = {}
+        self.doubtful = 1 << 60
+        """The first position at which one of several tasks goes on: what follows is not modelled."""
         self.lowest = [0]
         self.why = ""
         self.position = 0
@@ -92,18 +93,14 @@ class NaiveCalls:
 
     def frames(self, pcs: Sequence[int]) -> Iterator[list[Waiting]]:
         """What is under way before each of these instructions runs, innermost first."""
-        seen = []
         for position, pc in enumerate(pcs):
             self.begins(pcs, position, pc)
-            seen.append((pc, list(self.stack), self.level, self.stretch))
-        for pc, stack, level, stretch in seen:  # now it is known which task went on in each doubt
-            yield [] if pc == GAP else self.under_way(pc, stack, level, stretch)
+            yield [] if pc == GAP else self.under_way(pc, self.stack, self.level)
 
-    def under_way(self, pc: int, stack: list[Frame], level: int, stretch: int) -> list[Waiting]:
+    def under_way(self, pc: int, stack: list[Frame], level: int) -> list[Waiting]:
         """With the instruction at *pc* running next."""
-        level, stack = self.told(stack, level, stretch)
         calls = [frame for frame in stack if frame.what != "tail"]
-        level += len(calls)
+        level = (stack[0].level if stack else level) + len(calls)
         found = [Waiting(pc, self.function(pc), level, None)]
         for frame in reversed(calls):
             if frame.back is None:
@@ -111,18 +108,6 @@ class NaiveCalls:
             level -= 1
             found.append(Waiting(frame.back, frame.caller, level, (frame.position, frame.what)))
         return found
-
-    def told(self, stack: list[Frame], level: int, stretch: int) -> tuple[int, list[Frame]]:
-        """The level of the oldest function, and the frames above it: with those of a task that is known later."""
-        if not stack or stack[0].what != "doubt":
-            return stack[0].level if stack else level, stack
-        doubt, above = stack[0], stack[1:]
-        task = self.went_on.get(stretch)
-        for waited, count in doubt.maybe:
-            if task is not None and task.same(waited):
-                lowest, below = self.told(task.frames[:count], task.frames[count].level, task.stretch)
-                return lowest, below + above
-        return doubt.level, above
 
     def begins(self, pcs: Sequence[int], position: int, pc: int) -> bool:
         """Whether another function runs from here on."""
@@ -330,6 +315,7 @@ class NaiveCalls:
             self.take(*tasks[0])
             return True
         self.fresh()
+        self.doubtful = min(self.doubtful, self.position)
         self.stack = [Frame("doubt", None, None, 0, 0, maybe=tuple(different))]
         return True
 
@@ -371,9 +357,7 @@ class NaiveCalls:
         doubt = self.without_tails()[-1]
         found = [(task, n) for task, n in self.fitting(doubt, to) if any(it.same(task) for it in self.waiting)]
         if len(found) == 1:
-            task = next(it for it in self.waiting if it.same(found[0][0]))
-            self.went_on[self.stretch] = task
-            self.take(task, found[0][1])
+            self.take(next(it for it in self.waiting if it.same(found[0][0])), found[0][1])
             return
         if found:
             self.level = doubt.level - 1

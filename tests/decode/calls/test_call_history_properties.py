@@ -58,6 +58,7 @@ class Case:
         naive = NaiveCalls(self.image, starts, chains)
         self.expected = naive.functions(self.pcs)
         self.trapped = naive.trapped
+        self.doubtful = naive.doubtful
         self.history = history_of(self.pcs, self.events, rng)
         self.calls = CallHistory(self.history, self.image)
         self.rng = rng
@@ -71,7 +72,11 @@ def told(functions: list[Function]) -> list[Ran]:
 def test_as_a_naive_interpreter(seed: int) -> None:
     case = Case(seed)
     found = list(case.calls.functions(1, len(case.calls) + 1))
-    assert told(found) == case.expected
+    if case.doubtful > len(case.pcs):
+        assert told(found) == case.expected
+    else:  # levels are not modelled
+        rows = [row[::2] for row in told(found) if row.begin <= case.doubtful]
+        assert rows == [row[::2] for row in case.expected if row.begin <= case.doubtful]
     assert [f.number for f in found] == list(range(1, len(found) + 1))
     assert [f.pc for f in found] == [case.pcs[f.begin] for f in found]
     assert [f.end for f in found] == [f.begin for f in found[1:]] + [len(case.pcs)]
