@@ -120,6 +120,7 @@ GREETING = b"rvtrace\n"
 RETURN_UNLOGGED, RETURN = "return -level 0 -code exit", "return"
 CHUNK_SECONDS = 0.1  # how long one round trip of a long read should take, so that it can be watched and cancelled
 CHUNK_WORDS = range(16, 4096)
+_COMPONENT = 0x1000  # bytes of a trace component's registers, and what their address is a multiple of
 UNPOLLED_MS = 10_000
 """After so many milliseconds without a request OpenOCD polls again."""
 
@@ -297,6 +298,14 @@ class OpenOcd:
             ways = outcomes(self.command(f"capture {{{read}}}"))
         return Seen(self.state(), ways)
 
+    def _seen_beside(self, port: int) -> Seen:
+        """Find out why a data port cannot be read, from the first register of its component: reading the port again
+        would take a word from it.
+        """
+        with suppress(OpenOcdError):
+            return self._seen(port & -_COMPONENT)
+        return Seen()
+
     def _by_all_ways(self, command: str, seen: Seen) -> str:
         """Do *command* with all ways to memory allowed; if that fails, as many as before. Raises OpenOcdRefused."""
         allow = f"{self._prefix()}riscv set_mem_access"
@@ -324,7 +333,7 @@ class OpenOcd:
         )
         read_words, _, error = answer.partition("\n")
         if error:
-            refused = OpenOcdRefused(read, error, address)
+            refused = OpenOcdRefused(read, error, address, self._seen_beside(address))
             refused.partial = _pack(_words(read_words, len(read_words.split()), address))
             raise refused
         return _words(read_words, count, address)

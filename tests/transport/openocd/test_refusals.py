@@ -42,6 +42,14 @@ def test_the_reason_in_openocds_log_is_said(openocd: OpenOcd) -> None:
     )
 
 
+def test_the_reason_is_said_of_a_data_port_that_cannot_be_read(openocd: OpenOcd) -> None:
+    """It is not read again for that: each read takes a word from it."""
+    with pytest.raises(OpenOcdRefused) as caught:
+        openocd.read_data_port(NOWHERE + 0x40, 4)
+    assert str(caught.value).startswith("OpenOCD cannot access address 0x90000040: ")
+    assert "(the hart is halted; progbuf: skipped (insufficient progbuf), sysbus: failed, abstract" in str(caught.value)
+
+
 def test_while_the_hart_runs_it_is_proposed_to_halt_it(openocd: OpenOcd) -> None:
     openocd.command("resume")
     with pytest.raises(ComponentAccess) as caught:
