@@ -77,18 +77,6 @@ def explain_failure(interpreter: str, stderr: str, home: str) -> str:
     return f"the rvtrace session ({interpreter} -m rvtrace_gdb.session) could not start: {last}"
 
 
-def start_session(interpreter: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start the session process, in a POSIX session of its own, so that Ctrl-C in gdb's terminal does not end it."""
-    return subprocess.Popen(
-        [interpreter, "-I", "-m", "rvtrace_gdb.session"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=clean_environ(environ),
-        start_new_session=True,
-    )
-
-
 @contextlib.contextmanager
 def defer_interrupt() -> Iterator[None]:
     """Defer Ctrl-C to the end of this context.
@@ -103,6 +91,22 @@ def defer_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def start_session(interpreter: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start the session process, in a POSIX session of its own, so that Ctrl-C in gdb's terminal does not end it.
+
+    SIGINT is blocked in it until it ignores it: Python would end with a traceback.
+    """
+    with defer_interrupt():
+        return subprocess.Popen(
+            [interpreter, "-I", "-m", "rvtrace_gdb.session"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=clean_environ(environ),
+            start_new_session=True,
+        )
 
 
 ProgressCallback = Callable[[str, int, Optional[int]], None]

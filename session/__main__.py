@@ -36,6 +36,8 @@ class _LogFile(logging.FileHandler):
 def main() -> int:
     """Serve standard input and output until input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for gdb, which then cancels by a request
+    if hasattr(signal, "pthread_sigmask"):  # not on Windows; gdb starts the session with SIGINT blocked
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     sys.setswitchinterval(0.0005)  # seconds: gdb's packets must not wait for other work
     with frozen_startup():
         from rvtrace_gdb.session.rpc.server import Server

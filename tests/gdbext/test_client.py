@@ -1,6 +1,7 @@
 """gdb's side of the session's questions: answers, what goes wrong, and Ctrl-C in the middle. A real session process."""
 
 import os
+import select
 import signal
 import sys
 import time
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.gdbext.client import Client, SessionError
+from rvtrace_gdb.gdbext.client import Client, SessionError, start_session
 from tests.gdbext.gdb_process import HOME
 
 Answerer = Callable[[dict[str, Any]], dict[str, Any]]
@@ -147,3 +148,18 @@ def test_what_a_session_that_was_killed_did_not_take(make: Make) -> None:
         with pytest.raises(SessionError, match="has ended unexpectedly, killed by signal 9"):
             client.request("work_id")
     assert client.request("work_id") != process
+
+
+def test_sigint_while_the_session_starts() -> None:
+    """Sent to the process itself, from its first instruction on until it serves; it answers nevertheless."""
+    process = start_session(sys.executable, os.environ)
+    assert process.stdin is not None and process.stdout is not None
+    with process:
+        process.stdin.write(b'{"id": 1, "method": "hello", "params": {}}\n')
+        process.stdin.flush()
+        while not select.select([process.stdout], [], [], 0.002)[0]:
+            process.send_signal(signal.SIGINT)
+        said = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, wrong = process.communicate()
+    assert b'"result"' in said and (process.returncode, wrong) == (0, b"")
