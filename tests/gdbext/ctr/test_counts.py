@@ -62,11 +62,12 @@ def test_records_and_counts_as_json(said: dict[str, str]) -> None:
 
 
 def test_sampling_stops_and_goes_on(said: dict[str, str]) -> None:
-    """The program is in its last loop by then."""
+    """The program is in its last loop by then: how often it goes round in that time is up to the machine."""
     summary = next(line for line in said["trace ctr sample -every 40 -times 2"].splitlines() if " stops" in line)
-    assert re.match(r"\d+ transfers at 2 stops, \d+ different; the records were full at ", summary)
+    total = re.match(r"(\d+) transfers at 2 stops, \d+ different; the records were full at ", summary)
     first = COUNTED.findall(said["trace ctr sample -every 40 -times 2"])[0]
-    assert int(first[0]) >= 16 and first[1] == first[2] and first[3] == "direct jump"
+    assert total is not None and 2 * int(first[0]) > int(total[1]) >= 16
+    assert first[1] == first[2] and first[3] == "direct jump"
 
 
 @pytest.mark.parametrize(
