@@ -158,7 +158,8 @@ class IntervalChecker(Generic[_Build]):
             self._learn()
         return Verdict(
             self._agreed, self._punctual, self._content, self._timing, tuple(self._differing), self._lost,
-            self._unchecked, self._matched, self._places, self._scheme.evidence, self._beginning,
+            self._unchecked, self._matched, self._places, self._scheme.evidence,
+            not self._scheme.exact, self._beginning,
         )  # fmt: skip
 
     # -- how the encoder is built

@@ -27,6 +27,7 @@ class Differing(NamedTuple):
     difference: Difference
 
 
+_PLACES = 2  # of an interval that differ because of damage, of an encoder that has much freedom
 _SURPRISING = 3  # intervals that differ although the decoder has found no loss; more are a habit of the encoder
 
 
@@ -43,6 +44,7 @@ class Verdict(NamedTuple):
     matched    the number of messages that are the same
     places     the number of places where they are not
     evidence   the number of messages that outweigh a place, see `intervals.Scheme`
+    is_free    whether encoders of the format have so much freedom that more places in an interval are a habit
     beginning  the messages before the first synchronization, if the trace begins there
     """
 
@@ -56,13 +58,15 @@ class Verdict(NamedTuple):
     matched: int
     places: int
     evidence: int
+    is_free: bool
     beginning: Differing | None
 
     @property
     def tells(self) -> bool:
         """Whether the encoder is built as ours, so that a difference is damage: most intervals agree."""
         few = self.matched >= self.evidence * self.places
-        return (few or self.agreed >= 2 * self.content) and self.content <= _SURPRISING + 2 * self.lost
+        habit = self.is_free and self.places > _PLACES * self.content
+        return (few or self.agreed >= 2 * self.content) and self.content <= _SURPRISING + 2 * self.lost and not habit
 
     @property
     def tells_time(self) -> bool:
