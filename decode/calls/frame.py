@@ -168,3 +168,26 @@ def newer(frame: Frame | None) -> Iterator[Frame]:
 def newest_trap(frame: Frame | None) -> Frame | None:
     """Return the newest trap of a stack."""
     return next((it for it in newer(frame) if it.kind is Kind.TRAP), None)
+
+
+def has_not_gone_on(top: Frame) -> bool:
+    """Return whether a stack in doubt was interrupted before its first instruction."""
+    if top.doubt is None:
+        return False
+    frame: Frame | None = top
+    while frame is not None and frame.below is not top.doubt:
+        frame = frame.below
+    return frame is not None and frame.kind is Kind.TRAP and frame.back == top.doubt.back
+
+
+def is_call(frame: Frame | None, to: int) -> bool:
+    """Return whether a frame is a call that returns to an address."""
+    return frame is not None and frame.kind is Kind.CALL and frame.back == to
+
+
+def without_call(choice: Choice, to: int) -> Choice | None:
+    """Return a stack after a return to an address; None if its newest call does not return there."""
+    frame = no_tail(choice.stack)
+    if frame is None or not is_call(frame, to):
+        return None
+    return Choice(choice.waited, frame.below, frame.level)

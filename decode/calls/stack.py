@@ -20,9 +20,12 @@ from rvtrace_gdb.decode.calls.frame import (
     Frames,
     Kind,
     Waiting,
+    has_not_gone_on,
+    is_call,
     newer,
     newest_trap,
     no_tail,
+    without_call,
 )
 
 _WAITING_AT_MOST = 32
@@ -132,9 +135,9 @@ class Calls:
         self.kind = Kind.RETURN
         if operation.switches and self._go_on_elsewhere(operation, frame):
             return
-        if _is_call(frame, operation.to):
+        if is_call(frame, operation.to):
             self._pop_to(frame)  # type: ignore[arg-type]
-        elif frame is not None and any(_without_call(it, operation.to) is not None for it in frame.choices):
+        elif frame is not None and any(without_call(it, operation.to) is not None for it in frame.choices):
             self._settle(operation, frame)
         elif operation.to == operation.function:
             self._tail(operation)
@@ -182,7 +185,7 @@ class Calls:
         which both of them left (`longjmp` into a context that `setjmp` made).
         """
         found = self._waiting_at(operation.to)
-        here = _is_call(nearest, operation.to)
+        here = is_call(nearest, operation.to)
         if not found and not here and nearest is not None and nearest.kind is Kind.CALL:
             here = nearest.function == operation.function != operation.to
             found = self._called_in(operation) if here else []
@@ -201,7 +204,7 @@ class Calls:
     def _called_at(self, to: int) -> list[Candidate]:
         """Return the stacks whose newest call returns to an address."""
         nearest = enumerate(map(no_tail, self.waiting))
-        return [(number, frame) for number, frame in nearest if frame is not None and _is_call(frame, to)]
+        return [(number, frame) for number, frame in nearest if frame is not None and is_call(frame, to)]
 
     def _called_in(self, operation: Operation) -> list[Candidate]:
         """Return the stacks whose newest call was made in the function that runs next."""
@@ -228,7 +231,7 @@ class Calls:
         return None
 
     def _swap(self, operation: Operation) -> None:
-        if _is_call(no_tail(self.stack), operation.to):
+        if is_call(no_tail(self.stack), operation.to):
             self._return(operation)
         else:
             self._call(operation)
@@ -314,7 +317,7 @@ class Calls:
 
     def _wait(self) -> None:
         """Let this stack wait. One that was interrupted before it went on waits where it did before."""
-        if self.stack is not None and not _has_not_gone_on(self.stack):
+        if self.stack is not None and not has_not_gone_on(self.stack):
             names = self._named()
             names.append(names[0])
             self.waiting = (*self.waiting, self.stack)
@@ -339,7 +342,7 @@ class Calls:
         if not found:
             return False
         candidates = [(self.waiting[number], frame) for number, frame in found]
-        if here is not None and self.stack is not None and not _has_not_gone_on(self.stack):
+        if here is not None and self.stack is not None and not has_not_gone_on(self.stack):
             candidates.append((self.stack, here))
         self._wait()
         ends = {id(waited): (waited, frame) for waited, frame in candidates}
@@ -422,8 +425,12 @@ class Calls:
         return list(possible.values())
 
     def _rename_if_alike(self, waited: Frame) -> None:
-        """Give new names to stacks that are in doubt alike: they are different, and which is which is not known."""
-        if waited.doubt is None or self.waiting.count(waited) == 1:
+        """Give new names to stacks that are in doubt alike: they are different, and which is which is not known.
+
+        Those that wait in a call take turns. Interrupts change the turns of those that wait in a trap.
+        """
+        top = no_tail(waited)
+        if waited.doubt is None or self.waiting.count(waited) == 1 or (top is not None and top.kind is Kind.CALL):
             return
         names = self._named()
         for number, stack in enumerate(self.waiting, 1):
@@ -434,7 +441,7 @@ class Calls:
     def _settle(self, operation: Operation, doubt: Frame) -> None:
         """Return to the caller of a function of which it was not known which stack it is on."""
         possible = self._possible(doubt)
-        fitting = [(it, left) for it in possible if (left := _without_call(it, operation.to)) is not None]
+        fitting = [(it, left) for it in possible if (left := without_call(it, operation.to)) is not None]
         if len(fitting) == 1:
             before, (waited, stack, level) = fitting[0]
             self._rename_if_alike(waited)
@@ -456,32 +463,9 @@ class Calls:
                 self._come_out()
 
 
-def _has_not_gone_on(top: Frame) -> bool:
-    """Return whether a stack in doubt was interrupted before its first instruction."""
-    if top.doubt is None:
-        return False
-    frame: Frame | None = top
-    while frame is not None and frame.below is not top.doubt:
-        frame = frame.below
-    return frame is not None and frame.kind is Kind.TRAP and frame.back == top.doubt.back
-
-
-def _is_call(frame: Frame | None, to: int) -> bool:
-    """Return whether a frame is a call that returns to an address."""
-    return frame is not None and frame.kind is Kind.CALL and frame.back == to
-
-
 def _resumes(trap: Frame, to: int) -> bool:
     """Return whether what was interrupted goes on at an address: behind the instruction, if that asked for the trap."""
     return to == trap.back or (trap.asked and 0 < to - trap.back <= _INSTRUCTION)
-
-
-def _without_call(choice: Choice, to: int) -> Choice | None:
-    """Return a stack after a return to an address; None if its newest call does not return there."""
-    frame = no_tail(choice.stack)
-    if frame is None or not _is_call(frame, to):
-        return None
-    return Choice(choice.waited, frame.below, frame.level)
 
 
 _DO: dict[Kind, Callable[[Calls, Operation], None]] = {
