@@ -28,7 +28,6 @@ from rvtrace_gdb.session.formats.format import NumberedItems
 from rvtrace_gdb.session.formats.sinks import Begun, Harts
 from rvtrace_gdb.session.program import CodeOnTarget, Program
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection, rows
-from rvtrace_gdb.session.trap_causes import explained
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 
@@ -223,8 +222,11 @@ class DecodedCapture:
         image, found = self._follow(sinks, image, progress)
         self._begun, self._begun_with = {}, None
         program = self._program.in_contexts(image)
-        found, believed = explained(found, self.traps, program)
-        self.capture = replace(self.capture, traps=believed)
+        if self.traps or self.capture.traps:
+            from rvtrace_gdb.session.trap_causes import explained  # few captures have any
+
+            found, believed = explained(found, self.traps, program)
+            self.capture = replace(self.capture, traps=believed)
         self.decoded = Decoded(sinks, image, program, found, self._warnings(image, found), self.traps)
         self.lengths = {hart: len(history) for hart, history in found.histories.items()}
         for hart, history in found.histories.items():
@@ -235,6 +237,8 @@ class DecodedCapture:
 
     def _told(self, before: Decoded) -> Decoded:
         """Return what was decoded before, with what the harts have said of their last traps since."""
+        from rvtrace_gdb.session.trap_causes import explained
+
         harts, believed = explained(before.harts, self.traps, before.program)
         kept = {*self.capture.traps, *believed}
         self.capture = replace(self.capture, traps=tuple(trap for trap in self.traps if trap in kept))

@@ -26,7 +26,6 @@ from rvtrace_gdb.session.lists import Debugger, Lists, SelectedHistory, function
 from rvtrace_gdb.session.program import Program
 from rvtrace_gdb.session.queries.rows import Selection
 from rvtrace_gdb.session.sources import TraceSource
-from rvtrace_gdb.session.trap_causes import asked_for
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.inputs import forget
 from rvtrace_gdb.support.text import Line
@@ -519,6 +518,8 @@ class Session:
         decoded, live = self._decode(context, progress), self._live
         if live is None or self._frozen():
             return decoded
+        from rvtrace_gdb.session.trap_causes import asked_for  # captures have no hart to ask
+
         for hart in asked_for(decoded.harts, decoded.program):
             live.ask_of_trap(hart)
         return decoded if live.traps == decoded.traps else self._decode(context, progress)

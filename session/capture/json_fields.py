@@ -15,7 +15,6 @@ from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.sifive_v0 import settings as v0
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, BadParameters, Parameters
-from rvtrace_gdb.decode.trap_cause import TrapRegisters
 from rvtrace_gdb.session.capture.model import CapturedRecords, CapturedTandem, CapturedTrap, TandemPort
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -275,12 +274,14 @@ _PRIVILEGED = (1, 3)  # modes that take traps: S and M
 def describe_trap(trap: CapturedTrap) -> dict[str, Any]:
     """Return the description of what one hart said of its last trap."""
     mode, *values = trap.registers
-    names = TrapRegisters._fields[1:]
+    names = trap.registers._fields[1:]
     return {"hart": trap.hart, "mode": mode, **{name: f"{value:#x}" for name, value in zip(names, values, strict=True)}}
 
 
 def read_traps(root: Table) -> tuple[CapturedTrap, ...]:
     """Return what harts said of their last traps. Raises `BadDescription`."""
+    from rvtrace_gdb.decode.trap_cause import TrapRegisters  # few captures have any
+
     names = TrapRegisters._fields[1:]
     return tuple(
         CapturedTrap(

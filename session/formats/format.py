@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
-from rvtrace_gdb.decode.check.verdict import Verdict
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder, Streams
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import CapturedEncoder
@@ -18,6 +17,7 @@ from rvtrace_gdb.support.text import printable
 
 if TYPE_CHECKING:
     from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
+    from rvtrace_gdb.decode.check.verdict import Verdict
 
 _PIECE = 1 << 16
 """Bytes decoded between two calls of the progress: some hundredths of a second if nothing repeats."""
@@ -84,7 +84,7 @@ class Checker(Protocol):
 
     def feed(self, data: bytes) -> None: ...
 
-    def verdicts(self) -> dict[int, Verdict]:
+    def verdicts(self) -> "dict[int, Verdict]":
         """End the trace and return what was found, by source."""
         ...
 

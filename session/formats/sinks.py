@@ -3,8 +3,8 @@
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from rvtrace_gdb.decode.check.verdict import Verdict
 from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
@@ -17,6 +17,9 @@ from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import counted, printable, warning
 
 _PIECE = 1 << 14  # bytes checked at once: what they show is in memory
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.check.verdict import Verdict
 
 Begun = dict[int, Decoding]
 """Interrupted decoding, by the number of the sink, counted from 0."""
@@ -155,7 +158,7 @@ def decode_all(
 
 def check(
     sink: Captured, encoders: tuple[CapturedEncoder, ...], program: Program, progress: Progress = silent
-) -> dict[int, Verdict]:
+) -> "dict[int, Verdict]":
     """Return what a check of the trace in *sink* finds out, by hart. Raises as `decode`."""
     fed = feeding(sink, encoders) if isinstance(sink, CapturedSink) else []
     how = options_of(fed) if fed else how_of(sink, encoders)

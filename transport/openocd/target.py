@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.system import is_refusal
 from rvtrace_gdb.support.text import open_problem
-from rvtrace_gdb.transport.openocd.memory_ways import HAS_READ_MEMORY, WAYS, Seen, is_missing, outcomes
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.transport.openocd.memory_ways import Seen  # loaded where an access is refused
 
 
 class OpenOcdError(RvtraceError):
@@ -81,11 +83,12 @@ class OpenOcdRefused(OpenOcdError):
     what was found out about it; *advice*: what to do then.
     """
 
-    def __init__(self, command: str, answer: str, address: int | None = None, seen: Seen = Seen()) -> None:  # noqa: B008
-        self.command, self.answer, self.address, self.seen, self.advice = command, answer, address, seen, seen.advice
+    def __init__(self, command: str, answer: str, address: int | None = None, seen: "Seen | None" = None) -> None:
+        self.command, self.answer, self.address = command, answer, address
+        self.advice = "" if seen is None else seen.advice
         what = f"cannot access address {address:#x}" if address is not None else f"refuses {command!r}"
         why = " ".join(answer.split()) or "no reason given"
-        if seen.text:
+        if seen is not None and seen.text:
             why = f"{why} ({seen.text})"
         super().__init__(f"OpenOCD {what}: {why}; its log may say more")
 
@@ -288,8 +291,10 @@ class OpenOcd:
                 return answer
         raise OpenOcdRefused(command, refused.answer, address, seen) from refused
 
-    def _seen(self, address: int) -> Seen:
+    def _seen(self, address: int) -> "Seen":
         """Find out why memory cannot be accessed. Raises OpenOcdTooOld, and errors of the connection."""
+        from rvtrace_gdb.transport.openocd.memory_ways import HAS_READ_MEMORY, Seen, outcomes
+
         read = f"catch {{{self._prefix()}read_memory {address:#x} 32 1 phys}} _rvtrace_said"
         ways: dict[str, str] = {}
         with suppress(OpenOcdRefused):
@@ -298,16 +303,18 @@ class OpenOcd:
             ways = outcomes(self.command(f"capture {{{read}}}"))
         return Seen(self.state(), ways)
 
-    def _seen_beside(self, port: int) -> Seen:
+    def _seen_beside(self, port: int) -> "Seen | None":
         """Find out why a data port cannot be read, from the first register of its component: reading the port again
         would take a word from it.
         """
         with suppress(OpenOcdError):
             return self._seen(port & -_COMPONENT)
-        return Seen()
+        return None
 
-    def _by_all_ways(self, command: str, seen: Seen) -> str:
+    def _by_all_ways(self, command: str, seen: "Seen") -> str:
         """Do *command* with all ways to memory allowed; if that fails, as many as before. Raises OpenOcdRefused."""
+        from rvtrace_gdb.transport.openocd.memory_ways import WAYS
+
         allow = f"{self._prefix()}riscv set_mem_access"
         self.command(f"{allow} {' '.join([*seen.allowed, *(way for way in WAYS if way not in seen.allowed)])}")
         try:
@@ -365,6 +372,8 @@ class OpenOcd:
         code, _, result = answer.partition(" ")
         if code == "0":
             return result
+        from rvtrace_gdb.transport.openocd.memory_ways import is_missing
+
         if is_missing(result):
             raise OpenOcdTooOld(self.version)
         # No code in front: the wrapping itself was not good Tcl, because of unbalanced braces in the command.
