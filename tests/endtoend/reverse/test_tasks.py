@@ -18,9 +18,9 @@ FEW = 30
 _FRAMES = "(lambda go: go(go, gdb.newest_frame()))(lambda go, f: [] if f is None else [f.pc(), *go(go, f.older())])"
 
 
-@pytest.mark.parametrize("kind", ["ret"])
-def test_commands_stop_where_they_did_in_the_present(kind: str) -> None:
-    """All but a few: where two tasks wait alike, call by call, it is not known which of them is which."""
+@pytest.mark.parametrize(("kind", "unknown"), [("ret", 0), ("mret", 2)])
+def test_commands_stop_where_they_did_in_the_present(kind: str, unknown: int) -> None:
+    """But for the *unknown*: where two tasks wait alike in traps, call by call, it is not known which of them is which."""
     rows = [row for row in json.loads((FOLDER / f"{kind}.json").read_text()) if not row[0].startswith("stepi")]
     rows = rows if LONG else rows[:FEW]
     script = [SOURCE, f"trace open {FOLDER / f'{kind}.rvt'}", "trace replay"]
@@ -30,7 +30,7 @@ def test_commands_stop_where_they_did_in_the_present(kind: str) -> None:
     text = "\n".join(run_gdb(FOLDER / f"{kind}.elf", script).values())
     stops = {int(number): int(at) for at, number in re.findall(r"^at (\d+) of (\d+)$", text, re.M)}
     wrong = [row for number, row in enumerate(rows) if stops[number] != row[2]]
-    assert len(wrong) <= len(rows) // FEW, wrong
+    assert len(wrong) <= unknown, wrong
     for number, frames in re.findall(r"^calls (\d+): (.*)$", text, re.M):
         found = list(map(int, frames.split()))
         there = rows[int(number)]
