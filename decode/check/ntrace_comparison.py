@@ -279,7 +279,7 @@ class _Sum:
 class NtraceScheme:
     """See `Scheme`."""
 
-    evidence = 32
+    evidence = 512
     exact = False
 
     def __init__(self, options: Options, xlen: int) -> None:

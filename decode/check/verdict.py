@@ -27,6 +27,7 @@ class Differing(NamedTuple):
     difference: Difference
 
 
+_MANY = 32  # intervals that agree for each that differs, of an encoder that has much freedom
 _PLACES = 2  # of an interval that differ because of damage, of an encoder that has much freedom
 _SURPRISING = 3  # intervals that differ although the decoder has found no loss; more are a habit of the encoder
 
@@ -66,7 +67,8 @@ class Verdict(NamedTuple):
         """Whether the encoder is built as ours, so that a difference is damage: most intervals agree."""
         few = self.matched >= self.evidence * self.places
         habit = self.is_free and self.places > _PLACES * self.content
-        return (few or self.agreed >= 2 * self.content) and self.content <= _SURPRISING + 2 * self.lost and not habit
+        others = (_MANY if self.is_free else 2) * self.content
+        return (few or self.agreed >= others) and self.content <= _SURPRISING + 2 * self.lost and not habit
 
     @property
     def tells_time(self) -> bool:
