@@ -164,7 +164,8 @@ class Calls:
         or into the function of an older call.
         """
         frame = next((it for it in newer(self.stack) if it.kind is Kind.CALL and it.back == operation.to), None)
-        if frame is None and self._resume(operation.to, self._called_at(operation.to)):
+        waiting = [] if frame is not None or operation.unexpected else self._called_at(operation.to)
+        if self._resume(operation.to, waiting):
             return
         frame = frame or self._call_in(operation)
         if operation.unexpected and nearest.kind is Kind.CALL and frame in (None, nearest):
