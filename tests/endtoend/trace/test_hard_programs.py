@@ -49,7 +49,8 @@ def test_traps_for_ever_are_named(tmp_path: Path) -> None:
     commands = ["trace start", "hbreak round", "continue", "set $mtvec=0x1000", *interrupted_after(0.1)]
     outcome = session("bad_jumps.S", tmp_path, commands, "--trace-size", "4096")
     assert "no instruction ran in this trace, only traps" in outcome.listing
-    assert "exception with the handler at 0x1000; older trace was overwritten, with what led there" in outcome.listing
+    assert "the last an exception 1 (instruction access fault), tval 0x1000, read from the hart" in outcome.listing
+    assert "the handler at 0x1000; older trace was overwritten, with what led there" in outcome.listing
     assert "`trace start -stop-on-wrap` keeps the beginning" in outcome.listing
 
 

@@ -114,8 +114,8 @@ def test_reading_everything_takes_few_packets(
     batches = [[["pc", None]], *(entries(range(first, first + 16)) for first in range(0, 256, 16)), [[SISELECT, 0]]]
     connection = CONNECTIONS[connect].format(machine.port)
     few, many = Request(batches[0], batches[-1], way="packets"), Request(*batches, way="packets")
-    asked = ask(kept, elf, tmp_path, connection, few, many)
-    assert len(asked.answer(1)["asked"]) - len(asked.answer(0)["asked"]) == len(batches) - 2
+    asked = ask(kept, elf, tmp_path, connection, few, few, many)  # with the first gdb may learn more than it is asked
+    assert len(asked.answer(2)["asked"]) - len(asked.answer(1)["asked"]) == len(batches) - 2
 
 
 @every_connection
