@@ -18,9 +18,9 @@ from typing import NamedTuple, Protocol
 from rvtrace_gdb.controlregs.ctr.entries import DEPTHS, ENTRIES_MAX, ENTRY_SELECT, VIRTUAL, TransferType
 from rvtrace_gdb.controlregs.ctr.versions import Control, Indirect, Level
 from rvtrace_gdb.controlregs.fields import Csr
+from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation
 from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, Mode, Plan, Recorder, Transfer
 from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
-from rvtrace_gdb.transport.simulated.hart.isa import Decoder, Operation
 
 _SELECT_BITS = 0xFFF
 _LOW, _ALL = (1 << 32) - 1, (1 << 64) - 1
@@ -279,9 +279,7 @@ class CtrFollower:
     def _transfer(self, type: TransferType, source: int, target: int, wrong: bool) -> None:
         """Report a transfer that may have changed the mode."""
         before, after = self.recorder.mode, Mode(self._hart.privilege)
-        self.recorder.transfer(
-            Transfer(type, source, target, before, after, self._hart.instret, mispredicted=wrong)
-        )
+        self.recorder.transfer(Transfer(type, source, target, before, after, self._hart.instret, mispredicted=wrong))
 
     def trapped(self, trap: TrapEntry) -> None:
         """Process a trap. The hart is already in M mode."""

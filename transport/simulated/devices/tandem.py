@@ -21,6 +21,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.semantics import operations
+from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation
+from rvtrace_gdb.decode.semantics.operations import AMO, LOADS, VALUES
 from rvtrace_gdb.decode.tandem.encoder import Encoder, Forms, Retired
 from rvtrace_gdb.decode.tandem.protocol import (
     FPR,
@@ -41,12 +44,9 @@ from rvtrace_gdb.decode.tandem.protocol import (
 )
 from rvtrace_gdb.transport.simulated.clint import MTIME
 from rvtrace_gdb.transport.simulated.debug.run_control import END_OF_REGISTERS
-from rvtrace_gdb.transport.simulated.hart import instructions as fp
 from rvtrace_gdb.transport.simulated.hart.block import INSTRUCTION_ACCESS_FAULT, HartBlock, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.csr import DCSR, DPC, DSCRATCH1, TIME, IllegalCsr
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
-from rvtrace_gdb.transport.simulated.hart.instructions import AMO, LOADS, VALUES
-from rvtrace_gdb.transport.simulated.hart.isa import Decoder, Operation
 
 NONE = -1
 _TIMES = (TIME, TIME + 0x80)
@@ -96,9 +96,9 @@ def _writes_rd(name: str) -> bool:
 
 
 def _floating(op: Operation, instr: Instr) -> Effects:
-    if op.name in fp.FP_STORES:
+    if op.name in operations.FP_STORES:
         return Effects(instr)
-    if op.name in fp.FP_TO_INTEGER or op.name.rpartition(".")[0] in fp.FP_TO_INTEGER:
+    if op.name in operations.FP_TO_INTEGER or op.name.rpartition(".")[0] in operations.FP_TO_INTEGER:
         return Effects(instr, op.rd, floating=True)
     return Effects(instr, fd=op.rd, floating=True)
 

@@ -7,10 +7,11 @@ A generated function looks like this (RV64, `c.lw a5,0(a4)`, `add a0,a0,a5`, `bn
      x[10]=(x[10]+x[15])&18446744073709551615
      return 2147483676 if x[14]!=x[13] else 2147483690
 
-Its source is made of the templates of `instructions`; loads and stores have a fast path into RAM. Generated code uses
-these names: `x` and `f` the register files, `m8`..`m64` main memory as arrays, `load` and `store` for what the fast
-path does not do, `h` the hart, `csr` its CSRs, `data` its `DataAccess`, `system` its `SystemInstructions`, `sf` the
-floating-point arithmetic; `o` (an offset into main memory), `v`, `e`, `t`, `r`, `w` are scratch.
+Its source is made of the templates of `decode.semantics.operations` and of `instructions`; loads and stores have a fast
+path into RAM; the checks of mstatus.FS and of the rounding mode are added here. Generated code uses these names: `x`
+and `f` the register files, `m8`..`m64` main memory as arrays, `load` and `store` for what the fast path does not do,
+`h` the hart, `csr` its CSRs, `data` its `DataAccess`, `system` its `SystemInstructions`, `sf` the floating-point
+arithmetic; `o` (an offset into main memory), `v`, `e`, `t`, `r`, `w` are scratch.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,9 +19,10 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple, Protocol
 
+from rvtrace_gdb.decode.semantics import operations, softfloat
+from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation, instruction_length
+from rvtrace_gdb.decode.semantics.operations import BRANCHES, LOADS, STORES, VALUES, sign_extended
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
-from rvtrace_gdb.transport.simulated.hart import instructions as fp
-from rvtrace_gdb.transport.simulated.hart import softfloat
 from rvtrace_gdb.transport.simulated.hart.block import (
     ILLEGAL_INSTRUCTION,
     INSTRUCTION_ACCESS_FAULT,
@@ -30,19 +32,13 @@ from rvtrace_gdb.transport.simulated.hart.block import (
 )
 from rvtrace_gdb.transport.simulated.hart.csr import FS, Access, CsrFile, TriggerModule
 from rvtrace_gdb.transport.simulated.hart.instructions import (
-    BRANCHES,
     ENDING,
-    LOADS,
     REPORTED_ACCESSES,
     REPORTED_WHOLE,
     STATEMENTS,
-    STORES,
-    VALUES,
     DataAccess,
     SystemInstructions,
-    sign_extended,
 )
-from rvtrace_gdb.transport.simulated.hart.isa import Decoder, Operation, instruction_length
 
 UNFETCHABLE = "unfetchable"
 """The mnemonic of an instruction that cannot be fetched; `imm` is the address."""
@@ -229,29 +225,29 @@ class BlockSource:
 
     def _floating_point(self, op: Operation, pc: int) -> Iterator[str]:
         yield from self._fp_enabled(op)
-        if op.name in fp.FP_LOADS:
-            yield from self._watch(op, Access.LOAD, fp.FP_LOADS[op.name])
-            yield f"v={self._loaded(op, fp.FP_LOADS[op.name])}"
-            yield from self._report(f"'load',{fp.FP_LOADS[op.name]},'',{self._address(op)},v")
+        if op.name in operations.FP_LOADS:
+            yield from self._watch(op, Access.LOAD, operations.FP_LOADS[op.name])
+            yield f"v={self._loaded(op, operations.FP_LOADS[op.name])}"
+            yield from self._report(f"'load',{operations.FP_LOADS[op.name]},'',{self._address(op)},v")
             yield from self._write_f(op, op.name == "flw")
-        elif op.name in fp.FP_STORES:
-            yield from self._store(op, fp.FP_STORES[op.name], f"f[{op.rs2}]", 64)
+        elif op.name in operations.FP_STORES:
+            yield from self._store(op, operations.FP_STORES[op.name], f"f[{op.rs2}]", 64)
         else:
             yield from self._fp_operation(op, pc)
 
     def _fp_operation(self, op: Operation, pc: int) -> Iterator[str]:
         stem, _, last = op.name.rpartition(".")
         single = last == "s"
-        to_integer = fp.FP_TO_INTEGER.get(op.name) or fp.FP_TO_INTEGER.get(stem)
-        to_float = fp.TO_SINGLE.get(op.name) or fp.TO_DOUBLE.get(op.name)
-        template = to_integer or to_float or fp.FP_ARITHMETIC[stem]
+        to_integer = operations.FP_TO_INTEGER.get(op.name) or operations.FP_TO_INTEGER.get(stem)
+        to_float = operations.TO_SINGLE.get(op.name) or operations.TO_DOUBLE.get(op.name)
+        template = to_integer or to_float or operations.FP_ARITHMETIC[stem]
         if "{rm}" in template:
             yield from self._rounding(op)
         yield template.format_map(self._operands(op, pc) | self._fp_operands(op, single))
         if to_integer is None:
-            yield from self._write_f(op, op.name in fp.TO_SINGLE if to_float else single)
+            yield from self._write_f(op, op.name in operations.TO_SINGLE if to_float else single)
         elif op.rd:
-            word = op.name in fp.FP_WORD_RESULTS or stem in fp.FP_WORD_RESULTS
+            word = op.name in operations.FP_WORD_RESULTS or stem in operations.FP_WORD_RESULTS
             yield f"x[{op.rd}]={sign_extended('v', 32, self._shape.xlen) if word else 'v'}"
         if template.startswith("v,e="):
             yield "if e:csr.raise_flags(e)"
@@ -352,7 +348,7 @@ class Translator:
         self._globals: dict[str, Any] = {
             "x": hart.x, "f": hart.f, "h": hart, "csr": hart.csr, "data": hart.data,
             "system": hart.system, "load": hart.data.load, "store": hart.data.store, "sf": softfloat, "Trap": Trap,
-            **{name: getattr(fp, name) for name in ("div", "divu", "rem", "remu")},
+            **{name: getattr(operations, name) for name in ("div", "divu", "rem", "remu")},
             **{f"m{8 * n}": view for n, view in hart.bus.main.views.items()},
         }  # fmt: skip
 

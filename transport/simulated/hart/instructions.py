@@ -1,33 +1,24 @@
-"""What each instruction does: templates of Python source, and what compiled blocks call besides.
+"""What compiled blocks call for the instructions that do more than compute: memory, CSRs, system.
 
-There is one template per mnemonic. The compiler fills in the braces: {a} {b} are the source registers as unsigned
-expressions, {sa} {sb} the same as signed ones, {wa} {wb} {ua} {ub} their low 32 bits signed and unsigned, {i} the
-immediate, {iu} the immediate as a register value; {M} the XLEN-bit mask, {S} the sign bit, {X} XLEN; {fall} the next
-address, {target} pc + immediate. Registers hold unsigned values, so every result must be one: 0 <= result <= M.
-`VALUES` are expressions for rd without side effects. `STATEMENTS` are lines that may trap; they leave what goes to rd
-in `v` and where to go on in `t`. `BRANCHES` are conditions. A key like "addi imm=0" is a cheaper form for that case.
+`STATEMENTS` are templates like those of `decode.semantics.operations`, of lines that may trap; they leave what goes to
+rd in `v` and where to go on in `t`.
 
-The F and D instructions have one template for both widths. {fa} {fb} {fc} are the source floating-point registers as
-bit patterns of the format, unboxed; {fmt} the format, {sign} its sign bit, {rm} the rounding mode; {fs} (single) and
-{fd} (double) the first operand whatever the mnemonic's last letter says. These templates leave the result in `v` and
-the flags they raise in `e`; which register file `v` goes to, and the checks of mstatus.FS and of the rounding mode,
-are added by `block_compiler`. `softfloat` does the sums.
+`DataAccess` does the loads, stores and atomics that compiled code does not do itself: devices, faults, reservations,
+watchpoints, HTIF. Where the documents leave it open it is as in Spike: misaligned accesses trap before anything else
+is looked at, AMO faults are store faults, only memory can be reserved, SC checks its address with or without
+reservation. `SystemInstructions` are ECALL, EBREAK, MRET, WFI and SCTRCLR; compiled blocks call them with
+`Hart.position` set.
 
-What is more than one Python expression is a function: division, atomic read-modify-write. `DataAccess` does the
-loads, stores and atomics that compiled code does not do itself: devices, faults, reservations, watchpoints, HTIF.
-Where the documents leave it open it is as in Spike: misaligned accesses trap before anything else is looked at, AMO
-faults are store faults, only memory can be reserved, SC checks its address with or without reservation.
-`SystemInstructions` are ECALL, EBREAK, MRET, WFI and SCTRCLR; compiled blocks call them with `Hart.position` set.
-
-Sources: The RISC-V Instruction Set Manual, Volume I, 20240411, chapters 2, 4, 13 (13.2: division by zero and
-overflow), 14 "A" (14.4: AMOs), 21 "F" and 22 "D"; Volume II for CSR and system, 3.1.15 for the causes, 3.3, and 3.6.3
-for reservations; RISC-V Debug Specification 1.0, 4.9.1 for EBREAK; CTR 1.0, "Supervisor CTR Clear Instruction".
+Sources: The RISC-V Instruction Set Manual, Volume II, 20240411, for CSR and system, 3.1.15 for the causes, 3.3, and
+3.6.3 for reservations; RISC-V Debug Specification 1.0, 4.9.1 for EBREAK; CTR 1.0, "Supervisor CTR Clear Instruction".
 """
 
 from collections.abc import Callable
 from typing import Protocol
 
 from rvtrace_gdb.decode.program.instructions import STORE_FAILURE
+from rvtrace_gdb.decode.semantics.encodings import signed
+from rvtrace_gdb.decode.semantics.operations import AMO
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 from rvtrace_gdb.transport.simulated.clint import MTI, Clint
 from rvtrace_gdb.transport.simulated.hart.block import (
@@ -58,47 +49,6 @@ from rvtrace_gdb.transport.simulated.hart.csr import (
     HartWithCsrs,
     TriggerModule,
 )
-from rvtrace_gdb.transport.simulated.hart.isa import signed
-
-
-def div(a: int, b: int) -> int:
-    """Return the quotient of a signed division, rounded towards zero; -1 for division by zero."""
-    if b == 0:
-        return -1
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-def rem(a: int, b: int) -> int:
-    """Return the signed remainder, with the sign of the dividend; the dividend for division by zero."""
-    if b == 0:
-        return a
-    remainder = abs(a) % abs(b)
-    return -remainder if a < 0 else remainder
-
-
-def divu(a: int, b: int) -> int:
-    """Return the quotient of an unsigned division; all ones for division by zero (here -1, which the caller masks)."""
-    return a // b if b else -1
-
-
-def remu(a: int, b: int) -> int:
-    """Return the unsigned remainder; the dividend for division by zero."""
-    return a % b if b else a
-
-
-# (memory value, register value, bits) -> new memory value; operands unsigned, the caller masks the result.
-AMO: dict[str, Callable[[int, int, int], int]] = {
-    "swap": lambda memory, register, bits: register,
-    "add": lambda memory, register, bits: memory + register,
-    "xor": lambda memory, register, bits: memory ^ register,
-    "and": lambda memory, register, bits: memory & register,
-    "or": lambda memory, register, bits: memory | register,
-    "min": lambda memory, register, bits: min(memory, register, key=lambda v: signed(v, bits)),
-    "max": lambda memory, register, bits: max(memory, register, key=lambda v: signed(v, bits)),
-    "minu": lambda memory, register, bits: min(memory, register),
-    "maxu": lambda memory, register, bits: max(memory, register),
-}
 
 
 class AccessingHart(Protocol):
@@ -261,91 +211,6 @@ class SystemInstructions:
         ctr.clear()
 
 
-def sign_extended(expression: str, bits: int, xlen: int) -> str:
-    """Return source that sign-extends an unsigned *bits*-wide expression to a register value; `v` is scratch."""
-    if bits >= xlen:
-        return expression
-    return f"v if (v:={expression})<{1 << bits - 1} else v|{(1 << xlen) - (1 << bits)}"
-
-
-def _word(expression: str) -> str:
-    """Return source for the low 32 bits of an expression, sign-extended to 64."""
-    return sign_extended(f"({expression})&0xffffffff", 32, 64)
-
-
-# Cheaper in Python than making both operands signed.
-_LESS = "({a}<{b}) is (({a}^{b})<{S})"
-
-VALUES = {
-    "lui": "{iu}",
-    "auipc": "{target}",
-    "addi": "({a}+{i})&{M}",
-    "addi imm=0": "{a}",
-    "addi rs1=0": "{iu}",
-    "slti": "1 if ({a}^{S})<({iu}^{S}) else 0",
-    "sltiu": "1 if {a}<{iu} else 0",
-    "xori": "{a}^{iu}",
-    "ori": "{a}|{iu}",
-    "andi": "{a}&{iu}",
-    "slli": "({a}<<{i})&{M}",
-    "srli": "{a}>>{i}",
-    "srai": "({sa}>>{i})&{M}",
-    "add": "({a}+{b})&{M}",
-    "add rs1=0": "{b}",
-    "add rs2=0": "{a}",
-    "sub": "({a}-{b})&{M}",
-    "sll": "({a}<<({b}&{shift_mask}))&{M}",
-    "srl": "{a}>>({b}&{shift_mask})",
-    "sra": "({sa}>>({b}&{shift_mask}))&{M}",
-    "slt": f"1 if {_LESS} else 0",
-    "sltu": "1 if {a}<{b} else 0",
-    "xor": "{a}^{b}",
-    "or": "{a}|{b}",
-    "and": "{a}&{b}",
-    "addiw": _word("{a}+{i}"),
-    "slliw": _word("{a}<<{i}"),
-    "srliw": _word("({ua})>>{i}"),
-    "sraiw": "({wa}>>{i})&{M}",
-    "addw": _word("{a}+{b}"),
-    "subw": _word("{a}-{b}"),
-    "sllw": _word("{a}<<({b}&31)"),
-    "srlw": _word("({ua})>>({b}&31)"),
-    "sraw": "({wa}>>({b}&31))&{M}",
-    "mul": "({a}*{b})&{M}",
-    "mulh": "(({sa}*{sb})>>{X})&{M}",
-    "mulhsu": "(({sa}*{b})>>{X})&{M}",
-    "mulhu": "({a}*{b})>>{X}",
-    "div": "div({sa},{sb})&{M}",
-    "divu": "divu({a},{b})&{M}",
-    "rem": "rem({sa},{sb})&{M}",
-    "remu": "remu({a},{b})",
-    "mulw": _word("{a}*{b}"),
-    "divw": "div({wa},{wb})&{M}",
-    "divuw": _word("divu({ua},{ub})"),
-    "remw": "rem({wa},{wb})&{M}",
-    "remuw": _word("remu({ua},{ub})"),
-}
-
-BRANCHES = {
-    "beq": "{a}=={b}",
-    "bne": "{a}!={b}",
-    "blt": _LESS,
-    "blt rs2=0": "{a}>={S}",
-    "blt rs1=0": "0<{b}<{S}",
-    "bge": f"not({_LESS})",
-    "bge rs2=0": "{a}<{S}",
-    "bge rs1=0": "not 0<{b}<{S}",
-    "bltu": "{a}<{b}",
-    "bgeu": "{a}>={b}",
-}
-
-# Mnemonic -> (bytes, sign-extended).
-LOADS = {
-    "lb": (1, True), "lh": (2, True), "lw": (4, True), "ld": (8, True),
-    "lbu": (1, False), "lhu": (2, False), "lwu": (4, False),
-}  # fmt: skip
-STORES = {"sb": 1, "sh": 2, "sw": 4, "sd": 8}
-
 _READ_CSR = "v=csr.read({i})"
 
 # Each is preceded by `h.position=...`, for they may trap or ask how many instructions have retired.
@@ -392,58 +257,3 @@ ENDING = frozenset((
     "fence.i", "ecall", "ebreak", "mret", "wfi", "sctrclr", "illegal", "csrrw", "csrrw rd=0", "csrrs", "csrrc",
     "csrrwi", "csrrwi rd=0", "csrrsi", "csrrci",
 ))  # fmt: skip
-
-
-# The mnemonic without its last ".s" or ".d"; the rows that end in {rm} depend on the rounding mode.
-FP_ARITHMETIC = {
-    "fadd": "v,e=sf.add({fa},{fb},{fmt},{rm})",
-    "fsub": "v,e=sf.sub({fa},{fb},{fmt},{rm})",
-    "fmul": "v,e=sf.mul({fa},{fb},{fmt},{rm})",
-    "fdiv": "v,e=sf.div({fa},{fb},{fmt},{rm})",
-    "fsqrt": "v,e=sf.sqrt({fa},{fmt},{rm})",
-    "fmadd": "v,e=sf.fma({fa},{fb},{fc},{fmt},{rm})",
-    "fmsub": "v,e=sf.fma({fa},{fb},{fc}^{sign},{fmt},{rm})",
-    "fnmsub": "v,e=sf.fma({fa}^{sign},{fb},{fc},{fmt},{rm})",
-    "fnmadd": "v,e=sf.fma({fa}^{sign},{fb},{fc}^{sign},{fmt},{rm})",
-    "fmin": "v,e=sf.minimum({fa},{fb},{fmt})",
-    "fmax": "v,e=sf.maximum({fa},{fb},{fmt})",
-    "fsgnj": "v={fa}&~{sign}|{fb}&{sign}",
-    "fsgnjn": "v={fa}&~{sign}|~{fb}&{sign}",
-    "fsgnjx": "v={fa}^{fb}&{sign}",
-}
-
-# Results that go to an integer register; those of 32 bits are sign-extended.
-FP_TO_INTEGER = {
-    "feq": "v,e=sf.eq({fa},{fb},{fmt})",
-    "flt": "v,e=sf.lt({fa},{fb},{fmt})",
-    "fle": "v,e=sf.le({fa},{fb},{fmt})",
-    "fclass": "v=sf.classify({fa},{fmt})",
-    "fcvt.w": "v,e=sf.to_int({fa},{fmt},32,True,{rm})",
-    "fcvt.wu": "v,e=sf.to_int({fa},{fmt},32,False,{rm})",
-    "fcvt.l": "v,e=sf.to_int({fa},{fmt},64,True,{rm})",
-    "fcvt.lu": "v,e=sf.to_int({fa},{fmt},64,False,{rm})",
-    "fmv.x.w": "v={f1}&0xffffffff",
-    "fmv.x.d": "v={f1}",
-}
-FP_WORD_RESULTS = frozenset(("fcvt.w", "fcvt.wu", "fmv.x.w"))
-
-# Full mnemonics: results in single and in double precision.
-TO_SINGLE = {
-    "fcvt.s.w": "v,e=sf.from_int({wa},sf.F32,{rm})",
-    "fcvt.s.wu": "v,e=sf.from_int({ua},sf.F32,{rm})",
-    "fcvt.s.l": "v,e=sf.from_int({sa},sf.F32,{rm})",
-    "fcvt.s.lu": "v,e=sf.from_int({a},sf.F32,{rm})",
-    "fcvt.s.d": "v,e=sf.convert({fd},sf.F64,sf.F32,{rm})",
-    "fmv.w.x": "v={ua}",
-}
-TO_DOUBLE = {
-    "fcvt.d.w": "v,e=sf.from_int({wa},sf.F64,{rm})",
-    "fcvt.d.wu": "v,e=sf.from_int({ua},sf.F64,{rm})",
-    "fcvt.d.l": "v,e=sf.from_int({sa},sf.F64,{rm})",
-    "fcvt.d.lu": "v,e=sf.from_int({a},sf.F64,{rm})",
-    "fcvt.d.s": "v,e=sf.convert({fs},sf.F32,sf.F64,{rm})",
-    "fmv.d.x": "v={a}",
-}
-
-FP_LOADS = {"flw": 4, "fld": 8}
-FP_STORES = {"fsw": 4, "fsd": 8}

@@ -7,8 +7,8 @@ Expectations: CTR 1.0, "Control Transfer Type Definitions" (the opcodes of each 
 import pytest
 
 from rvtrace_gdb.controlregs.ctr.entries import TransferType
+from rvtrace_gdb.decode.semantics.encodings import Decoder
 from rvtrace_gdb.transport.simulated.ctr.hart_side import transfer_of
-from rvtrace_gdb.transport.simulated.hart.isa import Decoder
 from tests.transport.simulated.ctr.harts import (
     MCTRCTL,
     NOT_TAKEN,

@@ -6,7 +6,7 @@ least and the greatest finite number, cancel, or lose bits. Nothing here knows w
 
 from random import Random
 
-from rvtrace_gdb.transport.simulated.hart.softfloat import F32, F64, Format
+from rvtrace_gdb.decode.semantics.softfloat import F32, F64, Format
 
 Triple = tuple[int, int, int]
 """operands a, b, c of one operation; the ones it does not have are 0"""

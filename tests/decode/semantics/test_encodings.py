@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.transport.simulated.hart.isa import Decoder, Operation
+from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation
 from tests.helpers.amounts import sparse
 
 # What a compressed instruction expands to, with the operands in the disassembler's order.

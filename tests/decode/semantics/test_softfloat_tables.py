@@ -6,8 +6,8 @@ same of binary64.
 
 import pytest
 
-from rvtrace_gdb.transport.simulated.hart import softfloat
-from rvtrace_gdb.transport.simulated.hart.softfloat import DZ, F32, F64, NV, NX, RDN, RMM, RNE, RTZ, RUP, Format
+from rvtrace_gdb.decode.semantics import softfloat
+from rvtrace_gdb.decode.semantics.softfloat import DZ, F32, F64, NV, NX, RDN, RMM, RNE, RTZ, RUP, Format
 
 ALL_MODES = (RNE, RTZ, RDN, RUP, RMM)
 

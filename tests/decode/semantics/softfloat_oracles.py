@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.decode.semantics.softfloat_operands import Triple
 from tests.helpers.spike import spike_program
-from tests.transport.simulated.hart.softfloat_operands import Triple
 from tests.transport.simulated.hart.spike import device_tree
 
 HOST_MODES = (0, 1, 2, 3)  # RNE, RTZ, RDN, RUP: C has no RMM

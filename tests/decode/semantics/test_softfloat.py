@@ -1,4 +1,4 @@
-"""`transport.simulated.hart.softfloat` against two independent floating-point units: the host's and Spike's.
+"""`decode.semantics.softfloat` against two independent floating-point units: the host's and Spike's.
 
 The host (x86-64, SSE and libm's fma; it detects tininess after rounding, as RISC-V does) judges RNE, RTZ, RDN and RUP.
 Where x86 and RISC-V define different things it is not asked: NaN payloads (RISC-V: canonical NaN), the flags of
@@ -14,11 +14,11 @@ from random import Random
 
 import pytest
 
-from rvtrace_gdb.transport.simulated.hart import softfloat
-from rvtrace_gdb.transport.simulated.hart.softfloat import F32, F64, NV, NX, OF, RDN, RMM, RNE, RTZ, RUP, UF, Format
+from rvtrace_gdb.decode.semantics import softfloat
+from rvtrace_gdb.decode.semantics.softfloat import F32, F64, NV, NX, OF, RDN, RMM, RNE, RTZ, RUP, UF, Format
+from tests.decode.semantics.softfloat_operands import Operands, Triple, integers
+from tests.decode.semantics.softfloat_oracles import HOST_MODES, Answers, Batch, build_host, run_host, run_spike
 from tests.helpers.amounts import LONG
-from tests.transport.simulated.hart.softfloat_operands import Operands, Triple, integers
-from tests.transport.simulated.hart.softfloat_oracles import HOST_MODES, Answers, Batch, build_host, run_host, run_spike
 
 ALL_MODES = (RNE, RTZ, RDN, RUP, RMM)
 FORMATS = {32: F32, 64: F64}

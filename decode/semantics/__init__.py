@@ -1,0 +1,1 @@
+"""What instructions do: their encodings, the values they compute, and floating-point arithmetic."""
