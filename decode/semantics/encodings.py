@@ -5,8 +5,8 @@ compressed table names the instruction it expands to, its 16 bits ('-' is free),
 matching row wins.
 
 Sources: The RISC-V Instruction Set Manual, Volume I, 20240411, 2.2 "Base Instruction Formats", 2.3 "Immediate Encoding
-Variants", chapter 34 "RV32/64G Instruction Set Listings" and chapter 26 "C" (tables of 26.8); Volume II, 20240411, for
-MRET, WFI; CTR 1.0 for SCTRCLR.
+Variants", chapter 34 "RV32/64G Instruction Set Listings", chapter 26 "C" (tables of 26.8), 27 "Zc", 28 "B" and 12
+"Zicond"; Volume II, 20240411, for MRET, SRET, WFI; CTR 1.0 for SCTRCLR.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -91,6 +91,38 @@ TABLES = {
         fcvt.l.d  R op=53 f7=61 rs2=2 | fcvt.lu.d R op=53 f7=61 rs2=3
         fcvt.d.l  R op=53 f7=69 rs2=2 | fcvt.d.lu R op=53 f7=69 rs2=3
         fmv.x.d   R op=53 f7=71 rs2=0 f3=0 | fmv.d.x R op=53 f7=79 rs2=0 f3=0""",
+    "S": """
+        sret   R op=73 f3=0 rd=0 rs1=0 f12=102""",
+    "Zba": """
+        sh1add R op=33 f3=2 f7=10 | sh2add R op=33 f3=4 f7=10 | sh3add R op=33 f3=6 f7=10""",
+    "Zba64": """
+        add.uw R op=3b f3=0 f7=04 | slli.uw H op=1b f3=1 f6=02
+        sh1add.uw R op=3b f3=2 f7=10 | sh2add.uw R op=3b f3=4 f7=10 | sh3add.uw R op=3b f3=6 f7=10""",
+    "Zbb": """
+        andn   R op=33 f3=7 f7=20 | orn    R op=33 f3=6 f7=20 | xnor   R op=33 f3=4 f7=20
+        clz    R op=13 f3=1 f12=600 | ctz  R op=13 f3=1 f12=601 | cpop R op=13 f3=1 f12=602
+        sext.b R op=13 f3=1 f12=604 | sext.h R op=13 f3=1 f12=605 | orc.b R op=13 f3=5 f12=287
+        min    R op=33 f3=4 f7=05 | minu   R op=33 f3=5 f7=05 | max    R op=33 f3=6 f7=05 | maxu   R op=33 f3=7 f7=05
+        rol    R op=33 f3=1 f7=30 | ror    R op=33 f3=5 f7=30""",
+    "Zbb32": """
+        zext.h R op=33 f3=4 f7=04 rs2=0 | rori H op=13 f3=5 f7=30 | rev8 R op=13 f3=5 f12=698""",
+    "Zbb64": """
+        zext.h R op=3b f3=4 f7=04 rs2=0 | rori H op=13 f3=5 f6=18 | rev8 R op=13 f3=5 f12=6b8
+        clzw   R op=1b f3=1 f12=600 | ctzw R op=1b f3=1 f12=601 | cpopw R op=1b f3=1 f12=602
+        rolw   R op=3b f3=1 f7=30 | rorw   R op=3b f3=5 f7=30 | roriw  H op=1b f3=5 f7=30""",
+    "Zbs": """
+        bclr   R op=33 f3=1 f7=24 | bext   R op=33 f3=5 f7=24
+        binv   R op=33 f3=1 f7=34 | bset   R op=33 f3=1 f7=14""",
+    "Zbs32": """
+        bclri  H op=13 f3=1 f7=24 | bexti  H op=13 f3=5 f7=24
+        binvi  H op=13 f3=1 f7=34 | bseti  H op=13 f3=1 f7=14""",
+    "Zbs64": """
+        bclri  H op=13 f3=1 f6=12 | bexti  H op=13 f3=5 f6=12
+        binvi  H op=13 f3=1 f6=1a | bseti  H op=13 f3=1 f6=0a""",
+    "Zbc": """
+        clmul  R op=33 f3=1 f7=05 | clmulr R op=33 f3=2 f7=05 | clmulh R op=33 f3=3 f7=05""",
+    "Zicond": """
+        czero.eqz R op=33 f3=5 f7=07 | czero.nez R op=33 f3=7 f7=07""",
 }
 
 # Registers: r7 the five bits from bit 7, c7 the three bits from bit 7 (x8..x15), x2 always x2.
@@ -145,6 +177,20 @@ COMPRESSED = {
         fsd    101-----------00 rs1=c7 rs2=c2 imm=12:10/5:3,6:5/7:6
         fld    001-----------10 rd=r7 rs1=x2 imm=12/5,6:2/4:3|8:6
         fsd    101-----------10 rs1=x2 rs2=r2 imm=12:7/5:3|8:6""",
+    "Zcb": """
+        lbu    100000--------00 rd=c2 rs1=c7 imm=6:5/0|1
+        lhu    100001---0----00 rd=c2 rs1=c7 imm=5/1
+        lh     100001---1----00 rd=c2 rs1=c7 imm=5/1
+        sb     100010--------00 rs1=c7 rs2=c2 imm=6:5/0|1
+        sh     100011---0----00 rs1=c7 rs2=c2 imm=5/1
+        zext.b 100111---1100001 rd=c7 rs1=c7
+        sext.b 100111---1100101 rd=c7 rs1=c7
+        zext.h 100111---1101001 rd=c7 rs1=c7
+        sext.h 100111---1101101 rd=c7 rs1=c7
+        not    100111---1110101 rd=c7 rs1=c7
+        mul    100111---10---01 rd=c7 rs1=c7 rs2=c2""",
+    "Zcb64": """
+        zext.w 100111---1110001 rd=c7 rs1=c7""",
 }
 
 
@@ -298,10 +344,11 @@ def _rows(groups: Iterable[str]) -> Iterator[str]:
 
 
 class Decoder:
-    """Decodes the instructions of one XLEN and set of single-letter extensions."""
+    """Decodes the instructions of one XLEN and set of extensions: their names, of which "IMAC" has four."""
 
-    def __init__(self, xlen: int, extensions: str) -> None:
-        groups = [group for letter in extensions for group in (letter, f"{letter}{xlen}")]
+    def __init__(self, xlen: int, extensions: Iterable[str]) -> None:
+        extensions = tuple(extensions)
+        groups = [group for name in extensions for group in (name, f"{name}{xlen}")]
         self._wide: dict[int, list[_Encoding]] = {}
         for row in _rows(groups):
             encoding = _Encoding.parse(row)
@@ -309,6 +356,7 @@ class Decoder:
         self._compressed: list[_CompressedEncoding] = []
         if "C" in extensions:
             groups = ["C", f"C{xlen}", *(f"C{x}{n}" for x in "FD" if x in extensions for n in ("", xlen))]
+            groups += ["Zcb", f"Zcb{xlen}"] if "Zcb" in extensions else []
             self._compressed = [_CompressedEncoding.parse(row) for row in _compressed_rows(groups)]
 
     def decode(self, word: int) -> Operation:

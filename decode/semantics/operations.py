@@ -16,7 +16,7 @@ Two compilers use them: that of the simulated hart (`transport.simulated.hart.bl
 a history again (`decode.reconstruction`).
 
 Sources: The RISC-V Instruction Set Manual, Volume I, 20240411, chapters 2, 4, 13 (13.2: division by zero and
-overflow), 14 "A" (14.4: AMOs), 21 "F" and 22 "D".
+overflow), 12 "Zicond", 14 "A" (14.4: AMOs), 21 "F" and 22 "D", 27 "Zc", 28 "B".
 """
 
 from collections.abc import Callable
@@ -50,6 +50,29 @@ def remu(a: int, b: int) -> int:
     return a % b if b else a
 
 
+def orc_b(a: int, xlen: int) -> int:
+    """Return all ones for each byte that is not 0, and 0 for each other."""
+    return int.from_bytes(bytes(0xFF * (byte != 0) for byte in a.to_bytes(xlen // 8, "little")), "little")
+
+
+def rev8(a: int, xlen: int) -> int:
+    """Return the bytes in the opposite order."""
+    return int.from_bytes(a.to_bytes(xlen // 8, "little"), "big")
+
+
+def clmul(a: int, b: int) -> int:
+    """Return the carry-less product, all of its bits."""
+    product = 0
+    while b:
+        product ^= a * (b & -b)
+        b &= b - 1
+    return product
+
+
+FUNCTIONS = ("div", "divu", "rem", "remu", "orc_b", "rev8", "clmul")
+"""Names of the functions that templates call."""
+
+
 # (memory value, register value, bits) -> new memory value; operands unsigned, the caller masks the result.
 AMO: dict[str, Callable[[int, int, int], int]] = {
     "swap": lambda memory, register, bits: register,
@@ -78,6 +101,7 @@ def _word(expression: str) -> str:
 
 # Cheaper in Python than making both operands signed.
 _LESS = "({a}<{b}) is (({a}^{b})<{S})"
+_SHIFT = "({b}&{shift_mask})"
 
 VALUES = {
     "lui": "{iu}",
@@ -127,6 +151,54 @@ VALUES = {
     "divuw": _word("divu({ua},{ub})"),
     "remw": "rem({wa},{wb})&{M}",
     "remuw": _word("remu({ua},{ub})"),
+    "sh1add": "(({a}<<1)+{b})&{M}",
+    "sh2add": "(({a}<<2)+{b})&{M}",
+    "sh3add": "(({a}<<3)+{b})&{M}",
+    "add.uw": "(({ua})+{b})&{M}",
+    "sh1add.uw": "((({ua})<<1)+{b})&{M}",
+    "sh2add.uw": "((({ua})<<2)+{b})&{M}",
+    "sh3add.uw": "((({ua})<<3)+{b})&{M}",
+    "slli.uw": "(({ua})<<{i})&{M}",
+    "andn": "{a}&({b}^{M})",
+    "orn": "{a}|({b}^{M})",
+    "xnor": "{a}^{b}^{M}",
+    "clz": "{X}-({a}).bit_length()",
+    "ctz": "(({a})&-({a})).bit_length()-1 if {a} else {X}",
+    "cpop": "({a}).bit_count()",
+    "clzw": "32-({ua}).bit_length()",
+    "ctzw": "(({a})&-({a})).bit_length()-1 if {ua} else 32",
+    "cpopw": "({ua}).bit_count()",
+    "sext.b": "((({a}&0xff)^0x80)-0x80)&{M}",
+    "sext.h": "((({a}&0xffff)^0x8000)-0x8000)&{M}",
+    "zext.b": "{a}&0xff",
+    "zext.h": "{a}&0xffff",
+    "zext.w": "{ua}",
+    "not": "{a}^{M}",
+    "min": f"{{a}} if {_LESS} else {{b}}",
+    "minu": "min({a},{b})",
+    "max": f"{{b}} if {_LESS} else {{a}}",
+    "maxu": "max({a},{b})",
+    "rol": f"({{a}}<<{_SHIFT}|{{a}}>>{{X}}-{_SHIFT})&{{M}}",
+    "ror": f"({{a}}>>{_SHIFT}|{{a}}<<{{X}}-{_SHIFT})&{{M}}",
+    "rori": "({a}>>{i}|{a}<<{X}-{i})&{M}",
+    "rolw": _word("({ua})<<({b}&31)|({ua})>>32-({b}&31)"),
+    "rorw": _word("({ua})>>({b}&31)|({ua})<<32-({b}&31)"),
+    "roriw": _word("({ua})>>{i}|({ua})<<32-{i}"),
+    "orc.b": "orc_b({a},{X})",
+    "rev8": "rev8({a},{X})",
+    "bclr": f"{{a}}&~(1<<{_SHIFT})",
+    "bext": f"{{a}}>>{_SHIFT}&1",
+    "binv": f"{{a}}^1<<{_SHIFT}",
+    "bset": f"{{a}}|1<<{_SHIFT}",
+    "bclri": "{a}&~(1<<{i})",
+    "bexti": "{a}>>{i}&1",
+    "binvi": "{a}^1<<{i}",
+    "bseti": "{a}|1<<{i}",
+    "clmul": "clmul({a},{b})&{M}",
+    "clmulh": "clmul({a},{b})>>{X}",
+    "clmulr": "clmul({a},{b})>>{X}-1&{M}",
+    "czero.eqz": "{a} if {b} else 0",
+    "czero.nez": "0 if {b} else {a}",
 }
 
 BRANCHES = {

@@ -316,7 +316,7 @@ LONGEST_BLOCK = 64
 # What generated code may name; a block gets those it uses as argument defaults, which Python reads fastest.
 _NAMES = (
     "x", "f", "m8", "m16", "m32", "m64", "load", "store", "h", "csr", "data", "system", "sf", "Trap",
-    "div", "divu", "rem", "remu",
+    *operations.FUNCTIONS,
 )  # fmt: skip
 
 
@@ -348,7 +348,7 @@ class Translator:
         self._globals: dict[str, Any] = {
             "x": hart.x, "f": hart.f, "h": hart, "csr": hart.csr, "data": hart.data,
             "system": hart.system, "load": hart.data.load, "store": hart.data.store, "sf": softfloat, "Trap": Trap,
-            **{name: getattr(operations, name) for name in ("div", "divu", "rem", "remu")},
+            **{name: getattr(operations, name) for name in operations.FUNCTIONS},
             **{f"m{8 * n}": view for n, view in hart.bus.main.views.items()},
         }  # fmt: skip
 

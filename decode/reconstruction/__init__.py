@@ -1,0 +1,1 @@
+"""Registers and memory of a history whose trace has only addresses: from the instructions that ran, executed again."""

@@ -1,0 +1,52 @@
+"""The loads and stores of a stretch of a history, found by executing it."""
+
+from array import array
+from bisect import bisect_left
+from typing import NamedTuple
+
+_LOAD = 0x80  # in the byte of an access; the rest is its size, 0: the address is unknown
+
+
+class Accessed(NamedTuple):
+    """The instruction at *position* accesses some bytes; *address*: the first of those that were asked for."""
+
+    position: int
+    address: int
+
+
+class AccessLog:
+    """Accesses in the order in which they were made, those of one instruction beside each other."""
+
+    def __init__(self) -> None:
+        self._positions, self._addresses, self._kinds = array("Q"), array("Q"), array("B")
+        self.unknown: list[tuple[int, str]] = []
+        """(position, "load" or "store") of each access whose address is unknown."""
+
+    def add(self, position: int, kind: str, address: int | None, size: int) -> None:
+        """Add an access; an *address* of None: unknown."""
+        if address is None:
+            self.unknown.append((position, kind))
+            return
+        self._positions.append(position)
+        self._addresses.append(address)
+        self._kinds.append(size | (_LOAD if kind == "load" else 0))
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def nearest(
+        self, position: int, address: int, size: int, *, forward: bool, stores: bool, loads: bool
+    ) -> Accessed | None:
+        """Return the first access to any of some bytes at or after a position, or the last one before it."""
+        at = bisect_left(self._positions, position)
+        order = range(at, len(self)) if forward else range(at - 1, -1, -1)
+        end = address + size
+        for number in order:
+            kind, begin = self._kinds[number], self._addresses[number]
+            if begin < end and address < begin + (kind & ~_LOAD) and (loads if kind & _LOAD else stores):
+                return Accessed(self._positions[number], max(begin, address))
+        return None
+
+    def unknown_between(self, first: int, last: int, *, loads: bool) -> list[int]:
+        """Return those positions from *first* to *last* - 1 whose accesses have unknown addresses."""
+        return [position for position, kind in self.unknown if first <= position < last and (loads or kind == "store")]

@@ -1,0 +1,388 @@
+"""From instructions that ran to Python functions that execute them on values of which some are unknown.
+
+A *run* is consecutive instructions of a history, with the address that came after each. Its function looks like this
+(RV64, `c.lw a5,0(a4)`, `add a0,a0,a5`, and a `bne a4,a3` that was taken):
+
+    def run(x=x,m32=m32,K=K,load=load,differ=differ):
+     v=(m32[o>>2] if not(o:=x[14]-2147483648)&-134217725 and K[o>>3]==255 else load(o,4)) if x[14] is not None else None
+     x[15]=(v if v<2147483648 else v|18446744069414584320) if v is not None else None
+     x[10]=((x[10]+x[15])&18446744073709551615) if x[10] is not None and x[15] is not None else None
+     if x[14] is not None and x[13] is not None and not(x[14]!=x[13]):contradict(2)
+
+None is unknown. Nothing decides where execution goes on: the history says so, and a branch or jump that cannot have
+gone there is a contradiction. Generated code uses these names: `x` and `f` the register files, `m8`..`m64` the main
+RAM as arrays, `K` and `D` its `Ram.known` and `Ram.dirty`; `load`, `store` and `forget` for what the fast path does not
+do, with an offset from the main RAM; `h` the `ExecutedHart`; `sf` the floating-point arithmetic. `o`, `v`, `e`, `r` are
+scratch. `seen`, if accesses are observed, is called before each.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from types import CodeType
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.decode.program.instructions import ATOMIC as ATOMIC_ACCESS
+from rvtrace_gdb.decode.program.instructions import LOAD as LOAD_ACCESS
+from rvtrace_gdb.decode.program.instructions import STORE, reach
+from rvtrace_gdb.decode.semantics import operations, softfloat, zcmp
+from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation
+from rvtrace_gdb.decode.semantics.operations import BRANCHES, LOADS, STORES, VALUES, sign_extended
+
+Word = tuple[int, int]
+"""An instruction: its address, and its 16 or 32 bits."""
+
+_BOX = 0xFFFFFFFF_00000000  # the upper half of a NaN-boxed single (ISA manual 22.2)
+_NAN = 0x7FC00000  # what a single that is not NaN-boxed counts as
+_OPPOSITE = {"beq": "bne", "bne": "beq"}
+_CUSTOM = (0x0B, 0x2B, 0x5B, 0x7B)
+_HOLDS_A = ("{a}", "{sa}", "{wa}", "{ua}")
+_HOLDS_B = ("{b}", "{sb}", "{wb}", "{ub}")
+
+
+class MainRam(NamedTuple):
+    """What the fast path of loads and stores reaches. *size*: a power of two, for one test of range and alignment."""
+
+    base: int
+    size: int
+
+
+NO_RAM = MainRam(-1 << 70, 8)
+"""No address is there."""
+
+
+class RunSource:
+    """The source lines of one run."""
+
+    def __init__(self, decoder: Decoder, xlen: int, main: MainRam, *, observed: bool, zcm: bool) -> None:
+        self._decoder, self._xlen, self._main, self._observed, self._zcm = decoder, xlen, main, observed, zcm
+        self._mask, self._sign = (1 << xlen) - 1, 1 << xlen - 1
+        self.lines: list[str] = []
+
+    def add(self, number: int, pc: int, word: int, following: int | None, outcome: bool | None) -> None:
+        """Append an instruction. *number*: in its run. *following*: the address that came after it, None: not known
+        here. *outcome*: of a store-conditional, whether it stored, if a branch shows it.
+        """
+        several = zcmp.operations(word, self._xlen) if self._zcm and word & 3 != 3 else ()
+        for op in several or [self._decoder.decode(word)]:
+            self.lines += self._instruction(op, number, pc, following, outcome)
+
+    def _instruction(
+        self, op: Operation, number: int, pc: int, following: int | None, outcome: bool | None
+    ) -> Iterator[str]:
+        if op.name in LOADS:
+            return self._load(op, number)
+        if op.name in STORES:
+            return self._store(op, number, STORES[op.name], f"x[{op.rs2}]" if op.rs2 else "0")
+        if op.name in VALUES:
+            return self._value(op, pc)
+        if op.name in BRANCHES:
+            return self._branch(op, number, pc, following)
+        if op.name in ("jal", "jalr"):
+            return self._jump(op, number, pc, following)
+        if op.name == "illegal":
+            return self._unknown(op, number)
+        if op.name[0] == "f" and not op.name.startswith("fence"):
+            return self._floating_point(op, number)
+        return self._statement(op, number, outcome)
+
+    # -- integer instructions
+
+    def _operands(self, op: Operation, pc: int = 0) -> dict[str, Any]:
+        a, b = _x(op.rs1), _x(op.rs2)
+        return {
+            "a": a, "sa": self._signed(op.rs1), "wa": _signed_word(a), "ua": f"{a}&0xffffffff",
+            "b": b, "sb": self._signed(op.rs2), "wb": _signed_word(b), "ub": f"{b}&0xffffffff",
+            "i": op.imm, "iu": op.imm & self._mask, "rs1": op.rs1, "word": op.word,
+            "fall": pc + op.length & self._mask, "target": pc + op.imm & self._mask,
+            "M": self._mask, "S": self._sign, "X": self._xlen, "shift_mask": self._xlen - 1,
+        }  # fmt: skip
+
+    def _signed(self, number: int) -> str:
+        return f"((x[{number}]^{self._sign})-{self._sign})" if number else "0"
+
+    def _value(self, op: Operation, pc: int) -> Iterator[str]:
+        if not op.rd:
+            return
+        template = VALUES[_variant(op, VALUES)]
+        value = template.format_map(self._operands(op, pc))
+        yield f"x[{op.rd}]={_if_known(value, _sources(op, template))}"
+
+    def _branch(self, op: Operation, number: int, pc: int, following: int | None) -> Iterator[str]:
+        values = self._operands(op, pc)
+        if following is None or values["fall"] == values["target"]:
+            return
+        taken = following == values["target"]
+        if op.name in ("beq", "bne") and taken == (op.name == "beq"):
+            yield f"if {values['a']}!={values['b']}:h.equal({op.rs1},{op.rs2},{number})"
+            return
+        template = BRANCHES[_variant(op, BRANCHES)]
+        condition = f"({template.format_map(values)})"
+        wrong = f"not{condition}" if taken else condition
+        known = _known(_sources(op, template))
+        yield f"if {known + ' and ' if known else ''}{wrong}:h.contradict({number})"
+
+    def _jump(self, op: Operation, number: int, pc: int, following: int | None) -> Iterator[str]:
+        values = self._operands(op, pc)
+        if op.name == "jalr" and following is not None:
+            target = f"({values['a']}+{op.imm})&{self._mask - 1}"
+            known = _known([op.rs1] if op.rs1 else [])
+            yield f"if {known + ' and ' if known else ''}{target}!={following}:h.contradict({number})"
+        if op.rd:
+            yield f"x[{op.rd}]={values['fall']}"
+
+    def _statement(self, op: Operation, number: int, outcome: bool | None) -> Iterator[str]:
+        name, _, rest = op.name.partition(".")
+        size = 8 if rest.startswith("d") else 4
+        a, b = _x(op.rs1), _x(op.rs2)
+        if name == "lr":
+            yield from self._load_as(op, number, size, is_signed=True)
+        elif name == "sc":
+            yield f"{self._destination(op)}=h.store_conditional({a},{b},{size},{outcome},{number})"
+        elif name.startswith("amo"):
+            yield f"{self._destination(op)}=h.atomic({name[3:]!r},{a},{b},{size},{number})"
+        elif name.startswith("csrr"):
+            source = f"{op.rs1}" if name.endswith("i") else a
+            writes = name[4] == "w" or op.rs1 != 0
+            reads = name[4] != "w" or op.rd != 0
+            yield f"{self._destination(op)}=h.csr({name[4]!r},{op.imm},{source},{writes},{reads},{number})"
+        elif name in ("mret", "sret"):
+            yield f"h.{name}()"
+
+    def _destination(self, op: Operation) -> str:
+        return f"x[{op.rd}]" if op.rd else "v"
+
+    def _unknown(self, op: Operation, number: int) -> Iterator[str]:
+        """An instruction without semantics here: what it may write is unknown behind it."""
+        access = None if op.word & 0x7F in _CUSTOM else reach(op.word, self._xlen)
+        if op.word & 0x7F in _CUSTOM or op.length == 2 or op.word & 3 != 3:
+            yield "h.forget_registers()"
+            yield f"h.forget_memory({number})"
+            return
+        rd = op.word >> 7 & 31
+        if rd:
+            yield f"x[{rd}]=None"
+        yield f"f[{rd}]=None;h.forget_flags()"
+        if access is None or access.kind in (STORE, ATOMIC_ACCESS):
+            if access is not None or _may_store(op.word):
+                yield f"h.forget_memory({number})"
+        elif access.kind == LOAD_ACCESS and self._observed:
+            yield f"h.seen_unknown_load({number})"
+
+    # -- loads and stores
+
+    def _load(self, op: Operation, number: int) -> Iterator[str]:
+        size, is_signed = LOADS[op.name]
+        return self._load_as(op, number, size, is_signed=is_signed)
+
+    def _load_as(self, op: Operation, number: int, size: int, *, is_signed: bool) -> Iterator[str]:
+        yield from self._observe(op, number, size, "load")
+        value = self._loaded(op, size)
+        if not op.rd:
+            return
+        if not is_signed or 8 * size >= self._xlen:
+            yield f"x[{op.rd}]={value}"
+            return
+        yield f"v={value}"
+        high = (1 << self._xlen) - (1 << 8 * size)
+        yield f"x[{op.rd}]=(v if v<{1 << 8 * size - 1} else v|{high}) if v is not None else None"
+
+    def _loaded(self, op: Operation, size: int) -> str:
+        fast = f"m{8 * size}[{_slot(size)}]"
+        offset = self._offset(op)
+        value = f"{fast} if not(o:={offset})&{self._slow_mask(size)} and K[o>>3]==255 else load(o,{size})"
+        return _if_known(value, [op.rs1] if op.rs1 else [])
+
+    def _store(self, op: Operation, number: int, size: int, value: str) -> Iterator[str]:
+        yield from self._observe(op, number, size, "store")
+        offset, otherwise = self._offset(op), "if"
+        if op.rs1:
+            yield f"if x[{op.rs1}] is None:h.forget_memory({number})"
+            otherwise = "elif"
+        unknown = "" if value == "0" else f"{value} is None or "
+        yield f"{otherwise} {unknown}(o:={offset})&{self._slow_mask(size)}:store({offset},{size},{value})"
+        fits = value == "0" or (8 * size >= self._xlen and value[0] == "x")
+        masked = value if fits else f"{value}&{(1 << 8 * size) - 1}"
+        marks = "K[o>>3]=255" if size == 8 else f"K[o>>3]|={(1 << size) - 1}<<(o&7)"
+        yield f"else:m{8 * size}[{_slot(size)}]={masked};{marks};D[o>>12]=1"
+
+    def _observe(self, op: Operation, number: int, size: int, kind: str) -> Iterator[str]:
+        if self._observed:
+            address = _if_known(f"{_x(op.rs1)}+{op.imm}&{self._mask}", [op.rs1] if op.rs1 else [])
+            yield f"h.seen({number},{kind!r},{address},{size})"
+
+    def _offset(self, op: Operation) -> str:
+        return f"{_x(op.rs1)}{op.imm - self._main.base:+d}"
+
+    def _slow_mask(self, size: int) -> int:
+        """Return a mask that has a bit in common with every offset that the fast path cannot take."""
+        return ~(self._main.size - 1) | size - 1
+
+    # -- floating point
+
+    def _floating_point(self, op: Operation, number: int) -> Iterator[str]:
+        if op.name in operations.FP_LOADS:
+            size = operations.FP_LOADS[op.name]
+            yield from self._observe(op, number, size, "load")
+            yield f"v={self._loaded(op, size)}"
+            box = f"v|{_BOX}" if size == 4 else "v"
+            yield f"f[{op.rd}]={box} if v is not None else None"
+            yield "h.dirty()"
+        elif op.name in operations.FP_STORES:
+            size = operations.FP_STORES[op.name]
+            yield from self._store(op, number, size, f"f[{op.rs2}]")
+        else:
+            yield from self._fp_operation(op)
+
+    def _fp_operation(self, op: Operation) -> Iterator[str]:
+        stem, _, last = op.name.rpartition(".")
+        single = last == "s"
+        to_integer = operations.FP_TO_INTEGER.get(op.name) or operations.FP_TO_INTEGER.get(stem)
+        to_float = operations.TO_SINGLE.get(op.name) or operations.TO_DOUBLE.get(op.name)
+        template = to_integer or to_float or operations.FP_ARITHMETIC[stem]
+        conditions = [_known(_sources(op, template))] + [
+            f"f[{number}] is not None" for number in _fp_sources(op, template)
+        ]
+        if "{rm}" in template:
+            yield f"r={op.rm if op.rm < 5 else 'h.rounding()'}"
+            conditions.append("r is not None")
+        known = " and ".join(dict.fromkeys(it for it in conditions if it)) or "True"
+        has_flags = template.startswith("v,e=")
+        unknown = "v,e=None,None" if has_flags else "v=None"
+        yield f"if {known}:{template.format_map(self._operands(op) | self._fp_operands(op, single))}"
+        yield f"else:{unknown}"
+        if has_flags:
+            yield "if e!=0:h.raise_flags(e)"
+        if to_integer is not None:
+            yield from self._fp_to_x(op, stem)
+        else:
+            boxed = op.name in operations.TO_SINGLE if to_float else single
+            yield f"f[{op.rd}]=v|{_BOX} if v is not None else None" if boxed else f"f[{op.rd}]=v"
+            yield "h.dirty()"
+
+    def _fp_to_x(self, op: Operation, stem: str) -> Iterator[str]:
+        if not op.rd:
+            return
+        if op.name in operations.FP_WORD_RESULTS or stem in operations.FP_WORD_RESULTS:
+            value = sign_extended("v", 32, self._xlen)
+            yield f"x[{op.rd}]={_if(value, 'v is not None')}"
+        else:
+            yield f"x[{op.rd}]=v"
+
+    def _fp_operands(self, op: Operation, single: bool) -> dict[str, Any]:
+        def operand(number: int, single: bool) -> str:
+            return f"(f[{number}]&0xffffffff if f[{number}]>={_BOX} else {_NAN})" if single else f"f[{number}]"
+
+        return {
+            "fa": operand(op.rs1, single), "fb": operand(op.rs2, single), "fc": operand(op.rs3, single),
+            "fs": operand(op.rs1, True), "fd": operand(op.rs1, False), "f1": f"f[{op.rs1}]",
+            "fmt": "sf.F32" if single else "sf.F64", "sign": 1 << 31 if single else 1 << 63, "rm": "r",
+        }  # fmt: skip
+
+
+def _may_store(word: int) -> bool:
+    """Return whether a 32-bit instruction without semantics here may write memory, by its major opcode."""
+    opcode = word & 0x7F
+    return opcode in (0x0F, 0x27, 0x23, 0x2F) or opcode not in _NO_STORE
+
+
+_NO_STORE = (0x03, 0x07, 0x13, 0x17, 0x1B, 0x33, 0x37, 0x3B, 0x43, 0x47, 0x4B, 0x4F, 0x53, 0x57, 0x63, 0x67, 0x6F, 0x73)
+"""Major opcodes none of whose instructions write memory, but for what `reach` knows (ISA manual, "RV32/64G Instruction
+Set Listings").
+"""
+
+
+def _sources(op: Operation, template: str) -> list[int]:
+    """Return the integer registers that a template reads, but x0."""
+    found = [op.rs1] if any(name in template for name in _HOLDS_A) else []
+    found += [op.rs2] if any(name in template for name in _HOLDS_B) else []
+    return [number for number in found if number]
+
+
+def _fp_sources(op: Operation, template: str) -> list[int]:
+    reads = {"{fa}": op.rs1, "{fb}": op.rs2, "{fc}": op.rs3, "{fs}": op.rs1, "{fd}": op.rs1, "{f1}": op.rs1}
+    return [number for name, number in reads.items() if name in template]
+
+
+def _known(registers: Sequence[int]) -> str:
+    return " and ".join(f"x[{number}] is not None" for number in dict.fromkeys(registers))
+
+
+def _if_known(value: str, registers: Sequence[int]) -> str:
+    return _if(value, _known(registers))
+
+
+def _if(value: str, condition: str) -> str:
+    return f"({value}) if {condition} else None" if condition else value
+
+
+def _x(number: int) -> str:
+    return f"x[{number}]" if number else "0"
+
+
+def _slot(size: int) -> str:
+    return f"o>>{size.bit_length() - 1}" if size > 1 else "o"
+
+
+def _signed_word(operand: str) -> str:
+    return f"((({operand}&0xffffffff)^0x80000000)-0x80000000)"
+
+
+def _variant(op: Operation, table: dict[str, Any]) -> str:
+    """Return the key of the cheapest template for *op*."""
+    for field in ("rs1", "rs2", "rd", "imm"):
+        key = f"{op.name} {field}=0"
+        if key in table and getattr(op, field) == 0:
+            return key
+    return op.name
+
+
+LONGEST_RUN = 256
+"""Instructions in one function."""
+
+_NAMES = ("x", "f", "m8", "m16", "m32", "m64", "K", "D", "load", "store", "h", "sf", *operations.FUNCTIONS)
+"""What generated code may name; a function gets those it uses as argument defaults, which Python reads fastest."""
+
+
+class RunCompiler:
+    """Compiles runs. *names*: what generated code uses, see above."""
+
+    def __init__(self, xlen: int, extensions: Iterable[str], main: MainRam, names: dict[str, Any]) -> None:
+        extensions = tuple(extensions)
+        self._decoder, self._zcm = Decoder(xlen, extensions), "Zcmp" in extensions
+        self._xlen, self._main = xlen, main
+        functions = {name: getattr(operations, name) for name in operations.FUNCTIONS}
+        self._globals = {**names, "sf": softfloat, **functions}
+
+    def compiled(self, words: Sequence[Word], following: int | None, *, observed: bool) -> Callable[[], None]:
+        """Return the function of a run. *following*: the address after its last instruction, None: unknown."""
+        source = RunSource(self._decoder, self._xlen, self._main, observed=observed, zcm=self._zcm)
+        for number, (pc, word) in enumerate(words):
+            after = words[number + 1][0] if number + 1 < len(words) else following
+            source.add(number, pc, word, after, self._outcome(words, number, following))
+        text = "\n ".join(source.lines or ["pass"])
+        defaults = ",".join(f"{name}={name}" for name in _NAMES if name in text)
+        namespace = dict(self._globals)
+        exec(_compiled(f"def run({defaults}):\n {text}\n"), namespace)
+        function: Callable[[], None] = namespace["run"]
+        return function
+
+    def _outcome(self, words: Sequence[Word], number: int, following: int | None) -> bool | None:
+        """Return whether a store-conditional stored, where the branch behind it shows that; None: unknown."""
+        if words[number][1] & 0x7F != 0x2F or number + 1 >= len(words):
+            return None
+        store = self._decoder.decode(words[number][1])
+        pc, word = words[number + 1]
+        branch = self._decoder.decode(word)
+        after = words[number + 2][0] if number + 2 < len(words) else following
+        if not store.name.startswith("sc.") or branch.name not in ("beq", "bne") or not store.rd or after is None:
+            return None
+        if {branch.rs1, branch.rs2} != {store.rd, 0} or branch.imm == branch.length:
+            return None
+        is_taken = after == pc + branch.imm & (1 << self._xlen) - 1
+        return is_taken == (branch.name == "beq")
+
+
+@lru_cache(maxsize=8192)
+def _compiled(source: str) -> CodeType:
+    """Compile source. This is most of the cost of a run, and a program has the same runs again."""
+    return compile(source, "<run>", "exec")

@@ -1,0 +1,310 @@
+"""The state of a hart of which some is unknown, and what executed runs ask of it.
+
+CSRs are known as far as software cannot tell that hardware chose otherwise: what may ignore, change or count by itself
+what is written to it (WARL fields, counters, pending interrupts) is unknown once it was written; mstatus is known bit
+by bit.
+
+Sources: RISC-V Instruction Set Manual, Volume II, 20240411, 3.1.6 (mstatus and its stacks), 3.1.15 (mepc), 3.3.2
+(trap return), 10.1.1 (sstatus), Volume I, 20.2 (fcsr), 14.2 (LR/SC).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MSTATUS, SATP, SSTATUS
+from rvtrace_gdb.decode.reconstruction.known_memory import KnownMemory
+from rvtrace_gdb.decode.semantics.encodings import signed
+from rvtrace_gdb.decode.semantics.operations import AMO
+
+Value = int | None
+
+MSCRATCH, SSCRATCH = 0x340, 0x140
+MACHINE, SUPERVISOR = 3, 1
+
+SIE_BIT, MIE_BIT, SPIE_BIT, MPIE_BIT, SPP, MPP_SHIFT, MPP, FS, MPRV = (
+    1 << 1, 1 << 3, 1 << 5, 1 << 7, 1 << 8, 11, 3 << 11, 3 << 13, 1 << 17
+)  # fmt: skip
+_PLAIN_STATUS = MIE_BIT | MPIE_BIT
+"""Fields of mstatus that hold what is written in every hart. What others hold depends on the modes that it has."""
+_KEPT = {MSCRATCH, SSCRATCH}
+"""CSRs that hold every value that is written."""
+_VOLATILE = frozenset({
+    0x344, 0x144, 0x244, 0x204, 0x104, 0x14D, 0x15C,  # mip, sip, vsip, vsie, sie, stimecmp, stimecmph
+    0x015, *range(0xB00, 0xB20), *range(0xB80, 0xBA0), *range(0xC00, 0xC20), *range(0xC80, 0xCA0), 0xDA0, 0xE12,
+})  # fmt: skip
+"""CSRs that change by themselves, or by writes to others: never known."""
+
+
+class Contradiction(Exception):
+    """An instruction cannot have done what the history says: an assumption does not hold. *number*: in its run."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class HartState(NamedTuple):
+    """A copy of the registers of a hart."""
+
+    x: tuple[Value, ...]
+    f: tuple[Value, ...]
+    csrs: Mapping[int, int]
+    status: tuple[int, int]
+    privilege: Value
+    reservation: Value
+
+
+Seen = Callable[[int, str, Value, int], None]
+"""Called with an access: the number of its instruction in the run, "load" or "store", address, size in bytes."""
+
+
+class ExecutedHart:
+    """One hart. *x*, *f*: the registers, None for an unknown one; f registers have 64 bits, or 32 boxed ones.
+
+    csrs       the known CSRs by number, but mstatus
+    status     mstatus: (value, mask of its known bits)
+    privilege  the mode, None: unknown
+    """
+
+    def __init__(self, xlen: int, memory: KnownMemory) -> None:
+        self.xlen, self.memory = xlen, memory
+        self._mask = (1 << xlen) - 1
+        self.x: list[Value] = [0] + [None] * 31
+        self.f: list[Value] = [None] * 32
+        self.csrs: dict[int, int] = {}
+        self.status = (0, 0)
+        self.privilege: Value = None
+        self._reservation: Value = None
+        self.seen: Seen = unobserved
+        self.translated = False
+        """Addresses are translated: from then on no memory is known."""
+
+    def snapshot(self) -> HartState:
+        return HartState(
+            tuple(self.x), tuple(self.f), dict(self.csrs), self.status, self.privilege, self._reservation
+        )
+
+    def restore(self, state: HartState) -> None:
+        self.x[:], self.f[:], self.csrs = state.x, state.f, dict(state.csrs)
+        self.status, self.privilege, self._reservation = state.status, state.privilege, state.reservation
+
+    def forget_registers(self) -> None:
+        """Forget all registers: nobody knows what an instruction, or what is missing in the trace, did."""
+        self.x[1:], self.f[:] = [None] * 31, [None] * 32
+        self.csrs.clear()
+        self.status, self.privilege, self._reservation = (0, 0), None, None
+
+    def forget_memory(self, number: int = -1) -> None:
+        """Forget all RAM: instruction *number* of the run stores to an unknown address."""
+        self.seen(number, "store", None, 0)
+        self.memory.forget()
+
+    def seen_unknown_load(self, number: int) -> None:
+        self.seen(number, "load", None, 0)
+
+    # -- what runs call
+
+    def contradict(self, number: int) -> None:
+        raise Contradiction(number)
+
+    def equal(self, a: int, b: int, number: int) -> None:
+        """Note that two registers are equal, which a branch shows. Raises Contradiction."""
+        one, other = self.x[a], self.x[b]
+        if one is None:
+            self.x[a] = other
+        elif other is None:
+            self.x[b] = one
+        elif one != other:
+            raise Contradiction(number)
+
+    def atomic(self, operation: str, address: Value, value: Value, size: int, number: int) -> Value:
+        """Do an AMO. Return the old value for rd."""
+        self.seen(number, "load", address, size)
+        self.seen(number, "store", address, size)
+        if address is None:
+            self.memory.forget()
+            return None
+        old = self.memory.load(address, size)
+        bits = 8 * size
+        new = None
+        if operation == "swap":
+            new = value
+        elif old is not None and value is not None:
+            new = AMO[operation](old, value & (1 << bits) - 1, bits)
+        self.memory.store(address, size, new)
+        return None if old is None else signed(old, bits) & self._mask
+
+    def store_conditional(self, address: Value, value: Value, size: int, outcome: bool | None, number: int) -> Value:
+        """Do an SC. *outcome*: whether it stored, None: not known. Return what goes to rd."""
+        if outcome is False:
+            return None
+        self.seen(number, "store", address, size)
+        if address is None:
+            self.memory.forget()
+        else:
+            self.memory.store(address, size, value if outcome else None)
+        return 0 if outcome else None
+
+    # -- CSRs
+
+    def read_csr(self, number: int) -> Value:
+        """Return a CSR, None if it is not known."""
+        if number in (FFLAGS, FRM):
+            fcsr = self.csrs.get(FCSR)
+            if number == FRM:
+                return self.csrs.get(FRM) if fcsr is None else fcsr >> 5 & 7
+            return None if fcsr is None else fcsr & 0x1F
+        if number == MSTATUS:
+            value, known = self.status
+            return value if known == self._mask else None
+        if number in _VOLATILE or number == SSTATUS:
+            return None
+        return self.csrs.get(number)
+
+    def csr(self, operation: str, number: int, value: Value, writes: bool, reads: bool, at: int) -> Value:
+        """Do a CSR instruction. *operation*: "w", "s", "c". Return what goes to rd."""
+        old = self.read_csr(number) if reads or operation != "w" else None
+        if writes:
+            self._write(operation, number, old, value)
+        return old
+
+    def _write(self, operation: str, number: int, old: Value, value: Value) -> None:
+        if number == MSTATUS:
+            self._write_status(operation, value)
+            return
+        new = value
+        if operation != "w":
+            unknown = old is None or value is None
+            new = None if unknown else (old | value if operation == "s" else old & ~value)  # type: ignore[operator]
+        if number in (FFLAGS, FRM, FCSR):
+            self._write_fcsr(number, new)
+        elif number == SATP:
+            self.csrs.pop(number, None)
+            if new is None or new >> (60 if self.xlen == 64 else 31):
+                self.translated = True
+                self.forget_memory()
+        elif number == SSTATUS:
+            self.status = (0, 0)
+        elif number in _KEPT and new is not None:
+            self.csrs[number] = new & self._mask
+        else:
+            self.csrs.pop(number, None)
+
+    def _write_status(self, operation: str, value: Value) -> None:
+        old, known = self.status
+        if value is None:
+            self.status = (0, 0)
+            return
+        touched = self._mask if operation == "w" else value
+        new = value if operation == "w" else old | value if operation == "s" else old & ~value
+        stays = known & ~(touched & (old ^ new)) | touched & _PLAIN_STATUS
+        self.status = (new & stays, stays)
+
+    def _write_fcsr(self, number: int, new: Value) -> None:
+        fcsr = self.csrs.get(FCSR)
+        if number == FCSR:
+            self._set(FCSR, None if new is None else new & 0xFF)
+        elif number == FRM:
+            if fcsr is None or new is None:
+                self._set(FCSR, None)
+                self._set(FRM, None if new is None else new & 7)
+            else:
+                self._set(FCSR, fcsr & 0x1F | (new & 7) << 5)
+        elif new is None or self.rounding() is None:
+            frm = self.rounding()
+            self._set(FCSR, None)
+            self._set(FRM, frm)
+        else:
+            self._set(FCSR, new & 0x1F | (self.rounding() or 0) << 5)
+
+    def _set(self, number: int, value: Value) -> None:
+        if value is None:
+            self.csrs.pop(number, None)
+        else:
+            self.csrs[number] = value
+        if number == FCSR:
+            self.csrs.pop(FRM, None)
+
+    def rounding(self) -> Value:
+        """Return the rounding mode in frm; None if it is unknown or reserved."""
+        frm = self.read_csr(FRM)
+        return None if frm is None or frm > 4 else frm
+
+    def raise_flags(self, flags: Value) -> None:
+        """Add floating-point exception flags; None: unknown ones."""
+        fcsr = self.csrs.get(FCSR)
+        if fcsr is not None:
+            self._write_fcsr(FFLAGS, None if flags is None else fcsr & 0x1F | flags)
+
+    def forget_flags(self) -> None:
+        self.raise_flags(None)
+        self.dirty()
+
+    def dirty(self) -> None:
+        """Note that a floating-point register was written: mstatus.FS is Dirty, and SD is set (3.1.6.6)."""
+        value, known = self.status
+        if value & known & FS != FS:
+            self.status = (value | FS | 1 << self.xlen - 1, known | FS | 1 << self.xlen - 1)
+
+    # -- traps
+
+    def trap(self, mode: Value, epc: Value, cause: Value, tval: Value) -> None:
+        """Take a trap into *mode* (None: it is not known which). Unknown values are None."""
+        machine = mode is None or mode == MACHINE
+        supervisor = mode is None or mode == SUPERVISOR
+        for base, taken in ((0x300, machine), (0x100, supervisor)):
+            if taken:
+                for offset, value in ((0x41, epc), (0x42, cause), (0x43, tval)):
+                    self._set(base + offset, value if mode is not None else None)
+        value, known = self.status
+        if mode == MACHINE:
+            value, known = _pushed(value, known, MIE_BIT, MPIE_BIT, MPP, MPP_SHIFT, self.privilege)
+        elif mode == SUPERVISOR:
+            value, known = _pushed(value, known, SIE_BIT, SPIE_BIT, SPP, 8, self.privilege)
+        else:
+            lost = SIE_BIT | MIE_BIT | SPIE_BIT | MPIE_BIT | SPP | MPP
+            value, known = value & ~lost, known & ~lost
+        self.status, self.privilege = (value, known), mode
+
+    def mret(self) -> None:
+        """Return from a trap into M-mode."""
+        value, known = self.status
+        new = value >> MPP_SHIFT & 3 if known & MPP == MPP else None
+        value, known = _popped(value, known, MIE_BIT, MPIE_BIT)
+        lost = MPP | (0 if new == MACHINE else MPRV)
+        if new is not None and new != MACHINE:
+            known |= MPRV
+            value &= ~MPRV
+            lost = MPP
+        self.status, self.privilege = (value & ~lost, known & ~lost), new  # MPP becomes the least mode that there is
+
+    def sret(self) -> None:
+        """Return from a trap into S-mode."""
+        value, known = self.status
+        new = value >> 8 & 1 if known & SPP else None
+        value, known = _popped(value, known, SIE_BIT, SPIE_BIT)
+        self.status, self.privilege = (value & ~(SPP | MPRV), known & ~MPRV | SPP), new
+
+
+def _pushed(
+    value: int, known: int, enable: int, previous: int, mode: int, shift: int, privilege: Value
+) -> tuple[int, int]:
+    """Return the status after a trap: the interrupt enable is saved and cleared, the mode is saved."""
+    was, was_known = bool(value & enable), bool(known & enable)
+    value = value & ~(enable | previous | mode) | (previous if was else 0)
+    known = known & ~(previous | mode) | enable | (previous if was_known else 0)
+    if privilege is not None:
+        value, known = value | privilege << shift & mode, known | mode
+    return value & known, known
+
+
+def _popped(value: int, known: int, enable: int, previous: int) -> tuple[int, int]:
+    was, was_known = bool(value & previous), bool(known & previous)
+    value = value & ~(enable | previous) | (enable if was else 0) | previous
+    known = known & ~enable | previous | (enable if was_known else 0)
+    return value & known, known
+
+
+def unobserved(number: int, kind: str, address: Value, size: int) -> None:
+    """Observe nothing."""
+
