@@ -139,7 +139,7 @@ def _value(groups: Groups, row: Row, regno: int, named: int | None) -> int | Non
 NO_ADDRESS = "instructions whose address is not known"
 NO_MODE = "commits of instructions whose privilege mode is not known"
 NO_TRAP = "traps whose cause or place is not told"
-NO_VALUE = "registers of which the trace does not tell what they became"
+NO_VALUE = "registers whose new value the trace does not tell"
 """What is counted in *left_out*, as the user reads it: each of the four above."""
 
 _WITHOUT_TVAL = frozenset({8, 9, 10, 11, 16})  # environment calls, double trap

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
             else:
                 form = TraceCsv(groups, spelling, mode)
             count = _write(args.output, _lines(groups, spelling, form, selected, shown.progress), shown)
-        notes = [f"{number} {what} are left out" for what, number in sorted(form.left_out.items()) if number]
+        notes = [_left_out(number, what) for what, number in sorted(form.left_out.items()) if number]
         notes += ["--mode specifies it where the trace does not"] if form.left_out[NO_MODE] else []
         if shown.json:
             facts = {"file": args.output, "format": args.to, "groups": len(selected), "lines": count}
@@ -73,6 +73,14 @@ def run(args: argparse.Namespace) -> int:
         else:
             shown.say([*(f"note: {note}" for note in notes), _summary(args, count, len(selected))])
     return 0
+
+
+def _left_out(number: int, what: str) -> str:
+    """Return the note of what is not in the output. *what* begins with a noun in the plural."""
+    if number > 1:
+        return f"{number} {what} are left out"
+    noun, _, rest = what.partition(" ")
+    return f"1 {noun.removesuffix('s')} {rest} is left out"
 
 
 def _summary(args: argparse.Namespace, lines: int, groups: int) -> str:

@@ -107,4 +107,4 @@ def test_a_part_whose_whole_is_not_known_is_not_in_the_log() -> None:
         log = log_of(tandem, Image(64), mode=3)
         commits = [line for line in log.lines(Groups(tandem).rows(range(len(tandem.trace)))) if ": 3 " in line]
         assert [line.partition(")")[2] for line in commits] == [expected]
-        assert list(log.left_out.items()) == [("registers of which the trace does not tell what they became", 1)]
+        assert list(log.left_out.items()) == [("registers whose new value the trace does not tell", 1)]

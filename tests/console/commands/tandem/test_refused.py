@@ -138,4 +138,4 @@ def test_what_of_a_cut_trace_is_not_in_a_table_is_counted(tmp_path: Path, capsys
     (tmp_path / "cut").write_bytes(content[:701])
     words = ["tandem", "convert", str(tmp_path / "cut"), "--dialect", "flute", "--to", "riscv-dv", "-o", os.devnull]
     assert main(words) == 0
-    assert "note: 1 parts of the trace that cannot be read are left out\n" in capsys.readouterr().err
+    assert "note: 1 part of the trace that cannot be read is left out\n" in capsys.readouterr().err
