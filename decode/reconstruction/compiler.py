@@ -27,13 +27,19 @@ from rvtrace_gdb.decode.program.instructions import STORE, reach
 from rvtrace_gdb.decode.semantics import operations, softfloat, zcmp
 from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation
 from rvtrace_gdb.decode.semantics.operations import BRANCHES, LOADS, STORES, VALUES, sign_extended
+from rvtrace_gdb.decode.semantics.templates import (
+    BOX,
+    array_index,
+    fp_operands,
+    fp_template,
+    operands,
+    variant,
+    x_register,
+)
 
 Word = tuple[int, int]
 """An instruction: its address, and its 16 or 32 bits."""
 
-_BOX = 0xFFFFFFFF_00000000  # the upper half of a NaN-boxed single (ISA manual 22.2)
-_NAN = 0x7FC00000  # what a single that is not NaN-boxed counts as
-_OPPOSITE = {"beq": "bne", "bne": "beq"}
 _CUSTOM = (0x0B, 0x2B, 0x5B, 0x7B)
 _HOLDS_A = ("{a}", "{sa}", "{wa}", "{ua}")
 _HOLDS_B = ("{b}", "{sb}", "{wb}", "{ub}")
@@ -87,42 +93,29 @@ class RunSource:
 
     # -- integer instructions
 
-    def _operands(self, op: Operation, pc: int = 0) -> dict[str, Any]:
-        a, b = _x(op.rs1), _x(op.rs2)
-        return {
-            "a": a, "sa": self._signed(op.rs1), "wa": _signed_word(a), "ua": f"{a}&0xffffffff",
-            "b": b, "sb": self._signed(op.rs2), "wb": _signed_word(b), "ub": f"{b}&0xffffffff",
-            "i": op.imm, "iu": op.imm & self._mask, "rs1": op.rs1, "word": op.word,
-            "fall": pc + op.length & self._mask, "target": pc + op.imm & self._mask,
-            "M": self._mask, "S": self._sign, "X": self._xlen, "shift_mask": self._xlen - 1,
-        }  # fmt: skip
-
-    def _signed(self, number: int) -> str:
-        return f"((x[{number}]^{self._sign})-{self._sign})" if number else "0"
-
     def _value(self, op: Operation, pc: int) -> Iterator[str]:
         if not op.rd:
             return
-        template = VALUES[_variant(op, VALUES)]
-        value = template.format_map(self._operands(op, pc))
+        template = VALUES[variant(op, VALUES)]
+        value = template.format_map(operands(op, pc, self._xlen))
         yield f"x[{op.rd}]={_if_known(value, _sources(op, template))}"
 
     def _branch(self, op: Operation, number: int, pc: int, following: int | None) -> Iterator[str]:
-        values = self._operands(op, pc)
+        values = operands(op, pc, self._xlen)
         if following is None or values["fall"] == values["target"]:
             return
         taken = following == values["target"]
         if op.name in ("beq", "bne") and taken == (op.name == "beq"):
             yield f"if {values['a']}!={values['b']}:h.equal({op.rs1},{op.rs2},{number})"
             return
-        template = BRANCHES[_variant(op, BRANCHES)]
+        template = BRANCHES[variant(op, BRANCHES)]
         condition = f"({template.format_map(values)})"
         wrong = f"not{condition}" if taken else condition
         known = _known(_sources(op, template))
         yield f"if {known + ' and ' if known else ''}{wrong}:h.contradict({number})"
 
     def _jump(self, op: Operation, number: int, pc: int, following: int | None) -> Iterator[str]:
-        values = self._operands(op, pc)
+        values = operands(op, pc, self._xlen)
         if op.name == "jalr" and following is not None:
             target = f"({values['a']}+{op.imm})&{self._mask - 1}"
             known = _known([op.rs1] if op.rs1 else [])
@@ -133,7 +126,7 @@ class RunSource:
     def _statement(self, op: Operation, number: int, outcome: bool | None) -> Iterator[str]:
         name, _, rest = op.name.partition(".")
         size = 8 if rest.startswith("d") else 4
-        a, b = _x(op.rs1), _x(op.rs2)
+        a, b = x_register(op.rs1), x_register(op.rs2)
         if name == "lr":
             yield from self._load_as(op, number, size, is_signed=True)
         elif name == "sc":
@@ -187,7 +180,7 @@ class RunSource:
         yield f"x[{op.rd}]=(v if v<{1 << 8 * size - 1} else v|{high}) if v is not None else None"
 
     def _loaded(self, op: Operation, size: int) -> str:
-        fast = f"m{8 * size}[{_slot(size)}]"
+        fast = f"m{8 * size}[{array_index(size)}]"
         offset = self._offset(op)
         value = f"{fast} if not(o:={offset})&{self._slow_mask(size)} and K[o>>3]==255 else load(o,{size})"
         return _if_known(value, [op.rs1] if op.rs1 else [])
@@ -203,15 +196,15 @@ class RunSource:
         fits = value == "0" or (8 * size >= self._xlen and value[0] == "x")
         masked = value if fits else f"{value}&{(1 << 8 * size) - 1}"
         marks = "K[o>>3]=255" if size == 8 else f"K[o>>3]|={(1 << size) - 1}<<(o&7)"
-        yield f"else:m{8 * size}[{_slot(size)}]={masked};{marks};D[o>>12]=1"
+        yield f"else:m{8 * size}[{array_index(size)}]={masked};{marks};D[o>>12]=1"
 
     def _observe(self, op: Operation, number: int, size: int, kind: str) -> Iterator[str]:
         if self._observed:
-            address = _if_known(f"{_x(op.rs1)}+{op.imm}&{self._mask}", [op.rs1] if op.rs1 else [])
+            address = _if_known(f"{x_register(op.rs1)}+{op.imm}&{self._mask}", [op.rs1] if op.rs1 else [])
             yield f"h.seen({number},{kind!r},{address},{size})"
 
     def _offset(self, op: Operation) -> str:
-        return f"{_x(op.rs1)}{op.imm - self._main.base:+d}"
+        return f"{x_register(op.rs1)}{op.imm - self._main.base:+d}"
 
     def _slow_mask(self, size: int) -> int:
         """Return a mask that has a bit in common with every offset that the fast path cannot take."""
@@ -224,7 +217,7 @@ class RunSource:
             size = operations.FP_LOADS[op.name]
             yield from self._observe(op, number, size, "load")
             yield f"v={self._loaded(op, size)}"
-            box = f"v|{_BOX}" if size == 4 else "v"
+            box = f"v|{BOX}" if size == 4 else "v"
             yield f"f[{op.rd}]={box} if v is not None else None"
             yield "h.dirty()"
         elif op.name in operations.FP_STORES:
@@ -234,49 +227,26 @@ class RunSource:
             yield from self._fp_operation(op)
 
     def _fp_operation(self, op: Operation) -> Iterator[str]:
-        stem, _, last = op.name.rpartition(".")
-        single = last == "s"
-        to_integer = operations.FP_TO_INTEGER.get(op.name) or operations.FP_TO_INTEGER.get(stem)
-        to_float = operations.TO_SINGLE.get(op.name) or operations.TO_DOUBLE.get(op.name)
-        template = to_integer or to_float or operations.FP_ARITHMETIC[stem]
-        conditions = [_known(_sources(op, template))] + [
-            f"f[{number}] is not None" for number in _fp_sources(op, template)
-        ]
+        found = fp_template(op)
+        template = found.template
+        conditions = [_known(_sources(op, template))]
+        conditions += [f"f[{number}] is not None" for number in _fp_sources(op, template)]
         if "{rm}" in template:
             yield f"r={op.rm if op.rm < 5 else 'h.rounding()'}"
             conditions.append("r is not None")
         known = " and ".join(dict.fromkeys(it for it in conditions if it)) or "True"
         has_flags = template.startswith("v,e=")
         unknown = "v,e=None,None" if has_flags else "v=None"
-        yield f"if {known}:{template.format_map(self._operands(op) | self._fp_operands(op, single))}"
+        values = operands(op, 0, self._xlen) | fp_operands(op, single=found.single, rm="r")
+        yield f"if {known}:{template.format_map(values)}"
         yield f"else:{unknown}"
         if has_flags:
             yield "if e!=0:h.raise_flags(e)"
-        if to_integer is not None:
-            yield from self._fp_to_x(op, stem)
-        else:
-            boxed = op.name in operations.TO_SINGLE if to_float else single
-            yield f"f[{op.rd}]=v|{_BOX} if v is not None else None" if boxed else f"f[{op.rd}]=v"
+        if not found.to_integer:
+            yield f"f[{op.rd}]=v|{BOX} if v is not None else None" if found.boxed else f"f[{op.rd}]=v"
             yield "h.dirty()"
-
-    def _fp_to_x(self, op: Operation, stem: str) -> Iterator[str]:
-        if not op.rd:
-            return
-        if op.name in operations.FP_WORD_RESULTS or stem in operations.FP_WORD_RESULTS:
-            value = sign_extended("v", 32, self._xlen)
-            yield f"x[{op.rd}]={_if(value, 'v is not None')}"
-        else:
-            yield f"x[{op.rd}]=v"
-
-    def _fp_operands(self, op: Operation, single: bool) -> dict[str, Any]:
-        def operand(number: int, single: bool) -> str:
-            return f"(f[{number}]&0xffffffff if f[{number}]>={_BOX} else {_NAN})" if single else f"f[{number}]"
-
-        return {
-            "fa": operand(op.rs1, single), "fb": operand(op.rs2, single), "fc": operand(op.rs3, single),
-            "fs": operand(op.rs1, True), "fd": operand(op.rs1, False), "f1": f"f[{op.rs1}]",
-            "fmt": "sf.F32" if single else "sf.F64", "sign": 1 << 31 if single else 1 << 63, "rm": "r",
-        }  # fmt: skip
+        elif op.rd:
+            yield f"x[{op.rd}]={_if(sign_extended('v', 32, self._xlen), 'v is not None') if found.is_word else 'v'}"
 
 
 def _may_store(word: int) -> bool:
@@ -313,27 +283,6 @@ def _if_known(value: str, registers: Sequence[int]) -> str:
 
 def _if(value: str, condition: str) -> str:
     return f"({value}) if {condition} else None" if condition else value
-
-
-def _x(number: int) -> str:
-    return f"x[{number}]" if number else "0"
-
-
-def _slot(size: int) -> str:
-    return f"o>>{size.bit_length() - 1}" if size > 1 else "o"
-
-
-def _signed_word(operand: str) -> str:
-    return f"((({operand}&0xffffffff)^0x80000000)-0x80000000)"
-
-
-def _variant(op: Operation, table: dict[str, Any]) -> str:
-    """Return the key of the cheapest template for *op*."""
-    for field in ("rs1", "rs2", "rd", "imm"):
-        key = f"{op.name} {field}=0"
-        if key in table and getattr(op, field) == 0:
-            return key
-    return op.name
 
 
 LONGEST_RUN = 256

@@ -22,6 +22,15 @@ from typing import Any, NamedTuple, Protocol
 from rvtrace_gdb.decode.semantics import operations, softfloat
 from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation, instruction_length
 from rvtrace_gdb.decode.semantics.operations import BRANCHES, LOADS, STORES, VALUES, sign_extended
+from rvtrace_gdb.decode.semantics.templates import (
+    BOX,
+    array_index,
+    fp_operands,
+    fp_template,
+    operands,
+    variant,
+    x_register,
+)
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 from rvtrace_gdb.transport.simulated.hart.block import (
     ILLEGAL_INSTRUCTION,
@@ -42,10 +51,6 @@ from rvtrace_gdb.transport.simulated.hart.instructions import (
 
 UNFETCHABLE = "unfetchable"
 """The mnemonic of an instruction that cannot be fetched; `imm` is the address."""
-
-_BOX = 0xFFFFFFFF_00000000  # the upper half of a NaN-boxed single (ISA manual 22.2)
-_NAN = 0x7FC00000  # what a single that is not NaN-boxed counts as
-
 
 class CodeProperties(NamedTuple):
     """The properties besides the instructions that generated code depends on."""
@@ -84,7 +89,7 @@ class BlockSource:
         if op.name in LOADS:
             return self._load(op, *LOADS[op.name]), False
         if op.name in STORES:
-            return self._store(op, STORES[op.name], _x(op.rs2), self._shape.xlen), False
+            return self._store(op, STORES[op.name], x_register(op.rs2), self._shape.xlen), False
         if op.name in VALUES:
             return self._value(op, pc), False
         if op.name in BRANCHES:
@@ -97,28 +102,15 @@ class BlockSource:
             return self._floating_point(op, pc), False
         return self._statement(op, pc), self._statement_key(op) in ENDING
 
-    def _operands(self, op: Operation, pc: int) -> dict[str, Any]:
-        a, b = _x(op.rs1), _x(op.rs2)
-        return {
-            "a": a, "sa": self._signed(op.rs1), "wa": _signed_word(a), "ua": f"{a}&0xffffffff",
-            "b": b, "sb": self._signed(op.rs2), "wb": _signed_word(b), "ub": f"{b}&0xffffffff",
-            "i": op.imm, "iu": op.imm & self._mask, "rs1": op.rs1, "word": op.word,
-            "fall": pc + op.length & self._mask, "target": pc + op.imm & self._mask,
-            "M": self._mask, "S": self._sign, "X": self._shape.xlen, "shift_mask": self._shape.xlen - 1,
-        }  # fmt: skip
-
-    def _signed(self, number: int) -> str:
-        return f"((x[{number}]^{self._sign})-{self._sign})" if number else "0"
-
     # -- integer instructions
 
     def _value(self, op: Operation, pc: int) -> Iterator[str]:
         if op.rd:
-            yield f"x[{op.rd}]={VALUES[_variant(op, VALUES)].format_map(self._operands(op, pc))}"
+            yield f"x[{op.rd}]={VALUES[variant(op, VALUES)].format_map(operands(op, pc, self._shape.xlen))}"
 
     def _branch(self, op: Operation, pc: int) -> Iterator[str]:
-        values = self._operands(op, pc)
-        condition = BRANCHES[_variant(op, BRANCHES)].format_map(values)
+        values = operands(op, pc, self._shape.xlen)
+        condition = BRANCHES[variant(op, BRANCHES)].format_map(values)
         if values["target"] & 2 and not self._shape.compressed:
             yield f"if {condition}:{self._misaligned(values['target'])}"
             yield f"return {values['fall']}"
@@ -126,7 +118,7 @@ class BlockSource:
             yield f"return {values['target']} if {condition} else {values['fall']}"
 
     def _jump(self, op: Operation, pc: int) -> Iterator[str]:
-        values = self._operands(op, pc)
+        values = operands(op, pc, self._shape.xlen)
         target = str(values["target"])
         if op.name == "jalr":
             yield f"t=({values['a']}+{op.imm})&{self._mask - 1}"
@@ -148,10 +140,10 @@ class BlockSource:
         name = op.name.partition(".")[0]
         if name in ("lr", "sc"):
             return name
-        return "amo" if name.startswith("amo") else _variant(op, STATEMENTS)
+        return "amo" if name.startswith("amo") else variant(op, STATEMENTS)
 
     def _statement(self, op: Operation, pc: int) -> Iterator[str]:
-        values = self._operands(op, pc)
+        values = operands(op, pc, self._shape.xlen)
         values["size"] = 8 if op.name.endswith(".d") else 4
         values["operation"] = op.name.removeprefix("amo").partition(".")[0]
         values["reported"] = values["operation"].removesuffix("u")  # data trace does not tell signed from unsigned
@@ -183,7 +175,7 @@ class BlockSource:
         yield f"x[{op.rd}]={value}" if op.rd else f"v={value}"
 
     def _loaded(self, op: Operation, size: int) -> str:
-        fast = f"m{8 * size}[{_slot(size)}]"
+        fast = f"m{8 * size}[{array_index(size)}]"
         slow = f"load(o,{size},{self.count})"
         return f"{fast} if not(o:={self._offset(op)})&{self._slow_mask(size)} else {slow}"
 
@@ -194,11 +186,11 @@ class BlockSource:
         tohost = "" if self._shape.tohost is None else f" or o=={self._shape.tohost - self._shape.ram_base}"
         yield f"o={self._offset(op)}"
         yield f"if o&{self._slow_mask(size)}{tohost}:store(o,{size},{self.count},{value})"
-        yield f"else:m{8 * size}[{_slot(size)}]={value}"
+        yield f"else:m{8 * size}[{array_index(size)}]={value}"
         yield from self._report(f"'store',{size},'',{self._address(op)},{value}")
 
     def _address(self, op: Operation) -> str:
-        return f"{_x(op.rs1)}+{op.imm}&{self._mask}"
+        return f"{x_register(op.rs1)}+{op.imm}&{self._mask}"
 
     def _report(self, access: str) -> Iterator[str]:
         """Yield the call that reports an access. *access*: the fields of `Accessed` after the first; its registers must
@@ -208,7 +200,7 @@ class BlockSource:
             yield f"h.accessed({self.count},{access})"
 
     def _offset(self, op: Operation) -> str:
-        return f"{_x(op.rs1)}{op.imm - self._shape.ram_base:+d}"
+        return f"{x_register(op.rs1)}{op.imm - self._shape.ram_base:+d}"
 
     def _slow_mask(self, size: int) -> int:
         """Return a mask that has a bit in common with every offset that the fast path cannot take, negative ones
@@ -236,32 +228,17 @@ class BlockSource:
             yield from self._fp_operation(op, pc)
 
     def _fp_operation(self, op: Operation, pc: int) -> Iterator[str]:
-        stem, _, last = op.name.rpartition(".")
-        single = last == "s"
-        to_integer = operations.FP_TO_INTEGER.get(op.name) or operations.FP_TO_INTEGER.get(stem)
-        to_float = operations.TO_SINGLE.get(op.name) or operations.TO_DOUBLE.get(op.name)
-        template = to_integer or to_float or operations.FP_ARITHMETIC[stem]
-        if "{rm}" in template:
+        found = fp_template(op)
+        if "{rm}" in found.template:
             yield from self._rounding(op)
-        yield template.format_map(self._operands(op, pc) | self._fp_operands(op, single))
-        if to_integer is None:
-            yield from self._write_f(op, op.name in operations.TO_SINGLE if to_float else single)
+        values = operands(op, pc, self._shape.xlen)
+        yield found.template.format_map(values | fp_operands(op, single=found.single, rm=op.rm if op.rm < 5 else "r"))
+        if not found.to_integer:
+            yield from self._write_f(op, found.boxed)
         elif op.rd:
-            word = op.name in operations.FP_WORD_RESULTS or stem in operations.FP_WORD_RESULTS
-            yield f"x[{op.rd}]={sign_extended('v', 32, self._shape.xlen) if word else 'v'}"
-        if template.startswith("v,e="):
+            yield f"x[{op.rd}]={sign_extended('v', 32, self._shape.xlen) if found.is_word else 'v'}"
+        if found.template.startswith("v,e="):
             yield "if e:csr.raise_flags(e)"
-
-    def _fp_operands(self, op: Operation, single: bool) -> dict[str, Any]:
-        def operand(number: int, single: bool) -> str:
-            return f"(f[{number}]&0xffffffff if f[{number}]>={_BOX} else {_NAN})" if single else f"f[{number}]"
-
-        return {
-            "fa": operand(op.rs1, single), "fb": operand(op.rs2, single), "fc": operand(op.rs3, single),
-            "fs": operand(op.rs1, True), "fd": operand(op.rs1, False), "f1": f"f[{op.rs1}]",
-            "fmt": "sf.F32" if single else "sf.F64", "sign": 1 << 31 if single else 1 << 63,
-            "rm": op.rm if op.rm < 5 else "r",
-        }  # fmt: skip
 
     def _fp_enabled(self, op: Operation) -> Iterator[str]:
         """Yield the check of mstatus.FS, once in a block, where it cannot change: Off makes the instruction illegal."""
@@ -283,31 +260,10 @@ class BlockSource:
         return ";".join(self._trap(ILLEGAL_INSTRUCTION, op.word))
 
     def _write_f(self, op: Operation, single: bool) -> Iterator[str]:
-        yield f"f[{op.rd}]=v|{_BOX}" if single else f"f[{op.rd}]=v"
+        yield f"f[{op.rd}]=v|{BOX}" if single else f"f[{op.rd}]=v"
         if not self._fp_dirty:
             self._fp_dirty = True
             yield f"csr.mstatus|={FS}"
-
-
-def _x(number: int) -> str:
-    return f"x[{number}]" if number else "0"
-
-
-def _slot(size: int) -> str:
-    return f"o>>{size.bit_length() - 1}" if size > 1 else "o"
-
-
-def _signed_word(operand: str) -> str:
-    return f"((({operand}&0xffffffff)^0x80000000)-0x80000000)"
-
-
-def _variant(op: Operation, table: dict[str, Any]) -> str:
-    """Return the key of the cheapest template for *op*."""
-    for field in ("rs1", "rs2", "rd", "imm"):
-        key = f"{op.name} {field}=0"
-        if key in table and getattr(op, field) == 0:
-            return key
-    return op.name
 
 
 # Interrupts and the end of a time slice are looked at between blocks, so no block may be long.
