@@ -146,19 +146,18 @@ class RunSource:
 
     def _unknown(self, op: Operation, number: int) -> Iterator[str]:
         """An instruction without semantics here: what it may write is unknown behind it."""
-        access = None if op.word & 0x7F in _CUSTOM else reach(op.word, self._xlen)
-        if op.word & 0x7F in _CUSTOM or op.length == 2 or op.word & 3 != 3:
+        if op.word & 0x7F in _CUSTOM or op.length == 2:
             yield "h.forget_registers()"
             yield f"h.forget_memory({number})"
             return
+        access = reach(op.word, self._xlen)
         rd = op.word >> 7 & 31
         if rd:
             yield f"x[{rd}]=None"
         yield f"f[{rd}]=None;h.forget_flags()"
-        if access is None or access.kind in (STORE, ATOMIC_ACCESS):
-            if access is not None or _may_store(op.word):
-                yield f"h.forget_memory({number})"
-        elif access.kind == LOAD_ACCESS and self._observed:
+        if _may_store(op.word) if access is None else access.kind in (STORE, ATOMIC_ACCESS):
+            yield f"h.forget_memory({number})"
+        elif access is not None and access.kind == LOAD_ACCESS and self._observed:
             yield f"h.seen_unknown_load({number})"
 
     # -- loads and stores
@@ -251,8 +250,7 @@ class RunSource:
 
 def _may_store(word: int) -> bool:
     """Return whether a 32-bit instruction without semantics here may write memory, by its major opcode."""
-    opcode = word & 0x7F
-    return opcode in (0x0F, 0x27, 0x23, 0x2F) or opcode not in _NO_STORE
+    return word & 0x7F not in _NO_STORE
 
 
 _NO_STORE = (0x03, 0x07, 0x13, 0x17, 0x1B, 0x33, 0x37, 0x3B, 0x43, 0x47, 0x4B, 0x4F, 0x53, 0x57, 0x63, 0x67, 0x6F, 0x73)

@@ -142,6 +142,7 @@ class Forward:
         self._compilations = _Compilations({}, {}), _Compilations({}, {})
         self._first: dict[int, int] = {}
         self._cuts = _cuts(history)
+        self._cut_positions = sorted(self._cuts)
         self._checkpoints: list[_Checkpoint] = []
         self._versions: dict[int, list[tuple[int, PageContent]]] = {}
         self._position = beginning.position
@@ -285,10 +286,6 @@ class Forward:
     def _next_cut(self, position: int) -> int:
         at = bisect_right(self._cut_positions, position)
         return self._cut_positions[at] if at < len(self._cut_positions) else len(self._history)
-
-    @property
-    def _cut_positions(self) -> Sequence[int]:
-        return self._cuts.positions
 
     def _run_entry(self, stop: int) -> None:
         """Execute the entries up to *stop*, with no event in between."""
@@ -444,14 +441,9 @@ class Forward:
         return pc + instruction.length
 
 
-class _Cuts(dict[int, list[Event]]):
-    """The events that change what is known, by position."""
-
-    positions: Sequence[int] = ()
-
-
-def _cuts(history: History) -> _Cuts:
-    found = _Cuts()
+def _cuts(history: History) -> dict[int, list[Event]]:
+    """Return the events that change what is known, by position."""
+    found: dict[int, list[Event]] = {}
     last_sync = 0
     for event in history.events:
         fact = event.fact
@@ -459,13 +451,8 @@ def _cuts(history: History) -> _Cuts:
             last_sync = event.position
         if isinstance(fact, Loss) and not fact.has_place:
             found.setdefault(last_sync, []).append(event)
-        if isinstance(fact, Trap | ContextChange | Loss) or (isinstance(fact, Start) and _breaks(fact)):
+        if isinstance(fact, Trap | ContextChange | Loss) or (
+            isinstance(fact, Start) and fact.reason.resumes  # something may have happened to the hart before
+        ):
             found.setdefault(event.position, []).append(event)
-    found.positions = sorted(found)
     return found
-
-
-def _breaks(start: Start) -> bool:
-    """Return whether something may have happened to the hart before this start."""
-    return start.reason.resumes
-

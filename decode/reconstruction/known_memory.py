@@ -72,16 +72,11 @@ class PageContent(NamedTuple):
 
 
 class KnownMemory:
-    """All memory of a hart.
-
-    rams     the ranges of RAM, which do not overlap
-    forgets  how often everything was forgotten, because a store had no known address
-    """
+    """All memory of a hart. *rams*: the ranges of RAM, which do not overlap."""
 
     def __init__(self, rams: Iterable[Ram], rom: Rom) -> None:
         self.rams = sorted(rams, key=lambda ram: ram.base)
         self._rom = rom
-        self.forgets = 0
 
     def load(self, address: int, size: int) -> int | None:
         """Return *size* bytes as a number, None if any of them is unknown."""
@@ -111,7 +106,6 @@ class KnownMemory:
 
     def forget(self) -> None:
         """Forget all RAM: something was stored, and nobody knows where."""
-        self.forgets += 1
         for ram in self.rams:
             for page in {*_marked(ram.dirty), *_marked(ram.filled)}:
                 first = page * PAGE // GRANULE

@@ -121,6 +121,28 @@ def test_generated_programs(generate: Callable[[int], str], share: float, march:
     assert found["x"].share > share
 
 
+def test_accesses(tmp_path: Path) -> None:
+    """Each stretch has the loads and stores that Spike made, and none has an unknown address."""
+    elf = build(tmp_path, "start.S", with_macros(tmp_path, "workload.c", ROUNDS=1), march="rv64imac")
+    run, image = run_spike(elf, tmp_path, "IMAC"), Image.from_elf(elf)
+    memory = [(RAM[0], bytes(RAM[1])), *image.segments]
+    machine = Machine(64, "IMAC", [RAM], machine_only=True)
+    forward = Forward(history_of(run), image, machine, KnownState(x=(0, *run.x[1:]), privilege=3, memory=memory))
+    forward.run()
+    assert forward.segments == 1 and forward.segment_of(5) == 0
+    log, seen = forward.accesses(0), 0
+    for position, _, commit in states(run):
+        for wanted, addresses in (("stores", [it[0] for it in commit.stores]), ("loads", commit.loads)):
+            for address in addresses:
+                only = {"stores": wanted == "stores", "loads": wanted == "loads"}
+                assert log.nearest(position, address, 1, forward=True, **only) == (position, address)
+                assert log.nearest(position + 1, address, 1, forward=False, **only) == (position, address)
+                assert wanted == "loads" or forward.may_store(0, address, 1)
+                seen += 1
+    assert seen == len(log) > 1000 and not log.unknown_between(0, len(history_of(run)), loads=True)
+    assert not forward.may_store(0, RAM[0] + RAM[1] - 1, 1)
+
+
 FLAG = """
     .option norelax
     .globl _start
