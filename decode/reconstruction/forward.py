@@ -19,7 +19,8 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction, length
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.compiler import LONGEST_RUN, NO_RAM, MainRam, RunCompiler, Word
-from rvtrace_gdb.decode.reconstruction.hart import MACHINE, Contradiction, ExecutedHart, HartState, Value, unobserved
+from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine, Value
+from rvtrace_gdb.decode.reconstruction.hart import MACHINE, Contradiction, ExecutedHart, HartState, unobserved
 from rvtrace_gdb.decode.reconstruction.known_memory import BLANK, PAGE, KnownMemory, PageContent, Ram, Rom
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
@@ -30,36 +31,6 @@ _LONGEST_WHOLE = 16 * LONGEST_RUN  # instructions of a path whose runs are kept 
 
 Runs = Sequence[tuple[Callable[[], None], int]]
 """Functions of runs, each with the number of its instructions."""
-
-
-class KnownState(NamedTuple):
-    """What is known of a hart before the instruction at *position*: registers, and memory.
-
-    x, f    None for an unknown one
-    csrs    by number
-    memory  (address, content)
-    """
-
-    position: int = 0
-    x: Sequence[Value] = (0, *[None] * 31)
-    f: Sequence[Value] = (None,) * 32
-    csrs: Mapping[int, int] = {}
-    privilege: Value = None
-    memory: Sequence[tuple[int, bytes]] = ()
-
-
-class Machine(NamedTuple):
-    """What a hart is.
-
-    extensions    those whose instructions are executed, see `Decoder`, and "Zcmp" for Zcmp and Zcmt
-    rams          (address, bytes) of the memory that nothing writes but the hart
-    machine_only  it has no S-mode, so that all traps lead to M-mode
-    """
-
-    xlen: int
-    extensions: Sequence[str]
-    rams: Sequence[tuple[int, int]]
-    machine_only: bool = False
 
 
 class _Checkpoint(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
@@ -9,6 +10,7 @@ from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
 if TYPE_CHECKING:
     from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
     from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
+    from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
     from rvtrace_gdb.decode.tandem.protocol import Parameters
     from rvtrace_gdb.decode.trap_cause import TrapRegisters
     from rvtrace_gdb.session.capture.etrace_settings import Value
@@ -93,6 +95,50 @@ class CapturedTrap:
     registers: "TrapRegisters"
 
 
+class SavedAt(StrEnum):
+    """When something was saved: where the trace begins, or where it ends."""
+
+    START = "start"
+    STOP = "stop"
+
+
+@dataclass(frozen=True)
+class SavedRegisters:
+    """The registers of a halted hart, by the numbers of the Debug Specification (3.7). One that is missing could not be
+    read.
+
+    *at_entry*: at the start, the hart stood at the entry of the program, which was in memory as the ELF has it.
+    """
+
+    hart: int
+    at: SavedAt
+    pc: int
+    registers: Mapping[int, int]
+    at_entry: bool = False
+
+
+@dataclass(frozen=True)
+class SavedMemory:
+    """The content of memory from *address* on, while all harts were halted."""
+
+    at: SavedAt
+    address: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class DebuggerWrites:
+    """What a debugger wrote while a hart was halted, before it resumed at *pc*; every halt since the trace was started
+    has one, in order. *unknown*: it may have written more than this.
+    """
+
+    hart: int
+    pc: int
+    registers: Mapping[int, int]
+    memory: Code
+    unknown: bool = False
+
+
 @dataclass(frozen=True)
 class TandemPort:
     """The port of a hart's tandem-verification trace, and the parameters that the trace does not contain."""
@@ -155,6 +201,9 @@ class Capture:
 
     *traps*: the causes of last traps that the trace does not have.
 
+    *registers*, *memory*, *written*: what was saved of the target, to reconstruct values. *ranges*: what the target
+    description says of the memory.
+
     *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *elfs*: other files that ran,
     whose code is in *code*, for their symbols. *images*: see `CapturedImage`.
     """
@@ -173,6 +222,10 @@ class Capture:
     tandem: tuple[CapturedTandem, ...] = ()
     elfs: tuple[PlacedElf, ...] = ()
     traps: tuple[CapturedTrap, ...] = ()
+    registers: tuple[SavedRegisters, ...] = ()
+    memory: tuple[SavedMemory, ...] = ()
+    written: tuple[DebuggerWrites, ...] = ()
+    ranges: "tuple[MemoryRange, ...]" = ()
 
     @property
     def captured(self) -> tuple[Captured, ...]:

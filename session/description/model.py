@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
 from rvtrace_gdb.session.capture.etrace_settings import Value
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable
@@ -179,6 +180,7 @@ class Description:
     qemu: str = ""
     usb: Usb | None = None
     tandem: tuple[Tandem, ...] = ()
+    memory: tuple[MemoryRange, ...] = ()
 
     @property
     def way(self) -> str:

@@ -10,7 +10,8 @@ import pytest
 
 from rvtrace_gdb.decode.program.csrs import FCSR
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.reconstruction.forward import Forward, KnownState, Machine, executed
+from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
+from rvtrace_gdb.decode.reconstruction.forward import Forward, executed
 from rvtrace_gdb.decode.semantics.encodings import _rows
 from tests.decode.reconstruction.spike_history import Truth, history_of, states
 from tests.helpers.amounts import LONG, long_only
@@ -39,7 +40,12 @@ class Tally(NamedTuple):
 
 
 def compare(
-    elf: Path, run: SpikeRun, march: str, *, every: int = 1, saved: bool = False,
+    elf: Path,
+    run: SpikeRun,
+    march: str,
+    *,
+    every: int = 1,
+    saved: bool = False,
     extensions: Sequence[str] = (),
 ) -> dict[str, Tally]:
     """Compare at every position that is a multiple of *every*: what Spike has written since its boot ROM ended.

@@ -1,0 +1,1 @@
+"""Registers and memory at the positions of a history, whatever trace it comes from."""
