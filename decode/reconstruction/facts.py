@@ -29,6 +29,7 @@ class MemoryRange(NamedTuple):
 
     harts  those that may write it; (): all harts of the target
     dma    something besides the harts may write it
+    name   for messages
     """
 
     address: int
@@ -36,6 +37,7 @@ class MemoryRange(NamedTuple):
     kind: MemoryKind
     harts: tuple[int, ...] = ()
     dma: bool = False
+    name: str = ""
 
 
 class KnownState(NamedTuple):

@@ -17,6 +17,7 @@ connections of both.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.description import file, tables
 from rvtrace_gdb.session.description.dtb import DeviceTreeError, Node, joined
 from rvtrace_gdb.session.description.file import FUNNEL_INPUTS
@@ -93,11 +94,13 @@ class _Import:
         self._harts = {node.path: self._hart(node) for node in nodes if self._kinds[node.path] is Encoder}
         self._names = self._named()
         self._own_sinks = self._sinks_inside()
+        self._memory = tuple(_memory(root))
 
     def found(self) -> Found:
         components = [self._component(node) for node in self._nodes]
         components = self._with_buffers([*components, *self._own_sinks.values()])
         self._notes += self._about_harts()
+        self._notes += _about_memory(self._memory)
         paths = {name: path for path, name in self._names.items()}
         text = tables.text(self._description(components), self._header(), paths)
         return Found(file.parse(text, self._root.file), tuple(self._notes), text, paths)
@@ -117,6 +120,7 @@ class _Import:
             tuple(c for c in components if isinstance(c, Funnel)),
             tuple(c for c in components if isinstance(c, PibSink)),
             tuple(c for c in components if isinstance(c, AtbBridge)),
+            memory=self._memory,
         )
 
     def _only_connection(self) -> list[Edge]:
@@ -243,6 +247,29 @@ class _Import:
             number = joined(self._cpus[place].cells("reg"))
             if number != place:
                 yield f"encoder{place}: its hart has the ID {number:#x}; is it number {place} in OpenOCD's order?"
+
+
+def _memory(root: Node) -> Iterator[MemoryRange]:
+    """Yield the ranges of the nodes of memory. That no device writes it is nothing that a device tree says.
+
+    Ref: Devicetree Specification v0.4, 3.4 (/memory), 3.5 (/reserved-memory: what is left out of it).
+    """
+    for node in root.children:
+        name = node.name if node.name.isprintable() else ""
+        if node.okay and (node.name.partition("@")[0] == "memory" or node.strings("device_type") == ("memory",)):
+            cells, widths = node.cells("reg"), (root.address_cells, root.size_cells)
+            for at in range(0, len(cells) - sum(widths) + 1, sum(widths) or 1):
+                address, size = joined(cells[at : at + widths[0]]), joined(cells[at + widths[0] : at + sum(widths)])
+                if size and address + size <= 1 << 64:
+                    yield MemoryRange(address, size, MemoryKind.RAM, dma=True, name=name)
+
+
+def _about_memory(ranges: Sequence[MemoryRange]) -> Iterator[str]:
+    if ranges:
+        yield (
+            "memory: a device tree does not say which devices write it (DMA), so all may: remove dma = true, or add"
+            " tables, where none does; values of the past follow from memory that only the harts write"
+        )
 
 
 def _about_sinks(names: Sequence[str]) -> Iterator[str]:

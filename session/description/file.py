@@ -29,8 +29,9 @@ discovery), so they are written down once per board:
     size = 0x10000               # bytes
 
 Funnels, pin interfaces and bridges to Arm's trace bus are written the same way, see docs/target-description.md; USB
-adapters and ports of tandem traces have tables of their own (`session.description.tables`). Anything misspelt,
-missing or contradictory is refused with one line that names file, table and key.
+adapters and ports of tandem traces have tables of their own (`session.description.tables`), and so has memory
+(`session.description.memory`). Anything misspelt, missing or contradictory is refused with one line that names file,
+table and key.
 
 What the components feed is filled in where it may be left out, and checked. Ref: RISC-V Trace Control Interface
 1.0, ratified 2024-11-21, "Connections Between Components": an encoder feeds sinks, bridges and funnels, a funnel
@@ -47,7 +48,7 @@ from typing import Any
 from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS
 from rvtrace_gdb.decode.ntrace.options import REPEAT_BITS
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, check_settings, etrace_of
-from rvtrace_gdb.session.description import tables
+from rvtrace_gdb.session.description import memory, tables
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
     AnyComponent,
@@ -267,7 +268,7 @@ def parse(text: str, file: str) -> Description:
 
 
 def _description(read: Tables, document: dict[str, Any]) -> Description:
-    read.known(document, "", ("target", "openocd", "usb", "component", "tandem", "qemu"))
+    read.known(document, "", ("target", "openocd", "usb", "component", "tandem", "memory", "qemu"))
     target = read.table(document, "target", ("name", "xlen"))
     openocd = read.table(document, "openocd", ("host", "tcl_port"))
     usb = tables.read_usb(read, document)
@@ -289,6 +290,7 @@ def _description(read: Tables, document: dict[str, Any]) -> Description:
         bridges=tuple(c for c in components if isinstance(c, AtbBridge)),
         usb=usb,
         tandem=tandem,
+        memory=memory.read_memory(read, document),
     )
 
 
@@ -299,7 +301,8 @@ def _qemu(read: Tables, document: dict[str, Any], target: Table, openocd: Table)
     qemu = read.table(document, "qemu", ("folder",))
     name = read.string(target, "[target]", "name", "QEMU")
     folder = read.string(qemu, "[qemu]", "folder")
-    return Description(name, read.file, _xlen(read, target), OpenOcd(), (), (), qemu=folder)
+    ranges = memory.read_memory(read, document)
+    return Description(name, read.file, _xlen(read, target), OpenOcd(), (), (), qemu=folder, memory=ranges)
 
 
 def _xlen(read: Tables, target: Table) -> int | None:

@@ -30,10 +30,11 @@ The tables [[tandem]] say where a hart's tandem trace arrives, and what the trac
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, BadParameters, Parameters
 from rvtrace_gdb.session.capture.etrace_settings import Value
 from rvtrace_gdb.session.description.model import (
@@ -296,14 +297,26 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
     lines += ["[target]", f"name = {quoted(description.name)}"]
     lines += [f"xlen = {description.xlen}"] if description.xlen else []
     if description.qemu:
-        return "\n".join([*lines, "", "[qemu]", f"folder = {quoted(description.qemu)}"]) + "\n"
+        ranges = _memory(description.memory)
+        return "\n".join([*lines, "", "[qemu]", f"folder = {quoted(description.qemu)}", *ranges]) + "\n"
     lines += ["", *_way(description)]
     for component in description.components:
         comment = comments.get(component.name)
         lines += ["", *([f"# {printable(comment)}"] if comment else []), "[[component]]", *_component(component)]
     for port in description.tandem:
         lines += ["", "[[tandem]]", *(f"{key} = {_value(value)}" for key, value in tandem_lines(port))]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_memory(description.memory)]) + "\n"
+
+
+MEMORY = "[[memory]]"
+
+
+def _memory(ranges: Iterable[MemoryRange]) -> Iterator[str]:
+    for it in ranges:
+        yield from ("", MEMORY, *([f"name = {quoted(it.name)}"] if it.name else []))
+        yield from (f"address = {it.address:#x}", f"size = {it.size:#x}", f"kind = {quoted(it.kind.value)}")
+        yield from ([f"private = [{', '.join(map(str, it.harts))}]"] if it.harts else [])
+        yield from (["dma = true"] if it.dma else [])
 
 
 def _way(description: Description) -> Iterator[str]:

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from rvtrace_gdb.controlregs.trace_control.discovery import Answer, Seen
 from rvtrace_gdb.decode.program.image import read_elf
+from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
 from rvtrace_gdb.session.description import file
 from rvtrace_gdb.session.description.devicetree import Found as Tree
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.description.model import OpenOcd as Defaults
+from rvtrace_gdb.session.description.tables import MEMORY
 from rvtrace_gdb.session.survey import harts, openocd_config, parts, probing, wiring
 from rvtrace_gdb.session.survey.harts import Hart
 from rvtrace_gdb.session.survey.openocd_config import Server
@@ -244,12 +246,17 @@ def _header(board: _Board) -> list[str]:
         *(hart.text for hart in board.harts),
         *probing.lines(left_out),
         *(_ETRACE.format(each.base) for each in board.seen.values() if each.etrace),
+        *([] if board.tree and board.tree.description.memory else [_MEMORY]),
     ]
 
 
 _ETRACE = (
     "{:#x}: an E-Trace encoder. How it was built is in no register: [component.etrace], docs/etrace.md;"
     " without it all is as usual"
+)
+
+_MEMORY = (
+    "Where memory is, is not known: with [[memory]] tables more is known of registers and memory in the past"
 )
 
 
@@ -262,7 +269,20 @@ def _tables(board: _Board, wishes: Wishes, xlen: Setting | None, components: Ite
     target = {"name": _name(board, wishes)} | ({"xlen": xlen} if xlen else {})
     server = board.server
     openocd = {"host": Setting(server.host, server.host_source), "tcl_port": Setting(server.port, server.port_source)}
-    return [("[target]", target), ("[openocd]", openocd), *(("[[component]]", part.settings) for part in components)]
+    memory = board.tree.description.memory if board.tree else ()
+    return [
+        ("[target]", target),
+        ("[openocd]", openocd),
+        *(("[[component]]", part.settings) for part in components),
+        *((MEMORY, _memory(it)) for it in memory),
+    ]
+
+
+def _memory(memory: MemoryRange) -> dict[str, Setting]:
+    """Return the table of memory that a device tree has."""
+    found = {"name": memory.name, "address": memory.address, "size": memory.size, "kind": memory.kind.value}
+    settings = {key: Setting(value, "device tree") for key, value in found.items() if value != ""}
+    return settings | {"dma": Setting(True, "a device tree does not say: remove it if only the harts write here")}
 
 
 def _name(board: _Board, wishes: Wishes) -> Setting:

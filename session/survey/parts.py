@@ -107,10 +107,12 @@ def text(header: Iterable[str], tables: Iterable[Table]) -> str:
     return "\n".join(lines) + "\n"
 
 
-_ADDRESSES = ("base", "start", "size")
+_ADDRESSES = ("base", "start", "size", "address")
 
 
 def _toml(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, int):
         return f"{value:#x}" if key in _ADDRESSES else str(value)
     if isinstance(value, Mapping):

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from rvtrace_gdb.support import files
 from rvtrace_gdb.support.text import is_number
@@ -139,6 +140,36 @@ def hart_count(options: Sequence[str]) -> int:
     if is_number(first):
         return int(first)
     return _product(named)
+
+
+class MainMemory(NamedTuple):
+    """The main memory of a machine. *written*: something besides the harts may write it."""
+
+    address: int
+    size: int
+    written: bool
+
+
+_VIRT, _VIRT_SIZE = 0x8000_0000, 128 << 20  # hw/riscv/virt.c: VIRT_DRAM; the default of -m
+_WRITING = (
+    "device", "drive", "netdev", "nic", "net", "fsdev", "virtfs", "blockdev", "usb", "cdrom", "hda", "hdb", "hdc",
+    "hdd", "sd", "pflash", "mtdblock", "incoming", "loadvm",
+)  # fmt: skip
+"""Options that begin so may bring devices that write to memory, or memory from elsewhere; so does semihosting."""
+_UNITS = {"": 1 << 20, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "b": 1}
+
+
+def main_memory(options: Sequence[str]) -> MainMemory | None:
+    """Return the memory of the machine `virt`, None for another one, or if its size is not known."""
+    machine = next((value for it in ("-M", "-machine") if (value := _value(options, it))), "")
+    parts = [part.removeprefix("type=") for part in machine.split(",")]
+    said = (_value(options, "-m") or str(_VIRT_SIZE >> 20)).split(",")
+    size = re.fullmatch(r"(?:size=)?(\d{1,9})([kmgtb]?)", said[0].lower())
+    if "virt" not in parts or size is None or not int(size[1]):
+        return None
+    words = [word.lstrip("-") for word in options if word.startswith("-")]
+    written = any(word in _WRITING or word.startswith("semihosting") for word in words)
+    return MainMemory(_VIRT, int(size[1]) * _UNITS[size[2]], written)
 
 
 def start_qemu(command: Sequence[str]) -> "subprocess.Popen[bytes]":

@@ -236,13 +236,12 @@ class Htif:
 
     def __init__(self, bus: Bus, tohost: int, fromhost: int | None) -> None:
         self._bus = bus
-        self._tohost = tohost
-        self._fromhost = fromhost
+        self.tohost, self.fromhost = tohost, fromhost
         self.output = bytearray()
 
     def command(self) -> int | None:
         """Examine `tohost` after the program wrote it. Return the exit status when the program ends."""
-        command = self._bus.read(self._tohost, 8)
+        command = self._bus.read(self.tohost, 8)
         device, payload = command >> 56, command & (1 << 48) - 1
         if command == 0:
             return None
@@ -257,9 +256,9 @@ class Htif:
         return status
 
     def _answer(self) -> None:
-        self._bus.write(self._tohost, 8, 0)
-        if self._fromhost is not None:
-            self._bus.write(self._fromhost, 8, 1)
+        self._bus.write(self.tohost, 8, 0)
+        if self.fromhost is not None:
+            self._bus.write(self.fromhost, 8, 1)
 
     def _system_call(self, block: int) -> int | None:
         try:

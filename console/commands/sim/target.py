@@ -10,7 +10,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from io import FileIO
@@ -20,6 +20,7 @@ from rvtrace_gdb.console.commands.sim import devices, encoder
 from rvtrace_gdb.console.commands.sim import etrace as sim_etrace
 from rvtrace_gdb.console.commands.sim.devices import streaming
 from rvtrace_gdb.console.options import forms
+from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Parameters
 from rvtrace_gdb.session.description import file
 from rvtrace_gdb.session.description import model as told
@@ -28,6 +29,7 @@ from rvtrace_gdb.session.description.tables import text
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import is_number
 from rvtrace_gdb.transport.simulated.bus import ElfFile
+from rvtrace_gdb.transport.simulated.clint import SIZE as CLINT_SIZE
 from rvtrace_gdb.transport.simulated.debug.jtag import IDCODE, IR_LENGTH
 from rvtrace_gdb.transport.simulated.debug.run_control import MOST
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
@@ -37,6 +39,7 @@ from rvtrace_gdb.transport.simulated.devices.tandem import Addresses, TandemBuil
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import Machine
 from rvtrace_gdb.transport.simulated.server import ListenError, listen_tcp, listen_unix
+from rvtrace_gdb.transport.simulated.uart import SIZE as UART_SIZE
 from rvtrace_gdb.transport.simulated.wiring import (
     RAM_MODES,
     AnyPart,
@@ -298,7 +301,25 @@ def description_of(machine: Machine, name: str, tcl_port: int, described: Descri
     if described is None:
         described = Description(name, "", None, told.OpenOcd(), (), (_standard_sink(machine),))
     encoders = tuple(_encoder(machine, part) for part in machine.wiring.encoders)
-    return replace(described, encoders=encoders, openocd=told.OpenOcd(tcl_port=tcl_port))
+    memory = tuple(dict.fromkeys((*_memory(machine), *described.memory)))
+    return replace(described, encoders=encoders, openocd=told.OpenOcd(tcl_port=tcl_port), memory=memory)
+
+
+_HOST = 64
+"""Bytes from `tohost` and `fromhost` on that are left to the host: a line of a cache, as linker scripts align them."""
+
+
+def _memory(machine: Machine) -> Iterator[MemoryRange]:
+    """Yield what is where. A program that waits for the host's answers lets it write to blocks anywhere, too."""
+    where, htif = machine.memory_map, machine.hart.htif
+    answers = htif is not None and htif.fromhost is not None
+    yield MemoryRange(where.ram, where.ram_size, MemoryKind.RAM, dma=answers, name="main memory")
+    yield MemoryRange(where.clint, CLINT_SIZE, MemoryKind.VOLATILE, name="CLINT")
+    yield MemoryRange(where.uart, UART_SIZE, MemoryKind.VOLATILE, name="UART")
+    for name in ("tohost", "fromhost"):
+        address = getattr(htif, name, None)
+        if address is not None:
+            yield MemoryRange(address, _HOST, MemoryKind.VOLATILE, name=name)
 
 
 def _standard_sink(machine: Machine) -> told.RamSink:

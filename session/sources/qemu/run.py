@@ -16,12 +16,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
+from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.description.model import Description, DescriptionError, OpenOcd
 from rvtrace_gdb.session.description.tables import text
@@ -264,7 +265,7 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
             return _status(child.wait(), say)
         resources.callback(ring.close)
         if run.write_target is not None:
-            _write_target(run.write_target, qemu, folder)
+            _write_target(run.write_target, qemu, options, folder)
             say(f"the target description is in {run.write_target}: `set trace target {run.write_target}` in gdb")
         tell(
             {
@@ -385,8 +386,12 @@ def _serve(
             time.sleep(_PAUSE)
 
 
-def _write_target(path: str, qemu: launch.Qemu, folder: Path) -> None:
-    described = Description(f"QEMU {_version(qemu)}", path, qemu.xlen, OpenOcd(), (), (), qemu=str(folder))
+def _write_target(path: str, qemu: launch.Qemu, options: Sequence[str], folder: Path) -> None:
+    found = launch.main_memory(options)
+    memory = () if found is None else (MemoryRange(found.address, found.size, MemoryKind.RAM, dma=found.written),)
+    described = Description(
+        f"QEMU {_version(qemu)}", path, qemu.xlen, OpenOcd(), (), (), qemu=str(folder), memory=memory
+    )
     try:
         with atomic_output(path) as file:
             file.write(text(described, "Written by `rvtrace qemu`; it is valid as long as that QEMU runs.").encode())

@@ -79,7 +79,11 @@ mode = "SRAM"
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ("[target]", "[tarket]", "b.toml: tarket: unknown; known here: target, openocd, usb, component, tandem, qemu"),
+        (
+            "[target]",
+            "[tarket]",
+            "b.toml: tarket: unknown; known here: target, openocd, usb, component, tandem, memory, qemu",
+        ),
         ("xlen = 32", "xlen = 16", "b.toml: [target]: xlen: is 16, must be 32 or 64"),
         ("xlen = 32", 'xlen = "32"', "b.toml: [target]: xlen: is '32', must be a number from 0 to 2**64 - 1"),
         ("xlen = 32", "xlne = 32", "b.toml: [target]: xlne: unknown; known here: name, xlen"),

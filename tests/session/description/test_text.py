@@ -59,6 +59,21 @@ name = "bridge"
 type = "atb_bridge"
 base = 0x5000
 id = 1
+[[memory]]
+name = "a \\"sram\\""
+address = 0x80000000
+size = 0x8000
+kind = "ram"
+private = [0, 3]
+dma = true
+[[memory]]
+address = 0
+size = 0x1_0000_0000
+kind = "volatile"
+[[memory]]
+address = 0xffffffffffffff00
+size = 0x100
+kind = "rom"
 """
 
 

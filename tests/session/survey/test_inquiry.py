@@ -303,3 +303,15 @@ def test_a_device_tree_that_is_wrong() -> None:
         inquire(script, lambda name: found, Wishes(), "x", board.connect)
     assert any("encoder by the device tree, but it says that it is pib_sink" in line for line in script.told)
     assert any("but no trace component answers there" in line for line in script.told)
+
+
+def test_memory_of_the_device_tree() -> None:
+    """With its source beside each value, as everything else."""
+    nodes = '\tmemory@80000000 { device_type = "memory"; reg = <0x0 0x80000000 0x0 0x1000>; };\n\tcpus {'
+    read = lambda name: devicetree.trace_components(tree(name, ("\tcpus {", nodes)), {})  # noqa: E731
+    script = Script({"--openocd": "none", "--device-tree": "qemu_etrace"})
+    found = inquire(script, read, Wishes(), "rvtrace.toml")
+    (memory,) = found.description.memory
+    assert (memory.address, memory.size, memory.dma) == (0x8000_0000, 0x1000, True)
+    assert ("address", "device tree") in comments(found.text)
+    assert "[[memory]] tables" not in found.text

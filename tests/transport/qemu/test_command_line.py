@@ -145,6 +145,25 @@ def test_how_many_harts(smp: str, harts: int) -> None:
     assert launch.hart_count(["-M", "virt"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "size", "written"),
+    [
+        ("-M virt", 128 << 20, False),
+        ("-machine virt,aclint=on -m 2G -bios none", 2 << 30, False),
+        ("-M virt -m size=64k,slots=1", 64 << 10, False),
+        ("-M type=virt -m 1 -drive file=x", 1 << 20, True),
+        ("-M virt -semihosting-config enable=on", 128 << 20, True),
+        ("-M sifive_u", None, False),
+        ("-M virt -m much", None, False),
+        ("", None, False),
+    ],
+)
+def test_main_memory(words: str, size: int | None, written: bool) -> None:
+    """As QEMU's manual and hw/riscv/virt.c have it."""
+    found = launch.main_memory(words.split())
+    assert found == (None if size is None else (0x8000_0000, size, written))
+
+
 def test_the_program_is_the_one_for_the_elf(elf: Path) -> None:
     with pytest.raises(QemuError, match="no-such-qemu"):
         launch.find_qemu("no-such-qemu", [])

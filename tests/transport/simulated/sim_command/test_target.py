@@ -12,6 +12,7 @@ from rvtrace_gdb.console.commands.sim import target
 from rvtrace_gdb.console.commands.sim.target import Streams
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.ntrace.options import SIFIVE
+from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.description.file import load, parse
 from rvtrace_gdb.session.description.model import Description, OpenOcd
 from rvtrace_gdb.support.errors import RvtraceError
@@ -70,7 +71,7 @@ def wired(cleanup: ExitStack, *words: str) -> Wiring:
 def bare(description: Description) -> Description:
     """Without what `rvtrace sim` adds to it."""
     encoders = tuple(replace(encoder, etrace={}) for encoder in description.encoders)
-    return replace(description, encoders=encoders, openocd=OpenOcd(), file="")
+    return replace(description, encoders=encoders, openocd=OpenOcd(), file="", memory=())
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
@@ -87,6 +88,22 @@ def test_the_examples_are_built_as_they_are_described(elf: Path, cleanup: ExitSt
         if component.kind in ("encoder", "funnel"):
             machine.bus.write(component.base, 4, 1)
             assert machine.bus.read(component.base + 4, 4) & 15 == getattr(component, "version", 1)
+
+
+@pytest.mark.parametrize("answers", [None, 0x8000_1040])
+def test_the_memory_is_described(elf: Path, answers: int | None) -> None:
+    """docs/simulated-target.md: the memory map. A host that answers writes anywhere."""
+    machine = build(elf, memory_map=SMALL)
+    assert machine.hart.htif is not None
+    tohost, machine.hart.htif.fromhost = machine.hart.htif.tohost, answers
+    written = parse(target.target_description(machine, "x"), "").memory
+    assert written[0] == MemoryRange(SMALL.ram, SMALL.ram_size, MemoryKind.RAM, (), answers is not None, "main memory")
+    assert [(it.address, it.kind) for it in written[1:]] == [
+        (address, MemoryKind.VOLATILE)
+        for address in (0x0200_0000, 0x1000_0000, tohost, *(() if answers is None else (answers,)))
+    ]
+    first = parse(target.target_description(machine, "x"), "")
+    assert parse(target.target_description(machine, "x", described=first), "").memory == written
 
 
 def test_two_clusters_start(tmp_path: Path, elf: Path) -> None:

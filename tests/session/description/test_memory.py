@@ -1,0 +1,107 @@
+"""Tables [[memory]] of target descriptions, and what they say of addresses."""
+
+import pytest
+
+from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange, own_ram
+from rvtrace_gdb.session.description import memory
+from rvtrace_gdb.session.description.devicetree import trace_components
+from rvtrace_gdb.session.description.file import parse
+from rvtrace_gdb.session.description.memory import believed, rams
+from rvtrace_gdb.session.description.model import DescriptionError
+from tests.session.description.devicetrees import tree
+from tests.session.description.test_file import GOOD
+
+RAM = """
+[[memory]]
+name = "sram"
+address = 0x80000000
+size = 0x8000
+kind = "ram"
+"""
+
+
+def ranges(text: str) -> tuple[MemoryRange, ...]:
+    return parse(GOOD + text, "b.toml").memory
+
+
+def test_the_documented_example_is_accepted() -> None:
+    assert memory.__doc__ is not None
+    example = "\n".join(line for line in memory.__doc__.splitlines() if line.startswith("    "))
+    assert ranges(example) == (MemoryRange(0x8000_0000, 0x800_0000, MemoryKind.RAM, (0,), True, "sram"),)
+
+
+def test_ram_is_written_by_all_harts_unless_it_is_private() -> None:
+    """With one hart that is the same."""
+    shared, private = ranges(RAM), ranges(RAM + "private = [1]")
+    assert own_ram(shared, 0, [0]) == [(0x8000_0000, 0x8000)]
+    assert own_ram(shared, 1, [0, 1]) == []
+    assert own_ram(private, 1, [0, 1]) == [(0x8000_0000, 0x8000)]
+    assert own_ram(private, 0, [0, 1]) == []
+    assert own_ram(ranges(RAM + "dma = true"), 0, [0]) == []
+    assert own_ram(ranges(RAM + "dma = false"), 0, [0]) == [(0x8000_0000, 0x8000)]
+
+
+def test_qemu_has_memory_too() -> None:
+    assert parse('[qemu]\nfolder = "/x"\n' + RAM, "q.toml").memory == ranges(RAM)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("[[memory]]", "[memory]", "b.toml: memory: must be written [[memory]], once for each"),
+        ("address = 0x80000000\n", "", 'b.toml: [[memory]] "sram": address: missing'),
+        ("0x8000\n", "0\n", 'b.toml: [[memory]] "sram": size: is 0'),
+        (
+            "0x80000000", "0xffffffffffff8001",
+            'b.toml: [[memory]] "sram": size: 0xffffffffffff8001 + 0x8000 is beyond 2**64',
+        ),
+        ('"ram"', '"flash"', 'b.toml: [[memory]] "sram": kind: "flash" is none of ram, rom, volatile'),
+        (
+            'name = "sram"', "shared = true",
+            "b.toml: [[memory]] 1: shared: unknown; known here: name, address, size, kind, private, dma",
+        ),
+        (
+            '"ram"', '"ram"\nprivate = 0',
+            'b.toml: [[memory]] "sram": private: must be a list of the harts that write it, as in private = [0]',
+        ),
+        (
+            '"ram"', '"ram"\nprivate = []',
+            'b.toml: [[memory]] "sram": private: must be a list of the harts that write it, as in private = [0]',
+        ),
+        ('"ram"', '"ram"\ndma = 1', 'b.toml: [[memory]] "sram": dma: is 1, must be true or false'),
+        (
+            '"ram"', '"rom"\ndma = true',
+            'b.toml: [[memory]] "sram": dma: only kind = "ram" has it: remove it, or is this RAM, not rom?',
+        ),
+    ],
+)  # fmt: skip
+def test_each_mistake_is_one_line(old: str, new: str, line: str) -> None:
+    assert old in RAM
+    with pytest.raises(DescriptionError) as caught:
+        ranges(RAM.replace(old, new, 1))
+    assert str(caught.value) == line
+
+
+def test_the_buffers_of_sinks_are_not_the_programs() -> None:
+    """Nor is a device that lies in RAM."""
+    described = parse(GOOD + RAM.replace("0x80000000", "0x2fffff00").replace("0x8000\n", "0x20000\n"), "b.toml")
+    assert rams(believed(described)) == [(0x2FFF_FF00, 0x100), (0x3001_0000, 0xFF00)]
+    device = '[[memory]]\naddress = 0x80000010\nsize = 4\nkind = "volatile"\n'
+    assert rams(ranges(RAM + device)) == [(0x8000_0000, 0x10), (0x8000_0014, 0x7FEC)]
+    assert believed(parse(GOOD, "b.toml")) == (), "without tables nothing is declared"
+
+
+def test_memory_of_device_trees() -> None:
+    """Devices may write it, as far as a device tree says."""
+    chosen = "\tcpus {"
+    nodes = """
+    memory@80000000 { device_type = "memory"; reg = <0x0 0x80000000 0x0 0x8000000 0x1 0x0 0x0 0x1000>; };
+    memory@f0000000 { device_type = "memory"; reg = <0x0 0xf0000000 0x0 0x1000>; status = "disabled"; };
+"""
+    found = trace_components(tree("qemu_etrace", (chosen, nodes + chosen)), {})
+    assert found.description.memory == (
+        MemoryRange(0x8000_0000, 0x800_0000, MemoryKind.RAM, (), True, "memory@80000000"),
+        MemoryRange(0x1_0000_0000, 0x1000, MemoryKind.RAM, (), True, "memory@80000000"),
+    )
+    assert "remove dma = true" in found.notes[-1]
+    assert parse(found.text, found.description.file) == found.description
