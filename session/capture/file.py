@@ -33,6 +33,7 @@ from rvtrace_gdb.session.capture.model import (
     PlacedElf,
     Unregistered,
 )
+from rvtrace_gdb.session.capture.saved_fields import describe_saved, read_saved
 from rvtrace_gdb.support import system
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import OutputError, atomic_output
@@ -90,7 +91,7 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
         description["tandem"] = [json_fields.describe_tandem(port, f"tandem/{n}.tvt", members) for n, port in ports]
     if capture.traps:
         description["traps"] = [json_fields.describe_trap(trap) for trap in capture.traps]
-    return description, members
+    return description | describe_saved(capture, members), members
 
 
 def _version(capture: Capture) -> int:
@@ -202,6 +203,7 @@ def read_description(text: bytes, fetch: Fetch) -> Capture:
         tandem=json_fields.read_tandem(root, fetch) if "tandem" in root.fields else (),
         elfs=tuple(map(_read_placed, root.tables("elfs"))) if "elfs" in root.fields else (),
         traps=json_fields.read_traps(root) if "traps" in root.fields else (),
+        **read_saved(root, fetch),
     )
 
 

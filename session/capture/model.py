@@ -107,6 +107,8 @@ class SavedRegisters:
     """The registers of a halted hart, by the numbers of the Debug Specification (3.7). One that is missing could not be
     read.
 
+    *privilege*: the mode, plus 4 if V is 1; None: not known.
+
     *at_entry*: at the start, the hart stood at the entry of the program, which was in memory as the ELF has it.
     """
 
@@ -115,6 +117,7 @@ class SavedRegisters:
     pc: int
     registers: Mapping[int, int]
     at_entry: bool = False
+    privilege: int | None = None
 
 
 @dataclass(frozen=True)

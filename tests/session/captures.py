@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
 from rvtrace_gdb.decode.ntrace.options import DIALECTS
+from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.decode.trap_cause import TrapRegisters
 from rvtrace_gdb.session.capture.etrace_settings import values_of
 from rvtrace_gdb.session.capture.model import (
@@ -17,8 +18,12 @@ from rvtrace_gdb.session.capture.model import (
     CapturedRecords,
     CapturedSink,
     CapturedTrap,
+    DebuggerWrites,
     ElfIdentity,
     PlacedElf,
+    SavedAt,
+    SavedMemory,
+    SavedRegisters,
     Unregistered,
 )
 from tests.session.etraces import etraces
@@ -76,6 +81,27 @@ WITH_RECORDS = replace(
 )
 """With what needs version 3."""
 
+WITH_VALUES = replace(
+    SMALL,
+    registers=(
+        SavedRegisters(0, SavedAt.START, 0x8000_0000, {0x300: 0x1800, 0x1002: 0x8000_8000, 0x1020: 7}, True, 3),
+        SavedRegisters(0, SavedAt.STOP, 0x8000_0044, {0x1001: 0x8000_0040}),
+    ),
+    memory=(
+        SavedMemory(SavedAt.START, 0x8000_1000, b"data" * 4),
+        SavedMemory(SavedAt.STOP, 0x8000_0000, bytes(range(64))),
+    ),
+    written=(
+        DebuggerWrites(0, 0x8000_0010, {0x100A: 3}, ((0x8000_1000, b"\x01\x02"),)),
+        DebuggerWrites(0, 0x8000_0020, {}, (), unknown=True),
+    ),
+    ranges=(
+        MemoryRange(0x8000_0000, 0x10_0000, MemoryKind.RAM, (0,), False, "sram"),
+        MemoryRange(0x1000_0000, 8, MemoryKind.VOLATILE),
+    ),
+)
+"""With what values are computed from."""
+
 _names = st.text(max_size=8)
 _words = st.integers(0, 0xFFFF_FFFF)
 _addresses = st.integers(0, (1 << 64) - 1)
@@ -119,6 +145,19 @@ _entries = st.integers(0, 16).flatmap(lambda count: st.binary(min_size=24 * coun
 _records = st.builds(CapturedRecords, _numbers, _recording, _entries)
 _traps = st.builds(CapturedTrap, _numbers, st.builds(TrapRegisters, st.sampled_from([1, 3]), *[_addresses] * 5))
 
+_at = st.sampled_from(SavedAt)
+_privileges = st.none() | st.integers(0, 7)
+_values = st.dictionaries(st.integers(0, 0x103F), _long, max_size=3)
+_low = st.integers(0, (1 << 64) - 100)
+_saved_registers = st.builds(SavedRegisters, _numbers, _at, _addresses, _values, st.booleans(), _privileges)
+_saved_memory = st.builds(SavedMemory, _at, _low, st.binary(max_size=99))
+_stores = st.lists(st.tuples(_low, st.binary(max_size=9)), max_size=2).map(tuple)
+_written = st.builds(DebuggerWrites, _numbers, _addresses, _values, _stores, st.booleans())
+_ranges = st.builds(
+    MemoryRange, _low, st.integers(1, 99), st.sampled_from(MemoryKind),
+    st.lists(_numbers, max_size=2).map(tuple), st.booleans(), _names,
+)  # fmt: skip
+
 
 @st.composite
 def captures(draw: st.DrawFn) -> Capture:
@@ -141,4 +180,8 @@ def captures(draw: st.DrawFn) -> Capture:
         tuple(draw(st.lists(_images, max_size=2))),
         tuple(draw(st.lists(_records, max_size=2))),
         traps=tuple(draw(st.lists(_traps, max_size=2))),
+        registers=tuple(draw(st.lists(_saved_registers, max_size=2))),
+        memory=tuple(draw(st.lists(_saved_memory, max_size=2))),
+        written=tuple(draw(st.lists(_written, max_size=2))),
+        ranges=tuple(draw(st.lists(_ranges, max_size=2))),
     )

@@ -23,7 +23,7 @@ from tests.fuzz.kinds.ctr import records_of
 from tests.fuzz.kinds.etrace import etrace_of
 from tests.fuzz.kinds.ntrace import ntrace_of
 from tests.fuzz.kinds.trace_checks import ROWS, Disassembled
-from tests.session.captures import FULL, SMALL, WITH_RECORDS
+from tests.session.captures import FULL, SMALL, WITH_RECORDS, WITH_VALUES
 
 _FILE = "x.rvt"
 
@@ -33,7 +33,7 @@ class CaptureFile(Exercise):
 
     def __init__(self) -> None:
         super().__init__()
-        for capture in (SMALL, FULL, WITH_RECORDS):
+        for capture in (SMALL, FULL, WITH_RECORDS, WITH_VALUES):
             self.seeds += [Input(way, dump(capture)) for way in ("registers", "rewrite")]  # they have no program
         for capture in captures():
             self.seeds += [Input(way, dump(capture)) for way in _WAYS]

@@ -1,0 +1,144 @@
+"""What capture.json says of the target's registers and memory, from which values of the past are computed.
+
+A reader may ignore all of it. Registers have the numbers of the Debug Specification (3.7, "Abstract Register Numbers").
+docs/capture-format.md is the reference.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
+from rvtrace_gdb.session.capture.json_fields import Member, Table
+from rvtrace_gdb.session.capture.model import Capture, Code, DebuggerWrites, SavedAt, SavedMemory, SavedRegisters
+
+_NUMBER = re.compile(r"0x[0-9a-f]{1,4}")
+_REGISTERS = 0x1040  # CSRs from 0, x0 to x31 from 0x1000, f0 to f31 from 0x1020
+_SPACE = 1 << 64
+_RANGES = 256
+_PRIVILEGES = range(8)
+Fetch = Callable[[Member], bytes]
+
+
+def describe_saved(capture: Capture, members: dict[str, bytes]) -> dict[str, Any]:
+    """Return the keys of capture.json for what is saved, none for what is not, and add the members they refer to."""
+    description: dict[str, Any] = {}
+    if capture.registers:
+        description["registers"] = [_registers(saved) for saved in capture.registers]
+    if capture.memory:
+        numbered = enumerate(capture.memory)
+        description["memory"] = [
+            {"at": saved.at.value, **_stretch(saved.address, saved.data, f"memory/{n}.bin", members)}
+            for n, saved in numbered
+        ]
+    if capture.written:
+        description["written"] = [_written(it, f"written/{n}", members) for n, it in enumerate(capture.written)]
+    if capture.ranges:
+        description["ranges"] = [_range(it) for it in capture.ranges]
+    return description
+
+
+def _registers(saved: SavedRegisters) -> dict[str, Any]:
+    return {
+        "hart": saved.hart,
+        "at": saved.at.value,
+        "pc": f"{saved.pc:#x}",
+        "privilege": saved.privilege,
+        "values": _values(saved.registers),
+        **({"at_entry": True} if saved.at_entry else {}),
+    }
+
+
+def _values(registers: Mapping[int, int]) -> dict[str, str]:
+    return {f"{number:#x}": f"{value:#x}" for number, value in sorted(registers.items())}
+
+
+def _stretch(address: int, data: bytes, member: str, members: dict[str, bytes]) -> dict[str, Any]:
+    members[member] = data
+    return {"address": f"{address:#x}", "member": member, "size": len(data)}
+
+
+def _written(written: DebuggerWrites, folder: str, members: dict[str, bytes]) -> dict[str, Any]:
+    stretches = enumerate(written.memory)
+    return {
+        "hart": written.hart,
+        "pc": f"{written.pc:#x}",
+        "values": _values(written.registers),
+        "memory": [_stretch(address, data, f"{folder}/{n}.bin", members) for n, (address, data) in stretches],
+        "unknown": written.unknown,
+    }
+
+
+def _range(memory: MemoryRange) -> dict[str, Any]:
+    return {
+        "name": memory.name,
+        "address": f"{memory.address:#x}",
+        "size": f"{memory.size:#x}",
+        "kind": memory.kind.value,
+        "private": list(memory.harts),
+        "dma": memory.dma,
+    }
+
+
+def read_saved(root: Table, fetch: Fetch) -> dict[str, Any]:
+    """Return the fields of `Capture` for what is saved. Raises `BadDescription` and what *fetch* raises."""
+    readers: Mapping[str, Callable[[Table], Any]] = {
+        "registers": _read_registers,
+        "memory": lambda table: SavedMemory(_at(table), *_read_stretch(table, fetch)),
+        "written": lambda table: _read_written(table, fetch),
+        "ranges": _read_range,
+    }
+    present = [key for key in readers if key in root.fields]
+    found = {key: tuple(map(readers[key], root.tables(key))) for key in present}
+    if len(found.get("ranges", ())) > _RANGES:
+        raise root.bad("ranges")
+    return found
+
+
+def _at(table: Table) -> SavedAt:
+    try:
+        return SavedAt(table.text("at"))
+    except ValueError:
+        raise table.bad("at") from None
+
+
+def _read_registers(table: Table) -> SavedRegisters:
+    at_entry = bool(table.optional("at_entry", table.flag))
+    privilege = table.optional("privilege", lambda key: table.number(key, _PRIVILEGES))
+    hart, pc = table.number("hart"), table.address("pc")
+    return SavedRegisters(hart, _at(table), pc, _read_values(table), at_entry, privilege)
+
+
+def _read_values(table: Table) -> dict[int, int]:
+    values = table.table("values")
+    if values is None:
+        raise table.bad("values")
+    for key in values.fields:
+        if not _NUMBER.fullmatch(key) or int(key, 16) >= _REGISTERS:
+            raise values.bad(key)
+    return {int(key, 16): values.address(key) for key in values.fields}
+
+
+def _read_stretch(table: Table, fetch: Fetch) -> tuple[int, bytes]:
+    address, member = table.address("address"), table.member()
+    if address + (member.size or 0) > _SPACE:
+        raise table.bad("size")
+    return address, fetch(member)
+
+
+def _read_written(table: Table, fetch: Fetch) -> DebuggerWrites:
+    memory: Code = tuple(_read_stretch(stretch, fetch) for stretch in table.tables("memory"))
+    return DebuggerWrites(table.number("hart"), table.address("pc"), _read_values(table), memory, table.flag("unknown"))
+
+
+def _read_range(table: Table) -> MemoryRange:
+    address, size, harts = table.address("address"), table.address("size"), table.fields.get("private")
+    if not size or address + size > _SPACE:
+        raise table.bad("size")
+    if not isinstance(harts, list) or not all(type(hart) is int and 0 <= hart < 1 << 63 for hart in harts):
+        raise table.bad("private")
+    try:
+        kind = MemoryKind(table.text("kind"))
+    except ValueError:
+        raise table.bad("kind") from None
+    return MemoryRange(address, size, kind, tuple(harts), table.flag("dma"), table.text("name"))
