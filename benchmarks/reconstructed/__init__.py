@@ -1,0 +1,1 @@
+"""What `benchmarks/values.py` measures: programs, what they executed according to Spike, and claims about it."""
