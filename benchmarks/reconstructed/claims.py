@@ -82,8 +82,8 @@ class Claims:
         self.compared: Counter[str] = Counter()
 
     @property
-    def count(self) -> int:
-        return self.compared.total()
+    def registers(self) -> int:
+        return self.compared["x"] + self.compared["f"]
 
     def note(self, what: str, position: int, pc: int, claimed: int, true: int) -> None:
         self.wrong_count += 1

@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, Event, History, Pa
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction, length
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
-from rvtrace_gdb.decode.reconstruction.compiler import LONGEST_RUN, NO_RAM, MainRam, RunCompiler, Word
+from rvtrace_gdb.decode.reconstruction.compiler import LONGEST_RUN, NO_RAM, MainRam, RunCompiler
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine, Value
 from rvtrace_gdb.decode.reconstruction.hart import MACHINE, Contradiction, ExecutedHart, HartState, unobserved
 from rvtrace_gdb.decode.reconstruction.known_memory import BLANK, PAGE, KnownMemory, PageContent, Ram, Rom
@@ -27,6 +27,7 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 STRIDE = 1 << 16
 """Instructions between two checkpoints."""
 _KEPT_LOGS = 16
+_LONGEST_INSTRUCTION = 4  # bytes
 _LONGEST_WHOLE = 16 * LONGEST_RUN  # instructions of a path whose runs are kept together
 
 Runs = Sequence[tuple[Callable[[], None], int]]
@@ -345,19 +346,22 @@ class Forward:
                 self._run_piece(unit, low, high, after)
 
     def _compiled(self, pcs: tuple[int, ...], following: Value) -> Runs:
+        """Return the functions of some instructions: compiling is what costs most, so that straight code is compiled
+        once, wherever it occurs.
+        """
+        runs: list[tuple[Callable[[], None], int]] = []
+        for begin, end in _straight(pcs):
+            runs += self._run(pcs[begin:end], pcs[end] if end < len(pcs) else following)
+        return runs
+
+    def _run(self, pcs: tuple[int, ...], following: Value) -> Runs:
         compiled = self._compilations[self._observed].runs
         known = compiled.get((pcs, following))
         if known is None:
-            known = compiled[pcs, following] = list(self._compile(pcs, following))
+            words = [(pc, self._word(pc)) for pc in pcs]
+            run = self._compiler.compiled(words, following, observed=self._observed)
+            known = compiled[pcs, following] = [(run, len(pcs))]
         return known
-
-    def _compile(self, pcs: tuple[int, ...], following: Value) -> Iterator[tuple[Callable[[], None], int]]:
-        words = [(pc, self._word(pc)) for pc in pcs]
-        for begin in range(0, len(words), LONGEST_RUN):
-            part: list[Word] = words[begin : begin + LONGEST_RUN]
-            end = begin + len(part)
-            after = words[end][0] if end < len(words) else following
-            yield self._compiler.compiled(part, after, observed=self._observed), len(part)
 
     def _word(self, pc: int) -> int:
         """Return an instruction; one whose code is not there counts as illegal, so that nothing is known behind it."""
@@ -410,6 +414,15 @@ class Forward:
         if instruction.itype is not IType.NONE:
             return pc + instruction.offset if instruction.is_inferable_jump and instruction.offset is not None else None
         return pc + instruction.length
+
+
+def _straight(pcs: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield where stretches begin and end whose instructions follow each other in memory, and that are not too long."""
+    begin, size = 0, len(pcs)
+    for at in range(1, size + 1):
+        if at == size or not 0 < pcs[at] - pcs[at - 1] <= _LONGEST_INSTRUCTION or at - begin == LONGEST_RUN:
+            yield begin, at
+            begin = at
 
 
 def _cuts(history: History) -> dict[int, list[Event]]:
