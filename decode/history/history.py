@@ -245,6 +245,8 @@ class History:
 
     has_code = False
     """Whether the trace has the instructions themselves, so that the program's, or the target's, need not be theirs."""
+    has_all_accesses = False
+    """Whether the trace always has all accesses to memory and CSRs."""
 
     def __init__(
         self,

@@ -157,7 +157,7 @@ def _destination(seen: Effects) -> int | None:
 class TandemHistory(History):
     """A history whose trace has registers and memory at every position: *tandem*."""
 
-    has_code = True
+    has_code = has_all_accesses = True
     tandem: "Tandem"
 
 

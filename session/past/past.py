@@ -1,6 +1,6 @@
 """The values that are known at the positions of a history: what gdb, the console, and `trace who-wrote` ask.
 
-`Past` is implemented for traces that contain values (`tandem.py`), and for those from which they are computed
+`Past` is implemented for traces that contain values (`tandem/`), and for those from which they are computed
 (`reconstructed.py`). Whoever asks does not know which. What a trace does not determine is unknown, never guessed.
 
 A position is that of `decode.history.history`; the length of a history is the position after its last instruction.
@@ -98,8 +98,8 @@ class Past(Protocol):
     def prepare(self, progress: Progress = silent) -> None:
         """Compute what is otherwise computed at the first question: gdb waits only briefly for a packet."""
 
-    def traced_registers(self) -> TracedRegisters:
-        """Return which registers may be known, at any position."""
+    def traced_registers(self) -> TracedRegisters | None:
+        """Return which registers may be known, at any position; None: the pc alone."""
 
     def registers(self, position: int) -> Mapping[str, int]:
         """Return the known registers before the instruction at a position, by gdb's names; a name that is missing is
@@ -148,3 +148,18 @@ class Past(Protocol):
 
     def has_unmapped_stores(self, first: int, last: int) -> bool:
         """Return whether stores from *first* to *last* - 1 have virtual addresses whose page tables are not known."""
+
+
+_PIECE = 64  # bytes that are asked for at once, at first
+
+
+def known_bytes(past: Past, position: int, address: int, size: int) -> bytes:
+    """Return the bytes of memory that are known, up to the first unknown one."""
+    found = bytearray()
+    while len(found) < size:
+        piece = min(max(len(found), _PIECE), size - len(found))
+        for byte in past.memory(position, address + len(found), piece):
+            if byte is None:
+                return bytes(found)
+            found.append(byte)
+    return bytes(found)

@@ -25,15 +25,12 @@ Where = tuple[int, int]
 
 NO_ACCESSES = "no data trace: the encoder sent no data packets (`trace start -format etrace -data` makes one)"
 
-
-NO_TANDEM_ACCESSES = "no load, store or CSR instruction is in the trace"
+NONE_MADE = "no load, store or CSR instruction is in the trace"
 
 
 def absent(history: History) -> NoTrace:
     """Return an error that says why a history has no accesses."""
-    from rvtrace_gdb.decode.tandem.decoder import tandem_of  # only where there is nothing to show
-
-    return NoTrace(NO_ACCESSES if tandem_of(history) is None else NO_TANDEM_ACCESSES)
+    return NoTrace(NONE_MADE if history.has_all_accesses else NO_ACCESSES)
 
 
 class Accesses:

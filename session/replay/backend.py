@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+from rvtrace_gdb.session.past.past import TracedRegisters
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import is_number
 
@@ -57,17 +58,6 @@ class Stop(NamedTuple):
     at_end: str = ""
     lines: tuple[str, ...] = ()
     hit: Hit | None = None
-
-
-class TracedRegisters(NamedTuple):
-    """The registers that a trace has besides pc and the integer registers.
-
-    flen  bits of the floating-point registers, 0 without any
-    csrs  numbers by gdb's names
-    """
-
-    flen: int
-    csrs: Mapping[str, int]
 
 
 class ReplayBackend(Protocol):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP
@@ -9,6 +10,7 @@ from rvtrace_gdb.gdbext.rows import OFF_HART, FoundRow
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.lists import SelectedHistory
+from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.search import Question
 from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext
@@ -93,7 +95,7 @@ class Debugger:
         self._session = session
         self.context = context
         """The program and settings that gdb sent last."""
-        self.timeline = Timeline(self._select)
+        self.timeline = Timeline(self._select, partial(past_of, session))
         self.extensions = extensions
         self._proxy: Proxy | None = None
         self._resumes_before = 0  # resumptions of earlier connections

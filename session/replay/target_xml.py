@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Self
 
-from rvtrace_gdb.session.replay.backend import TracedRegisters
+from rvtrace_gdb.session.past.past import TracedRegisters
 from rvtrace_gdb.session.replay.packets import Threads
 from rvtrace_gdb.session.replay.proxy_state import ProxyState
 from rvtrace_gdb.session.replay.wire import escaped_within, unescape

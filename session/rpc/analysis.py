@@ -31,20 +31,23 @@ from typing import Any
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.csrs import is_counter
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import tandem_of
-from rvtrace_gdb.decode.tandem.wording import regno_of
+from rvtrace_gdb.decode.tandem.wording import register_name, regno_of
 from rvtrace_gdb.gdbext.rows import Happened, Writer, WriterAnswer
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory, call_history
+from rvtrace_gdb.session.past.choice import past_of
+from rvtrace_gdb.session.past.data_trace import NO_REGISTERS
+from rvtrace_gdb.session.past.past import INSTRUCTION, PC, NotWritten, Past, Written
+from rvtrace_gdb.session.past.wording import SHOWN, hex_text
 from rvtrace_gdb.session.queries.functions import Coverage
 from rvtrace_gdb.session.queries.rows import describe_event, rows
 from rvtrace_gdb.session.queries.search import NO_ACCESSES, size_at
-from rvtrace_gdb.session.queries.who_wrote import INSTRUCTION, PC, Moment, Written, name_of, stored
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 
 _ALL = ((0, 1 << 64),)
+_FLOATS = range(0x1020, 0x1040)  # the numbers of the floating-point registers
 
 
 def coverage(session: Session, params: Params, progress: Progress) -> Any:
@@ -85,7 +88,6 @@ def _ranges(params: Params) -> tuple[tuple[int, int], ...]:
 
 
 SIZE_MOST = 1 << 20
-NO_REGISTERS = "this trace does not have what was written to registers: a tandem trace has it (docs/tandem.md)"
 
 
 class NoRegister(RvtraceError):
@@ -102,73 +104,64 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
     answer = WriterAnswer(it.hart, it.lines, None, [], None)._asdict()
     until = "now" if below is None else "that"
     none = it.unless_earlier(f"Nothing wrote {params.text('name')} in this trace before {until}.")
+    below = None if below is None else below - 1  # writers are counted from 1 outside
+    past = past_of(session, it, progress)
     if params.given("register"):
-        return answer | _register(it, position, params.text("register"), below, none)
+        return answer | _register(it, past, position, params.text("register"), below, none)
     where = params.place("where")
     if where is None or where[1] > SIZE_MOST:
         raise BadRequest(f"who_wrote: register is needed, or where with at most {SIZE_MOST} bytes")
-    return answer | _memory(it, position, where, below, none)
+    return answer | _memory(it, past, position, where, below, none)
 
 
-def _register(it: SelectedHistory, position: int, name: str, below: int | None, none: str) -> dict[str, Any]:
-    tandem = tandem_of(it.history)
-    if tandem is None:
+def _register(
+    it: SelectedHistory, past: Past | None, position: int, name: str, below: int | None, none: str
+) -> dict[str, Any]:
+    if past is None:
         raise NoTrace(NO_REGISTERS)
     number = PC if name == "pc" else regno_of(name)
     if number is None:
         raise NoRegister(f"there is no register ${name}, or a trace does not have it")
     if name in ("zero", "x0"):
         return {"none": [f"${name} is always 0: nothing can write it."]}
-    found = Moment(tandem, position, None if below is None else below - 1).register(number)
-    if found is None:
-        return {"none": [none, *(["It counts by itself."] if number >= 0 and is_counter(number) else [])]}
-    bits = tandem.trace.parameters.flen if 0x1020 <= number < 0x1040 else it.program.xlen
+    found = past.register_writer(position, number, below)
+    if isinstance(found, NotWritten):
+        counts = ["It counts by itself."] if number >= 0 and is_counter(number) else []
+        return {"none": [none, *found.notes, *counts]}
+    known = past.traced_registers()
+    bits = known.flen if known is not None and number in _FLOATS else it.program.xlen
     written_as = None if found.told is None else name_of(found.told)
     writer = _writer(it, position, found)._replace(bits=bits, written_as=written_as)
-    return {"writer": writer._asdict(), "below": writer.group}
+    return {"writer": writer._asdict(), "below": found.below + 1}
 
 
-def _memory(it: SelectedHistory, position: int, where: tuple[int, int], below: int | None, none: str) -> dict[str, Any]:
+def _memory(
+    it: SelectedHistory, past: Past | None, position: int, where: tuple[int, int], below: int | None, none: str
+) -> dict[str, Any]:
     image = it.program.image_of(it.history.context_at(max(min(position, len(it.history) - 1), 0)))
     address, size = where[0], where[1] or min(size_at(where[0], image), SIZE_MOST)
-    tandem = tandem_of(it.history)
-    if tandem is None:
-        return _stored(it, position, (address, size), below, none)
-    moment = Moment(tandem, position, None if below is None else below - 1)
-    found = moment.memory(address, size)
-    if found is not None:
-        writer = _writer(it, position, found)._replace(where=(address, size))
-        return {"writer": writer._asdict(), "below": writer.group}
-    loaded = moment.loaded(address, size) if size <= _SHOWN and below is None else None
-    said = [f"Loads have read {_hex(loaded)} there."] if loaded is not None else []
-    return {"none": [none, *said, *_in_program(image, address, size)]}
-
-
-def _stored(it: SelectedHistory, position: int, where: tuple[int, int], below: int | None, none: str) -> dict[str, Any]:
-    """Return the last store that a data trace contains."""
-    if not it.history.accesses:
+    if past is None:
         raise NoTrace(f"the stores are not known: a tandem trace has them (docs/tandem.md); {NO_ACCESSES}")
-    found, unknown = stored(it.history, position if below is None else min(position, below - 1), *where)
-    doubt = f"The address of {unknown} store{'s' * (unknown != 1)} {'since' if found else 'in the trace'} is not known."
-    doubts = (doubt,) if unknown else ()
-    if found is None:
-        return {"none": [none, *doubts]}
-    writer = _writer(it, position, found._replace(doubts=(*found.doubts, *doubts)))
-    return {"writer": writer._replace(where=where)._asdict(), "below": found.position + 1}
+    found = past.memory_writer(position, address, size, below)
+    if isinstance(found, NotWritten):
+        program = _in_program(image, address, size) if past.traced_registers() is not None else []
+        return {"none": [none, *found.notes, *program]}
+    writer = _writer(it, position, found)._replace(where=(address, size))
+    return {"writer": writer._asdict(), "below": found.below + 1}
 
 
 def _writer(it: SelectedHistory, position: int, found: Written) -> Writer:
     history, at = it.history, found.position
     row = next(iter(rows(history, it.program, at + 1, at + 2)), None) if at < len(history) else None
     first, last = (bisect_left(history.gap_positions, i) for i in (at, position))
-    store, no_instruction = found.store, found.kind != INSTRUCTION and found.group is not None
+    store = found.store
     return Writer(
         kind=found.kind,
         number=None if row is None else at + 1,
         row=row,
         group=None if found.group is None else found.group + 1,
         ago=position - at - (last - first),
-        happened=_happened(it, found) if no_instruction else [],
+        happened=_happened(it, found) if found.kind != INSTRUCTION else [],
         old=found.old,
         new=found.new,
         window=found.window,
@@ -178,13 +171,10 @@ def _writer(it: SelectedHistory, position: int, found: Written) -> Writer:
 
 
 def _happened(it: SelectedHistory, found: Written) -> list[Happened]:
-    """Return the event of a group that is no instruction, if it has one."""
-    tandem = tandem_of(it.history)
-    assert tandem is not None and found.group is not None
-    offset = tandem.trace.offsets[found.group]
+    """Return the event of a writer that is no instruction, if it has one."""
     kinds = (EventKind.TRAP, EventKind.SYNC)
     events = it.history.events_between(found.position, found.position + 1)
-    event = next((event for event in events if event.offset == offset and event.kind in kinds), None)
+    event = next((event for event in events if found.offset in (None, event.offset) and event.kind in kinds), None)
     said = None if event is None else describe_event(it.history, it.program, event)
     return [] if said is None else [said]
 
@@ -195,19 +185,15 @@ def _in_program(image: Image, address: int, size: int) -> list[str]:
         for segment in elf.segments:
             at = address - segment.vaddr - bias
             data = segment.data[at : at + size] if at >= 0 else b""
-            if len(data) == size and size <= _SHOWN:
-                return [
-                    f"The program file has {_hex(data)} there; the trace does not show whether it was loaded unchanged."
-                ]
+            if len(data) == size and size <= SHOWN:
+                held = hex_text(data)
+                return [f"The program file has {held} there; the trace does not show whether it was loaded unchanged."]
     return []
 
 
-_SHOWN = 16
-
-
-def _hex(data: bytes) -> str:
-    """Format up to 8 bytes as a little-endian number, more byte by byte."""
-    return f"0x{data[::-1].hex()}" if len(data) <= 8 else data.hex(" ")
+def name_of(register: int) -> str:
+    """Return a register's usual name."""
+    return "pc" if register == PC else register_name(register)
 
 
 METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {

@@ -8,7 +8,7 @@
 | place   | thread_hart                        | {number, length}: where a hart is in the past, and its history   |
 | enter   | context, pc                        | {number, lines}: enter the past, at its end                      |
 | goto    | context, pc, number, to or what    | {number, lines, moves, found, of}: where the next resumption leads |
-| told    | thread_hart, number, registers     | {told}: the trace has registers; these stay known from there on  |
+| told    | thread_hart, number, registers     | {told}: registers are known; these stay known from there on      |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see below                                     |
 | native  | context, limit, seconds            | {instructions, length, first, lines}, for gdb's `record btrace`  |
 
@@ -23,8 +23,7 @@ now, if gdb is in the present: a line says if the trace does not lead there. *fo
 
 frames: the call stack at a number of a history, for gdb's unwinder, as rows `gdbext.rows.FrameRow`. The first row is
 the function that runs: its number is that of its next instruction. The others are the callers: their number is that of
-the call, or of the last instruction before a trap. Registers are known of a tandem trace, see
-`session.replay.shadow_state`.
+the call, or of the last instruction before a trap. Where registers are known, see `session.replay.unwinder`.
 
 native: reads the trace out and decodes it for gdb's `record btrace`. *limit*: the highest number of positions;
 *seconds*: how long gdb waits for answers. gdb gets *instructions* of *length*, the first of which has the number
@@ -41,15 +40,15 @@ from rvtrace_gdb.decode.calls.frames import CallFrame
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
 from rvtrace_gdb.gdbext.rows import OFF_HART, FrameRow
 from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.lists import SelectedHistory, call_frames
-from rvtrace_gdb.session.replay import shadow_state
+from rvtrace_gdb.session.past.choice import past_of
+from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.replay.backend import RegisterBatches
 from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, NotOnHart, debugger_of
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
-from rvtrace_gdb.session.replay.shadow_state import Memory, Unwinder, Unwound
+from rvtrace_gdb.session.replay.unwinder import Unwinder, Unwound
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -76,7 +75,7 @@ def frame_rows(
         return {"frames": [], "more": False}
     first, count = min(first, _MOST), min(count, _MOST)
     found = call_frames(session, it, progress)
-    unwinder = _unwinder(session, it, number - 1, pc)
+    unwinder = _unwinder(session, it, number - 1, pc, progress)
     if unwinder is None:
         frames = found.frames(number - 1, first, pc)
         rows = [_row(frame, number) for frame in islice(frames, count)]
@@ -88,26 +87,29 @@ def frame_rows(
     return {"frames": rows, "more": more}
 
 
-def _unwinder(session: Session, it: SelectedHistory, position: int, pc: int | None) -> Unwinder | None:
-    """Return an unwinder; None if the trace has no registers, or not those of where the program is."""
-    tandem = tandem_of(it.history)
-    if tandem is None or (position == len(it.history) and pc != tandem.before(position).pc):
+def _unwinder(
+    session: Session, it: SelectedHistory, position: int, pc: int | None, progress: Progress
+) -> Unwinder | None:
+    """Return an unwinder; None if no registers are known, or not those of where the program is."""
+    past = past_of(session, it, progress)
+    if past is None or past.traced_registers() is None:
+        return None
+    if position == len(it.history) and pc != past.registers(position).get("pc"):
         return None
     image = it.program.image_of(it.history.context_at(min(position, len(it.history) - 1)))
-    known = session.cached(_Unwinders, it.history, _Unwinders)
-    return known.of(tandem, image)
+    return session.cached(_Unwinders, it.history, _Unwinders).of(past, image)
 
 
 class _Unwinders:
     """The unwinder that was used last: gdb requests the frames of a step one by one."""
 
     def __init__(self) -> None:
-        self._last: tuple[Image, Unwinder] | None = None
+        self._last: tuple[Past, Image, Unwinder] | None = None
 
-    def of(self, tandem: Tandem, image: Image) -> Unwinder:
-        if self._last is None or self._last[0] is not image:
-            self._last = image, Unwinder(tandem, Memory(tandem, image), Cfi(image))
-        return self._last[1]
+    def of(self, past: Past, image: Image) -> Unwinder:
+        if self._last is None or self._last[0] is not past or self._last[1] is not image:
+            self._last = past, image, Unwinder(past, Cfi(image), image.xlen)
+        return self._last[2]
 
 
 def _full_row(unwound: Unwound, number: int) -> FrameRow:
@@ -219,15 +221,19 @@ def frames_at(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def registers_known(session: Session, params: Params, progress: Progress) -> Any:
-    """Return whether the trace has registers, and whether those in *registers* are known from *number* on."""
+    """Return whether registers are known in the past, and whether those in *registers* are from *number* on."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
-    tandem = tandem_of(debugger.timeline.selected(hart).history) if isinstance(debugger, Debugger) else None
+    past = None
+    if isinstance(debugger, Debugger):
+        past = past_of(session, debugger.timeline.selected(hart), progress)
     number, names = params.optional_number("number"), params.texts("registers")
-    if tandem is None or not names:
-        return {"told": tandem is not None}
-    if number is None or not 1 <= number <= len(tandem.history) + 1:
+    if past is None or past.traced_registers() is None:
         return {"told": False}
-    return {"told": shadow_state.stay_known(tandem, number - 1, names)}
+    if not names:
+        return {"told": True}
+    if number is None or not 1 <= number <= len(past.history) + 1:
+        return {"told": False}
+    return {"told": past.values_stay_known(number - 1, names)}
 
 
 def entered_at(session: Session, params: Params, progress: Progress) -> Any:

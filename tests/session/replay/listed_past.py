@@ -4,7 +4,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, Stop, TracedRegisters, Watchpoints
+from rvtrace_gdb.session.past.past import TracedRegisters
+from rvtrace_gdb.session.replay.backend import NO_WATCHPOINTS, Hit, Stop, Watchpoints
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 
 _KINDS = {"load": "rwatch", "store": "watch"}

@@ -13,6 +13,7 @@ from rvtrace_gdb.decode.history.history import GAP, Event, History, Path
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory
+from rvtrace_gdb.session.past.choice import new_past
 from rvtrace_gdb.session.replay.backend import ReplayBackend, Stop
 from rvtrace_gdb.session.replay.timeline import NoNumber, Timeline
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
@@ -33,7 +34,8 @@ def places_in(*histories: History, program: Image | ContextImages | None = None)
     def select(hart: int | None, progress: Progress) -> SelectedHistory:
         return SelectedHistory(histories[hart or 0], images, hart or 0, [])
 
-    return Timeline(select)
+    pasts = [new_past(SelectedHistory(history, images, 0, [])) for history in histories]
+    return Timeline(select, lambda selected, progress: pasts[histories.index(selected.history)])
 
 
 class Model:

@@ -12,10 +12,14 @@ import pytest
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.history import Path as Instructions
+from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, MemoryOp, MemoryRequest, State
+from rvtrace_gdb.session.lists import SelectedHistory
+from rvtrace_gdb.session.past.choice import new_past
+from rvtrace_gdb.session.past.tandem.past import TandemPast
 from rvtrace_gdb.session.replay.backend import Hit, Watchpoint
-from rvtrace_gdb.session.replay.timeline import ReplayWatchpoints
+from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from tests.decode.tandem.corpus import decoded
 from tests.decode.tandem.groups import INIT, MRET, NOP, RESET, RV32, RV64, Line, csr, pc, priv, store, sw, x
 from tests.decode.tandem.test_memory import SATP, SV39, with_tables
@@ -33,9 +37,13 @@ def only(kind: str, address: int, size: int) -> frozenset[Watchpoint]:
     return frozenset([Watchpoint(kind, address, size)])
 
 
+def watching_in(found: Tandem) -> ReplayWatchpoints:
+    return ReplayWatchpoints(TandemPast(found, ContextImages(Image(found.trace.parameters.xlen))))
+
+
 def all_hits(found: Tandem, watchpoints: frozenset[Watchpoint], direction: int) -> list[int]:
     """The positions of the instructions that trigger, each stepped over, in the order in which they are met."""
-    watching, length = ReplayWatchpoints(found.history), len(found.history)
+    watching, length = watching_in(found), len(found.history)
     position = 0 if direction > 0 else length
     by: list[int] = []
     while (hit := watching.nearest(position, direction, watchpoints)) is not None:
@@ -76,7 +84,7 @@ def test_the_nearest_of_several(ran: tuple[Spiked, Tandem]) -> None:
     it, found = ran
     rng = random.Random(2)
     touched = sorted({access.address for step in it.steps for access in step.accesses})
-    watching = ReplayWatchpoints(found.history)
+    watching = watching_in(found)
     for _ in range(60):
         some = {Watchpoint(rng.choice(("watch", "rwatch", "awatch")), rng.choice(touched), 2) for _ in range(3)}
         position = rng.randrange(len(it.steps))
@@ -130,9 +138,9 @@ def test_loads_and_atomics() -> None:
     assert all_hits(found, only("rwatch", 0x103, 1), 1) == [first + n for n in (0, 1, 2, 3, 4)]
     assert all_hits(found, only("watch", 0x102, 2), 1) == [first + n for n in (4, 6)]
     assert all_hits(found, only("awatch", 0x103, 1), -1) == [first + n for n in (4, 3, 2, 1, 0)]
-    hit = ReplayWatchpoints(found.history).nearest(0, 1, only("watch", 0x0FE, 8))
+    hit = watching_in(found).nearest(0, 1, only("watch", 0x0FE, 8))
     assert hit == Hit(4, "watch", 0x100)
-    hit = ReplayWatchpoints(found.history).nearest(7, -1, only("watch", 0x0FE, 8))
+    hit = watching_in(found).nearest(7, -1, only("watch", 0x0FE, 8))
     assert hit == Hit(7, "watch", 0x102)
 
 
@@ -146,7 +154,7 @@ def test_the_same_memory_under_another_address() -> None:
     seen = line(x(5, 1), address(0x9010), instr=LW)
     found = line.decoded()
     at = {group: found.position_of(group) for group in (first, load, physical, seen)}
-    watching, length = ReplayWatchpoints(found.history), len(found.history)
+    watching, length = watching_in(found), len(found.history)
     hit = watching.nearest(length, -1, only("watch", 0x9012, 1))
     assert hit == Hit(at[physical] + 1, "watch", 0x9012)
     hit = watching.nearest(at[physical], -1, only("watch", 0x9012, 1))
@@ -207,7 +215,7 @@ def test_a_change_in_a_gap_comes_with_the_step_over_it() -> None:
     line()
     found = line.decoded()
     assert found.history.gap_positions == [2] and len(found.history) == 5
-    watching = ReplayWatchpoints(found.history)
+    watching = watching_in(found)
     watched = only("watch", 0x100, 4)
     assert watching.nearest(0, 1, watched) == Hit(1, "watch", 0x100)
     assert watching.nearest(5, -1, watched) == Hit(3, "watch", 0x100) == watching.nearest(3, -1, watched)
@@ -225,7 +233,7 @@ def test_one_instruction_that_triggers_several() -> None:
     line(store(0x100, 8, 1), instr=Instr(0x0053_3023, 4))
     line(store(0x110, 4, 1), instr=sw())
     line()
-    watching = ReplayWatchpoints(line.decoded().history)
+    watching = watching_in(line.decoded())
     low, high, other = (Watchpoint("watch", address, 4) for address in (0x100, 0x104, 0x110))
     both = Watchpoint("awatch", 0x102, 4)
     some = frozenset([low, high, other])
@@ -260,14 +268,14 @@ def test_what_cannot_be_seen_is_told_once() -> None:
     line(instr=LW)
     line(instr=sw())
     line()
-    watching = ReplayWatchpoints(line.decoded().history)
+    watching = watching_in(line.decoded())
     watched, read = only("watch", 0x100, 4), only("rwatch", 0x100, 4)
     assert watching.missed(0, 1, watched) == [] and watching.missed(0, 0, watched) == ()
     assert watching.missed(0, 5, frozenset()) == ()
     (told,) = watching.missed(5, 0, watched)
     assert "does not give the address of the access at 2, and at 1 more," in told
     assert watching.missed(0, 5, watched) == []
-    (told,) = ReplayWatchpoints(line.decoded().history).missed(2, 3, read)
+    (told,) = watching_in(line.decoded()).missed(2, 3, read)
     assert "access at 3:" in told
 
 
@@ -277,7 +285,7 @@ def test_stores_nobody_knows_where_are_told() -> None:
     line()
     found = line.decoded()
     position = found.position_of(at)
-    watching = ReplayWatchpoints(found.history)
+    watching = watching_in(found)
     assert watching.missed(0, position, only("watch", 0x100, 4)) == []
     (told,) = watching.missed(len(found.history), position, only("watch", 0x100, 4))
     assert "page tables" in told
@@ -290,6 +298,6 @@ def test_without_a_shadow_nothing_triggers() -> None:
     found = line.decoded(RV32).history
     builder = HistoryBuilder()
     builder.append(Instructions([tuple(found.pcs())]))
-    history = builder.finish(found.accounting)
-    assert ReplayWatchpoints(history).nearest(0, 1, only("watch", 0x100, 4)) is None
-    assert ReplayWatchpoints(history).missed(0, 1, only("watch", 0x100, 4)) == ()
+    past = new_past(SelectedHistory(builder.finish(found.accounting), ContextImages(Image(64)), 0, []))
+    assert ReplayWatchpoints(past).nearest(0, 1, only("watch", 0x100, 4)) is None
+    assert ReplayWatchpoints(past).missed(0, 1, only("watch", 0x100, 4)) == ()

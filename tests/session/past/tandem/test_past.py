@@ -1,27 +1,19 @@
-"""What a tandem trace tells gdb: registers by all their names, which bytes of memory, and frames.
-
-Frames are looked at where the calls that the trace has are not those that the stack has, too.
-"""
+"""What a tandem trace tells gdb: registers by all their names, and which bytes of memory."""
 
 from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frames import CallFrames
-from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, Parameters, State
 from rvtrace_gdb.decode.tandem.wording import regno_of
-from rvtrace_gdb.session.replay.shadow_state import Memory, Unwinder, stay_known
+from rvtrace_gdb.session.past.tandem.past import TandemPast
 from rvtrace_gdb.session.replay.target_xml import Description
 from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.support.errors import silent
 from tests.decode.program.elves import build
 from tests.decode.tandem.groups import INIT, RESET, Line, csr, f, priv, store, sw, x
-from tests.helpers.cross_compiler import demo
 from tests.session.replay.test_timeline import places_in
-from tests.transport.simulated.devices.tandem_port import Ported
 
 PROGRAM = """
     .text
@@ -84,7 +76,8 @@ def test_registers_at_each_place() -> None:
         or seen[3][:2] == [2, 2]
     )
     assert seen[-1][:5] == [None] * 5
-    assert stay_known(found, 4, ["x0"]) and not stay_known(found, 1, ["a0"]) and not stay_known(found, 5, ["a0"])
+    stay_known = TandemPast(found, ContextImages(Image(64))).values_stay_known
+    assert stay_known(4, ["x0"]) and not stay_known(1, ["a0"]) and not stay_known(5, ["a0"])
 
 
 def test_single_precision_is_boxed_where_registers_are_wider() -> None:
@@ -199,20 +192,3 @@ def test_what_others_changed(tmp_path: Path) -> None:
     assert past.memory(0, 0x8000_1000, 4).hex() == "01020101" and past.memory(0, 0x1000_0000, 4).hex() == "01010101"
     past.go_to(0, 6)
     assert past.memory(0, 0x1000_0000, 4).hex() == "01" and past.memory(0, 0x1000_0002, 2).hex() == "0101"
-
-
-def test_a_frame_is_where_its_registers_say(tmp_path: Path) -> None:
-    """A debugger's calls, or a switch to another task: the trace takes another function for the caller."""
-    ported = Ported(demo(tmp_path), extensions="IMAC")
-    for _ in range(200):
-        ported.hart.step()
-    tandem = ported.decoded()
-    history, named = tandem.history, ported.image.symbol
-    entered = [i for i, pc in enumerate(history.pcs()) if named(pc) == ("fib", 0)]
-    position = entered[-2] + 8  # behind what saves registers
-    frames = list(CallFrames(history, CallHistory(history, ContextImages(ported.image))).frames(position, 0, None))
-    unwinder = Unwinder(tandem, Memory(tandem, ported.image), Cfi(ported.image))
-    right = list(unwinder.frames(position, frames))
-    assert len(frames) > 3 and right[0].native and right[1].native
-    (wrong, *_) = unwinder.frames(position, [frames[0], *frames[2:]])
-    assert not wrong.native and wrong.sp == right[0].sp != right[1].sp

@@ -1,63 +1,28 @@
-"""The last writer of a register or some memory: `trace who-wrote`.
+"""The last writer of a register or some memory in a tandem trace.
 
-`Moment` answers for a tandem trace. `stored` answers for a data trace, which does not have the addresses of all stores,
-and no registers. Groups are counted from 0 here; they are shown counted from 1, as in `trace dump`.
+Groups are counted from 0 here; they are shown counted from 1, as in `trace dump`.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, STORE, STORE_FAILURE
 from rvtrace_gdb.decode.tandem.decoder import Tandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE
 from rvtrace_gdb.decode.tandem.memory import PAGE, Store
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from rvtrace_gdb.decode.tandem.state import State
-from rvtrace_gdb.decode.tandem.wording import register_name
-
-PC = -1
-"""The number of the pc as a register."""
-
-INSTRUCTION, TRAP, RESET, OUTSIDE = "instruction", "trap", "reset", "outside"
-"""What a writer is. OUTSIDE: a debugger, a loader, an interrupt line: not the hart itself."""
+from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, RESET, TRAP, StoredBytes, Window, Written
 
 _ELSEWHERE = ("The address spaces of this store and of the accesses here are not known: it may be other memory.",)
 _WINDOW = 32  # bytes around a store whose values are returned, to show the object that they are part of
 
 
-class Written(NamedTuple):
-    """The last write to the requested register or memory.
+class LastWriters:
+    """The writers before position *position* of a history; its length: the end.
 
-    kind      one of the constants above
-    position  of the instruction; if the writer is none, of the next instruction
-    group     of a tandem trace, None for others
-    register  its number, None for memory; *told*: the register that was written, if it is another that shares bits
-    store     the store, in the addresses of the request
-    old, new  values before and after: of the register, or of the stored bytes that were requested
-    window    (address, bytes before, bytes after): memory around the store within what was requested
-    doubts    lines that say why it may not be the last writer, or why the value may be wrong
-    """
-
-    kind: str
-    position: int
-    group: int | None
-    register: int | None = None
-    told: int | None = None
-    store: Store | None = None
-    old: int | None = None
-    new: int | None = None
-    window: tuple[int, list[int | None], list[int | None]] | None = None
-    doubts: tuple[str, ...] = ()
-
-
-class Moment:
-    """The moment before position *position* of a history; its length: the end.
-
-    *below*: only writers of groups (in a data trace, positions) below this one are searched.
+    *below*: only writers of groups below this one are searched.
     """
 
     def __init__(self, tandem: Tandem, position: int, below: int | None = None) -> None:
@@ -83,7 +48,7 @@ class Moment:
     def memory(self, address: int, size: int) -> Written | None:
         """Return the last store to one of some bytes. Loads and stores of this moment use the address."""
         found = [it for piece in _pages(address, size) if (it := self._in_page(*piece)) is not None]
-        return max(found, key=lambda it: it.group or 0, default=None)
+        return max(found, key=lambda it: it.below, default=None)
 
     def loaded(self, address: int, size: int) -> bytes | None:
         """Return what loads have read there, if no store to any of these bytes is in the trace."""
@@ -92,14 +57,18 @@ class Moment:
 
     def _made(self, group: int) -> Written:
         """Return the writer of a group."""
-        tandem, index, history = self._tandem, self._index, self._tandem.history
+        tandem, history = self._tandem, self._tandem.history
         position = _behind_gap(history, tandem.position_of(group))
+        return Written(self._kind(group), position, group, group, tandem.trace.offsets[group])
+
+    def _kind(self, group: int) -> str:
+        index = self._index
         if index.retired[group]:
-            return Written(INSTRUCTION, position, group)
+            return INSTRUCTION
         at = bisect_right(index.traps, group, key=lambda trap: trap.group)
         if at and index.traps[at - 1].group == group:
-            return Written(TRAP, position, group)
-        return Written(RESET if group in index.resets else OUTSIDE, position, group)
+            return TRAP
+        return RESET if group in index.resets else OUTSIDE
 
     def _pc(self) -> Written | None:
         """Return the last instruction or trap: all of them write the pc."""
@@ -151,7 +120,7 @@ class Moment:
             self._in_space(own, there, address, size, ()),
             self._in_space(other, address, address, size, _ELSEWHERE),
         ]
-        return max((it for it in found if it is not None), key=lambda it: it.group or 0, default=None)
+        return max((it for it in found if it is not None), key=lambda it: it.below, default=None)
 
     def _in_space(self, space: int, there: int, address: int, size: int, doubts: tuple[str, ...]) -> Written | None:
         """Return the last store, as `memory`, to bytes at *there* in an address space."""
@@ -176,10 +145,10 @@ class Moment:
         before, after = (State(self._index, it).memory(first, stop - first, space=space) for it in (group - 1, group))
         told = end <= stop
         return made._replace(
-            store=store._replace(address=store.address + shift),
+            store=StoredBytes(store.address + shift, store.size, store.value),
             old=_number(before[begin - first : end - first]) if told else None,
             new=_number(after[begin - first : end - first]) if told else None,
-            window=(first + shift, before, after),
+            window=Window(first + shift, before, after),
         )
 
     def _memory_doubts(self, store: Store, holds: bool) -> Iterator[str]:
@@ -221,44 +190,3 @@ def _number(data: Sequence[int | None]) -> int | None:
     if None in data:
         return None
     return int.from_bytes(bytes(byte or 0 for byte in data), "little")
-
-
-def name_of(register: int) -> str:
-    """Return a register's usual name."""
-    return "pc" if register == PC else register_name(register)
-
-
-_NO_PLACE = "The exact instruction is not known: it is this one or a later one."
-
-
-def stored(history: History, position: int, address: int, size: int) -> tuple[Written | None, int]:
-    """Return the last store to some bytes before a position, from the accesses of a data trace; and how many stores
-    after it, and before the position, have an unknown address.
-    """
-    unknown = 0
-    accesses = history.accesses
-    for i in range(len(accesses) - 1, -1, -1):
-        access = accesses[i]
-        if access.kind not in (STORE, ATOMIC) or access.operation in (CAS_FAILURE, STORE_FAILURE):
-            continue
-        at = access.position if access.position is not None else access.after
-        if at >= position:
-            continue
-        if access.address is None:
-            unknown += 1
-        elif overlaps(access, address, size):
-            value = access.value if access.kind == STORE else None
-            store = Store(0, access.address, access.size, value)
-            doubts = () if access.position is not None else (_NO_PLACE,)
-            return Written(
-                INSTRUCTION, max(at, 0), None, store=store, new=_part(store, address, size), doubts=doubts
-            ), unknown
-    return None, unknown
-
-
-def _part(store: Store, address: int, size: int) -> int | None:
-    """Return the bytes of a store that were requested."""
-    if store.value is None:
-        return None
-    data = store.value.to_bytes(store.size, "little")
-    return int.from_bytes(data[max(address - store.address, 0) : address + size - store.address], "little")

@@ -1,0 +1,1 @@
+"""The past of a tandem trace, which contains registers and memory."""

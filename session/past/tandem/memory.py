@@ -1,0 +1,129 @@
+"""The memory that a tandem trace determines.
+
+It comes from, in this order: stores; later loads within the program's memory, which is no device; code and constants of
+the program that no store has changed.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.memory import PAGE, Store
+from rvtrace_gdb.decode.tandem.state import State
+
+_EBREAK = 4  # bytes
+_BREAKPOINTS = {(4, 0x0010_0073), (2, 0x9002), (2, 0x0073), (2, 0x0010)}
+"""Size and value of stores that write an ebreak, whole or in halves, or a c.ebreak."""
+
+
+class Memory:
+    """The memory of a tandem trace. *image*: the program."""
+
+    def __init__(self, tandem: Tandem, image: Image) -> None:
+        self.tandem, self.image = tandem, image
+        self._ram = _merged(sorted(_extents(image)))
+        self._breakpoints = _breakpoints(tandem)
+
+    def read(self, position: int, address: int, size: int) -> list[int | None]:
+        """Return *size* bytes at *address*, None for unknown ones."""
+        state = self.tandem.before(position)
+        found = self._without_breakpoints(state, address, state.memory(address, size))
+        found = self._without_what_changed(state, address, found)
+        if None in found:
+            found = self._with_loads(state, address, found)
+        return self._with_constants(state, address, found) if None in found else found
+
+    def _without_breakpoints(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+        """Replace a debugger's breakpoints by the program's code: gdb would take them for
+        breakpoints in the program.
+        """
+        end = address + len(found)
+        for begin in self._breakpoints[bisect_right(self._breakpoints, address - _EBREAK) :]:
+            if begin >= end:
+                break
+            last = state.memory_writer(begin, 1)
+            code = self.image.constant(begin, _EBREAK)
+            by_debugger = last is not None and not self.tandem.index.retired[last.group]
+            if last is None or not by_debugger or not code or (last.size, last.value) not in _BREAKPOINTS:
+                continue
+            for at in range(max(begin, address), min(begin + min(last.size, len(code)), end)):
+                found[at - address] = code[at - begin]
+        return found
+
+    def _without_what_changed(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+        """Remove bytes for which a load read another value than was stored: another hart's, or a device's."""
+        loads = self.tandem.index.loads.get(state.space)
+        if loads is None:
+            return found
+        stores = list(_stores(state, address, len(found)))
+        for at, load in enumerate(loads.last(state.group, address, len(found))):
+            store = stores[at]
+            if load is None or load.value is None or store is None or load.group <= store.group or found[at] is None:
+                continue
+            loaded = load.value >> 8 * (address + at - load.address) & 0xFF
+            if loaded != found[at]:
+                found[at] = loaded if self._is_ram(address + at) else None
+        return found
+
+    def _with_loads(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+        if not any(self._is_ram(address + at) for at, byte in enumerate(found) if byte is None):
+            return found
+        loaded = state.memory(address, len(found), loads=True)
+        return [
+            other if byte is None and self._is_ram(address + at) else byte
+            for at, (byte, other) in enumerate(zip(found, loaded, strict=True))
+        ]
+
+    def _with_constants(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+        """Add bytes of the program that it does not write, except those that were written nevertheless."""
+        written = list(_stores(state, address, len(found)))
+        found, constant, begin = list(found), b"", 0
+        for at, byte in enumerate(found):
+            if byte is None and written[at] is None:
+                if at >= begin + len(constant):
+                    constant, begin = self.image.constant(address + at, len(found) - at), at
+                if constant:
+                    found[at] = constant[at - begin]
+        return found
+
+    def _is_ram(self, address: int) -> bool:
+        i = bisect_right(self._ram, (address, 1 << 64)) - 1
+        return i >= 0 and address < self._ram[i][1]
+
+
+def _breakpoints(tandem: Tandem) -> list[int]:
+    """Return where a debugger stored breakpoints, in increasing order."""
+    stores = (store for group in tandem.index.initializations for _, store in tandem.stored(group))
+    return sorted({store.address for store in stores if (store.size, store.value) in _BREAKPOINTS})
+
+
+def _stores(state: State, address: int, size: int) -> Iterator[Store | None]:
+    """Yield the last store to each byte, even if its value is unknown or may not have lasted."""
+    end = address + size
+    while address < end:
+        stop = min(end, (address // PAGE + 1) * PAGE)
+        place = state.place(address)
+        yield from place.writes.last(state.group, place.address, stop - address)
+        address = stop
+
+
+def _extents(image: Image) -> Iterator[tuple[int, int]]:
+    """Yield where the program is in memory: begin and end."""
+    for elf, bias in image.elves:
+        for section in elf.sections:
+            yield section.start + bias, section.end + bias
+        for segment in elf.segments:
+            yield segment.vaddr + bias, segment.vaddr + bias + len(segment.data)
+            yield segment.paddr + bias, segment.paddr + bias + len(segment.data)
+
+
+def _merged(extents: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the same addresses without overlaps, in increasing order."""
+    merged: list[tuple[int, int]] = []
+    for begin, end in extents:
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((begin, end))
+    return merged

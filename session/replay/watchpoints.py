@@ -1,0 +1,149 @@
+"""Where a debugger's watchpoints trigger in a history with memory accesses, in both directions."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.history.reverse_search import gaps_between
+from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.replay.backend import Hit, Watchpoint, Watchpoints
+from rvtrace_gdb.support.errors import Progress, silent
+
+_IN_GAP = (
+    "note: what is watched may have changed in the gap without a hit: the old value that gdb prints next is from"
+    " before the gap"
+)
+_MISPLACED = (
+    "note: between {} and {} are stores to virtual addresses whose page tables are not in the trace: watchpoints"
+    " cannot detect whether these were other addresses of the watched memory"
+)
+
+
+class _Passed(NamedTuple):
+    """The watchpoints that an instruction triggered, with the accessed byte of each. *place*: (position, direction)."""
+
+    place: tuple[int, int]
+    triggered: dict[Watchpoint, int]
+
+
+class ReplayWatchpoints:
+    """The watchpoints of one debugger in one history. *past*: its accesses; without any, no watchpoint triggers.
+
+    A stop reply contains one address. gdb checks only the watchpoints that contain it, not others that the same
+    instruction triggers. These are reported at the position to which gdb steps next, without watchpoints; gdb's
+    following step, after which it compares values, then does not move.
+    """
+
+    def __init__(self, past: Past | None) -> None:
+        self._past = past if past is not None and past.has_accesses else None
+        self._gap_noted = self._unknown_noted = self._misplaced_noted = False
+        self._passed: _Passed | None = None  # at the last hit, by the instruction that is stepped over next
+        self._due: _Passed | None = None  # at the position where that step led
+        self._stays: tuple[int, int] | None = None  # the place of a hit that was still to be reported
+
+    def nearest(
+        self, position: int, direction: int, watchpoints: Watchpoints, progress: Progress = silent
+    ) -> Hit | None:
+        """Return the first hit from a position on. It may be at that position."""
+        due = self._due_at(position, direction, watchpoints)
+        if due:
+            point, address = next(iter(due.items()))
+            return Hit(position, point.kind, address)
+        hits = self._hits(position, direction, watchpoints, progress)
+        if not hits:
+            return None
+        first = min(hit.position * direction for hit in hits.values()) * direction
+        there = {point: hit for point, hit in hits.items() if hit.position == first}
+        return max(there.values(), key=lambda hit: sum(_has(point, hit.address) for point in there))
+
+    def reported(self, hit: Hit, direction: int, watchpoints: Watchpoints) -> None:
+        """Note that a hit was reported to the debugger, which will step over the instruction next."""
+        due = self._due_at(hit.position, direction, watchpoints)
+        if due:
+            self._due = _Passed((hit.position, direction), _without(due, hit.address))
+            self._stays, self._passed = self._due.place, None
+            return
+        hits = self._hits(hit.position, direction, watchpoints)
+        triggered = {point: found.address for point, found in hits.items() if found.position == hit.position}
+        self._passed, self._due = _Passed((hit.position, direction), _without(triggered, hit.address)), None
+
+    def stays(self, position: int, direction: int, watchpoints: Watchpoints) -> bool:
+        """Return whether this step follows a hit that was reported later, and therefore must not move."""
+        place, self._stays = self._stays, None
+        return place == (position, direction) and not watchpoints
+
+    def stepped(self, start: int, end: int, direction: int) -> None:
+        """Note that the debugger made a step."""
+        passed, self._passed, self._due = self._passed, None, None
+        if passed is not None and passed.place == (start, direction) and passed.triggered:
+            self._due = passed._replace(place=(end, direction))
+
+    def _due_at(self, position: int, direction: int, watchpoints: Watchpoints) -> dict[Watchpoint, int]:
+        if self._due is None or self._due.place != (position, direction):
+            return {}
+        return {point: address for point, address in self._due.triggered.items() if point in watchpoints}
+
+    def _hits(
+        self, position: int, direction: int, watchpoints: Watchpoints, progress: Progress = silent
+    ) -> dict[Watchpoint, Hit]:
+        hits = ((point, self._nearest(position, direction, point, progress)) for point in sorted(watchpoints))
+        return {point: hit for point, hit in hits if hit is not None}
+
+    def _nearest(self, position: int, direction: int, point: Watchpoint, progress: Progress) -> Hit | None:
+        past, stores, loads = self._past, point.kind != "rwatch", point.kind != "watch"
+        if past is None:
+            return None
+        found = past.nearest_access(
+            position, point.address, point.size, forward=direction > 0, stores=stores, loads=loads, progress=progress
+        )
+        return None if found is None else _hit(past.history, *found, direction, point.kind)
+
+    def missed(self, start: int, end: int, watchpoints: Watchpoints) -> Sequence[str]:
+        """Return lines for the user about accesses on the way that watchpoints cannot see; each
+        kind is reported once.
+        """
+        past = self._past
+        if past is None or not watchpoints or start == end:
+            return ()
+        low, high = min(start, end), max(start, end)
+        lines: list[str] = []
+        if not self._gap_noted and gaps_between(past.history, start, end).passed:
+            self._gap_noted = True
+            lines.append(_IN_GAP)
+        loads = any(point.kind != "watch" for point in watchpoints)
+        unknown = [] if self._unknown_noted else past.unknown_accesses(low, high, loads=loads)
+        if unknown:
+            self._unknown_noted = True
+            lines.append(_unknown_line([at + 1 for at in unknown]))
+        if not self._misplaced_noted and past.has_unmapped_stores(low, high):
+            self._misplaced_noted = True
+            lines.append(_MISPLACED.format(low + 1, high + 1))
+        return lines
+
+
+def _hit(history: History, by: int, address: int, direction: int, kind: str) -> Hit | None:
+    """Return the hit. *by*: the position of the instruction that makes the access; -1: it was before the first one."""
+    if by >= 0 and history.pc(by) == GAP:
+        by -= 1
+    if by < 0:
+        return None
+    position = by
+    if direction < 0:
+        position += 2 if by + 1 < len(history) and history.pc(by + 1) == GAP else 1
+    return Hit(position, kind, address)
+
+
+def _without(triggered: dict[Watchpoint, int], address: int) -> dict[Watchpoint, int]:
+    return {point: byte for point, byte in triggered.items() if not _has(point, address)}
+
+
+def _has(point: Watchpoint, address: int) -> bool:
+    return point.address <= address < point.address + point.size
+
+
+def _unknown_line(numbers: Sequence[int]) -> str:
+    more = "" if len(numbers) == 1 else f", and at {len(numbers) - 1} more,"
+    return (
+        f"note: the trace does not give the address of the access at {numbers[0]}{more}: watchpoints cannot detect"
+        " whether it was to the watched memory"
+    )
