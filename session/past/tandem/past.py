@@ -1,23 +1,20 @@
 """The values in a tandem trace, as a `Past`: registers by gdb's names, memory, writers, and accesses."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem
-from rvtrace_gdb.decode.tandem.protocol import FPR
-from rvtrace_gdb.decode.tandem.state import State
 from rvtrace_gdb.decode.tandem.watchpoints import WatchpointSearch
-from rvtrace_gdb.decode.tandem.wording import NUMBERS, regno_of
-from rvtrace_gdb.session.past.past import Accessed, NotWritten, TracedRegisters, Written
+from rvtrace_gdb.session.past.named_registers import NamedRegisters
+from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, Written
 from rvtrace_gdb.session.past.tandem.memory import Memory
 from rvtrace_gdb.session.past.tandem.writers import LastWriters
 from rvtrace_gdb.session.past.wording import SHOWN, loaded_notes
 from rvtrace_gdb.support.errors import Progress, silent
 
 _MACHINE = "mstatus misa mie mtvec mscratch mepc mcause mtval mip"
-_BOXED = 0xFFFF_FFFF << 32  # a single-precision value in a wider register
 
 
 class TandemPast:
@@ -53,7 +50,9 @@ class TandemPast:
         """Return the registers before the instruction at a position; at the end of the history, after the last one."""
         history, state = self.history, self._tandem.before(position)
         pc = history.pc(position) if position < len(history) else state.pc
-        return _Registers(state, pc, self._tandem.trace.parameters.flen)
+        return NamedRegisters(
+            lambda number: pc if number == PC else state.register(number), self._tandem.trace.parameters.flen
+        )
 
     def integers(self, position: int, *, trapped: bool = False) -> dict[int, int]:
         tandem = self._tandem
@@ -115,32 +114,3 @@ class TandemPast:
 
     def has_unmapped_stores(self, first: int, last: int) -> bool:
         return bool(self._watched.misplaced(self._tandem.group_of(first), self._tandem.group_of(last)))
-
-
-class _Registers(Mapping[str, int]):
-    """The registers known at a moment, by all their names; each value is searched when it is requested."""
-
-    def __init__(self, state: State, pc: int | None, flen: int) -> None:
-        self._state, self._pc, self._flen = state, pc, flen
-
-    def __getitem__(self, name: str) -> int:
-        value = self._value(name)
-        if value is None:
-            raise KeyError(name)
-        return value
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in ("pc", *NUMBERS) if self._value(name) is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def _value(self, name: str) -> int | None:
-        if name == "pc":
-            return self._pc
-        number = regno_of(name)
-        if number is None:
-            return None
-        value = self._state.register(number)
-        is_single = self._flen == 32 and FPR <= number < FPR + 32
-        return value | _BOXED if is_single and value is not None else value
