@@ -60,6 +60,7 @@ def read_elf(path: str | Path) -> Elf:
 ReadMissing = Callable[[int, int], bytes | None]
 
 _CHUNK = 1024  # bytes requested from the target at once
+_MACHINE = 3
 
 
 class _Region(NamedTuple):
@@ -263,6 +264,23 @@ class Image:
             found += part
         return found
 
+    def constants(self, addr: int, size: int) -> Iterator[tuple[int, bytes]]:
+        """Yield (address, bytes) of all constants of ELF files in *size* bytes at *addr*, in rising order."""
+        end = addr + size
+        while addr < end:
+            if (region := self._region(addr)) is None:
+                i = bisect_right(self._regions, addr, key=lambda it: it.start)
+                stop = min([end, *(it.start for it in self._regions[i : i + 1])])
+                yield from () if self._base is None else self._base.constants(addr, stop - addr)
+            else:
+                i = bisect_right(self._constants, (addr, 1 << 64))
+                is_constant = i > 0 and addr < self._constants[i - 1][1]
+                edge = self._constants[i - 1][1] if is_constant else next((it[0] for it in self._constants[i:]), end)
+                stop = min(end, edge, region.start + len(region.data))
+                if is_constant:
+                    yield addr, region.data[addr - region.start : stop - region.start]
+            addr = stop
+
     def read(self, addr: int, size: int) -> bytes:
         """Return *size* bytes of code at *addr*. Raises CodeMissing with the first address that has none."""
         parts = []
@@ -405,9 +423,6 @@ class Program(Protocol):
     def partial(self) -> bool: ...
 
     def image_of(self, context: Context) -> Image: ...
-
-
-_MACHINE = 3
 
 
 class _Attached(NamedTuple):

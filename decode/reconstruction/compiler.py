@@ -22,8 +22,8 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.program.instructions import ATOMIC as ATOMIC_ACCESS
+from rvtrace_gdb.decode.program.instructions import EBREAK, STORE, reach
 from rvtrace_gdb.decode.program.instructions import LOAD as LOAD_ACCESS
-from rvtrace_gdb.decode.program.instructions import STORE, reach
 from rvtrace_gdb.decode.semantics import operations, softfloat, zcmp
 from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation
 from rvtrace_gdb.decode.semantics.operations import BRANCHES, LOADS, STORES, VALUES, sign_extended
@@ -46,10 +46,22 @@ _HOLDS_B = ("{b}", "{sb}", "{wb}", "{ub}")
 
 
 class MainRam(NamedTuple):
-    """What the fast path of loads and stores reaches. *size*: a power of two, for one test of range and alignment."""
+    """What the fast path of loads and stores reaches. With a *size* that is a power of two, one test is enough for its
+    range and alignment.
+    """
 
     base: int
     size: int
+
+    def misses(self, size: int) -> int:
+        """Return a mask that has a bit in common with each offset that is not aligned, or out of range unless it is
+        between `size` and the next power of two.
+        """
+        return ~((1 << (self.size - 1).bit_length()) - 1) | size - 1
+
+    @property
+    def is_power_of_two(self) -> bool:
+        return not self.size & self.size - 1
 
 
 NO_RAM = MainRam(-1 << 70, 8)
@@ -62,12 +74,18 @@ class RunSource:
     def __init__(self, decoder: Decoder, xlen: int, main: MainRam, *, observed: bool, zcm: bool) -> None:
         self._decoder, self._xlen, self._main, self._observed, self._zcm = decoder, xlen, main, observed, zcm
         self._mask, self._sign = (1 << xlen) - 1, 1 << xlen - 1
+        self._served = self._is_trapless = False
         self.lines: list[str] = []
 
-    def add(self, number: int, pc: int, word: int, following: int | None, outcome: bool | None) -> None:
+    def add(
+        self, number: int, pc: int, word: int, following: int | None, outcome: bool | None, *, served: bool
+    ) -> None:
         """Append an instruction. *number*: in its run. *following*: the address that came after it, None: not known
-        here. *outcome*: of a store-conditional, whether it stored, if a branch shows it.
+        here. *outcome*: of a store-conditional, whether it stored, if a branch shows it. *served*: it is the ebreak of
+        a semihosting call.
         """
+        self._served = served
+        self._is_trapless = following is not None
         several = zcmp.operations(word, self._xlen) if self._zcm and word & 3 != 3 else ()
         for op in several or [self._decoder.decode(word)]:
             self.lines += self._instruction(op, number, pc, following, outcome)
@@ -139,21 +157,23 @@ class RunSource:
             reads = name[4] != "w" or op.rd != 0
             yield f"{self._destination(op)}=h.csr({name[4]!r},{op.imm},{source},{writes},{reads},{number})"
         elif name in ("mret", "sret"):
-            yield f"h.{name}()"
+            yield f"h.{name}({number})"
+        elif name in ("ecall", "ebreak") and self._is_trapless:
+            yield f"h.{'semihosting' if self._served else 'trapless'}({number})"
 
     def _destination(self, op: Operation) -> str:
         return f"x[{op.rd}]" if op.rd else "v"
 
     def _unknown(self, op: Operation, number: int) -> Iterator[str]:
         """An instruction without semantics here: what it may write is unknown behind it."""
-        if op.word & 0x7F in _CUSTOM or op.length == 2:
+        if op.word & 0x7F in _CUSTOM or op.length == 2 or op.word & 0x1F == 0x1F:  # 48 bits and more
             yield "h.forget_registers()"
             yield f"h.forget_memory({number})"
             return
         access = reach(op.word, self._xlen)
         rd = op.word >> 7 & 31
-        if rd:
-            yield f"x[{rd}]=None"
+        for register in sorted({rd, rd | 1} - {0}):  # Zacas and Zilsd write two registers
+            yield f"x[{register}]=None"
         yield f"f[{rd}]=None;h.forget_flags()"
         if _may_store(op.word) if access is None else access.kind in (STORE, ATOMIC_ACCESS):
             yield f"h.forget_memory({number})"
@@ -180,8 +200,9 @@ class RunSource:
 
     def _loaded(self, op: Operation, size: int) -> str:
         fast = f"m{8 * size}[{array_index(size)}]"
-        offset = self._offset(op)
-        value = f"{fast} if not(o:={offset})&{self._slow_mask(size)} and K[o>>3]==255 else load(o,{size})"
+        inside = "" if self._main.is_power_of_two else f" and o<{self._main.size}"
+        hits = f"not(o:={self._offset(op)})&{self._main.misses(size)}{inside} and K[o>>3]==255"
+        value = f"{fast} if {hits} else load(o,{size})"
         return _if_known(value, [op.rs1] if op.rs1 else [])
 
     def _store(self, op: Operation, number: int, size: int, value: str) -> Iterator[str]:
@@ -191,7 +212,8 @@ class RunSource:
             yield f"if x[{op.rs1}] is None:h.forget_memory({number})"
             otherwise = "elif"
         unknown = "" if value == "0" else f"{value} is None or "
-        yield f"{otherwise} {unknown}(o:={offset})&{self._slow_mask(size)}:store({offset},{size},{value})"
+        outside = "" if self._main.is_power_of_two else f" or o>={self._main.size}"
+        yield f"{otherwise} {unknown}(o:={offset})&{self._main.misses(size)}{outside}:store({offset},{size},{value})"
         fits = value == "0" or (8 * size >= self._xlen and value[0] == "x")
         masked = value if fits else f"{value}&{(1 << 8 * size) - 1}"
         marks = "K[o>>3]=255" if size == 8 else f"K[o>>3]|={(1 << size) - 1}<<(o&7)"
@@ -204,10 +226,6 @@ class RunSource:
 
     def _offset(self, op: Operation) -> str:
         return f"{x_register(op.rs1)}{op.imm - self._main.base:+d}"
-
-    def _slow_mask(self, size: int) -> int:
-        """Return a mask that has a bit in common with every offset that the fast path cannot take."""
-        return ~(self._main.size - 1) | size - 1
 
     # -- floating point
 
@@ -300,12 +318,17 @@ class RunCompiler:
         functions = {name: getattr(operations, name) for name in operations.FUNCTIONS}
         self._globals = {**names, "sf": softfloat, **functions}
 
-    def compiled(self, words: Sequence[Word], following: int | None, *, observed: bool) -> Callable[[], None]:
-        """Return the function of a run. *following*: the address after its last instruction, None: unknown."""
+    def compiled(
+        self, words: Sequence[Word], following: int | None, *, observed: bool, served: Callable[[int], bool]
+    ) -> Callable[[], None]:
+        """Return the function of a run. *following*: the address after its last instruction, None: unknown. *served*
+        returns whether the ebreak at an address is that of a semihosting call.
+        """
         source = RunSource(self._decoder, self._xlen, self._main, observed=observed, zcm=self._zcm)
         for number, (pc, word) in enumerate(words):
             after = words[number + 1][0] if number + 1 < len(words) else following
-            source.add(number, pc, word, after, self._outcome(words, number, following))
+            outcome = self._outcome(words, number, following)
+            source.add(number, pc, word, after, outcome, served=word == EBREAK and served(pc))
         text = "\n ".join(source.lines or ["pass"])
         defaults = ",".join(f"{name}={name}" for name in _NAMES if name in text)
         namespace = dict(self._globals)

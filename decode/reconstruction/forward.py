@@ -1,6 +1,6 @@
 """Executing a history again, from a place where the hart's registers and memory are known.
 
-`Forward` runs through the history once and keeps a checkpoint every `STRIDE` instructions: the registers, and the pages
+`Forward` goes through the history once and keeps a checkpoint every `STRIDE` instructions: the registers, and the pages
 that were written since the checkpoint before. The state at any position is then that of the checkpoint before it,
 executed on from there. Behind a gap, and behind what nobody can follow, everything is unknown until it is written
 again.
@@ -9,43 +9,50 @@ Where an instruction cannot have done what the history says, something that was 
 since when. `executed` then starts again and believes less: first no memory, then no constants of the program either.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, Start, Trap, TrapKind
+from rvtrace_gdb.decode.history.events import ContextChange, Start, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, Event, History, Path, RepeatPath
-from rvtrace_gdb.decode.program.image import CodeMissing, Image
-from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction, length
+from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
-from rvtrace_gdb.decode.reconstruction.compiler import LONGEST_RUN, NO_RAM, MainRam, RunCompiler
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine, Value
-from rvtrace_gdb.decode.reconstruction.hart import MACHINE, Contradiction, ExecutedHart, HartState, unobserved
-from rvtrace_gdb.decode.reconstruction.known_memory import BLANK, PAGE, KnownMemory, PageContent, Ram, Rom
+from rvtrace_gdb.decode.reconstruction.constants import NoConstants, ProgramConstants
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, Value
+from rvtrace_gdb.decode.reconstruction.happenings import Cuts, is_lost, sequential_pc
+from rvtrace_gdb.decode.reconstruction.hart import (
+    MACHINE,
+    Contradiction,
+    ExecutedHart,
+    HartState,
+    TranslationChanged,
+    unnoted,
+    unobserved,
+)
+from rvtrace_gdb.decode.reconstruction.known_memory import (
+    BLANK,
+    KnownMemory,
+    PageContent,
+    StoredPages,
+    rams_of,
+)
+from rvtrace_gdb.decode.reconstruction.runs import Code, Runs, compilers_of
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 STRIDE = 1 << 16
 """Instructions between two checkpoints."""
 _KEPT_LOGS = 16
-_LONGEST_INSTRUCTION = 4  # bytes
-_LONGEST_WHOLE = 16 * LONGEST_RUN  # instructions of a path whose runs are kept together
-
-Runs = Sequence[tuple[Callable[[], None], int]]
-"""Functions of runs, each with the number of its instructions."""
 
 
 class _Checkpoint(NamedTuple):
+    """*pages*: those that have changed since the checkpoint before, where *stored* says where stores went."""
+
     position: int
     hart: HartState
+    rewritten: frozenset[int]
     pages: Mapping[int, PageContent]
-    """The pages that were written since the checkpoint before."""
-
-
-class _Compilations(NamedTuple):
-    """What was compiled: runs by their addresses and what follows, whole paths by their identity and what follows."""
-
-    runs: dict[tuple[tuple[int, ...], Value], Runs]
-    whole: dict[tuple[int, Value], Runs]
+    stored: StoredPages
 
 
 class Contradicted(RvtraceError):
@@ -69,12 +76,18 @@ class Executed(NamedTuple):
 
 
 def executed(
-    history: History, image: Image, machine: Machine, beginning: KnownState, progress: Progress = silent
+    history: History,
+    program: Program,
+    machine: Machine,
+    beginning: KnownState,
+    progress: Progress = silent,
+    *,
+    halts: Sequence[HaltWrites] = (),
 ) -> Executed:
     """Execute a history again from its *beginning*, with as much memory as nothing contradicts. Raises Cancelled."""
     contradicted: list[Contradicted] = []
-    for less, rom in ((machine, image), (machine._replace(rams=()), image), (machine._replace(rams=()), _NO_ROM)):
-        forward = Forward(history, image, less, beginning, rom)
+    for belief in BELIEFS:
+        forward = Forward(history, program, machine, beginning, halts=halts, belief=belief)
         try:
             forward.run(progress)
         except Contradicted as error:
@@ -84,57 +97,69 @@ def executed(
     return Executed(None, contradicted)
 
 
-class _NoRom:
-    """No memory at all."""
+class Belief(NamedTuple):
+    """What of memory is believed: the RAM, and the constants of the program."""
 
-    def constant(self, addr: int, size: int, /) -> bytes:
-        return b""
+    ram: bool = True
+    constants: bool = True
 
 
-_NO_ROM = _NoRom()
+BELIEFS = (Belief(), Belief(ram=False), Belief(ram=False, constants=False))
+"""In the order in which they are tried."""
 
 
 class Forward:
     """The state of a hart at each position of its history, from that of a *beginning* on.
 
-    *rom*: what is never written; None: the constants of the program, *image*.
+    halts  what a debugger wrote while the hart was halted; at other halts everything may have changed
     """
 
     def __init__(
-        self, history: History, image: Image, machine: Machine, beginning: KnownState, rom: Rom | None = None
+        self,
+        history: History,
+        program: Program,
+        machine: Machine,
+        beginning: KnownState,
+        *,
+        halts: Sequence[HaltWrites] = (),
+        belief: Belief = BELIEFS[0],
     ) -> None:
-        self._history, self._image, self._machine, self._beginning = history, image, machine, beginning
-        self.memory = KnownMemory([Ram(*ram) for ram in machine.rams], image if rom is None else rom)
-        self.hart = ExecutedHart(machine.xlen, self.memory)
-        largest = max(self.memory.rams, key=lambda ram: ram.size, default=None)
-        main = NO_RAM if largest is None else MainRam(largest.base, 1 << largest.size.bit_length() - 1)
-        names = self._names(main, largest or Ram(0, PAGE))
-        self._compiler = RunCompiler(machine.xlen, machine.extensions, main, names)
-        self._words: dict[int, int] = {}
-        self._compilations = _Compilations({}, {}), _Compilations({}, {})
+        self._history, self._program, self._machine, self._beginning = history, program, machine, beginning
+        image = program.image_of(history.context_at(beginning.position))
+        self._rom = ProgramConstants(image) if belief.constants else None
+        rams = rams_of(machine.rams if belief.ram else ())
+        self.memory = KnownMemory(rams, self._rom or NoConstants())
+        self.hart = ExecutedHart(machine.xlen, self.memory, machine_only=machine.machine_only)
+        self._compilers = compilers_of(machine, self.hart, self.memory)
+        self._codes: dict[tuple[int, int], Code] = {}
+        self._use(image)
         self._first: dict[int, int] = {}
-        self._cuts = _cuts(history)
-        self._cut_positions = sorted(self._cuts)
+        self._cuts = Cuts(history, beginning.position, halts)
         self._checkpoints: list[_Checkpoint] = []
         self._versions: dict[int, list[tuple[int, PageContent]]] = {}
+        self.unknown_stores = array("Q")
+        """The positions of the stores to unknown addresses, as far as the history was executed."""
+        self._switched: list[int] = []  # positions from which on addresses are no longer those of memory, or are again
+        self._notes = True  # what is executed now is so for the first time
         self._position = beginning.position
         self._entry, self._entry_begin = 0, 0
         self._at = 0  # the position of the run that executes
         self._observed = False
         self._logs: dict[int, AccessLog] = {}
 
-    def _names(self, main: MainRam, ram: Ram) -> dict[str, object]:
-        mask, hart, memory = (1 << self._machine.xlen) - 1, self.hart, self.memory
+    def _use(self, image: Image) -> None:
+        self._image = image
+        if self._rom is not None:
+            self._rom.use(image)
+        self._code = self._code_of({})
 
-        def load(offset: int, size: int) -> Value:
-            return memory.load(offset + main.base & mask, size)
-
-        def store(offset: int, size: int, value: Value) -> None:
-            memory.store(offset + main.base & mask, size, value)
-
-        views = {f"m{8 * size}": view for size, view in ram.views.items()}
-        own = {"x": hart.x, "f": hart.f, "h": hart, "load": load, "store": store, "K": ram.known, "D": ram.dirty}
-        return {**own, **views}
+    def _code_of(self, others: Mapping[int, bytes]) -> Code:
+        """Return the code of the image, with instructions that are not the program's."""
+        key = id(self._image), id(others) if others else 0
+        code = self._codes.get(key)
+        if code is None:
+            code = self._codes[key] = Code(self._image, others, self._compilers)
+        return code
 
     # -- going through the history
 
@@ -142,41 +167,72 @@ class Forward:
         """Execute the whole history, and keep checkpoints. Raises Contradicted; and Cancelled, and goes on where it was
         when called again.
         """
+        self.reach(len(self._history), progress)
+
+    def reach(self, position: int, progress: Progress = silent) -> None:
+        """Execute the history up to a position at least. Raises as `run`."""
         if not self._checkpoints:
             self._begin()
         end = len(self._history)
-        self._go_to(self._checkpoints[-1].position)
-        while self._position < end:
+        while (done := self.reached) < position:
+            self._go_to(done)
+            self._note(done)
             try:
-                self._advance(min(self._checkpoints[-1].position + STRIDE, end))
+                self._advance(min(done + STRIDE, end))
             except Contradiction as error:
-                position = self._at + error.number
-                raise Contradicted(position, self._history.pc(position)) from None
+                at = self._at + error.number
+                raise Contradicted(at, self._history.pc(at)) from None
+            finally:
+                self.hart.stored_anywhere, self._notes = unnoted, False
             self._keep()
-            progress("reconstructing values", self._position, end)
+            progress("reconstructing values (instructions)", self._position, end)
 
-    def at(self, position: int) -> ExecutedHart:
-        """Return the hart before the instruction at a position, which is not before the beginning. It is the same
-        object each time, moved.
+    @property
+    def reached(self) -> int:
+        """The position up to which the history was executed."""
+        return self._checkpoints[-1].position if self._checkpoints else self._beginning.position
+
+    def _note(self, begin: int) -> None:
+        """Note from here on which stores have unknown addresses, and forget what was noted of positions from *begin*
+        on.
         """
-        if not self._checkpoints:
-            self._begin()
+        del self.unknown_stores[bisect_left(self.unknown_stores, begin) :]
+        del self._switched[bisect_right(self._switched, begin) :]
+
+        def noted(number: int) -> None:
+            self.unknown_stores.append(max(self._at + number, 0))
+
+        self.hart.stored_anywhere, self._notes = noted, True
+
+    def at(self, position: int, progress: Progress = silent) -> ExecutedHart:
+        """Return the hart before the instruction at a position, which is not before the beginning. It is the same
+        object each time, moved. Raises as `run`.
+        """
+        self.reach(position, progress)
         self._go_to(position)
         return self.hart
 
     @property
     def segments(self) -> int:
-        """How many stretches between checkpoints there are; `run` must have come to the end."""
-        return len(self._checkpoints) - 1
+        """How many stretches between checkpoints there are, as far as the history was executed."""
+        return max(len(self._checkpoints) - 1, 0)
 
     def segment_of(self, position: int) -> int:
-        """Return the stretch that a position is in."""
+        """Return the stretch that a position is in; it must have been reached."""
         return bisect_right(self._checkpoints, position, key=lambda it: it.position) - 1
 
+    def bounds(self, segment: int) -> tuple[int, int]:
+        """Return the first position of a stretch, and that behind it."""
+        return self._checkpoints[segment].position, self._checkpoints[segment + 1].position
+
     def may_store(self, segment: int, address: int, size: int) -> bool:
-        """Return whether anything in a stretch may store to some bytes: one page of them was written in it."""
-        pages = self._checkpoints[segment + 1].pages
-        return any(page in pages for page in range(address & -PAGE, address + size, PAGE))
+        """Return whether stores at known addresses in a stretch may be to some bytes: one was to the same page."""
+        return self._checkpoints[segment + 1].stored.may_include(address, size)
+
+    def is_translated(self, first: int, last: int) -> bool:
+        """Return whether addresses are not those of memory anywhere from *first* to *last* - 1, as far as reached."""
+        at = bisect_right(self._switched, first)
+        return at % 2 == 1 or (at < len(self._switched) and self._switched[at] < last)
 
     def accesses(self, segment: int) -> AccessLog:
         """Return the loads and stores of a stretch. Those of a few stretches are kept."""
@@ -189,41 +245,42 @@ class Forward:
         return log
 
     def _observe(self, segment: int) -> AccessLog:
-        log, stop = AccessLog(), self._checkpoints[segment + 1].position
+        log, hart = AccessLog(), self.hart
         self._restore(segment)
 
         def seen(number: int, kind: str, address: Value, size: int) -> None:
-            log.add(self._at + number, kind, address, size)
+            if hart.physical:
+                log.add(self._at + number, kind, address, size)
 
-        self._observed, self.hart.seen = True, seen
+        self._observed, hart.seen = True, seen
         try:
-            self._advance(stop)
+            self._advance(self._checkpoints[segment + 1].position)
         finally:
-            self._observed, self.hart.seen = False, unobserved
+            self._observed, hart.seen = False, unobserved
         return log
 
     def _begin(self) -> None:
         state, hart = self._beginning, self.hart
-        hart.x[:], hart.f[:], hart.csrs = list(state.x), list(state.f), dict(state.csrs)
-        hart.privilege = state.privilege
-        if (status := hart.csrs.pop(0x300, None)) is not None:
-            hart.status = (status, (1 << self._machine.xlen) - 1)
-        for address, content in state.memory:
-            for ram in self.memory.rams:
-                ram.fill(address, content)
+        hart.begin(state)
+        self.memory.begin(state.memory)
         self._seek(state.position)
-        self._happened(self._cuts.get(state.position, ()))
+        if not hart.physical:
+            self._switched.append(state.position)
+        self._happened()
         self._keep()
+        self._notes = False
 
     def _keep(self) -> None:
         """Keep a checkpoint here."""
-        number, pages = len(self._checkpoints), self.memory.changed_pages()
-        self._checkpoints.append(_Checkpoint(self._position, self.hart.snapshot(), pages))
+        number, (pages, stored) = len(self._checkpoints), self.memory.changed_pages()
+        self._checkpoints.append(
+            _Checkpoint(self._position, self.hart.snapshot(), self.memory.rewritten, pages, stored)
+        )
         for address, content in pages.items():
             self._versions.setdefault(address, []).append((number, content))
 
     def _go_to(self, position: int) -> None:
-        number = bisect_right(self._checkpoints, position, key=lambda it: it.position) - 1
+        number = self.segment_of(position)
         checkpoint = self._checkpoints[number]
         if not checkpoint.position <= self._position <= position:
             self._restore(number)
@@ -238,7 +295,7 @@ class Forward:
             versions = self._versions.get(address, [])
             at = bisect_right(versions, number, key=lambda it: it[0]) - 1
             pages[address] = versions[at][1] if at >= 0 else BLANK
-        self.memory.restore(pages)
+        self.memory.restore(pages, checkpoint.rewritten)
         self.hart.restore(checkpoint.hart)
         self._seek(checkpoint.position)
 
@@ -246,20 +303,26 @@ class Forward:
         self._position = position
         if position < len(self._history):
             self._entry, self._entry_begin = self._history.entry_at(position)
+            self._use(self._program.image_of(self._history.context_at(position)))
         else:
             self._entry, self._entry_begin = len(self._history.entries), position
 
     def _advance(self, stop: int) -> None:
-        """Execute up to a position."""
-        while self._position < stop:
-            self._run_entry(min(stop, self._next_cut(self._position)))
-            self._happened(self._cuts.get(self._position, ()))
+        """Execute up to a position. What it leaves when it raises anything is valid nowhere."""
+        try:
+            while self._position < stop:
+                cut = self._cuts.after(self._position)
+                try:
+                    self._run_entries(stop if cut is None else min(stop, cut))
+                except TranslationChanged as change:
+                    self._translate(self._at + change.number)
+                if self._position in self._cuts:
+                    self._happened()
+        except BaseException:
+            self._position = -1  # before all checkpoints, so that it is restored from one
+            raise
 
-    def _next_cut(self, position: int) -> int:
-        at = bisect_right(self._cut_positions, position)
-        return self._cut_positions[at] if at < len(self._cut_positions) else len(self._history)
-
-    def _run_entry(self, stop: int) -> None:
+    def _run_entries(self, stop: int) -> None:
         """Execute the entries up to *stop*, with no event in between."""
         entries = self._history.entries
         while self._position < stop:
@@ -268,15 +331,37 @@ class Forward:
             first = self._position - self._entry_begin
             last = min(stop - self._entry_begin, path.count)
             if path is GAP_PATH:
-                self._forget()
-            elif first == 0 and last == path.count:
-                self._run_whole(path, self._following(self._entry_begin + last))
+                self._forget(self._position + 1)
             else:
-                self._run_piece(path, first, last, self._following(self._entry_begin + last))
+                code = self._code
+                if path.code:
+                    self._code = self._code_of(path.code)
+                if first == 0 and last == path.count:
+                    self._run_whole(path, self._following(self._entry_begin + last))
+                else:
+                    self._run_piece(path, first, last, self._following(self._entry_begin + last))
+                self._code = code
             self._position = self._entry_begin + last
             if last == path.count:
                 self._entry += 1
                 self._entry_begin = self._position
+
+    def _translate(self, position: int) -> None:
+        """Go on behind an instruction at which addresses became those of memory, or others."""
+        rd = self._code.word(self._history.pc(position)) >> 7 & 31
+        if rd:
+            self.hart.x[rd] = None  # the instruction was interrupted; all that write another register leave rd 0
+        self._switch(position + 1)
+        self._seek(position + 1)
+
+    def _switch(self, position: int) -> None:
+        """Execute on with addresses that are those of memory, or others, whichever it was not. What others stored is
+        not known.
+        """
+        self.hart.physical = not self.hart.physical
+        self.memory.forget()
+        if self._notes:
+            self._switched.append(position)
 
     def _following(self, position: int) -> Value:
         """Return the address at a position, None if something else may have run before it."""
@@ -299,14 +384,11 @@ class Forward:
                 self._run_whole(path.path, first)
             self._run_whole(path.path, following)
             return
-        runs = self._compilations[self._observed].whole.get((id(path), following))
+        runs = self._code.whole(path, following, (self.hart.physical, self._observed))
         if runs is None:
-            if path.count > _LONGEST_WHOLE:
-                self._run_piece(path, 0, path.count, following)
-                return
-            pcs = tuple(pc for chunk in path.chunks(0, path.count) for pc in chunk)
-            runs = self._compilations[self._observed].whole[id(path), following] = self._compiled(pcs, following)
-        self._execute(runs)
+            self._run_piece(path, 0, path.count, following)
+        else:
+            self._execute(runs)
 
     def _execute(self, runs: Runs) -> None:
         at = self._at
@@ -326,7 +408,8 @@ class Forward:
             if low < high:
                 after = following if begin + high == last else path.pc(begin + high)
                 if isinstance(part, tuple):
-                    self._execute(self._compiled(part[low:high], after))
+                    kind = self.hart.physical, self._observed
+                    self._execute(self._code.runs(part[low:high], after, kind))
                 elif low == 0 and high == len(part):
                     self._run_whole(part, after)
                 else:
@@ -345,52 +428,52 @@ class Forward:
             else:
                 self._run_piece(unit, low, high, after)
 
-    def _compiled(self, pcs: tuple[int, ...], following: Value) -> Runs:
-        """Return the functions of some instructions: compiling is what costs most, so that straight code is compiled
-        once, wherever it occurs.
-        """
-        runs: list[tuple[Callable[[], None], int]] = []
-        for begin, end in _straight(pcs):
-            runs += self._run(pcs[begin:end], pcs[end] if end < len(pcs) else following)
-        return runs
-
-    def _run(self, pcs: tuple[int, ...], following: Value) -> Runs:
-        compiled = self._compilations[self._observed].runs
-        known = compiled.get((pcs, following))
-        if known is None:
-            words = [(pc, self._word(pc)) for pc in pcs]
-            run = self._compiler.compiled(words, following, observed=self._observed)
-            known = compiled[pcs, following] = [(run, len(pcs))]
-        return known
-
-    def _word(self, pc: int) -> int:
-        """Return an instruction; one whose code is not there counts as illegal, so that nothing is known behind it."""
-        word = self._words.get(pc)
-        if word is None:
-            try:
-                word = int.from_bytes(self._image.read(pc, 2), "little")
-                if length(word) > 2:
-                    word |= int.from_bytes(self._image.read(pc + 2, 2), "little") << 16
-            except (CodeMissing, UndecodableInstruction):
-                word = 0
-            self._words[pc] = word
-        return word
-
     # -- events
 
-    def _forget(self) -> None:
+    def _forget(self, position: int) -> None:
+        """Forget everything. *position*: where the hart is now."""
         self.hart.forget_registers()
         self.memory.forget()
+        if position < len(self._history):
+            self.hart.privilege = self._history.context_at(position).prv
 
-    def _happened(self, events: Sequence[Event]) -> None:
-        for event in events:
+    def _happened(self) -> None:
+        """Do what happens at the cut here."""
+        position = self._position
+        happening, halts = self._cuts.at(position), list(self._cuts.at(position).halts)
+        if not halts and self._is_call(position - 1) and not any(isinstance(it.fact, Trap) for it in happening.events):
+            self._forget(position)
+        self._use(self._program.image_of(self._history.context_at(position)))
+        for event in happening.events:
             fact = event.fact
-            if isinstance(fact, Trap):
+            if is_lost(event, happening.halts):
+                self._forget(position)
+            elif isinstance(fact, Trap):
                 self._trap(event, fact)
             elif isinstance(fact, ContextChange):
-                self.hart.privilege = fact.now.prv
-            elif not isinstance(fact, Start) or event.position > self._beginning.position:
-                self._forget()
+                if "prv" in fact.changed:
+                    self.hart.privilege = fact.now.prv
+                if fact.now.virtual:
+                    self.hart.bare = None
+            elif isinstance(fact, Start) and fact.reason.resumes:
+                self._apply(halts)
+                halts.clear()
+        self._apply(halts)
+        if self.hart.is_physical != self.hart.physical:
+            self._switch(position)
+
+    def _is_call(self, position: int) -> bool:
+        """Return whether an instruction calls an environment, which nothing is known of without a trap."""
+        if not self._beginning.position <= position < len(self._history) or (pc := self._history.pc(position)) == GAP:
+            return False
+        return self._code.word(pc) in (0x73, 0x0010_0073, 0x9002)
+
+    def _apply(self, halts: Sequence[HaltWrites]) -> None:
+        """Write what a debugger wrote."""
+        for halt in halts:
+            self.hart.write(halt.registers)
+            for address, content in halt.memory:
+                self.memory.write(address, content)
 
     def _trap(self, event: Event, trap: Trap) -> None:
         mode = MACHINE if self._machine.machine_only or self.hart.privilege == MACHINE else None
@@ -400,43 +483,4 @@ class Forward:
                 cause |= 1 << self._machine.xlen - 1
             elif trap.kind is TrapKind.UNKNOWN:
                 cause = None
-        self.hart.trap(mode, self._sequential(event.position - 1), cause, trap.value)
-
-    def _sequential(self, position: int) -> Value:
-        """Return the address behind the instruction at a position, None if it may go elsewhere."""
-        pc = self._history.pc(position) if position >= 0 else GAP
-        if pc == GAP:
-            return None
-        try:
-            instruction = self._image.instruction(pc)
-        except (CodeMissing, UndecodableInstruction):
-            return None
-        if instruction.itype is not IType.NONE:
-            return pc + instruction.offset if instruction.is_inferable_jump and instruction.offset is not None else None
-        return pc + instruction.length
-
-
-def _straight(pcs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield where stretches begin and end whose instructions follow each other in memory, and that are not too long."""
-    begin, size = 0, len(pcs)
-    for at in range(1, size + 1):
-        if at == size or not 0 < pcs[at] - pcs[at - 1] <= _LONGEST_INSTRUCTION or at - begin == LONGEST_RUN:
-            yield begin, at
-            begin = at
-
-
-def _cuts(history: History) -> dict[int, list[Event]]:
-    """Return the events that change what is known, by position."""
-    found: dict[int, list[Event]] = {}
-    last_sync = 0
-    for event in history.events:
-        fact = event.fact
-        if event.kind is EventKind.SYNC:
-            last_sync = event.position
-        if isinstance(fact, Loss) and not fact.has_place:
-            found.setdefault(last_sync, []).append(event)
-        if isinstance(fact, Trap | ContextChange | Loss) or (
-            isinstance(fact, Start) and fact.reason.resumes  # something may have happened to the hart before
-        ):
-            found.setdefault(event.position, []).append(event)
-    return found
+        self.hart.trap(mode, sequential_pc(self._history, self._program, event.position - 1), cause, trap.value)

@@ -12,14 +12,15 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MSTATUS, SATP, SSTATUS
+from rvtrace_gdb.decode.reconstruction.facts import KnownState, Value
 from rvtrace_gdb.decode.reconstruction.known_memory import KnownMemory
 from rvtrace_gdb.decode.semantics.encodings import signed
 from rvtrace_gdb.decode.semantics.operations import AMO
 
-Value = int | None
-
 MSCRATCH, SSCRATCH = 0x340, 0x140
 MACHINE, SUPERVISOR = 3, 1
+_X, _F, _REGISTERS = 0x1000, 0x1020, 0x1040
+"""The numbers of x0 and f0, and where the registers end."""
 
 SIE_BIT, MIE_BIT, SPIE_BIT, MPIE_BIT, SPP, MPP_SHIFT, MPP, FS, MPRV = (
     1 << 1, 1 << 3, 1 << 5, 1 << 7, 1 << 8, 11, 3 << 11, 3 << 13, 1 << 17
@@ -35,8 +36,24 @@ _VOLATILE = frozenset({
 """CSRs that change by themselves, or by writes to others: never known."""
 
 
+_GUEST = frozenset({0x280, 0x600, 0x680})
+"""vsatp, hstatus, hgatp: how guests are entered, and what is translated in them."""
+_HOST_READS_ONLY = frozenset({1, 2, 3, 4, 5, 7, 8, 9, 0xA, 0xC, 0xE, 0xF, 0x10, 0x11, 0x13, 0x18, 0x20, 0x31})
+"""Semihosting operations that return a value, or nothing, and write no memory (Semihosting for AArch32 and AArch64 3.0,
+chapter 6, which RISC-V Semihosting follows).
+"""
+
+
 class Contradiction(Exception):
     """An instruction cannot have done what the history says: an assumption does not hold. *number*: in its run."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class TranslationChanged(Exception):
+    """From behind an instruction on, addresses are no longer those of memory, or are again. *number*: in its run."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -51,7 +68,9 @@ class HartState(NamedTuple):
     csrs: Mapping[int, int]
     status: tuple[int, int]
     privilege: Value
-    reservation: Value
+    bare: bool | None
+    may_modify: bool
+    physical: bool
 
 
 Seen = Callable[[int, str, Value, int], None]
@@ -66,41 +85,93 @@ class ExecutedHart:
     privilege  the mode, None: unknown
     """
 
-    def __init__(self, xlen: int, memory: KnownMemory) -> None:
-        self.xlen, self.memory = xlen, memory
+    def __init__(self, xlen: int, memory: KnownMemory, *, machine_only: bool = False) -> None:
+        self.xlen, self.memory, self._machine_only = xlen, memory, machine_only
         self._mask = (1 << xlen) - 1
         self.x: list[Value] = [0] + [None] * 31
         self.f: list[Value] = [None] * 32
         self.csrs: dict[int, int] = {}
         self.status = (0, 0)
         self.privilege: Value = None
-        self._reservation: Value = None
+        self.bare: bool | None = False
+        """Whether satp is known to translate nothing. None: there are guests, so that it does not tell all."""
+        self.may_modify = False
+        """Whether mstatus.MPRV may be set, so that loads and stores may be those of another mode."""
+        self.physical = True
+        """Whether addresses are those of memory. If not, loads are unknown, and stores lead nowhere: what they change
+        is forgotten when `TranslationChanged` is raised.
+        """
         self.seen: Seen = unobserved
-        self.translated = False
-        """Addresses are translated: from then on no memory is known."""
+        self.stored_anywhere: Callable[[int], None] = unnoted
+        """Called with the number of an instruction, in its run, that stores to an unknown address."""
+
+    def begin(self, state: KnownState) -> None:
+        """Set what is known at first."""
+        self.x[:], self.f[:], self.csrs = list(state.x), list(state.f), {}
+        self.x[0], self.privilege = 0, state.privilege
+        for number, value in state.csrs.items():
+            self.set_csr(number, value)
+        self.physical = self.is_physical
+
+    def set_csr(self, number: int, value: int) -> None:
+        """Set a CSR to what a debugger has read from it, or written to it and read again."""
+        if number == MSTATUS:
+            self.status, self.may_modify = (value, self._mask), bool(value & MPRV)
+        elif number == SSTATUS:
+            self.status = (0, 0)
+        elif number == SATP:
+            self.bare = self.bare if self.bare is None else not value >> (60 if self.xlen == 64 else 31)
+        elif number in (FFLAGS, FRM):
+            self._write_fcsr(number, value)
+        else:
+            self._set(number, value)
+
+    def write(self, registers: Mapping[int, int]) -> None:
+        """Set registers to what a debugger wrote, by their numbers of the Debug Specification."""
+        for number, value in registers.items():
+            if _X < number < _F:
+                self.x[number - _X] = value
+            elif _F <= number < _REGISTERS:
+                self.f[number - _F] = value
+            elif 0 <= number < _X:
+                self.set_csr(number, value)
 
     def snapshot(self) -> HartState:
         return HartState(
-            tuple(self.x), tuple(self.f), dict(self.csrs), self.status, self.privilege, self._reservation
-        )
+            tuple(self.x), tuple(self.f), dict(self.csrs), self.status, self.privilege,
+            self.bare, self.may_modify, self.physical,
+        )  # fmt: skip
 
     def restore(self, state: HartState) -> None:
         self.x[:], self.f[:], self.csrs = state.x, state.f, dict(state.csrs)
-        self.status, self.privilege, self._reservation = state.status, state.privilege, state.reservation
+        self.status, self.privilege = state.status, state.privilege
+        self.bare, self.may_modify, self.physical = state.bare, state.may_modify, state.physical
 
     def forget_registers(self) -> None:
         """Forget all registers: nobody knows what an instruction, or what is missing in the trace, did."""
         self.x[1:], self.f[:] = [None] * 31, [None] * 32
         self.csrs.clear()
-        self.status, self.privilege, self._reservation = (0, 0), None, None
+        self.status, self.privilege = (0, 0), None
+        self.bare, self.may_modify = None if self.bare is None else False, True
 
     def forget_memory(self, number: int = -1) -> None:
         """Forget all RAM: instruction *number* of the run stores to an unknown address."""
-        self.seen(number, "store", None, 0)
-        self.memory.forget()
+        if self.physical:
+            self.seen(number, "store", None, 0)
+            self.stored_anywhere(number)
+            self.memory.forget()
 
     def seen_unknown_load(self, number: int) -> None:
         self.seen(number, "load", None, 0)
+
+    @property
+    def is_physical(self) -> bool:
+        """Whether addresses are those of memory from here on, as far as known."""
+        return self._machine_only or bool(self.bare) or (self.privilege == MACHINE and not self.may_modify)
+
+    def _look_at_translation(self, number: int) -> None:
+        if self.is_physical != self.physical:
+            raise TranslationChanged(number)
 
     # -- what runs call
 
@@ -121,8 +192,8 @@ class ExecutedHart:
         """Do an AMO. Return the old value for rd."""
         self.seen(number, "load", address, size)
         self.seen(number, "store", address, size)
-        if address is None:
-            self.memory.forget()
+        if address is None or not self.physical:
+            self._stores_anywhere(number)
             return None
         old = self.memory.load(address, size)
         bits = 8 * size
@@ -139,11 +210,27 @@ class ExecutedHart:
         if outcome is False:
             return None
         self.seen(number, "store", address, size)
-        if address is None:
-            self.memory.forget()
+        if address is None or not self.physical:
+            self._stores_anywhere(number)
         else:
             self.memory.store(address, size, value if outcome else None)
         return 0 if outcome else None
+
+    def _stores_anywhere(self, number: int) -> None:
+        if self.physical:
+            self.stored_anywhere(number)
+            self.memory.forget()
+
+    def trapless(self, number: int) -> None:
+        """Do an environment call, or a breakpoint, without a trap in the history: something else did what it asks."""
+        self.forget_registers()
+        self.forget_memory(number)
+
+    def semihosting(self, number: int) -> None:
+        """Do a semihosting call that the history shows to return: the host sets a0, and may write memory."""
+        if self.x[10] not in _HOST_READS_ONLY:
+            self.forget_memory(number)
+        self.x[10] = None
 
     # -- CSRs
 
@@ -165,12 +252,13 @@ class ExecutedHart:
         """Do a CSR instruction. *operation*: "w", "s", "c". Return what goes to rd."""
         old = self.read_csr(number) if reads or operation != "w" else None
         if writes:
-            self._write(operation, number, old, value)
+            self._write(operation, number, old, value, at)
         return old
 
-    def _write(self, operation: str, number: int, old: Value, value: Value) -> None:
+    def _write(self, operation: str, number: int, old: Value, value: Value, at: int) -> None:
         if number == MSTATUS:
             self._write_status(operation, value)
+            self._look_at_translation(at)
             return
         new = value
         if operation != "w":
@@ -180,9 +268,12 @@ class ExecutedHart:
             self._write_fcsr(number, new)
         elif number == SATP:
             self.csrs.pop(number, None)
-            if new is None or new >> (60 if self.xlen == 64 else 31):
-                self.translated = True
-                self.forget_memory()
+            if self.bare is not None:
+                self.bare = new is not None and not new >> (60 if self.xlen == 64 else 31)
+            self._look_at_translation(at)
+        elif number in _GUEST:
+            self.bare = None
+            self._look_at_translation(at)
         elif number == SSTATUS:
             self.status = (0, 0)
         elif number in _KEPT and new is not None:
@@ -193,11 +284,15 @@ class ExecutedHart:
     def _write_status(self, operation: str, value: Value) -> None:
         old, known = self.status
         if value is None:
-            self.status = (0, 0)
+            self.status, self.may_modify = (0, 0), True
             return
+        if operation == "w" or value & MPRV:
+            self.may_modify = operation != "c" and bool(value & MPRV)
         touched = self._mask if operation == "w" else value
         new = value if operation == "w" else old | value if operation == "s" else old & ~value
         stays = known & ~(touched & (old ^ new)) | touched & _PLAIN_STATUS
+        if touched & new & MPP == MPP:
+            stays |= MPP  # every hart has M-mode
         self.status = (new & stays, stays)
 
     def _write_fcsr(self, number: int, new: Value) -> None:
@@ -266,7 +361,7 @@ class ExecutedHart:
             value, known = value & ~lost, known & ~lost
         self.status, self.privilege = (value, known), mode
 
-    def mret(self) -> None:
+    def mret(self, number: int) -> None:
         """Return from a trap into M-mode."""
         value, known = self.status
         new = value >> MPP_SHIFT & 3 if known & MPP == MPP else None
@@ -277,13 +372,16 @@ class ExecutedHart:
             value &= ~MPRV
             lost = MPP
         self.status, self.privilege = (value & ~lost, known & ~lost), new  # MPP becomes the least mode that there is
+        self.may_modify = self.may_modify and new in (None, MACHINE)
+        self._look_at_translation(number)
 
-    def sret(self) -> None:
+    def sret(self, number: int) -> None:
         """Return from a trap into S-mode."""
         value, known = self.status
         new = value >> 8 & 1 if known & SPP else None
         value, known = _popped(value, known, SIE_BIT, SPIE_BIT)
-        self.status, self.privilege = (value & ~(SPP | MPRV), known & ~MPRV | SPP), new
+        self.status, self.privilege, self.may_modify = (value & ~(SPP | MPRV), known & ~MPRV | SPP), new, False
+        self._look_at_translation(number)
 
 
 def _pushed(
@@ -303,6 +401,10 @@ def _popped(value: int, known: int, enable: int, previous: int) -> tuple[int, in
     value = value & ~(enable | previous) | (enable if was else 0) | previous
     known = known & ~enable | previous | (enable if was_known else 0)
     return value & known, known
+
+
+def unnoted(number: int) -> None:
+    """Note nothing."""
 
 
 def unobserved(number: int, kind: str, address: Value, size: int) -> None:

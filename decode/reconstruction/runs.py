@@ -1,0 +1,132 @@
+"""The runs of a history as functions: compiled once for the code that they have, and found again by their paths."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.history import GAP, Path
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
+from rvtrace_gdb.decode.reconstruction.compiler import LONGEST_RUN, NO_RAM, MainRam, RunCompiler
+from rvtrace_gdb.decode.reconstruction.facts import Machine, Value
+from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart
+from rvtrace_gdb.decode.reconstruction.known_memory import PAGE, KnownMemory, Ram
+
+LONGEST_WHOLE = 16 * LONGEST_RUN
+"""Instructions of a path whose runs are kept together."""
+
+_LONGEST_INSTRUCTION = 4  # bytes
+
+Runs = Sequence[tuple[Callable[[], None], int]]
+"""Functions of runs, each with the number of its instructions."""
+
+Kind = tuple[bool, bool]
+"""Whether addresses are those of memory, and whether accesses are observed."""
+
+
+class _Compilations(NamedTuple):
+    """What was compiled: runs by their addresses and what follows, whole paths by their identity and what follows."""
+
+    runs: dict[tuple[tuple[int, ...], Value], Runs]
+    whole: dict[tuple[int, Value], Runs]
+
+
+class Code:
+    """The code of one program, *image*; *others*: instructions that are not the program's, by address.
+
+    compilers  those of memory, and of addresses that are translated
+    """
+
+    def __init__(self, image: Image, others: Mapping[int, bytes], compilers: Mapping[bool, RunCompiler]) -> None:
+        self.image, self.others, self._compilers = image, others, compilers
+        self._words: dict[int, int] = {}
+        self._compiled: dict[Kind, _Compilations] = {}
+
+    def whole(self, path: Path, following: Value, kind: Kind) -> Runs | None:
+        """Return the runs of all of a path, None if it is too long to keep them together."""
+        compiled = self._of_kind(kind)
+        runs = compiled.whole.get((id(path), following))
+        if runs is None and path.count <= LONGEST_WHOLE:
+            pcs = tuple(pc for chunk in path.chunks(0, path.count) for pc in chunk)
+            runs = compiled.whole[id(path), following] = self.runs(pcs, following, kind)
+        return runs
+
+    def runs(self, pcs: tuple[int, ...], following: Value, kind: Kind) -> Runs:
+        """Return the runs of instructions at these addresses: compiling is what costs most, so that straight code is
+        compiled once, wherever it occurs. *following*: the address that comes after them.
+        """
+        runs: list[tuple[Callable[[], None], int]] = []
+        for begin, end in _straight(pcs):
+            runs += self._run(pcs[begin:end], pcs[end] if end < len(pcs) else following, kind)
+        return runs
+
+    def _run(self, pcs: tuple[int, ...], following: Value, kind: Kind) -> Runs:
+        compiled = self._of_kind(kind).runs
+        known = compiled.get((pcs, following))
+        if known is None:
+            physical, observed = kind
+            words = [(pc, self.word(pc)) for pc in pcs]
+            run = self._compilers[physical].compiled(words, following, observed=observed, served=self._served)
+            known = compiled[pcs, following] = [(run, len(pcs))]
+        return known
+
+    def word(self, pc: int) -> int:
+        """Return an instruction; one whose code is not there counts as illegal, so that nothing is known behind it."""
+        word = self._words.get(pc)
+        if word is None:
+            try:
+                content = self.others.get(pc) or self.image.read(pc, 2)
+                word = int.from_bytes(content, "little")
+                if length(word) > 2 and len(content) == 2:
+                    word |= int.from_bytes(self.image.read(pc + 2, 2), "little") << 16
+            except (CodeMissing, UndecodableInstruction):
+                word = 0
+            self._words[pc] = word
+        return word
+
+    def _of_kind(self, kind: Kind) -> _Compilations:
+        found = self._compiled.get(kind)
+        return self._compiled.setdefault(kind, _Compilations({}, {})) if found is None else found
+
+    def _served(self, pc: int) -> bool:
+        try:
+            return pc != GAP and self.image.instruction(pc).served
+        except (CodeMissing, UndecodableInstruction):
+            return False
+
+
+def _straight(pcs: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield where stretches begin and end whose instructions follow each other in memory, and that are not too long."""
+    begin, size = 0, len(pcs)
+    for at in range(1, size + 1):
+        if at == size or not 0 < pcs[at] - pcs[at - 1] <= _LONGEST_INSTRUCTION or at - begin == LONGEST_RUN:
+            yield begin, at
+            begin = at
+
+
+def compilers_of(machine: Machine, hart: ExecutedHart, memory: KnownMemory) -> Mapping[bool, RunCompiler]:
+    """Return the compilers for addresses that are those of memory (True), and for others."""
+    largest = max((ram for ram in memory.rams if ram.is_whole), key=lambda ram: ram.size, default=None)
+    main = NO_RAM if largest is None else MainRam(largest.base, largest.size)
+    ram, mask = largest or Ram(0, PAGE), (1 << machine.xlen) - 1
+
+    def load(offset: int, size: int) -> Value:
+        return memory.load(offset + main.base & mask, size)
+
+    def store(offset: int, size: int, value: Value) -> None:
+        memory.store(offset + main.base & mask, size, value)
+
+    own = {"x": hart.x, "f": hart.f, "h": hart, "load": load, "store": store, "K": ram.known, "D": ram.dirty}
+    names = {**own, **{f"m{8 * size}": view for size, view in ram.views.items()}}
+    no_memory = {**names, "load": _unknown, "store": _nowhere}
+    return {
+        True: RunCompiler(machine.xlen, machine.extensions, main, names),
+        False: RunCompiler(machine.xlen, machine.extensions, NO_RAM, no_memory),
+    }
+
+
+def _unknown(offset: int, size: int) -> Value:
+    return None
+
+
+def _nowhere(offset: int, size: int, value: Value) -> None:
+    """Store where nobody knows: what was known of memory was forgotten before."""
