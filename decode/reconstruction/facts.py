@@ -58,12 +58,16 @@ class KnownState(NamedTuple):
 
 class HaltWrites(NamedTuple):
     """What a debugger wrote while the hart was halted before the instruction at *position*, and that it wrote nothing
-    else. Registers by the numbers of the Debug Specification.
+    else. Registers by the numbers of the Debug Specification; of those that share bits, the machine's (mstatus, mie,
+    mip), and fcsr.
+
+    forgotten  (address, bytes) whose content is not known any more: software breakpoints were, or are there
     """
 
     position: int
     registers: Mapping[int, int] = {}
     memory: Sequence[tuple[int, bytes]] = ()
+    forgotten: Sequence[tuple[int, int]] = ()
 
 
 class StopState(NamedTuple):

@@ -131,15 +131,23 @@ class SavedMemory:
 
 @dataclass(frozen=True)
 class DebuggerWrites:
-    """What a debugger wrote while a hart was halted, before it resumed at *pc*; every halt since the trace was started
-    has one, in order. *unknown*: it may have written more than this.
+    """What a debugger wrote while a hart was halted, before it resumed at *pc*, None: not known. Every halt since the
+    trace was started has one, in order; that in which it was started is the first, of a hart that ran another one with
+    *unknown*.
+
+    registers    as they were read back, by the numbers of the Debug Specification (3.7)
+    unknown      it may have written more than this
+    breakpoints  (address, bytes) of the instructions that software breakpoints had replaced in memory when it resumed
+    halts        nothing was written at so many halts in a row, of which *pc* is the last one's; 0: nobody counted them
     """
 
     hart: int
-    pc: int
-    registers: Mapping[int, int]
-    memory: Code
+    pc: int | None
+    registers: Mapping[int, int] = field(default_factory=dict)
+    memory: Code = ()
     unknown: bool = False
+    breakpoints: tuple[tuple[int, int], ...] = ()
+    halts: int = 1
 
 
 @dataclass(frozen=True)

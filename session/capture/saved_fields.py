@@ -17,6 +17,7 @@ _REGISTERS = 0x1040  # CSRs from 0, x0 to x31 from 0x1000, f0 to f31 from 0x1020
 _SPACE = 1 << 64
 _RANGES = 256
 _PRIVILEGES = range(8)
+_BREAKPOINT_BYTES = range(1, 17)
 Fetch = Callable[[Member], bytes]
 
 
@@ -60,12 +61,15 @@ def _stretch(address: int, data: bytes, member: str, members: dict[str, bytes]) 
 
 def _written(written: DebuggerWrites, folder: str, members: dict[str, bytes]) -> dict[str, Any]:
     stretches = enumerate(written.memory)
+    breakpoints = [{"address": f"{address:#x}", "size": size} for address, size in written.breakpoints]
     return {
         "hart": written.hart,
-        "pc": f"{written.pc:#x}",
+        "pc": None if written.pc is None else f"{written.pc:#x}",
         "values": _values(written.registers),
         "memory": [_stretch(address, data, f"{folder}/{n}.bin", members) for n, (address, data) in stretches],
         "unknown": written.unknown,
+        **({} if written.halts == 1 else {"halts": written.halts}),
+        **({"breakpoints": breakpoints} if breakpoints else {}),
     }
 
 
@@ -128,7 +132,17 @@ def _read_stretch(table: Table, fetch: Fetch) -> tuple[int, bytes]:
 
 def _read_written(table: Table, fetch: Fetch) -> DebuggerWrites:
     memory: Code = tuple(_read_stretch(stretch, fetch) for stretch in table.tables("memory"))
-    return DebuggerWrites(table.number("hart"), table.address("pc"), _read_values(table), memory, table.flag("unknown"))
+    halts = table.optional("halts", table.number)
+    return DebuggerWrites(
+        table.number("hart"), table.optional("pc", table.address), _read_values(table), memory, table.flag("unknown"),
+        _read_breakpoints(table), 1 if halts is None else halts,
+    )  # fmt: skip
+
+
+def _read_breakpoints(table: Table) -> tuple[tuple[int, int], ...]:
+    if "breakpoints" not in table.fields:
+        return ()
+    return tuple((it.address("address"), it.number("size", _BREAKPOINT_BYTES)) for it in table.tables("breakpoints"))
 
 
 def _read_range(table: Table) -> MemoryRange:

@@ -94,6 +94,8 @@ WITH_VALUES = replace(
     written=(
         DebuggerWrites(0, 0x8000_0010, {0x100A: 3}, ((0x8000_1000, b"\x01\x02"),)),
         DebuggerWrites(0, 0x8000_0020, {}, (), unknown=True),
+        DebuggerWrites(0, 0x8000_0030, halts=5, breakpoints=((0x8000_0040, 2), (0x8000_0044, 4))),
+        DebuggerWrites(0, None, halts=0),
     ),
     ranges=(
         MemoryRange(0x8000_0000, 0x10_0000, MemoryKind.RAM, (0,), False, "sram"),
@@ -152,7 +154,10 @@ _low = st.integers(0, (1 << 64) - 100)
 _saved_registers = st.builds(SavedRegisters, _numbers, _at, _addresses, _values, st.booleans(), _privileges)
 _saved_memory = st.builds(SavedMemory, _at, _low, st.binary(max_size=99))
 _stores = st.lists(st.tuples(_low, st.binary(max_size=9)), max_size=2).map(tuple)
-_written = st.builds(DebuggerWrites, _numbers, _addresses, _values, _stores, st.booleans())
+_breakpoints = st.lists(st.tuples(_addresses, st.integers(1, 16)), max_size=2).map(tuple)
+_written = st.builds(
+    DebuggerWrites, _numbers, st.none() | _addresses, _values, _stores, st.booleans(), _breakpoints, _numbers
+)
 _ranges = st.builds(
     MemoryRange, _low, st.integers(1, 99), st.sampled_from(MemoryKind),
     st.lists(_numbers, max_size=2).map(tuple), st.booleans(), _names,

@@ -151,6 +151,10 @@ def test_values() -> None:
         "hart": 0, "pc": "0x80000010", "values": {"0x100a": "0x3"}, "unknown": False,
         "memory": [{"address": "0x80001000", "member": "written/0/0.bin", "size": 2}],
     }  # fmt: skip
+    assert described["written"][2]["halts"] == 5 and described["written"][3]["pc"] is None
+    assert described["written"][2]["breakpoints"] == [
+        {"address": "0x80000040", "size": 2}, {"address": "0x80000044", "size": 4},
+    ]  # fmt: skip
     assert described["ranges"][0] == {
         "name": "sram", "address": "0x80000000", "size": "0x100000", "kind": "ram", "private": [0], "dma": False,
     }  # fmt: skip
@@ -162,7 +166,8 @@ def test_values() -> None:
         ("registers", "at", "later"), ("registers", "pc", 5), ("registers", "at_entry", 1),
         ("registers", "values", None), ("registers", "privilege", 8),
         ("memory", "at", 1), ("memory", "size", 15), ("memory", "address", "0xfffffffffffffff8"),
-        ("written", "unknown", None), ("written", "memory", {}),
+        ("written", "unknown", None), ("written", "memory", {}), ("written", "halts", -1),
+        ("written", "breakpoints", [{"address": "0x0", "size": 0}]),
         ("ranges", "kind", "flash"), ("ranges", "size", "0x0"), ("ranges", "address", "0xfffffffffffffff8"),
         ("ranges", "private", [True]), ("ranges", "dma", 0),
     ],
