@@ -69,11 +69,11 @@ class Slots(NamedTuple):
         kinds = frozenset(access.kind for access in accesses)
         most, stop = (least + each * len(accesses) for least, each in (_SLOTS, _POSITIONS))
         known: dict[Image, Mapping[int, tuple[Reach, ...]]] = {}
-        for start, end, image in _pieces(history, program, begin, begin + stop):
+        for start, end, image in image_pieces(history, program, begin, begin + stop):
             if len(found.reaches) > most:
                 return found._replace(end=start)
             if image not in known:
-                known[image] = Computed(partial(_reaches, image=image, kinds=kinds), 0)
+                known[image] = Computed(partial(reaches_at, image=image, kinds=kinds), 0)
             found._look_at(history, start, end, known[image])
         return found._replace(end=end)
 
@@ -95,7 +95,7 @@ class Slots(NamedTuple):
         return self.gaps[i] if i < len(self.gaps) else None
 
 
-def _pieces(history: History, program: Program, begin: int, stop: int) -> Iterator[tuple[int, int, Image]]:
+def image_pieces(history: History, program: Program, begin: int, stop: int) -> Iterator[tuple[int, int, Image]]:
     """Yield (begin, end, image) for short pieces of positions *begin* to *stop* - 1, each within one context."""
     stop = min(stop, len(history))
     while begin < stop:
@@ -107,7 +107,7 @@ def _pieces(history: History, program: Program, begin: int, stop: int) -> Iterat
         begin = end
 
 
-def _reaches(pc: int, image: Image, kinds: frozenset[str]) -> tuple[Reach, ...]:
+def reaches_at(pc: int, image: Image, kinds: frozenset[str]) -> tuple[Reach, ...]:
     """Return the accesses of these kinds that the instruction at *pc* makes, one entry for each."""
     try:
         size = image.instruction(pc).length

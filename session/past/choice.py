@@ -19,7 +19,7 @@ def past_of(session: HistorySource, it: SelectedHistory, progress: Progress = si
 def new_past(it: SelectedHistory) -> Past | None:
     """Return what `past_of` keeps."""
     from rvtrace_gdb.decode.tandem.decoder import tandem_of  # large, and most requests need no values
-    from rvtrace_gdb.session.past.data_trace import DataTracePast
+    from rvtrace_gdb.session.past.data_trace.past import DataTracePast
     from rvtrace_gdb.session.past.tandem.past import TandemPast
 
     tandem = tandem_of(it.history)

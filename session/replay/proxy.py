@@ -158,8 +158,8 @@ log = logging.getLogger("rvtrace.session")
 _END_SECONDS = 5.0
 _MOMENT = 1.0  # seconds between two attempts after the system refused one
 _UNKNOWN_MEMORY = (
-    "note: gdb is in the past, and the trace shows what ran there, not what memory held: only code and constants are"
-    " known. A tandem trace has memory, too"
+    "note: gdb is in the past, and the trace shows what ran there, not what memory held: {}. A tandem trace has memory,"
+    " too"
 )
 _THE_PRESENT = "; `trace live` returns to the present"
 
@@ -221,11 +221,11 @@ class Proxy:
         """Return a line, once while gdb is in the past, if gdb read memory whose contents are unknown there."""
         state = self._state
         if not away:
-            state.unknown_memory = self._noted = False
+            state.unknown_memory, self._noted = "", False
         if not state.unknown_memory or self._noted:
             return []
         self._noted = True
-        return [_UNKNOWN_MEMORY + ("" if state.stub_address is None else _THE_PRESENT)]
+        return [_UNKNOWN_MEMORY.format(state.unknown_memory) + ("" if state.stub_address is None else _THE_PRESENT)]
 
     def start(self, port: int = 0, path: str | None = None) -> None:
         """Connect to the stub, and listen for gdb at a port (0: any), or at a socket with a path ("": in a private

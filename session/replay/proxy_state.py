@@ -73,7 +73,7 @@ class ProxyState:
     end_hidden       a step forward came to the end of the past, and its stop reply did not say so, see `stepping`
     shown_stops      how often gdb's Python reported that the user sees a stop
     interrupted      gdb sent Ctrl-C in the past while nothing was worked on
-    unknown_memory   gdb read memory in the past whose contents are not in the trace
+    unknown_memory   what is known of memory in the past, after gdb read some that is not, else ""
     listener         the socket at which the proxy listens for gdb
     connection       that of the gdb that is connected, for extensions
     """
@@ -94,7 +94,8 @@ class ProxyState:
         self.resumes = self.shown_stops = 0
         self.hold_at_present = hold_at_present
         self.held = self.end_hidden = False
-        self.interrupted = self.unknown_memory = False
+        self.interrupted = False
+        self.unknown_memory = ""
         self.shutdown = Shutdown()
         self.listener: socket | None = None
         self.connection: ExtensionContext | None = None

@@ -35,6 +35,8 @@ _UNREADABLE = (
     "the target no longer reports its registers: going back works within the trace, which `trace save FILE`"
     " keeps"
 )
+_KNOWN_ANYWHERE = "only code and constants are known"
+_KNOWN_AT_ACCESSES = "only code and constants are known, and what the next instruction loads, or the last one accessed"
 _PAST = "E.the past cannot be changed"
 _REFUSED_QUERIES = (b"QNonStop:1", b"qCRC:", b"qSearch:")
 _LEAVING = (b"D", b"k", b"R", b"vRun;", b"vAttach;", b"vKill;")
@@ -169,7 +171,8 @@ class ReplayTarget:
         with gdb.lock:
             known = self._past.memory(gdb.hart, address, size)
             if not known and self._past.traced_registers(gdb.hart) is None:
-                self._state.unknown_memory = True
+                has_accesses = self._past.sees_accesses(gdb.hart)
+                self._state.unknown_memory = _KNOWN_AT_ACCESSES if has_accesses else _KNOWN_ANYWHERE
         if not known:
             return self._fail()
         if body[:1] == b"x":

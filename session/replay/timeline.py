@@ -132,6 +132,9 @@ class Timeline:
         watching = self._watching(hart, place)
         hit = watching.nearest(place.position, direction, watchpoints)
         if hit is not None and hit.position == place.position:
+            passed = watching.passed_over(hit, direction, watchpoints)
+            if passed is not None:
+                return self._move_over(hart, place, *passed)
             watching.reported(hit, direction, watchpoints)
             return Stop(hit=hit)
         if watching.stays(place.position, direction, watchpoints):
@@ -281,12 +284,21 @@ class Timeline:
         watching = self._watching(hart, place)
         hit = watching.nearest(place.position, direction, watchpoints, progress)
         if hit is not None and (position - hit.position) * direction > 0:
-            watching.reported(hit, direction, watchpoints)
-            stop = self._move(hart, place, hit.position)._replace(at_end="", hit=hit)
+            passed = watching.passed_over(hit, direction, watchpoints)
+            if passed is not None:
+                stop = self._move_over(hart, place, *passed)
+            else:
+                watching.reported(hit, direction, watchpoints)
+                stop = self._move(hart, place, hit.position)._replace(at_end="", hit=hit)
         else:
             stop = self._move(hart, place, position)
         lines = watching.missed(place.position, self._places[hart].position, watchpoints)
         return stop._replace(lines=(*stop.lines, *lines))
+
+    def _move_over(self, hart: int | None, place: _Place, position: int, line: str) -> Stop:
+        """Move over an instruction that triggers a watchpoint, and say so."""
+        stop = self._move(hart, place, position)
+        return stop._replace(lines=(*stop.lines, line))
 
     def _move(self, hart: int | None, place: _Place, position: int) -> Stop:
         """Move to a position, or to the end of the history that comes before it."""

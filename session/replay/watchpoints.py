@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.reverse_search import gaps_between
-from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.past.past import Past, known_bytes
 from rvtrace_gdb.session.replay.backend import Hit, Watchpoint, Watchpoints
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -16,6 +16,10 @@ _IN_GAP = (
 _MISPLACED = (
     "note: between {} and {} are stores to virtual addresses whose page tables are not in the trace: watchpoints"
     " cannot detect whether these were other addresses of the watched memory"
+)
+_UNREADABLE = (
+    "note: {} stores to the watched memory, at {:#x}: gdb has no values to compare, what was there before and after is"
+    " not known"
 )
 
 
@@ -39,6 +43,7 @@ class ReplayWatchpoints:
         self._gap_noted = self._unknown_noted = self._misplaced_noted = False
         self._passed: _Passed | None = None  # at the last hit, by the instruction that is stepped over next
         self._due: _Passed | None = None  # at the position where that step led
+        self._were_read: dict[Watchpoint, bool] = {}  # whether the debugger could read the value when it did so last
         self._stays: tuple[int, int] | None = None  # the place of a hit that was still to be reported
 
     def nearest(
@@ -49,6 +54,8 @@ class ReplayWatchpoints:
         if due:
             point, address = next(iter(due.items()))
             return Hit(position, point.kind, address)
+        for point in watchpoints - self._were_read.keys():
+            self._were_read[point] = self._is_readable(point, position)
         hits = self._hits(position, direction, watchpoints, progress)
         if not hits:
             return None
@@ -66,6 +73,30 @@ class ReplayWatchpoints:
         hits = self._hits(hit.position, direction, watchpoints)
         triggered = {point: found.address for point, found in hits.items() if found.position == hit.position}
         self._passed, self._due = _Passed((hit.position, direction), _without(triggered, hit.address)), None
+        self._were_read |= {point: self._is_readable(point, self._after(hit, direction)) for point in triggered}
+
+    def passed_over(self, hit: Hit, direction: int, watchpoints: Watchpoints) -> tuple[int, str] | None:
+        """Return where to stop for a hit that the debugger would not show, and a line for the user; None: it would.
+
+        Of a store, gdb compares the value that it has read last with the one that is there now. It goes on if it could
+        read neither.
+        """
+        there = [point for point in watchpoints if _has(point, hit.address)]
+        if self._past is None or any(point.kind != "watch" or self._were_read.get(point) for point in there):
+            return None
+        after = self._after(hit, direction)
+        if any(self._is_readable(point, after) for point in there):
+            return None
+        return after, _UNREADABLE.format(max(min(hit.position, after), 0) + 1, hit.address)
+
+    def _after(self, hit: Hit, direction: int) -> int:
+        """Return where the debugger compares values after a hit."""
+        assert self._past is not None
+        history, after = self._past.history, hit.position + direction
+        return after + direction if 0 <= after < len(history) and history.pc(after) == GAP else after
+
+    def _is_readable(self, point: Watchpoint, position: int) -> bool:
+        return self._past is not None and len(known_bytes(self._past, position, *point[1:])) == point.size
 
     def stays(self, position: int, direction: int, watchpoints: Watchpoints) -> bool:
         """Return whether this step follows a hit that was reported later, and therefore must not move."""

@@ -36,7 +36,7 @@ from rvtrace_gdb.gdbext.rows import Happened, Writer, WriterAnswer
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory, call_history
 from rvtrace_gdb.session.past.choice import past_of
-from rvtrace_gdb.session.past.data_trace import NO_REGISTERS
+from rvtrace_gdb.session.past.data_trace.past import NO_REGISTERS
 from rvtrace_gdb.session.past.past import INSTRUCTION, PC, NotWritten, Past, Written
 from rvtrace_gdb.session.past.wording import SHOWN, hex_text
 from rvtrace_gdb.session.queries.functions import Coverage
@@ -106,6 +106,8 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
     none = it.unless_earlier(f"Nothing wrote {params.text('name')} in this trace before {until}.")
     below = None if below is None else below - 1  # writers are counted from 1 outside
     past = past_of(session, it, progress)
+    if past is not None:
+        past.prepare(progress)
     if params.given("register"):
         return answer | _register(it, past, position, params.text("register"), below, none)
     where = params.place("where")

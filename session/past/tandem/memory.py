@@ -11,6 +11,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem
 from rvtrace_gdb.decode.tandem.memory import PAGE, Store
 from rvtrace_gdb.decode.tandem.state import State
+from rvtrace_gdb.session.past.program_memory import ProgramMemory
 
 _EBREAK = 4  # bytes
 _BREAKPOINTS = {(4, 0x0010_0073), (2, 0x9002), (2, 0x0073), (2, 0x0010)}
@@ -22,7 +23,7 @@ class Memory:
 
     def __init__(self, tandem: Tandem, image: Image) -> None:
         self.tandem, self.image = tandem, image
-        self._ram = _merged(sorted(_extents(image)))
+        self._ram = ProgramMemory(image)
         self._breakpoints = _breakpoints(tandem)
 
     def read(self, position: int, address: int, size: int) -> list[int | None]:
@@ -63,33 +64,26 @@ class Memory:
                 continue
             loaded = load.value >> 8 * (address + at - load.address) & 0xFF
             if loaded != found[at]:
-                found[at] = loaded if self._is_ram(address + at) else None
+                found[at] = loaded if address + at in self._ram else None
         return found
 
     def _with_loads(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
-        if not any(self._is_ram(address + at) for at, byte in enumerate(found) if byte is None):
+        if not any(address + at in self._ram for at, byte in enumerate(found) if byte is None):
             return found
         loaded = state.memory(address, len(found), loads=True)
         return [
-            other if byte is None and self._is_ram(address + at) else byte
+            other if byte is None and address + at in self._ram else byte
             for at, (byte, other) in enumerate(zip(found, loaded, strict=True))
         ]
 
     def _with_constants(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
         """Add bytes of the program that it does not write, except those that were written nevertheless."""
         written = list(_stores(state, address, len(found)))
-        found, constant, begin = list(found), b"", 0
-        for at, byte in enumerate(found):
-            if byte is None and written[at] is None:
-                if at >= begin + len(constant):
-                    constant, begin = self.image.constant(address + at, len(found) - at), at
-                if constant:
-                    found[at] = constant[at - begin]
-        return found
-
-    def _is_ram(self, address: int) -> bool:
-        i = bisect_right(self._ram, (address, 1 << 64)) - 1
-        return i >= 0 and address < self._ram[i][1]
+        constants = self._ram.constants(address, len(found))
+        return [
+            constant if byte is None and store is None else byte
+            for byte, store, constant in zip(found, written, constants, strict=True)
+        ]
 
 
 def _breakpoints(tandem: Tandem) -> list[int]:
@@ -106,24 +100,3 @@ def _stores(state: State, address: int, size: int) -> Iterator[Store | None]:
         place = state.place(address)
         yield from place.writes.last(state.group, place.address, stop - address)
         address = stop
-
-
-def _extents(image: Image) -> Iterator[tuple[int, int]]:
-    """Yield where the program is in memory: begin and end."""
-    for elf, bias in image.elves:
-        for section in elf.sections:
-            yield section.start + bias, section.end + bias
-        for segment in elf.segments:
-            yield segment.vaddr + bias, segment.vaddr + bias + len(segment.data)
-            yield segment.paddr + bias, segment.paddr + bias + len(segment.data)
-
-
-def _merged(extents: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the same addresses without overlaps, in increasing order."""
-    merged: list[tuple[int, int]] = []
-    for begin, end in extents:
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((begin, end))
-    return merged

@@ -1,0 +1,111 @@
+"""The loads and stores of a data trace by position and address, and the instructions whose access it does not give.
+
+The code says which instructions load and store. Those for which the trace has no access at a known address access
+unknown bytes: data packets were lost, or the encoder does not report addresses, or accesses of this kind.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.computed import Computed
+from rvtrace_gdb.decode.history.accesses import image_pieces, reaches_at
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, CSR, LOAD, STORE, STORE_FAILURE, Access
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites
+from rvtrace_gdb.support.errors import Progress, silent
+
+_LOADING, _STORING = frozenset((LOAD, ATOMIC)), frozenset((STORE, ATOMIC))
+_POSITIONS = 1 << 24, 256  # of a history that are examined, and how many more for each access
+_ANY_NUMBER = 1 << 30
+_LARGEST = 8  # bytes of an access whose value is kept
+
+
+def is_store(access: Access) -> bool:
+    """Return whether an access has changed memory."""
+    return access.kind in _STORING and access.operation not in (CAS_FAILURE, STORE_FAILURE)
+
+
+def is_load(access: Access) -> bool:
+    """Return whether an access has read memory."""
+    return access.kind in _LOADING and access.operation != STORE_FAILURE
+
+
+class Unknown(NamedTuple):
+    """Positions of instructions that store, or load, and for which the trace has no address, in order."""
+
+    stores: "array[int]"
+    loads: "array[int]"
+
+
+class LocatedAccesses:
+    """The accesses of *history* whose instruction and address are known: as groups of `MemoryWrites`, by position."""
+
+    def __init__(self, history: History, program: ContextImages) -> None:
+        self._history, self._program = history, program
+        self.stores, self.loads = MemoryWrites(), MemoryWrites()
+        known = [it for it in history.accesses if it.position is not None and it.address is not None and it.kind != CSR]
+        known.sort(key=_position)
+        for access in known:
+            if is_store(access):
+                _add(self.stores, access, access.value if access.kind == STORE else None)
+            if is_load(access):
+                _add(self.loads, access, access.value if access.kind == LOAD and not access.failed else None)
+        self._storing = Counter(_position(access) for access in known if access.kind in _STORING)
+        self._loading = Counter(_position(access) for access in known if is_load(access))
+        self._unknown = Unknown(array("Q"), array("Q"))
+        self.examined = 0
+        """The position up to which `unknown` says all: a short trace may stand for any number of instructions."""
+        self._most = _POSITIONS[0] + _POSITIONS[1] * len(history.accesses)
+
+    def unknown(self, progress: Progress = silent) -> Unknown:
+        """Return where unknown bytes are accessed. What *progress* ends continues at the next call."""
+        end = min(len(self._history), self._most)
+        known: dict[Image, Mapping[int, tuple[int, int] | None]] = {}
+        for begin, stop, image in image_pieces(self._history, self._program, self.examined, end):
+            progress("examining loads and stores (instructions)", begin, end)
+            if image not in known:
+                known[image] = Computed(partial(_counts, image=image), 0)
+            self._examine(begin, stop, known[image])
+        return self._unknown
+
+    def _examine(self, begin: int, stop: int, counts: Mapping[int, tuple[int, int] | None]) -> None:
+        for position, pc in enumerate(self._history.pcs(begin, stop), begin):
+            if made := counts[pc]:
+                stores, loads = made
+                if self._storing[position] < stores:
+                    self._unknown.stores.append(position)
+                if self._loading[position] < loads:
+                    self._unknown.loads.append(position)
+        self.examined = stop
+
+
+def within(positions: Sequence[int], first: int, last: int) -> Sequence[int]:
+    """Return those positions, of some in order, that are from *first* to *last* - 1."""
+    return positions[bisect_left(positions, first) : bisect_left(positions, last)]
+
+
+def _position(access: Access) -> int:
+    assert access.position is not None
+    return access.position
+
+
+def _add(writes: MemoryWrites, access: Access, value: int | None) -> None:
+    assert access.address is not None
+    for begin in range(0, max(access.size, 1), _LARGEST):
+        size = min(access.size - begin, _LARGEST)
+        part = None if value is None else value >> 8 * begin & (1 << 8 * size) - 1
+        writes.add(_position(access), access.address + begin, size, part)
+
+
+def _counts(pc: int, image: Image) -> tuple[int, int] | None:
+    """Return how many stores and loads the instruction at an address makes, None for none; `_ANY_NUMBER`: any."""
+    found = reaches_at(pc, image, _STORING | _LOADING)
+    if not found:
+        return None
+    times = len(found) if found[0].times else _ANY_NUMBER
+    return times * (found[0].kind in _STORING), times * (found[0].kind in _LOADING)
