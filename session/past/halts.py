@@ -1,0 +1,152 @@
+"""Which halts of a history are those at which it is known what the debugger wrote.
+
+The proxy counts what gdb resumes (`session.replay.debugger_writes`), the trace shows where the hart goes on. Both are
+lists in the order of time, and neither names the other's. A halt is believed to be one of the list only if that is
+certain: their numbers are the same, or the lists agree from a common end on, and no halt beside could be meant instead.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.events import Loss, Start, StartReason, Stop, StopReason
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
+from rvtrace_gdb.session.capture.model import Captured, CapturedSink, DebuggerWrites, is_overwritten
+
+_HALTS = (StopReason.DEBUG_MODE, StopReason.UNSPECIFIED, StopReason.TRACE_DISABLED)
+_ONLY_SAY_WHERE = (StartReason.PERIODIC, StartReason.COUNTER_FULL, StartReason.PC_SAMPLE, StartReason.UNSPECIFIED)
+
+
+class _Seen(NamedTuple):
+    """The hart goes on at a position of the history, at *pc*."""
+
+    position: int
+    pc: int
+
+
+class _Halt(NamedTuple):
+    """A halt of the list. *pc*: None if it is not known."""
+
+    pc: int | None
+    writes: DebuggerWrites
+
+    def content(self) -> object:
+        """Return what was written, to be compared."""
+        it = self.writes
+        return it.unknown, sorted(it.registers.items()), it.memory
+
+    def may_be(self, seen: _Seen) -> bool:
+        return self.pc is None or self.pc == seen.pc
+
+
+_BREAK = None
+"""In a sequence: halts that nobody has counted, or a place where the trace may hide some."""
+
+
+def halt_writes(
+    history: History, written: Sequence[DebuggerWrites], captured: Captured | None = None
+) -> list[HaltWrites]:
+    """Return what a debugger wrote at the halts in a history of which that is certain, in order. *written*: the list of
+    that hart. *captured*: what the history was decoded from.
+    """
+    if not written:
+        return []
+    whole, ends = not (captured is not None and is_overwritten(captured)), _has_end(captured)
+    seen, listed = _seen(history, has_beginning=whole), list(_listed(written))
+    found: dict[int, _Halt] = {}
+    if whole and ends and _BREAK not in seen and _BREAK not in listed and len(seen) == len(listed):
+        pairs = [(a, b) for a, b in zip(seen, listed, strict=True) if a is not None and b is not None]
+        if all(b.may_be(a) for a, b in pairs):
+            found = {a.position: b for a, b in pairs}
+    if not found:
+        found |= _agreeing(seen, listed) if whole else {}
+        found |= _agreeing(seen[::-1], listed[::-1]) if ends else {}
+    forgotten, places = breakpoints_of(written), [it.position for it in seen if it is not None]
+    return [
+        HaltWrites(position, it.writes.registers, it.writes.memory, forgotten)
+        for position, it in sorted(found.items())
+        if not it.writes.unknown and places.count(position) == 1  # else nothing ran between two halts
+    ]
+
+
+def breakpoints_of(written: Sequence[DebuggerWrites]) -> tuple[tuple[int, int], ...]:
+    """Return (address, bytes) of the memory in which software breakpoints were while the program ran.
+
+    The program is what it is without them; a load that reads these bytes as data gets what nobody knows.
+    """
+    return tuple(sorted({it for halt in written for it in halt.breakpoints}))
+
+
+def _has_end(captured: Captured | None) -> bool:
+    """Return whether the trace goes on to the last halt of the list: it was not ended by a full buffer before."""
+    if not isinstance(captured, CapturedSink):
+        return True
+    full = captured.in_force.stop_on_wrap and len(captured.data) >= captured.in_force.size
+    return not captured.missing and not captured.lost and not full
+
+
+def _seen(history: History, *, has_beginning: bool) -> list[_Seen | None]:
+    """Return where the hart goes on after a halt, with breaks where others may be hidden. *has_beginning*: the first
+    instruction is the first one that was traced.
+    """
+    found: list[_Seen | None] = []
+    for event in history.events:
+        fact, position = event.fact, event.position
+        if isinstance(fact, Start):
+            is_first = has_beginning and not found and position == 0
+            if is_first or fact.reason.resumes:
+                known = position < len(history) and history.pc(position) != GAP
+                found.append(_Seen(position, history.pc(position)) if known else _BREAK)
+            elif not fact.reason.marks and fact.reason not in _ONLY_SAY_WHERE:
+                found.append(_BREAK)
+        elif isinstance(fact, Loss) or (isinstance(fact, Stop) and fact.reason not in _HALTS):
+            found.append(_BREAK)
+    if has_beginning and not (found and found[0] is not None and found[0].position == 0):
+        found.insert(0, _BREAK)
+    return found
+
+
+def _listed(written: Sequence[DebuggerWrites]) -> Iterator[_Halt | None]:
+    """Yield each halt by itself."""
+    for it in written:
+        if not it.halts:
+            yield _BREAK
+            continue
+        for _ in range(it.halts - 1):
+            yield _Halt(None, it)
+        yield _Halt(it.pc, it)
+
+
+def _agreeing(seen: Sequence[_Seen | None], listed: Sequence[_Halt | None]) -> dict[int, _Halt]:
+    """Return the halts, by position, as far as both sequences agree from here on, that are certain."""
+    found = {}
+    for number, (place, halt) in enumerate(zip(seen, listed, strict=False)):
+        if place is None or halt is None or halt.pc is None or halt.pc != place.pc:
+            break
+        if _alone(listed, number, place):
+            found[place.position] = halt
+    return found
+
+
+def _alone(listed: Sequence[_Halt | None], number: int, place: _Seen) -> bool:
+    """Return whether no halt beside this one, of another content, may be at the same place."""
+    halt = listed[number]
+    assert halt is not None
+    content = halt.content()
+    return all(_same_beside(listed, number, step, place, lambda it: it.content() == content) for step in (1, -1))
+
+
+def _same_beside(
+    listed: Sequence[_Halt | None], number: int, step: int, place: _Seen, is_same: Callable[[_Halt], bool]
+) -> bool:
+    number += step
+    while 0 <= number < len(listed):
+        other = listed[number]
+        if other is None:
+            return False
+        if not other.may_be(place):
+            return True
+        if not is_same(other):
+            return False
+        number += step
+    return True
