@@ -13,7 +13,7 @@ when it is shown.
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import merge
 from itertools import accumulate, chain, islice
@@ -24,6 +24,7 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
@@ -85,6 +86,15 @@ class Debugger(Protocol):
 
     def place(self, hart: int | None) -> tuple[int, int] | None:
         """Return the hart in whose history a thread's hart is, and its number there; None in the present."""
+
+    def trace_begins(self, *, now: bool = True) -> None:
+        """Note that a trace was started: from now on it is noted what the debugger writes. *now*: just now."""
+
+    def trace_ends(self) -> None:
+        """Note that the trace was stopped."""
+
+    def written(self, harts: Sequence[int]) -> tuple[DebuggerWrites, ...]:
+        """Return what the debugger wrote at each halt of these harts since the trace was started, () if unknown."""
 
     def close(self) -> None: ...
 

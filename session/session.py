@@ -17,7 +17,15 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.gdbext.rows import MessageRow, ShortHistoryRow
 from rvtrace_gdb.session import decoded_capture, report
 from rvtrace_gdb.session import program as session_program
-from rvtrace_gdb.session.capture.model import Capture, CapturedSink, is_overwritten
+from rvtrace_gdb.session.capture.model import (
+    Capture,
+    CapturedEncoder,
+    CapturedRecords,
+    CapturedSink,
+    CapturedTandem,
+    DebuggerWrites,
+    is_overwritten,
+)
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
 from rvtrace_gdb.session.errors import Busy, InThePast, NoTrace, NotStopped, Unsupported, WrongXlen
@@ -128,6 +136,8 @@ class Session:
             self._let_go()
         self._live, self._decoded_capture, self._target_line = live, reading, target_line
         self._quiet_since = None if just_read is None else live.unchanged(self._runs(just_read))
+        if self.debugger is not None:
+            self.debugger.trace_begins(now=just_read is None)
         return live.started()
 
     def changed(self) -> None:
@@ -164,6 +174,8 @@ class Session:
         except NotStopped:
             self._unstoppable = live
             raise
+        if self.debugger is not None:
+            self.debugger.trace_ends()
         return [first, *live.ended(), *report.failure(live)]
 
     # Showing it
@@ -508,10 +520,15 @@ class Session:
             notes = tuple(live.notes)
             reading.capture = replace(
                 reading.capture, encoders=live.encoders, sinks=live.sinks, records=live.records, tandem=live.tandem,
-                code=code, notes=notes,
+                code=code, notes=notes, written=self._written(live),
             )  # fmt: skip
             reading.traps = live.traps
         return reading
+
+    def _written(self, live: TraceSource) -> tuple[DebuggerWrites, ...]:
+        """Return what the debugger wrote at the halts of the traced harts, () if it is not known."""
+        traced: list[CapturedEncoder | CapturedRecords | CapturedTandem] = [*live.encoders, *live.records, *live.tandem]
+        return () if self.debugger is None else self.debugger.written(sorted({it.hart for it in traced}))
 
     def _explained(self, context: Context, progress: Progress) -> Decoded:
         """Return the histories, with what halted harts say of last traps whose cause is not in the trace."""

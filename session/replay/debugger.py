@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.gdbext.rows import OFF_HART, FoundRow
+from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.lists import SelectedHistory
@@ -18,6 +19,7 @@ from rvtrace_gdb.session.replay.packets import hart_of, number_of
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.proxy_state import TargetState
 from rvtrace_gdb.session.replay.timeline import Timeline
+from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
@@ -97,6 +99,8 @@ class Debugger:
         """The program and settings that gdb sent last."""
         self.timeline = Timeline(self._select, partial(past_of, session))
         self.extensions = extensions
+        self.writes = WriteLog()
+        """What gdb writes to the target."""
         self._proxy: Proxy | None = None
         self._resumes_before = 0  # resumptions of earlier connections
         self._stub: tuple[str, int] | None = None
@@ -147,10 +151,25 @@ class Debugger:
         number = self.number(hart)
         return None if number is None else (self.timeline.selected(hart).hart, number)
 
+    def trace_begins(self, *, now: bool = True) -> None:
+        """Note that a trace was started: from now on it is noted what the debugger writes. *now*: just now."""
+        self.writes.begin(is_running=self._is_at(TargetState.RUNNING), is_known=now and self.connected)
+
+    def trace_ends(self) -> None:
+        """Note that the trace was stopped."""
+        self.writes.end()
+
+    def written(self, harts: Sequence[int]) -> tuple[DebuggerWrites, ...]:
+        """Return what was written at each halt of these harts since the trace was started, () if it is not known."""
+        return self.writes.written(harts)
+
+    def _is_at(self, state: TargetState) -> bool:
+        return self._proxy is not None and self._proxy.target is state
+
     @property
     def is_target_gone(self) -> bool:
         """Whether the target has ended the connection."""
-        return self._proxy is not None and self._proxy.target is TargetState.LOST
+        return self._is_at(TargetState.LOST)
 
     @property
     def has_target(self) -> bool:
@@ -180,7 +199,7 @@ class Debugger:
         self.context = replace(self.context, threads=())  # those of the connection before
         proxy = Proxy(
             self.timeline, self._session.lock, stub, self.hart_of,
-            extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=True,
+            extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=True, writes=self.writes,
         )  # fmt: skip
         proxy.start(port, path)
         self.close()

@@ -14,6 +14,7 @@ from rvtrace_gdb.session.replay.proxy_state import Mode
 from rvtrace_gdb.session.replay.stepping import Stepper
 from rvtrace_gdb.session.replay.target_xml import in_hex
 from rvtrace_gdb.session.replay.wire import Item, Kind, frame, unescape
+from rvtrace_gdb.session.replay.write_watch import WriteWatch
 from rvtrace_gdb.support.text import warning
 
 LIVE = in_hex(-1)
@@ -23,6 +24,7 @@ _STARTS = (b"vRun;", b"vAttach;")
 _RESUMES = (b"vCont;", *_STARTS)
 _MEMORY = (b"m", b"M", b"X", b"v")  # the first bytes of packets that may be split
 _NOT_NOTED = (b"m", b"M", b"X", b"x")  # memory packets pass without being noted: throughput depends on them
+_WRITES = (b"M", b"X")
 _REMEMBERED = 1000  # answers
 _OF_THE_MOMENT = (b"qRcmd", b"qCRC", b"qSearch", b"vRun", b"vAttach", b"vKill", b"vFlash", b"vFile")
 _STOPPING = (b"?", b"c", b"s", b"C", b"S", b"F")
@@ -38,6 +40,7 @@ class LiveTarget:
 
     def __init__(self, gdb: Connection, stepper: Stepper) -> None:
         self._gdb, self._stepper = gdb, stepper
+        self._writes = WriteWatch(gdb)
         self._splitter = MemorySplitter()
         self.answered: dict[bytes, bytes] = {}
         self._handlers: dict[bytes, _Handler] = {
@@ -65,12 +68,16 @@ class LiveTarget:
         """Send a packet to the stub unchanged; the answer comes later. Raises StubGone."""
         gdb = self._gdb
         stub = gdb.selected_stub(gdb.threads.general)
+        self._writes.passes(item.body)
         is_split = item.body[:1] in _MEMORY and gdb.live()
         pieces = self._splitter.of(item.body) if is_split else None
         if pieces is None:
             stub.ask(item.body, item.raw)
-        else:
-            gdb.send(join_answers(item.body, stub.transact_all(pieces, self.reply)))
+            return
+        answer = join_answers(item.body, stub.transact_all(pieces, self.reply))
+        if answer != b"OK":
+            self._writes.refused(item.body)
+        gdb.send(answer)
 
     def _reverse(self, body: bytes) -> bool:
         """Enter the past: the packet goes backward."""
@@ -131,6 +138,10 @@ class LiveTarget:
         for refused in self._gdb.breakpoints.insert_missing(self._gdb.transact):
             what = "watchpoint" if refused.watches else "breakpoint"
             self._gdb.say(warning(f"the {what} at {refused.address:#x} was refused by the target"))
+        if body.startswith(_STARTS):
+            state.attached()
+        else:
+            self._writes.resumes(body)
         state.resumed()
         self._gdb.descriptions.forget_live()
         return False
@@ -149,6 +160,8 @@ class LiveTarget:
             return
         packet = stub.unanswered.popleft() if stub.unanswered else b"?"
         if packet[:1] in _NOT_NOTED:
+            if item.body != b"OK" and packet[:1] in _WRITES:
+                self._writes.refused(packet)
             wire.send(item.raw)
             return
         if not stub.unanswered:
@@ -168,6 +181,9 @@ class LiveTarget:
             self.answered[packet] = body
         if packet == b"g":
             self._gdb.descriptions.note_g(body)
+            self._writes.read_registers(body)
+        elif packet[:1] == b"p":
+            self._writes.read_register(packet, body)
         elif body == b"OK":
             self._accepted(packet)
         else:
@@ -196,6 +212,7 @@ class LiveTarget:
             self._gdb.breakpoints.accepted(packet)
         elif packet[:1] in (b"P", b"G"):
             self._gdb.descriptions.forget_live()
+            self._writes.accepted(packet)
         elif packet[:1] == b"H":
             self._gdb.threads.set(packet[1:2], packet[2:])
         elif packet.startswith(b"QNonStop:"):

@@ -259,6 +259,10 @@ class Breakpoints:
             change(self._of_gdb, breakpoint)
             change(self._of_stub, breakpoint)
 
+    def of_stub(self) -> frozenset[Breakpoint]:
+        """Return those that the stub has."""
+        return frozenset(self._of_stub)
+
     def is_in_stub(self, breakpoint: Breakpoint) -> bool:
         return breakpoint in self._of_stub
 

@@ -24,6 +24,7 @@ from rvtrace_gdb.session.replay.packets import hart_of
 from rvtrace_gdb.session.replay.proxy_state import HartOf, Harts, ProxyState, TargetState
 from rvtrace_gdb.session.replay.router import Router
 from rvtrace_gdb.session.replay.wire import Wire
+from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.support import files
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import NotPrivate
@@ -169,7 +170,7 @@ class Proxy:
 
     *stub*: (host, port), None for a capture without a target, of *xlen* bits, with *harts*, the selected one first.
     *lock* is held while *past* is used. *hold_at_present*: gdb that returns from the past stays in the present until
-    `shown` is called.
+    `shown` is called. *writes*: where it is noted what gdb writes to the target.
     """
 
     def __init__(
@@ -183,8 +184,9 @@ class Proxy:
         xlen: int = 64,
         harts: Harts = lambda: [0],
         hold_at_present: bool = False,
+        writes: WriteLog | None = None,
     ) -> None:
-        self._state = ProxyState(past, lock, stub, hart_of, extensions, xlen, harts, hold_at_present)
+        self._state = ProxyState(past, lock, stub, hart_of, extensions, xlen, harts, hold_at_present, writes)
         self._listening: Listener | None = None
         self._thread: threading.Thread | None = None
         self._stub: Stub | None = None  # connected, for the gdb that comes next

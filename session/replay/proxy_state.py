@@ -17,6 +17,7 @@ from socket import socket
 
 from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, ReplayBackend
 from rvtrace_gdb.session.replay.wire import Shutdown
+from rvtrace_gdb.session.replay.write_log import WriteLog
 
 
 class TargetState(Enum):
@@ -76,6 +77,7 @@ class ProxyState:
     unknown_memory   what is known of memory in the past, after gdb read some that is not, else ""
     listener         the socket at which the proxy listens for gdb
     connection       that of the gdb that is connected, for extensions
+    writes           what gdb writes to the target
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class ProxyState:
         xlen: int,
         harts: Harts,
         hold_at_present: bool,
+        writes: WriteLog | None = None,
     ) -> None:
         self.past, self.lock, self.stub_address = past, lock, stub_address
         self.hart_of, self.extensions, self.xlen, self.harts = hart_of, tuple(extensions), xlen, harts
@@ -99,6 +102,7 @@ class ProxyState:
         self.shutdown = Shutdown()
         self.listener: socket | None = None
         self.connection: ExtensionContext | None = None
+        self.writes = writes or WriteLog()
         self._lines: list[str] = []
         self._jumps: list[tuple[int | None, int | None]] = []
         self._guard = threading.Lock()
@@ -108,6 +112,7 @@ class ProxyState:
 
     def attached(self) -> None:
         """Note that a gdb has the target from now on: it has connected, or restarts the target."""
+        self.writes.lost_sight()
         self.target = TargetState.ABSENT if self.stub_address is None else TargetState.HALTED
 
     def resumed(self) -> None:
@@ -129,10 +134,12 @@ class ProxyState:
 
     def released(self) -> None:
         """Note that gdb detaches from the target, or ends it."""
+        self.writes.lost_sight()
         self.target = TargetState.RELEASED
 
     def lost(self) -> None:
         """Note that there is no connection to the target any more."""
+        self.writes.lost_sight()
         self.target = TargetState.LOST
 
     def is_halted(self) -> bool:

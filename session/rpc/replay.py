@@ -129,6 +129,8 @@ def connect(session: Session, params: Params, progress: Progress) -> Any:
     context = params.context()
     if not isinstance(session.debugger, Debugger):
         session.debugger = Debugger(session, context, (Btrace(session), RegisterBatches()))
+        if session.live is not None and session.live.tracing:
+            session.debugger.trace_begins(now=False)
     session.debugger.context = context
     port = params.optional_number("port")
     stub = None if port is None else (params.text("host", "localhost"), port)

@@ -1,0 +1,244 @@
+"""What gdb writes to a target, halt by halt, and what was there before: the history of a trace shows neither.
+
+`WriteLog` is told of the packets that pass (`session.replay.live_target`), of stops and of resumptions. While a trace
+is recorded, each halt becomes a `DebuggerWrites`. A software breakpoint of the stub's (Z0) is no write: it is there
+while the program runs, and its place is noted. Commands of `monitor` may have done anything.
+
+In the halt at which a trace ends, what gdb writes is not what the program left: the old contents are kept.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.gdbext.rows import OFF_HART
+from rvtrace_gdb.session.capture.model import DebuggerWrites
+
+Hart = int | None
+"""None: the only one of a stub that has no threads."""
+PC = -1
+"""The number of the pc as a register."""
+_STREAK = 64  # halts at which nothing was written that are kept one by one, at either end of a streak
+_MOST_HALTS = 4096
+_MOST_BYTES = 1 << 20
+_ANY_HART = (None, OFF_HART)
+"""What may be any hart, or a task that is on none."""
+
+
+class _Halt(NamedTuple):
+    """A halt that has ended. *pcs*: where harts were resumed, as far as known; *resumed*: those that were, None: all.
+
+    *counted*: so many halts in a row, 0: nobody knows how many.
+    """
+
+    pcs: Mapping[Hart, int]
+    resumed: frozenset[Hart] | None
+    registers: Mapping[Hart, Mapping[int, int]] = {}
+    memory: tuple[tuple[int, bytes], ...] = ()
+    unknown: bool = False
+    breakpoints: tuple[tuple[int, int], ...] = ()
+    counted: int = 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing was written, and the halt was counted."""
+        return not self.unknown and not self.memory and not any(self.registers.values()) and self.counted > 0
+
+    def is_like(self, other: "_Halt") -> bool:
+        same = (self.resumed, self.breakpoints) == (other.resumed, other.breakpoints)
+        return same and self.is_plain and other.is_plain
+
+    @property
+    def size(self) -> int:
+        return sum(len(data) for _, data in self.memory)
+
+    @property
+    def harts(self) -> set[Hart]:
+        """The harts that gdb had to do with."""
+        return {*self.pcs, *self.registers, *(self.resumed or ())}
+
+    def of(self, hart: int, key: Hart) -> DebuggerWrites:
+        """Return what was written to a hart, which is called *key* here."""
+        counted = self.counted if self.resumed is None or key in self.resumed else 0
+        pc = self.pcs.get(key) if counted else None
+        registers = self.registers.get(key, {})
+        unknown = self.unknown or any(it != key and it in _ANY_HART for it in self.registers)
+        return DebuggerWrites(hart, pc, registers, self.memory, unknown, self.breakpoints, counted)
+
+
+_GAP = _Halt({}, None, unknown=True, counted=0)
+"""Nobody knows what happened, and how often the harts were halted."""
+_RAN = _Halt({}, None, unknown=True)
+"""The harts ran when the trace was started: that is where its list begins."""
+
+
+class WriteLog:
+    """The writes of one gdb. It is used in the proxy's thread, and by requests."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._halts: list[_Halt] = []
+        self._kept = 0  # bytes in them
+        self._streak = 0  # how many plain halts that are alike are the newest
+        self.recording = False
+        """A trace is recorded."""
+        self._at_end = False  # the trace was ended in this halt
+        self.version = 0
+        """Changes with everything that is written and resumed."""
+        self._begin_halt()
+
+    def _begin_halt(self) -> None:
+        self._registers: dict[Hart, dict[int, int]] = {}
+        self._memory: list[tuple[int, bytes]] = []
+        self._bytes = 0
+        self._unknown = False
+        self._uncounted = False
+        self._old_memory: dict[int, int | None] = {}
+        self._old_registers: dict[Hart, dict[int, int | None]] = {}
+        self.version += 1
+
+    # The trace
+
+    def begin(self, *, is_running: bool, is_known: bool = True) -> None:
+        """Note that a trace is started. *is_known*: now, and gdb is connected here; else it may have written before."""
+        with self._guard:
+            self.recording, self._at_end = True, False
+            self._halts, self._streak, self._kept = [], 0, 0
+            self._begin_halt()
+            if not is_known:
+                self._halts.append(_GAP)
+            elif is_running:
+                self._halts.append(_RAN)
+
+    def end(self) -> None:
+        """Note that the trace is ended. Its list stays."""
+        with self._guard:
+            self._at_end, self.recording = self.recording or self._at_end, False
+
+    def written(self, harts: Sequence[int]) -> tuple[DebuggerWrites, ...]:
+        """Return the list of each of the harts that are traced."""
+        with self._guard:
+            halts = list(self._halts)
+        seen = set().union(*(halt.harts for halt in halts))
+        if len(harts) == 1 and not seen - {None}:
+            return tuple(halt.of(harts[0], None) for halt in halts)
+        return tuple(halt.of(hart, hart) for hart in harts if hart in seen for halt in halts)
+
+    # The halt
+
+    @property
+    def keeps(self) -> bool:
+        """Whether old contents are to be kept: what the hart has now is where a trace ends."""
+        return self.recording or self._at_end
+
+    def wrote_register(self, hart: Hart, number: int, value: int) -> None:
+        """Note that a register was written; *number* is that of the Debug Specification."""
+        with self._guard:
+            self._registers.setdefault(hart, {})[number] = value
+            self.version += 1
+
+    def wrote_memory(self, address: int, content: bytes) -> None:
+        """Note that memory was written."""
+        with self._guard:
+            self._bytes += len(content)
+            if self._bytes > _MOST_BYTES:
+                self._unknown = True
+                self._memory.clear()
+            elif content:
+                self._memory.append((address, content))
+            self.version += 1
+
+    def wrote_unknown(self, *, may_have_run: bool = False) -> None:
+        """Note that something may have been written, and nobody knows what. *may_have_run*: and harts were resumed."""
+        with self._guard:
+            self._unknown = True
+            self._uncounted = self._uncounted or may_have_run
+            if may_have_run:
+                self._at_end = False
+            self.version += 1
+
+    def keep_register(self, hart: Hart, number: int, old: int | None) -> None:
+        """Keep what a register held before it was written first. *old*: None if it could not be read."""
+        with self._guard:
+            self._old_registers.setdefault(hart, {}).setdefault(number, old)
+
+    def keeps_register(self, hart: Hart, number: int) -> bool:
+        return number in self._old_registers.get(hart, ())
+
+    def keep_memory(self, address: int, size: int, old: bytes) -> None:
+        """Keep what memory held before it was written first. *old*: as much as could be read."""
+        with self._guard:
+            for at in range(size):
+                self._old_memory.setdefault(address + at, old[at] if at < len(old) else None)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything may have been written in this halt that is not kept."""
+        return self._unknown
+
+    def old_registers(self, hart: Hart) -> Mapping[int, int | None]:
+        """Return what was in the registers that were written in this halt, None: not known."""
+        with self._guard:
+            return dict(self._old_registers.get(hart, {}))
+
+    def old_memory(self) -> Mapping[int, int | None]:
+        """Return each byte that was written in this halt, None: not known."""
+        with self._guard:
+            return dict(self._old_memory)
+
+    def written_registers(self, hart: Hart) -> set[int]:
+        """Return which registers were written in this halt."""
+        return set(self._registers.get(hart, ()))
+
+    # Its end
+
+    def resumed(
+        self, pcs: Mapping[Hart, int], resumed: frozenset[Hart] | None, breakpoints: tuple[tuple[int, int], ...]
+    ) -> None:
+        """Note that harts (None: all) are resumed at *pcs*, with *breakpoints* in memory, (address, bytes) of each."""
+        with self._guard:
+            memory = () if self._unknown else tuple(joined(self._memory))
+            counted = 0 if self._uncounted else 1
+            halt = _Halt(pcs, resumed, self._registers, memory, self._unknown, breakpoints, counted)
+            self._at_end = False
+            if self.recording:
+                self._add(halt)
+            self._begin_halt()
+
+    def lost_sight(self) -> None:
+        """Note that from here on nobody knows what happens to the target: gdb has disconnected, or restarts it."""
+        with self._guard:
+            self._at_end = False
+            if self.recording and self._halts[-1:] != [_GAP]:
+                self._add(_GAP)
+            self._begin_halt()
+
+    def _add(self, halt: _Halt) -> None:
+        halts = self._halts
+        self._streak = self._streak + 1 if halts and halt.is_like(halts[-1]) else 1
+        halts.append(halt)
+        self._kept += halt.size
+        if self._streak > 2 * _STREAK:  # what is between both ends of the streak becomes one
+            oldest = halts.pop(-_STREAK - 1)
+            before = halts[-_STREAK - 1]
+            halts[-_STREAK - 1] = oldest._replace(counted=oldest.counted + before.counted)
+        if len(halts) > _MOST_HALTS or self._kept > 4 * _MOST_BYTES:
+            self._halts = [_GAP, *halts[-(len(halts) // 2) or 1 :]]
+            self._kept = sum(it.size for it in self._halts)
+
+
+def joined(writes: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Yield what writes leave behind, one after the other: disjoint stretches in increasing order."""
+    content: dict[int, int] = {}
+    for address, data in writes:
+        content.update(enumerate(data, address))
+    begin, found = 0, bytearray()
+    for address in sorted(content):
+        if found and address != begin + len(found):
+            yield begin, bytes(found)
+            found = bytearray()
+        if not found:
+            begin = address
+        found.append(content[address])
+    if found:
+        yield begin, bytes(found)

@@ -1,0 +1,46 @@
+"""Real gdb, real OpenOCD, simulated target: what is typed while a trace runs is known of its halts, and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.session.capture.file import load
+from rvtrace_gdb.session.past.halts import halt_writes
+from rvtrace_gdb.session.session import Session
+from tests.endtoend.reverse.walk_model import Code
+from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import long_only
+from tests.helpers.cross_compiler import demo
+
+A0 = 0x100A
+TYPED = [
+    "print &result", "tbreak classify", "continue", "set var result = 5", "stepi", "stepi ", "print $a0 = 0x77",
+    "tbreak finish", "continue ", "print fib(3)", "print $pc", "stepi  ", "reverse-stepi", "trace live",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["ntrace", *long_only("etrace")])
+def test_what_is_typed_is_known(format: str, tmp_path: Path) -> None:
+    elf, saved = demo(tmp_path), tmp_path / "x.rvt"
+    with Rig(elf, tmp_path / "rig", "--isa", "IMAC") as rig:
+        begin = [SOURCE, f"set trace target {rig.target_file}", f"trace connect :{rig.gdb_port}"]
+        said = run_gdb(elf, [*begin, f"trace start -format {format}", *TYPED, "trace stop", f"trace save {saved}"])
+    assert said["print fib(3)"].split()[-1] == "2"
+    capture, symbols = load(str(saved)), Code(elf).symbols
+    (result,) = (int(word, 16) for word in said["print &result"].split() if word.startswith("0x"))
+    begun, classify, second, third, called, after = capture.written
+    assert [it.pc for it in (begun, classify)] == [symbols["_start"], symbols["classify"]]
+    assert (called.pc, after.pc) == (symbols["fib"], symbols["finish"])
+    assert [it.halts for it in capture.written] == [1] * 6 and not any(it.unknown for it in capture.written)
+    assert classify.memory == ((result, b"\5\0\0\0"),) and not classify.registers
+    assert not (begun.memory or begun.registers or second.memory or second.registers)
+    assert third.registers == {A0: 0x77} and not third.memory
+    assert called.registers[A0] == 3
+    session = Session()
+    session.open(str(saved), None)
+    history, _ = session.decoded()
+    halts = halt_writes(history, capture.written, session.harts().sink_of(0))
+    assert [history.pc(it.position) for it in halts] == [it.pc for it in capture.written]
+    assert [(it.registers, it.memory) for it in halts] == [(it.registers, it.memory) for it in capture.written]
+    assert ((symbols["finish"], 2) in halts[0].forgotten) or ((symbols["finish"], 4) in halts[0].forgotten)
