@@ -1,4 +1,4 @@
-"""Real gdb, real OpenOCD, simulated target: what is typed while a trace runs is known of its halts, and nothing else."""
+"""Real gdb and OpenOCD, simulated target: what is typed while a trace runs is known of its halts, and nothing else."""
 
 from pathlib import Path
 
