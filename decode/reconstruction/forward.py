@@ -142,6 +142,8 @@ class Forward:
         self._switched: list[int] = []  # positions from which on addresses are no longer those of memory, or are again
         self._notes = True  # what is executed now is so for the first time
         self._position = beginning.position
+        self._restored = 0
+        """The checkpoint from which memory differs in its dirty pages alone."""
         self._entry, self._entry_begin = 0, 0
         self._at = 0  # the position of the run that executes
         self._observed = False
@@ -278,6 +280,7 @@ class Forward:
         )
         for address, content in pages.items():
             self._versions.setdefault(address, []).append((number, content))
+        self._restored = number
 
     def _go_to(self, position: int) -> None:
         number = self.segment_of(position)
@@ -288,14 +291,16 @@ class Forward:
 
     def _restore(self, number: int) -> None:
         checkpoint = self._checkpoints[number]
-        later = {address for address, versions in self._versions.items() if versions[-1][0] > number}
-        later.update(self.memory.dirty_pages())
+        low, high = sorted((self._restored, number))
+        changed = {address for between in self._checkpoints[low + 1 : high + 1] for address in between.pages}
+        changed.update(self.memory.dirty_pages())
         pages = {}
-        for address in later:
+        for address in changed:
             versions = self._versions.get(address, [])
             at = bisect_right(versions, number, key=lambda it: it[0]) - 1
             pages[address] = versions[at][1] if at >= 0 else BLANK
         self.memory.restore(pages, checkpoint.rewritten)
+        self._restored = number
         self.hart.restore(checkpoint.hart)
         self._seek(checkpoint.position)
 

@@ -10,6 +10,7 @@ import pytest
 
 from rvtrace_gdb.decode.program.csrs import FCSR
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.reconstruction import forward as forward_module
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
 from rvtrace_gdb.decode.reconstruction.forward import Forward, executed
 from rvtrace_gdb.decode.semantics.encodings import _rows
@@ -250,3 +251,24 @@ def _push_lines() -> Iterator[str]:
         yield f"    .half {0xB800 | operands:#x}, {0xAC22 | one << 7 | other << 2:#x}"
         yield f"    li s2, 1\n    li ra, 2\n    .half {0xBA00 | operands:#x}, {0xAC62 | random.getrandbits(3) << 7:#x}"
         yield f"    la ra, 1f\n    .half {0xB800 | operands:#x}, {random.choice((0xBC00, 0xBE00)) | operands:#x}\n1:"
+
+
+def test_going_on_to_a_later_checkpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """From anywhere to anywhere, memory is that of the place: also what was written only between the two."""
+    monkeypatch.setattr(forward_module, "STRIDE", 500)
+    elf = build(tmp_path, "start.S", with_macros(tmp_path, "workload.c", ROUNDS=1), march="rv64imac")
+    run, image = run_spike(elf, tmp_path, "IMAC"), Image.from_elf(elf)
+    machine = Machine(64, "IMAC", [RAM], machine_only=True)
+    beginning = KnownState(x=(0, *run.x[1:]), privilege=3, memory=image.segments)
+    forward = Forward(history_of(run), image, machine, beginning)
+    places = range(0, len(history_of(run)) + 1, 250)
+    stored = {position: dict(truth.memory) for position, truth, _ in states(run) if position in places}
+    stored[places[-1]] = stored.get(places[-1], {})
+    forward.run()
+    random = Random(2)
+    for _ in range(60):
+        forward.at(random.choice(places))
+        position = random.choice(places)
+        memory = forward.at(position).memory
+        for address, value in stored[position].items():
+            assert memory.bytes(address, 1)[0] in (None, value), (position, hex(address))
