@@ -72,14 +72,14 @@ class LocalVariables:
         lists = LocationParser(self._dwarf.location_lists())
         found = lists.parse_from_attribute(entry.attributes["DW_AT_location"], unit["version"], entry)
         if isinstance(found, LocationExpr):
-            yield first, end, parser.parse_expr(found.loc_expr)
+            yield first, end, _parsed(parser, found.loc_expr)
             return
         for one in found:
             if isinstance(one, BaseAddressEntry):
                 base = one.base_address
             elif isinstance(one, LocationEntry):
                 offset = 0 if one.is_absolute else base
-                yield one.begin_offset + offset, one.end_offset + offset, parser.parse_expr(one.loc_expr)
+                yield one.begin_offset + offset, one.end_offset + offset, _parsed(parser, one.loc_expr)
 
     @cached_property
     def _frames(self) -> list[tuple[int, int, Any]]:
@@ -128,6 +128,8 @@ class LocalVariables:
                 return None
         if pieces or place is not None:
             return tuple(pieces) or place
+        if not operations:
+            return None
         address = stack[-1] if stack else None
         return (None,) if address is None else tuple(byte(address + at) for at in range(min(size, _MOST)))
 
@@ -169,6 +171,14 @@ class LocalVariables:
             claims.compared["local"] += known
             if known and mine != wanted:
                 claims.note("local", truth.position, pc, _number(mine), _number(wanted))
+
+
+def _parsed(parser: DWARFExprParser, code: Any) -> Any:
+    """Return the operations of an expression; none if there is one that pyelftools does not know."""
+    try:
+        return parser.parse_expr(code)
+    except KeyError:
+        return ()
 
 
 def _number(pieces: Pieces | None) -> int:

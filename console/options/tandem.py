@@ -22,6 +22,11 @@ OWN = ("flen", "mlen", "eaddr", "no_supervisor")
 """The names, in the parsed arguments, of the options that only tandem traces have."""
 SHARED = ("xlen", "dialect", "wrapped")
 """The names of the options that raw bytes of other formats have, too."""
+FILE = (
+    'a capture, raw bytes of a tandem trace, or "-": standard input. Of a capture of another trace: what is known of'
+    " its values"
+)
+"""The help of the argument FILE."""
 _CAPTURE = b"PK\x03\x04"
 
 
@@ -64,7 +69,8 @@ def add_own_arguments(group: "argparse._ArgumentGroup") -> None:
 
 
 def capture(args: argparse.Namespace, file: str) -> Capture:
-    """Return the capture in *file*, which has a tandem trace, or its raw bytes as a capture; "-" is standard input.
+    """Return the capture in *file*, of whatever trace, or raw bytes of a tandem trace as a capture; "-" is standard
+    input.
 
     Raises `RawError`, CaptureError, BadElf, BadParameters.
     """
@@ -72,10 +78,7 @@ def capture(args: argparse.Namespace, file: str) -> Capture:
     if content.startswith(_CAPTURE):
         for option in _given(args, (*OWN, *SHARED)):
             raise inputs.RawError(f"{option} is for raw bytes: {name} is a capture, which includes its settings")
-        found = capture_file.parse(content, name)
-        if not found.tandem:
-            raise inputs.RawError(f"{name}: has no tandem trace")
-        return found
+        return capture_file.parse(content, name)
     return capture_of(args, name, content)
 
 

@@ -9,7 +9,7 @@ Sources: RISC-V ISA, "A Extension", "Zacas"; Trace Protocol Specification 2018-1
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from rvtrace_gdb.decode.program.instructions import (
     length,
     reach,
 )
+from rvtrace_gdb.decode.semantics.destinations import Destinations
 from rvtrace_gdb.decode.tandem.protocol import (
     FPR,
     FPR_END,
@@ -242,9 +243,16 @@ _STATES: dict[int, int] = {
     State.PC_PHYSICAL_ADDRESS: csrs.PC_PHYSICAL,
 }
 _ADDRESSES_AND_DATA = frozenset({State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS, *STORE_DATA})
+_NONE: frozenset[int] = frozenset()
 _SRET = 0x1020_0073
 _MODES = (0, 1, 3)
 _CAUSES = 64
+
+@cache
+def destinations(xlen: int) -> Destinations:
+    """Return the registers that instructions write, by their words."""
+    return Destinations(xlen)
+
 
 _Register = FullRegister | IncrementalRegister | IncrementalRegisterOr
 
@@ -277,11 +285,14 @@ class Effects:
         for element in elements:
             if isinstance(element, AdditionalState):
                 self._states.setdefault(element.identifier, []).append(element.value)
-                self.own = element.own if element.own is not None else self.own
+                self.own = element.own if element.own is not None and not self._is_nowhere(element.own) else self.own
                 if element.identifier in STORE_DATA:
                     self.data.append((STORE_DATA[State(element.identifier)], element.value))
         self.reports_memory = MemoryRequest in kinds or not _ADDRESSES_AND_DATA.isdisjoint(self._states)
         self.pc = self._reported_pc()
+
+    def _is_nowhere(self, address: int) -> bool:
+        return self._parameters.dialect.partial and bool(address & 1)
 
     def _reported_pc(self) -> int | None:
         if State.PC in self._states:
@@ -304,9 +315,15 @@ class Effects:
             values = self._reported
             cause, interrupt = self._cause(values[taken.cause])
             return TrapEffect(self.group, cause, interrupt, values.get(taken.epc), values.get(taken.tval), None)
-        if self.instr is None and self.pc is not None:
-            return TrapEffect(self.group, UNKNOWN_CAUSE, True, None, None, None)
+        if self.pc is not None and (self.instr is None or self._traps_for_unknown_cause):
+            return TrapEffect(self.group, UNKNOWN_CAUSE, self.instr is None, None, None, None)
         return None
+
+    @property
+    def _traps_for_unknown_cause(self) -> bool:
+        """Whether the instruction trapped, though the cause is not reported: it changed the privilege mode."""
+        is_return = self.instr is not None and self.instr.word in csrs.XRETS
+        return self._parameters.dialect.partial and State.PRIVILEGE_MODE in self._states and not is_return
 
     @property
     def _taken(self) -> csrs.TrapCsrs | None:
@@ -340,11 +357,25 @@ class Effects:
     def registers(self) -> dict[int, int | None]:
         """Return the registers it wrote, and those it must have changed without a report: None."""
         written = dict(self._reported)
-        if self.trap is not None and self._taken is not None:
-            _complete_trap(self._taken, written)
+        if self.trap is not None and (self._taken is not None or self._parameters.dialect.partial):
+            _complete_trap(self._taken or self._presumed(written), written)
         elif self.instr is not None and self.instr.word in csrs.XRETS and self.trap is None:
             _complete_return(self.instr.word, self._before.value(csrs.MSTATUS, self.group), written)
+        for regno in self.unreported():
+            written.setdefault(regno, None)
         return written
+
+    def _presumed(self, written: dict[int, int | None]) -> csrs.TrapCsrs:
+        """Return the registers that a trap wrote without a report: those of the mode that it reports."""
+        taken = next((taken for taken in csrs.TRAPS if taken.mode == written.get(csrs.PRIVILEGE)), csrs.TRAPS[0])
+        written.setdefault(taken.cause, None)
+        return taken
+
+    def unreported(self) -> frozenset[int]:
+        """Return the registers that the instruction writes, some of which are not reported because they are unknown."""
+        if not self._parameters.dialect.partial or self.instr is None or self.trap is not None:
+            return _NONE
+        return destinations(self._parameters.xlen)[self.instr.word]
 
     @cached_property
     def _reported(self) -> dict[int, int | None]:

@@ -262,14 +262,14 @@ class Indexer:
         automaton, plans, kinds, dirty = trace.automaton, self._plans, self._kinds, index.registers.dirty
         plans += map(plan_of, automaton.shapes[len(plans) :])
         in_physical = self._in(PHYSICAL)
-        untraced_below = dialect.untraced_below
+        untraced_below, is_partial = dialect.untraced_below, dialect.partial
         code, latest = index.code, index.code.plain.get
         pc = self._pc
         group = start - 1
         for offset, shape in zip(trace.offsets[start:stop], trace.shapes[start:stop], strict=True):
             group += 1
             plan = plans[shape]
-            if plan is None or pc == NOWHERE or pc < untraced_below:
+            if plan is None or pc == NOWHERE or pc < untraced_below or is_partial:
                 pc = self._general(group, pc)
                 continue
             unpack, pc_kind, pc_at, word_at, length, registers, address_at, data_at, size, physical, both = plan
@@ -326,6 +326,9 @@ class Indexer:
             pc = NOWHERE
         if seen.initializes:
             index.initializations.append(group)
+            if self._dialect.partial:
+                index.registers.forget(group)
+                index.memory_forgotten.append(group)
         origin = self._origin(seen, pc)
         if origin != (index.pcs[-1] if index.pcs else NOWHERE):
             index.origins[group] = origin

@@ -382,6 +382,8 @@ class Dialect:
     untraced_below    groups that would report a pc below this address are dropped; 0: none are
     sstatus           the bits of mstatus below bit 32, except SD, that sstatus has; 0: those of the specification
     sie               the bits of mie and mip that sie and sip have, whatever mideleg is; 0: those that mideleg has
+    partial           it has what is known, and nothing else: registers that an instruction writes and its group does
+                      not report are unknown behind it, and behind a state initialization all that it does not report
     """
 
     name: str
@@ -394,6 +396,7 @@ class Dialect:
     untraced_below: int = 0
     sstatus: int = 0
     sie: int = 0
+    partial: bool = False
 
 
 SPECIFICATION = Dialect("specification")
@@ -403,8 +406,12 @@ PICCOLO_2018 = replace(PICCOLO, name="piccolo-2018", pc_register=DPC)
 TOOOBA = replace(PICCOLO, name="toooba", xret_pc_is_own=True, sie=0x222)
 ROCKET = Dialect("rocket", eaddr_is_xlen=True, amo_data=AmoData.UNKNOWN, untraced_below=0x0800_0000)
 TWO_PC = Dialect("two-pc", eaddr_is_xlen=True, pcs=2, amo_data=AmoData.UNKNOWN)
+RECONSTRUCTED = Dialect("reconstructed", eaddr_is_xlen=True, pcs=2, partial=True)
 
-DIALECTS = {dialect.name: dialect for dialect in (SPECIFICATION, FLUTE, PICCOLO, PICCOLO_2018, TOOOBA, ROCKET, TWO_PC)}
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (SPECIFICATION, FLUTE, PICCOLO, PICCOLO_2018, TOOOBA, ROCKET, TWO_PC, RECONSTRUCTED)
+}
 """The dialects by name."""
 
 

@@ -12,6 +12,7 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import PRIVILEGE
 from rvtrace_gdb.decode.program.instructions import CSR, LOAD, reach
 from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.effects import destinations
 from rvtrace_gdb.decode.tandem.memory import Store
 from rvtrace_gdb.decode.tandem.protocol import (
     FPR,
@@ -82,6 +83,14 @@ class GroupState:
                 self.reset = True
             elif kind is StateInitialization:
                 self.initializes = True
+        parameters = tandem.trace.parameters
+        if parameters.dialect.partial and self.instr is not None and not self._traps(self.instr.word):
+            for regno in destinations(parameters.xlen)[self.instr.word]:
+                self.registers.setdefault(regno, None)
+
+    def _traps(self, word: int) -> bool:
+        """Return whether the instruction of a group of what is known trapped."""
+        return csrs.PRIVILEGE in self.registers and word not in csrs.XRETS
 
     def _state(self, element: AdditionalState) -> None:
         identifier, value = element.identifier, element.value

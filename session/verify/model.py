@@ -214,6 +214,7 @@ class Counts:
     masked        differences in bits the user does not compare
     unreported        changes that this trace never reports, taken from the model
     copied        non-deterministic state copied to the model, by kind
+    unknown       writes of x and f registers whose values are unknown: those of the model stand for them
     uncomparable  groups whose result depends on unknown values since a loss, or since reset
     losses, lost_bytes   stretches of the trace that cannot be read; *holes*: those with groups on both sides
     by_kind       differences
@@ -233,6 +234,7 @@ class Counts:
     stores: int = 0
     masked: int = 0
     unreported: int = 0
+    unknown: int = 0
     uncomparable: int = 0
     losses: int = 0
     holes: int = 0

@@ -372,6 +372,7 @@ class UnknownState:
         self._xlen = tandem.trace.parameters.xlen
         self._registers: set[int] = set()
         self.lost = False
+        self._partial = tandem.trace.parameters.dialect.partial
 
     def begin(self, *, lost: bool) -> None:
         """Note that no register is known. *lost*: nor is anything else."""
@@ -389,6 +390,8 @@ class UnknownState:
         """Note what is known after a group because it reports it."""
         if self._registers:
             self._registers.difference_update(reported.registers)
+        if self._partial:
+            self._registers.update(regno for regno, value in reported.registers.items() if value is None)
 
     def presume(self, reported: GroupState, trap: TrapEffect) -> None:
         """Before a trap after a loss, give the model the state that leads to the trap, if the trace
@@ -420,7 +423,9 @@ class UnknownState:
         word = 0 if reported.instr is None else reported.instr.word
         if self._registers and word and not self._registers.isdisjoint(sources(word, self._xlen)):
             return True
-        return self.lost and self._is_lost(reported, trap, self._tandem.after(reported.group - 1), word)
+        if not (self.lost or self._partial):
+            return False
+        return self._is_lost(reported, trap, self._tandem.after(reported.group - 1), word)
 
     def _is_lost(self, reported: GroupState, trap: TrapEffect | None, state: State, word: int) -> bool:
         needed = self._needed(word, trap)

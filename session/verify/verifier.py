@@ -272,6 +272,8 @@ class Verifier:
             self._outside(reported)
             return None
         self._count(trap)
+        if self._trace.parameters.dialect.partial:
+            self.counts.unknown += sum(regno >= GPR for regno, value in reported.registers.items() if value is None)
         outcome = self._execution.attempt(reported, trap, gap)
         self.counts.executed += outcome.executed
         found = self._found(reported, trap, outcome)
@@ -290,6 +292,8 @@ class Verifier:
         """Copy what comes from outside the hart to the model."""
         if reported.initializes:
             self.counts.initializations += 1
+            if self._trace.parameters.dialect.partial:
+                self._unknown.begin(lost=reported.group > self._choices.start)
         else:
             self.counts.loose += 1
         self._copy(reported)

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing
 from rvtrace_gdb.decode.program.instructions import Access, UndecodableInstruction, reach
 from rvtrace_gdb.decode.tandem.decoder import Tandem, TandemAccesses
-from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect, destinations
 from rvtrace_gdb.decode.tandem.group_grammar import Problem
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.memory import Store
@@ -189,13 +189,17 @@ class Groups:
             lost=tuple(self.breaks.get(group, ())),
         )
 
-    def _changes(self, group: int, elements: Iterable[Element]) -> Iterator[Change]:
+    def _changes(self, group: int, elements: Sequence[Element]) -> Iterator[Change]:
         seen: set[int] = set()
         for element in elements:
             regno = _number(element)
             if regno is not None and regno != self.parameters.dialect.pc_register and regno not in seen:
                 seen.add(regno)
                 yield Change(regno, self.before(regno, group), self.index.registers.value(regno, group))
+        instr = next((element for element in elements if isinstance(element, Instr)), None)
+        if self.parameters.dialect.partial and instr is not None and self.index.retired[group]:
+            for regno in sorted(destinations(self.parameters.xlen)[instr.word] - seen):
+                yield Change(regno, self.before(regno, group), None)
 
     def before(self, regno: int, group: int) -> int | None:
         """Return what a register held before a group. After a loss nothing is known."""

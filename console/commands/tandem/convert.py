@@ -1,14 +1,17 @@
-"""`rvtrace tandem convert`: convert a tandem trace to a log of Spike, or to the CSV of riscv-dv."""
+"""`rvtrace tandem convert`: convert a tandem trace, or what is known of another trace, to a log of Spike, to the CSV of
+riscv-dv, or to a tandem trace.
+"""
 
 import argparse
 from collections.abc import Iterator
 
 from rvtrace_gdb.console import output
-from rvtrace_gdb.console.commands.tandem.show import TandemError, open_trace, selection
+from rvtrace_gdb.console.commands.tandem.show import Found, TandemError, open_trace, selection
 from rvtrace_gdb.console.options import raw, tandem
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.files import atomic_output, protect_inputs
 from rvtrace_gdb.support.text import counted, rows
@@ -24,15 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the command line of `rvtrace tandem convert`."""
     parser.usage = (
         "%(prog)s FILE [A,B | A,+N | A,-N | N]\n"
-        "                              --to spike|riscv-dv -o OUT [options]"
+        "                              --to spike|riscv-dv|tandem -o OUT [options]"
     )
     parser.description = (
         "spike: the log that `spike -l --log-commits` writes. riscv-dv: its trace CSV, a row for each instruction."
-        " Values that are not in the trace are left out, and a message says so."
+        " tandem: a capture (OUT.rvt) with a tandem trace, of a capture of another trace. Values that are not in the"
+        " trace, or not known, are left out, and a message says so."
     )
-    parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
+    parser.add_argument("file", metavar="FILE", help=tandem.FILE)
     parser.add_argument("range", nargs="*", default=[], metavar="RANGE", help="numbers of groups; default: all")
-    parser.add_argument("--to", required=True, choices=("spike", "riscv-dv"), help="the form")
+    parser.add_argument("--to", required=True, choices=("spike", "riscv-dv", "tandem"), help="the form")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
     parser.add_argument(
         "--mode", choices=sorted(_MODES),
@@ -55,6 +59,9 @@ def run(args: argparse.Namespace) -> int:
         found = open_trace(args, shown)
         protect_inputs(args.output, [elf.path for elf, _ in found.decoded.image.elves])
         selected = selection(found.tandem, " ".join(args.range))
+        if args.to == "tandem":
+            _save(args, found, selected, shown)
+            return 0
         mode = _MODES.get(args.mode)
         with Disassemblers(found.decoded.program) as source:
             groups = Groups(found.tandem)
@@ -73,6 +80,18 @@ def run(args: argparse.Namespace) -> int:
         else:
             shown.say([*(f"note: {note}" for note in notes), _summary(args, count, len(selected))])
     return 0
+
+
+def _save(args: argparse.Namespace, found: Found, selected: range, shown: Output) -> None:
+    """Write the whole trace as a capture. Raises TandemError, CaptureError, OutputError."""
+    if not args.output.endswith(".rvt") or args.range:
+        raise TandemError("--to tandem writes a whole trace as a capture: give -o OUT.rvt, and no range")
+    capture_file.save(found.capture, args.output)
+    groups = len(selected)
+    if shown.json:
+        shown.facts({"file": args.output, "format": args.to, "groups": groups, "messages": []})
+    else:
+        shown.say([f"{args.output}: {counted(groups, 'group')}"])
 
 
 def _left_out(number: int, what: str) -> str:

@@ -92,6 +92,7 @@ class Objects:
         fields["compared"] = {"registers": counts.registers, "csrs": counts.csrs, "stores": counts.stores}
         fields |= {"full-comparisons": counts.full, "copied": dict(counts.copied), "masked": counts.masked}
         fields |= {"untold": counts.unreported, "uncomparable": counts.uncomparable, "losses": counts.losses}
+        fields["unknown"] = counts.unknown or None
         fields["holes"] = counts.holes
         fields |= {"lost-bytes": counts.lost_bytes, "divergences": counts.divergences}
         fields["differences"] = {kind.name.lower(): count for kind, count in counts.by_kind.items()}
@@ -242,6 +243,7 @@ class Sentences:
         others = [
             (counts.masked, "differences in masked bits"),
             (counts.unreported, "changes of what the trace never reports"),
+            (counts.unknown, "registers whose new value is not known"),
             (counts.uncomparable, "groups that depend on unknown values"),
         ]
         lines += [f"not compared: {', '.join(f'{text} {count}' for count, text in others if count)}"] * any(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console.commands.tandem.known import known_of
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.console.options import tandem as options_tandem
 from rvtrace_gdb.console.options.locations import Locations
@@ -19,6 +20,7 @@ from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
 from rvtrace_gdb.decode.tandem.wording import number_of
+from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.rows import Cursor
 from rvtrace_gdb.session.session import Session
@@ -166,7 +168,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Prints every group: number, byte offset, number in the history, privilege mode, instruction; below it"
         " registers and CSRs with their previous values, loads and stores, traps, and warnings."
     )
-    parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
+    parser.add_argument("file", metavar="FILE", help=options_tandem.FILE)
     parser.add_argument(
         "range", nargs="*", default=[], metavar="RANGE",
         help="numbers of the groups to show; default: all. /r: as --raw, /f no function names",
@@ -212,11 +214,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Found(NamedTuple):
-    """A hart's tandem trace that was opened."""
+    """A hart's tandem trace that was opened; *capture* has it."""
 
     hart: int
     tandem: Tandem
     decoded: Decoded
+    capture: Capture
 
 
 def open_trace(args: argparse.Namespace, shown: Output) -> Found:
@@ -225,6 +228,9 @@ def open_trace(args: argparse.Namespace, shown: Output) -> Found:
     """
     session = Session()
     capture = options_tandem.capture(args, args.file)
+    notes: list[str] = []
+    if not capture.tandem:
+        capture, notes = known_of(capture, args, shown.progress)
     captured = options_tandem.of_hart(capture, args.hart)
     is_of_elf = capture.elf is not None and args.elf and capture.elf.path == os.path.abspath(args.elf[0])
     elf = None if is_of_elf else raw.one_elf(args)
@@ -232,10 +238,10 @@ def open_trace(args: argparse.Namespace, shown: Output) -> Found:
     decoded = session.harts(progress=shown.progress)
     tandem = tandem_of(decoded.harts.histories[captured.hart])
     assert tandem is not None
-    shown.say([*about, *session.warnings()])
+    shown.say([*about, *notes, *session.warnings()])
     if not len(tandem.trace):
         raise TandemError(f"{raw.title(args.file)}: {_NO_GROUP}")
-    return Found(captured.hart, tandem, decoded)
+    return Found(captured.hart, tandem, decoded, capture)
 
 
 def selection(tandem: Tandem, numbers: str) -> range:

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " divergence the model takes over the trace's state, and continues. Exit status: 0 no divergence, 1"
         " divergences or lost groups, 2 the trace could not be verified."
     )
-    parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
+    parser.add_argument("file", metavar="FILE", help=tandem.FILE)
     parser.add_argument("--model", choices=MODELS, default=MODELS[0], help=f"the golden model (default {MODELS[0]})")
     parser.add_argument(
         "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: the first one)",

@@ -37,7 +37,8 @@ def read(raw: bytes, parameters: Parameters) -> Tandem:
 
 
 def test_the_names() -> None:
-    assert list(DIALECTS) == ["specification", "flute", "piccolo", "piccolo-2018", "toooba", "rocket", "two-pc"]
+    names = ["specification", "flute", "piccolo", "piccolo-2018", "toooba", "rocket", "two-pc", "reconstructed"]
+    assert list(DIALECTS) == names
     assert all(DIALECTS[name].name == name for name in DIALECTS)
 
 

@@ -144,7 +144,7 @@ def test_facts_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (
             "data {tvt} --tandem --dialect rc7",
             "--dialect rc7 is of N-Trace; of tandem traces there are specification, flute, piccolo, piccolo-2018,"
-            " toooba, rocket, two-pc",
+            " toooba, rocket, two-pc, reconstructed",
         ),
         (
             "decode {tvt} --ntrace --elf {elf} --dialect flute",
