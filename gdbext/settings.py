@@ -68,6 +68,15 @@ SETTINGS = (
         ("auto", "1.0", "0.1.4"),
     ),
     Setting(
+        "save-memory",
+        "text",
+        "save_memory",
+        "which memory is saved by `trace start -with-memory` and `trace save`:\n"
+        "ranges BEGIN-END or BEGIN,+SIZE, separated by spaces, or none.\n"
+        "Without it: the RAM that the target description declares; `trace save`\n"
+        "keeps the program's data and stack of that, unless it is little.",
+    ),
+    Setting(
         "position",
         "choice",
         "position",
@@ -79,7 +88,7 @@ SETTINGS = (
 )
 
 
-_NOT_OF_THE_TARGET = ("hart", "ctr_access", "ctr_version", "position")
+_NOT_OF_THE_TARGET = ("hart", "ctr_access", "ctr_version", "save_memory", "position")
 _MOST = {"port": 65535, "number": (1 << 63) - 1}
 
 
@@ -178,6 +187,12 @@ def ctr_version() -> str | None:
 def position() -> str:
     """Return where gdb shows the number of the instruction it is at in the past: stop, prompt or off."""
     return str(_value("position"))
+
+
+def save_memory() -> str | None:
+    """Return which memory is saved with a trace, None if nothing was set."""
+    value: str | None = _value("save_memory")
+    return value
 
 
 def openocd() -> tuple[str | None, int | None]:

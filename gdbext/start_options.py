@@ -40,6 +40,9 @@ GROUPS = (
                          "part (default)"), value=False, sent="stop_on_wrap"),
         Option("-stall", ("stall the hart rather than lose trace",)),
         Option("-drop", ("lose trace rather than stall the hart (default)",), value=False, sent="stall"),
+        Option("-with-memory", ("read the RAM of the target description, too, or what",
+                                "`set trace save-memory` names, while the harts are",
+                                "halted: values of the past follow from it")),
     )),
     Group("Encoding", (
         Option("-sync-period", ("full address about every N halfwords of code",

@@ -188,6 +188,7 @@ class Tracer:
             "on_hart": harts.on_hart(),
             "candidates": harts.candidates(),
             "tvec": self._trap_vector() if self.needs_tvec else None,
+            "save_memory": settings.save_memory(),
         }
 
     def _port(self) -> int | None:

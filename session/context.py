@@ -28,6 +28,8 @@ class Context:
     number says. *on_hart*: the debugger's number of the thread that is on a hart, if the selected one, a task, is not.
     *candidates*: how many harts the debugger's thread may be, if it is not known which one it is.
 
+    *save_memory*: which memory is saved with a trace, see `session.target.target_state.ranges_of`; None: not said.
+
     *runs*: a number that changes whenever the debugger resumes the program, None if unknown. It prevents repeated
     read-outs of a halted program's trace.
     """
@@ -44,6 +46,7 @@ class Context:
     threads: tuple[tuple[int, int | None], ...] = ()
     on_hart: int | None = None
     candidates: int = 0
+    save_memory: str | None = None
 
     def description(self, environ: Mapping[str, str] = os.environ) -> "Description":
         """Return the target description that applies. Raises `DescriptionError`.

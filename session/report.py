@@ -1,7 +1,7 @@
 """The session's reports about a trace: lines that are ready to print."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,16 @@ from rvtrace_gdb.session.capture.model import (
     CapturedRecords,
     CapturedSink,
     CapturedTandem,
+    SavedAt,
+    SavedMemory,
+    SavedRegisters,
 )
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NotResumed
 from rvtrace_gdb.session.formats.sinks import Harts
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.system import memory_size
 from rvtrace_gdb.support.text import Line, counted, printable, warning
 
 if TYPE_CHECKING:
@@ -210,8 +214,26 @@ def saved(capture: Capture, file: str, *, replaced: bool = False) -> str:
         )
     stored = sum(len(stored.data) for stored in capture.captured)
     code = sum(len(data) for _, data in capture.code)
-    beside = f" and {counted(code, 'byte')} of code that is not in the ELF" if code else ""
-    return f"Saved {counted(stored, 'byte')} of trace{beside} to {file}{instead}."
+    parts = [f"{counted(stored, 'byte')} of trace"]
+    parts += [f"{counted(code, 'byte')} of code that is not in the ELF"] if code else []
+    parts += _kept(capture.registers, capture.memory)
+    listed = ", ".join(parts[:-1]) + (" and " if parts[1:] else "") + parts[-1]
+    return f"Saved {listed} to {file}{instead}."
+
+
+def _kept(registers: Iterable[SavedRegisters], memory: Iterable[SavedMemory]) -> list[str]:
+    """Return e.g. ["registers", "64 KiB of memory"]."""
+    size = sum(len(saved.data) for saved in memory)
+    return ["registers"] * any(registers) + ([f"{memory_size(size)} of memory"] if size else [])
+
+
+def kept(registers: Sequence[SavedRegisters], memory: Sequence[SavedMemory]) -> list[str]:
+    """Describe what is saved of the target, where a trace begins and ends; no line if nothing is."""
+    parts = []
+    for at in SavedAt:
+        found = _kept((it for it in registers if it.at is at), (it for it in memory if it.at is at))
+        parts += [f"{' and '.join(found)} at the {at}"] if found else []
+    return [line("saved", ", ".join(parts))] if parts else []
 
 
 def opened(capture: Capture) -> list[str]:
@@ -229,6 +251,7 @@ def opened(capture: Capture) -> list[str]:
     lines += [_records(records) for records in capture.records]
     lines += [line("tandem", tandem(port)) for port in capture.tandem]
     lines += [line("image", _image(image)) for image in capture.images]
+    lines += kept(capture.registers, capture.memory)
     return lines + [line("note", note) for note in capture.notes]
 
 

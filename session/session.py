@@ -71,6 +71,7 @@ class Session:
         self._decoded_capture: DecodedCapture | None = None
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
+        self._ended: tuple[object, ...] | None = None  # the same when the trace was stopped
         self._selected: tuple[Context, Decoded, SelectedHistory] | None = None  # what the last request got
         self._prepared: Decoded | None = None  # what `prepare` has done its work for
         self.lists = Lists(self)
@@ -162,7 +163,7 @@ class Session:
         """The source of the trace that is being recorded, or was recorded last."""
         return self._live
 
-    def stop(self, progress: Progress = silent) -> list[str]:
+    def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
         """Stop tracing and read the trace out. Raises `NoTrace`, `Busy`, `NotStopped`."""
         self.check_present("trace stop")
         live = self._live
@@ -174,6 +175,7 @@ class Session:
         except NotStopped:
             self._unstoppable = live
             raise
+        self._ended = live.unchanged(self._runs(context or Context()))
         if self.debugger is not None:
             self.debugger.trace_ends()
         return [first, *live.ended(), *report.failure(live)]
@@ -186,6 +188,8 @@ class Session:
             return report.nothing(lambda: context.description(self._environ))
         if self._live is not None:
             lines = [self._target_line, *self._elsewhere(context), *self._live.status()]
+            state = self._live.state
+            lines += [] if state is None else report.kept(state.registers, state.memory)
         else:
             lines = [self._target_line, *report.opened(self.capture())]
         if self._live is None or not self._live.incomplete or not self.capture().captured:
@@ -394,11 +398,28 @@ class Session:
         except NoTrace:  # a trace that leaves the chip is recorded by a probe: the settings to decode it with are saved
             if self.capture().captured or not self.capture().encoders:
                 raise
+        lines += self._save_state(context, progress)
         from rvtrace_gdb.session.capture import file as capture_file
 
         capture, replaced = self.capture(), os.path.exists(path)
-        capture_file.save(capture, path, progress)
+        state = None if self._live is None else self._live.state
+        capture_file.save(capture, path, silent if state is not None and state.interrupted else progress)
         return [report.saved(capture, str(path), replaced=replaced), *lines]
+
+    def _save_state(self, context: Context, progress: Progress) -> list[str]:
+        """Read registers and memory where the trace ends, if nothing can have run since it was read out."""
+        live = self._live
+        if live is None or live.state is None or live.failure is not None or not live.halted:
+            return []
+        state, quiet = live.state, self._quiet_since if live.tracing else self._ended
+        is_fresh = live.tracing and not self._frozen()  # if anything had run, it would have been read out just now
+        if not is_fresh and (quiet is None or quiet != live.unchanged(self._runs(context))):
+            return []
+        state.wish(context.save_memory)
+        state.interrupted = False
+        state.end(live.halted)
+        state.end_memory(progress)
+        return [report.line("note", note) for note in state.unsaid()]
 
     def close_trace(self) -> list[str]:
         """Drop the trace that was recorded or opened. Raises `NoTrace`, `InThePast`; `Busy` while one is recorded."""
@@ -518,9 +539,11 @@ class Session:
         if live is not None:
             code = tuple(reading.decoded.image.code) if reading.decoded else ()
             notes = tuple(live.notes)
+            state = live.state
+            saved = {} if state is None else {it: getattr(state, it) for it in ("registers", "memory", "ranges")}
             reading.capture = replace(
                 reading.capture, encoders=live.encoders, sinks=live.sinks, records=live.records, tandem=live.tandem,
-                code=code, notes=notes, written=self._written(live),
+                code=code, notes=notes, written=self._written(live), **saved,
             )  # fmt: skip
             reading.traps = live.traps
         return reading

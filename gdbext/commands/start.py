@@ -167,12 +167,23 @@ rvtrace.toml beside the program."""
             raise gdb.GdbError(f"trace start: {error}") from None
         _require_connection()
         asked = with_trigger_addresses(with_filter_addresses(options))
-        result = tracer().request("start", context=tracer().context(), options=asked)
+        result = self._started(asked)
         tracer().needs_tvec = bool(options.get("implicit_exceptions"))
         if gdb.selected_thread() is not None:
             mode.osabi.set_for_tracing()
         print_lines(result)
         mode.suggest_connect()
+
+    @staticmethod
+    def _started(options: dict[str, Any]) -> dict[str, Any]:
+        """Start, and return the lines. Ctrl-C while memory is saved ends that, and the trace has started."""
+        try:
+            found: dict[str, Any] = tracer().request("start", context=tracer().context(), options=options)
+        except KeyboardInterrupt:
+            if not options.get("with_memory"):
+                raise
+            found = tracer().request("status", context=tracer().context())
+        return found
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completions(text, word)
@@ -184,7 +195,7 @@ Usage: trace stop"""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         try:
-            print_lines(tracer().request("stop"))
+            print_lines(tracer().request("stop", context=tracer().context()))
         finally:
             if not mode.is_connected:  # the connection needs the OS ABI "none", too
                 mode.osabi.restore()

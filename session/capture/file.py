@@ -33,7 +33,6 @@ from rvtrace_gdb.session.capture.model import (
     PlacedElf,
     Unregistered,
 )
-from rvtrace_gdb.session.capture.saved_fields import describe_saved, read_saved
 from rvtrace_gdb.support import system
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import OutputError, atomic_output
@@ -91,7 +90,27 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
         description["tandem"] = [json_fields.describe_tandem(port, f"tandem/{n}.tvt", members) for n, port in ports]
     if capture.traps:
         description["traps"] = [json_fields.describe_trap(trap) for trap in capture.traps]
-    return description | describe_saved(capture, members), members
+    return description | _saved(capture, members), members
+
+
+_SAVED = ("registers", "memory", "written", "ranges")
+"""What is saved of the target: few captures have it, and what reads and writes it is loaded then."""
+
+
+def _saved(capture: Capture, members: dict[str, bytes]) -> dict[str, Any]:
+    if not any(getattr(capture, key) for key in _SAVED):
+        return {}
+    from rvtrace_gdb.session.capture.saved_fields import describe_saved
+
+    return describe_saved(capture, members)
+
+
+def _read_saved(root: Table, fetch: Fetch) -> dict[str, Any]:
+    if not any(key in root.fields for key in _SAVED):
+        return {}
+    from rvtrace_gdb.session.capture.saved_fields import read_saved
+
+    return read_saved(root, fetch)
 
 
 def _version(capture: Capture) -> int:
@@ -203,7 +222,7 @@ def read_description(text: bytes, fetch: Fetch) -> Capture:
         tandem=json_fields.read_tandem(root, fetch) if "tandem" in root.fields else (),
         elfs=tuple(map(_read_placed, root.tables("elfs"))) if "elfs" in root.fields else (),
         traps=json_fields.read_traps(root) if "traps" in root.fields else (),
-        **read_saved(root, fetch),
+        **_read_saved(root, fetch),
     )
 
 

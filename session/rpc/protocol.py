@@ -186,6 +186,7 @@ class Params:
             tuple(inner.threads()),
             inner.optional_number("on_hart"),
             inner.optional_number("candidates") or 0,
+            inner.text("save_memory") if inner.given("save_memory") else None,
         )
 
     def threads(self) -> list[tuple[int, int | None]]:

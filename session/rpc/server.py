@@ -63,7 +63,7 @@ METHODS: Mapping[str, Method] = {
     "start": lambda session, params, progress: answer(
         session.start(params.context(), params.table("options"), progress)
     ),
-    "stop": lambda session, params, progress: answer(session.stop(progress)),
+    "stop": lambda session, params, progress: answer(session.stop(progress, params.context())),
     "status": lambda session, params, progress: answer(session.status(params.context(), progress)),
     "save": lambda session, params, progress: answer(session.save(params.path("path"), params.context(), progress)),
     "close": lambda session, params, progress: answer(session.close_trace()),

@@ -4,8 +4,8 @@ Sources are encoders and a sink (`trace_control`), a hart's own records (`ctr`),
 recorder in QEMU (`qemu`). The memory of an ESP32 (`esp32_memory`) holds a trace that its firmware has recorded.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from rvtrace_gdb.session.capture.model import (
     CapturedEncoder,
@@ -18,6 +18,9 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.target.target_state import TargetState
+
 
 class TraceSource(Protocol):
     """A source of trace. Reading and stopping raise only what *progress* raises; other errors are kept in `failure`.
@@ -29,12 +32,16 @@ class TraceSource(Protocol):
     incomplete  there may be more trace than was read out
     failure     why the last read-out is incomplete, or why the trace could not be resumed after it
     notes       notes about the trace for the user
+    state       what is saved of the target where the trace begins and ends; None: nothing is
+    halted      the harts that were halted when the trace was read out last
     """
 
     tracing: bool
     incomplete: bool
     failure: RvtraceError | None
     notes: list[str]
+    state: "TargetState | None" = None
+    halted: Collection[int] = ()
 
     @property
     def encoders(self) -> tuple[CapturedEncoder, ...]:

@@ -46,6 +46,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.description.model import Encoder
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.target.link import Tcl, csrs_of
+from rvtrace_gdb.session.target.target_state import WITH_MEMORY
 from rvtrace_gdb.support.errors import RvtraceError
 
 FILTER_OPTIONS = ("range", "function", "priv")
@@ -364,5 +365,5 @@ _VALUES: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
     "sync_period": _sync_period,
     "timestamp_source": _timestamp_source,
     "timestamp_prescale": _timestamp_prescale,
-    **dict.fromkeys((*FILTER_OPTIONS, *TRIGGER_OPTIONS, *_CHOICES), lambda value: {}),  # read on their own
+    **dict.fromkeys((*FILTER_OPTIONS, *TRIGGER_OPTIONS, *_CHOICES, WITH_MEMORY), lambda value: {}),  # read on their own
 }

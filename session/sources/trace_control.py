@@ -25,6 +25,7 @@ from rvtrace_gdb.session.capture.model import (
 )
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
+from rvtrace_gdb.session.description.memory import believed
 from rvtrace_gdb.session.description.model import Description, Encoder
 from rvtrace_gdb.session.errors import NotResumed, NotStopped, SetUpLost, joined
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource
@@ -42,6 +43,7 @@ from rvtrace_gdb.session.target.link import (
     pcs_of,
     states,
 )
+from rvtrace_gdb.session.target.target_state import LinkReader, TargetState, wishes_of
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
@@ -337,6 +339,8 @@ class LiveTrace(TraceSource):
                     for encoder in self.encoders:  # later its hart may have run on without a trace
                         if encoder.in_force.format == Format.N_TRACE:  # E-Trace has the causes of traps
                             self.ask_of_trap(encoder.hart)
+                    if self.state is not None and not self.incomplete:
+                        self.state.end(self.halted)
             finally:
                 self._last_traps.may_ask(())
                 self._end()
@@ -362,8 +366,10 @@ class LiveTrace(TraceSource):
         self.link.close()
 
     def _read(self, progress: Progress, *, ending: bool = False) -> None:
-        self.failure, self.incomplete = None, True
+        self.failure, self.incomplete, self.halted = None, True, ()
         self._last_traps.may_ask(())
+        if self.state is not None:
+            self.state.forget_end()
         halted = halted_of(self.link, [encoder.hart for encoder in self.hardware.encoders])
         try:
             refused = self._stop_components(progress, ending=ending)
@@ -377,7 +383,7 @@ class LiveTrace(TraceSource):
         if failures:
             self.failure = joined(failures)
             return
-        self.incomplete = False
+        self.incomplete, self.halted = False, halted if self.tracing else ()
         self._check_encoders()
         self._ends = pcs_of(self.link, [encoder.hart for encoder in self.hardware.encoders])
         if self.tracing:
@@ -481,6 +487,7 @@ def start(
     hardware = Hardware.of(description, *chosen_components(options))
     image = session_program.program_of(context.elf).image()
     request = trace_request(options, image)
+    wishes = wishes_of(options, context.save_memory)
     link = open_link(description, hardware.encoders[0], checked(connect, context.openocd))
     try:
         session_program.check_xlen(image, description, hardware.encoders[0].hart, link)
@@ -493,6 +500,11 @@ def start(
         raise
     live.xlen = image.xlen
     live.notes += unsupported_notes(options)
+    harts = [encoder.hart for encoder in hardware.encoders]
+    live.state = TargetState(LinkReader(link), harts, image, believed(description), wishes)
+    with link.unpolled():
+        live.state.begin(progress)
+    live.notes += live.state.unsaid()
     target = session_program.CodeOnTarget(link, hardware.registers)
     program = session_program.program_of(context.elf, target, context.others)
     capture = session_program.new_capture(description.name, image)

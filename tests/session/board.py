@@ -105,10 +105,16 @@ class BoardCsrs:
         self._board.touch(0)
         if not self._board.machine.halted:
             raise HartRuns
-        csr = self._board.machine.hart.csr
-        named = {"pc": csr.dpc, "priv": csr.dcsr & 3}
         self._board.asked += [register for register, _ in accesses]
-        return [csr.read(it, debug=True) if isinstance(it, int) else named[it] for it, _ in accesses]
+        return [self._value(register) for register, _ in accesses]
+
+    def _value(self, register: Register) -> int:
+        hart = self._board.machine.hart
+        if isinstance(register, str):
+            return {"pc": hart.csr.dpc, "priv": hart.csr.dcsr & 3}[register]
+        if register >= 0x1000:
+            return [*hart.x, *hart.f][register - 0x1000]
+        return hart.csr.read(register, debug=True)
 
 
 @dataclass

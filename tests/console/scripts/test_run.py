@@ -79,8 +79,11 @@ def _check(done: Run, count: int, output: Path) -> None:
     assert results["run within 60s"].startswith("at start_timer (demo.c:")
     assert results["run until finish within 60s"] == "at finish (demo.c:50)"
     assert results["set count = instructions"] == f"$count = {count}"
-    (sink,) = load(output).sinks
-    assert results["save"] == f"Saved {len(sink.data)} bytes of trace to {output}."
+    capture = load(output)
+    (sink,) = capture.sinks
+    assert results["save"].startswith(f"Saved {len(sink.data)} bytes of trace, registers and ")
+    assert results["save"].endswith(f" of memory to {output}.")
+    assert [it.at_entry for it in capture.registers] == [True, False]
     pulled = next(step["data"]["bytes"] for step in done.report["steps"] if step["text"] == "pull")
     assert 0 < pulled < len(sink.data)
     assert [made["file"] for made in done.report["captures"]] == [str(output)]

@@ -129,7 +129,7 @@ class Slow(Session):
         super().__init__()
         self.works = threading.Event()
 
-    def stop(self, progress: Progress = silent) -> list[str]:
+    def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             progress("working", 1, 2)
@@ -155,7 +155,7 @@ class Timed(Session):
         super().__init__()
         self._clock = clock
 
-    def stop(self, progress: Progress = silent) -> list[str]:
+    def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
         for _ in range(100):
             progress("working", 1, 2)
             self._clock.now += 0.01
@@ -221,7 +221,7 @@ def test_a_client_that_takes_no_answers_ends_it(tmp_path: Path) -> None:
 
 def test_a_mistake_of_ours_is_one_line_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Session):
-        def stop(self, progress: Progress = silent) -> list[str]:
+        def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
             raise ZeroDivisionError("two\nlines")
 
     pipe = Pipe()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.session.capture.file import save as save_capture
+from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.rpc.server import Server
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
@@ -35,7 +36,7 @@ def test_what_the_system_refuses_is_no_mistake_of_ours(
     error: OSError, kind: str, message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Refused(Session):
-        def stop(self, progress: Progress = silent) -> list[str]:
+        def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
             raise error
 
     pipe = Pipe()
@@ -49,7 +50,7 @@ def test_what_the_system_refuses_is_no_mistake_of_ours(
 
 def test_a_descriptor_that_is_none_is_a_mistake_of_ours(tmp_path: Path) -> None:
     class Broken(Session):
-        def stop(self, progress: Progress = silent) -> list[str]:
+        def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
             raise OSError(9, "Bad file descriptor")
 
     pipe = Pipe()
@@ -75,7 +76,7 @@ def test_too_little_memory_is_no_internal_error(tmp_path: Path, caplog: pytest.L
     prepared = []
 
     class Large(Session):
-        def stop(self, progress: Progress = silent) -> list[str]:
+        def stop(self, progress: Progress = silent, context: Context | None = None) -> list[str]:
             raise MemoryError
 
         def prepare(self, progress: Progress) -> None:

@@ -1,0 +1,361 @@
+"""What is saved of a target where a trace begins and where it ends: the registers of halted harts, and memory.
+
+Values of the past follow from it. The registers are read whenever a traced hart is halted; memory, while all harts are
+halted: the data of the program if a hart stands at its entry, and what the user asks for (`trace start -with-memory`,
+`set trace save-memory`). What cannot be read is missing, and nothing fails because of it.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+from rvtrace_gdb.decode.program.elf import Elf
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
+from rvtrace_gdb.session.capture.model import SavedAt, SavedMemory, SavedRegisters
+from rvtrace_gdb.session.description.memory import rams
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.target.link import Link, WithCsrs, csrs_of, halted_of, other_type
+from rvtrace_gdb.session.target.saved_registers import NAMES, F, X, read_registers
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+from rvtrace_gdb.support.system import memory_size
+
+Stretch = tuple[int, int]
+"""Address and size of some memory, in bytes."""
+USUAL, MOST = 1 << 16, 1 << 26
+"""Bytes of memory that are saved when nobody asks for more, and at most."""
+_PIECE = 1 << 14
+_BELOW, _ABOVE = 1 << 12, 3 << 12  # bytes around the stack pointer
+_SP = X + 2
+_CODE = 64  # bytes of code at the entry that are compared
+
+
+class Reader(Protocol):
+    """The way to a target. Nothing is raised but by *progress*, and what cannot be read is missing."""
+
+    def halted(self, harts: Collection[int]) -> set[int]:
+        """Return those of *harts* that are halted."""
+
+    def all_halted(self) -> bool:
+        """Return whether all harts of the target are halted."""
+
+    def registers(self, hart: int, at: SavedAt) -> SavedRegisters | None:
+        """Return the registers of a halted hart."""
+
+    def memory(self, address: int, size: int, progress: Progress) -> bytes:
+        """Return the bytes from an address on, as many as can be read; both are multiples of 4."""
+
+
+class LinkReader:
+    """A `Reader` through OpenOCD or USB."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def halted(self, harts: Collection[int]) -> set[int]:
+        return halted_of(self._link, harts)
+
+    def all_halted(self) -> bool:
+        cores = [hart for hart in range(len(self._link.targets)) if not other_type(self._link, hart)]
+        return bool(cores) and halted_of(self._link, cores) == set(cores)
+
+    def registers(self, hart: int, at: SavedAt) -> SavedRegisters | None:
+        try:
+            access = csrs_of(self._link, hart, NAMES)
+            found = read_registers(access, hart, at)
+        except RvtraceError:
+            return None
+        if found is None or not isinstance(self._link, WithCsrs) or access.xlen == 64:
+            return found
+        # Abstract commands would read half of a wider floating-point register.
+        return replace(found, registers={it: value for it, value in found.registers.items() if it < F})
+
+    def memory(self, address: int, size: int, progress: Progress) -> bytes:
+        try:
+            return self._link.read_block(address, size, progress)
+        except Cancelled:
+            raise
+        except RvtraceError as error:
+            partial = getattr(error, "partial", b"")
+            return partial if isinstance(partial, bytes) else b""
+
+
+WITH_MEMORY = "with_memory"
+
+
+class Wishes(NamedTuple):
+    """What the user asks to be saved. *memory*: RAM, too, where the trace begins; *ranges*: this memory, instead of the
+    declared RAM, there and where it ends; None: not said.
+    """
+
+    memory: bool = False
+    ranges: tuple[Stretch, ...] | None = None
+
+
+def wishes_of(options: Mapping[str, Any], save_memory: str | None) -> Wishes:
+    """Return the wishes of `trace start`. *save_memory*: the setting. Raises BadOption."""
+    return Wishes(bool(options.get(WITH_MEMORY)), None if save_memory is None else ranges_of(save_memory))
+
+
+_NUMBER = r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}"
+_RANGE = re.compile(rf"(?P<begin>{_NUMBER})(?:,\+(?P<size>{_NUMBER})|[-,](?P<end>{_NUMBER}))")
+
+
+def ranges_of(text: str) -> tuple[Stretch, ...]:
+    """Return the ranges in a text: `BEGIN-END` or `BEGIN,+SIZE`, separated by spaces; () for "none". Raises BadOption.
+    """
+    return () if text.strip() == "none" else tuple(map(_range, text.split()))
+
+
+def _range(word: str) -> Stretch:
+    match = _RANGE.fullmatch(word)
+    if match is None:
+        raise BadOption(f"save-memory: {word} is no range: give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000")
+    begin, size, end = (int(it, 16 if it[:2].lower() == "0x" else 10) if it else 0 for it in match.groups())
+    size = size or end - begin
+    if size <= 0 or begin + size > 1 << 64:
+        raise BadOption(f"save-memory: there is nothing in {word}")
+    return begin, size
+
+
+class TargetState:
+    """What is saved of the target of one trace. *harts*: those that are traced; *ranges*: what is declared of memory.
+
+    """
+
+    def __init__(
+        self, reader: Reader, harts: Iterable[int], image: Image, ranges: Sequence[MemoryRange], wishes: Wishes
+    ) -> None:
+        self._reader, self._harts, self._image = reader, sorted(set(harts)), image
+        self.ranges = tuple(ranges)
+        self.wishes = wishes
+        self._registers: dict[SavedAt, tuple[SavedRegisters, ...]] = {}
+        self._memory: dict[SavedAt, tuple[SavedMemory, ...]] = {}
+        self.interrupted = False
+        """The user has interrupted the reading of memory: whatever follows it goes on."""
+        self._notes: list[str] = []
+        self._said = 0
+
+    @property
+    def registers(self) -> tuple[SavedRegisters, ...]:
+        return tuple(saved for at in SavedAt for saved in self._registers.get(at, ()))
+
+    @property
+    def memory(self) -> tuple[SavedMemory, ...]:
+        return tuple(saved for at in SavedAt for saved in self._memory.get(at, ()))
+
+    def unsaid(self) -> list[str]:
+        """Return the notes for the user that were not returned before."""
+        notes, self._said = self._notes[self._said :], len(self._notes)
+        return notes
+
+    def wish(self, save_memory: str | None) -> None:
+        """Take over the setting. Raises BadOption."""
+        self.wishes = self.wishes._replace(ranges=None if save_memory is None else ranges_of(save_memory))
+
+    def begin(self, progress: Progress = silent) -> None:
+        """Save what is there where the trace begins. Ctrl-C ends the reading of memory, and keeps what was read."""
+        found = self._halted_registers(SavedAt.START)
+        self._registers[SavedAt.START] = found
+        if self.wishes.memory:
+            self._save_ram(found, progress)
+        elif self.ranges and any(it.pc == self._image.entry for it in found) and self._reader.all_halted():
+            self._save_data(found)
+
+    def end(self, halted: Collection[int]) -> None:
+        """Save the registers where the trace ends, unless that is done. *halted*: the harts that have been halted since
+        the trace was read out.
+        """
+        if SavedAt.STOP not in self._registers:
+            found = self._halted_registers(SavedAt.STOP)
+            self._registers[SavedAt.STOP] = tuple(saved for saved in found if saved.hart in halted)
+
+    def end_memory(self, progress: Progress = silent) -> None:
+        """Save the memory, too, where the trace ends. Nothing may have run since `end`; that is checked, too."""
+        before = self._registers.get(SavedAt.STOP, ())
+        if SavedAt.STOP in self._memory or len(before) < len(self._harts) or not self._reader.all_halted():
+            return
+        if self._halted_registers(SavedAt.STOP) == before:
+            self._memory[SavedAt.STOP] = self._read(SavedAt.STOP, self._plan_of_end(before), progress)
+
+    def forget_end(self) -> None:
+        """Drop what was saved of the end: the trace goes on."""
+        self._registers.pop(SavedAt.STOP, None)
+        self._memory.pop(SavedAt.STOP, None)
+
+    def _halted_registers(self, at: SavedAt) -> tuple[SavedRegisters, ...]:
+        found = (self._reader.registers(hart, at) for hart in sorted(self._reader.halted(self._harts)))
+        return tuple(saved for saved in found if saved is not None)
+
+    def _save_ram(self, found: Sequence[SavedRegisters], progress: Progress) -> None:
+        plan = self._asked_for()
+        if not self._reader.all_halted():
+            self._note("-with-memory: memory is not saved, because not all harts are halted")
+        elif not plan:
+            self._note(
+                "-with-memory: no memory is saved: the target description declares no RAM ([[memory]]), and `set trace"
+                " save-memory` names none"
+            )
+        else:
+            ordered = [*_common(_likely(self._image, found), plan), *plan]
+            self._memory[SavedAt.START] = self._read(SavedAt.START, ordered, progress)
+
+    def _asked_for(self) -> list[Stretch]:
+        return _disjoint(self.wishes.ranges) if self.wishes.ranges is not None else rams(self.ranges)
+
+    def _plan_of_end(self, registers: Sequence[SavedRegisters]) -> list[Stretch]:
+        if self.wishes.ranges is not None:
+            plan = self._asked_for()
+            return [*_common(_likely(self._image, registers), plan), *plan]
+        declared = rams(self.ranges)
+        if sum(size for _, size in declared) <= USUAL:
+            return declared
+        return _first(_common(_likely(self._image, registers), declared), USUAL)
+
+    def _save_data(self, found: Sequence[SavedRegisters]) -> None:
+        """Save the data of the program, and whether all is in memory as the ELF has it."""
+        data = _initial_data(self._image)
+        if sum(len(content) for _, content in data) > USUAL:
+            return
+        entry = self._image.entry
+        code = self._image.constant(entry, _CODE)
+        known = [*data, *([(entry, code)] if code else [])]
+        read = [SavedMemory(SavedAt.START, address, self._bytes(address, len(content))) for address, content in known]
+        equal = all(it.data == content for it, (_, content) in zip(read, known, strict=True))
+        pieces = _joined((it.address, it.data) for it in read[: len(data)])
+        self._memory[SavedAt.START] = tuple(SavedMemory(SavedAt.START, *piece) for piece in pieces)
+        self._registers[SavedAt.START] = tuple(
+            replace(it, at_entry=equal and bool(code) and it.pc == entry) for it in found
+        )
+
+    def _bytes(self, address: int, size: int, progress: Progress = silent) -> bytes:
+        first = address & ~3
+        return self._reader.memory(first, address + size + 3 - first & ~3, progress)[address - first :][:size]
+
+    def _read(self, at: SavedAt, plan: Sequence[Stretch], progress: Progress) -> tuple[SavedMemory, ...]:
+        """Read memory in the order of *plan*, of which parts may be there twice."""
+        wanted = _first(_each_once(plan), MOST)
+        total, done = sum(size for _, size in wanted), 0
+        if sum(size for _, size in _disjoint(plan)) > total:
+            self._note(f"only {memory_size(total)} of memory are saved: `set trace save-memory` says which")
+        pieces: list[tuple[int, bytes]] = []
+        try:
+            for address, size in _pieces(wanted):
+                progress("saving memory", done, total)
+                pieces.append((address, self._bytes(address, size)))
+                done += size
+        except Cancelled:
+            self.interrupted = True
+            self._note(f"saving memory was interrupted: {memory_size(done)} of {memory_size(total)} are saved")
+        got = sum(len(data) for _, data in pieces)
+        if got < done:
+            self._note(f"{memory_size(done - got)} of memory could not be read, and are not saved")
+        return tuple(SavedMemory(at, address, data) for address, data in _joined(pieces))
+
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
+
+
+def _initial_data(image: Image) -> list[tuple[int, bytes]]:
+    """Return what a loader puts into memory besides constants and code: (address, bytes)."""
+    found = []
+    for elf, bias in image.elves:
+        variables = _variables(elf) if elf.sections else [(it.vaddr, len(it.data)) for it in elf.segments]
+        for segment in elf.segments:
+            place = segment.vaddr + bias if bias else segment.paddr
+            for start, size in _common(variables, [(segment.vaddr, len(segment.data))]):
+                at = start - segment.vaddr
+                found.append((place + at, segment.data[at : at + size]))
+    return found
+
+
+def _variables(elf: Elf) -> list[Stretch]:
+    """Return the sections that the program may write."""
+    constants = [(it.start, len(it)) for it in elf.constants]
+    sections = ((it.start, it.end - it.start) for it in elf.sections)
+    return [part for section in sections for part in _without(section, constants)]
+
+
+def _likely(image: Image, registers: Iterable[SavedRegisters]) -> list[Stretch]:
+    """Return the memory that the program most likely uses: its data, and its stacks."""
+    found: list[Stretch] = []
+    for elf, bias in image.elves:
+        found += [(start + bias, size) for start, size in _variables(elf)]
+    for saved in registers:
+        sp = saved.registers.get(_SP)
+        if sp is not None:
+            begin = max(0, (sp & ~0xF) - _BELOW)
+            found.append((begin, _BELOW + _ABOVE))
+    return found
+
+
+def _without(whole: Stretch, parts: Iterable[Stretch]) -> Iterator[Stretch]:
+    """Yield what is left of a stretch."""
+    at, end = whole[0], sum(whole)
+    for start, size in sorted(parts):
+        if start > at:
+            yield at, min(start, end) - at
+        at = max(at, start + size)
+        if at >= end:
+            return
+    if at < end:
+        yield at, end - at
+
+
+def _common(first: Iterable[Stretch], second: Sequence[Stretch]) -> list[Stretch]:
+    """Return what of each of *first* is in one of *second*, in their order."""
+    found = []
+    for a, a_size in first:
+        for b, b_size in second:
+            begin, end = max(a, b), min(a + a_size, b + b_size)
+            if begin < end:
+                found.append((begin, end - begin))
+    return found
+
+
+def _disjoint(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Return the same bytes, each once, in rising order."""
+    found: list[Stretch] = []
+    for start, size in sorted(stretches):
+        if found and start <= sum(found[-1]):
+            found[-1] = (found[-1][0], max(sum(found[-1]), start + size) - found[-1][0])
+        else:
+            found.append((start, size))
+    return found
+
+
+def _each_once(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Return the same bytes in the same order, without those that were there before."""
+    found: list[Stretch] = []
+    for whole in stretches:
+        found += _without(whole, tuple(found))
+    return found
+
+
+def _first(stretches: Iterable[Stretch], most: int) -> list[Stretch]:
+    """Return the first stretches, up to a number of bytes."""
+    found = []
+    for start, size in _each_once(stretches):
+        size = min(size, most)
+        most -= size
+        if size:
+            found.append((start, size))
+    return found
+
+
+def _pieces(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
+    for start, size in stretches:
+        for at in range(0, size, _PIECE):
+            yield start + at, min(_PIECE, size - at)
+
+
+def _joined(pieces: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Return the pieces in rising order, those that touch as one."""
+    found: list[list[Any]] = []
+    for address, data in sorted(it for it in pieces if it[1]):
+        if found and found[-1][0] + sum(map(len, found[-1][1])) == address:
+            found[-1][1].append(data)
+        else:
+            found.append([address, [data]])
+    return [(address, b"".join(parts)) for address, parts in found]

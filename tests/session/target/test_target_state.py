@@ -1,0 +1,298 @@
+"""What is saved of a target where a trace begins and ends: registers and memory, of halted harts, without any error."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.controlregs.target import Access, Answer, Register
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
+from rvtrace_gdb.session.capture.file import load
+from rvtrace_gdb.session.capture.model import Capture, SavedAt, SavedMemory, SavedRegisters
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.target.saved_registers import read_registers
+from rvtrace_gdb.session.target.target_state import TargetState, Wishes, ranges_of
+from rvtrace_gdb.support.errors import Cancelled, Progress, silent
+from tests.session.board import DEMO, Board, board
+
+RAM = 0x8000_0000
+DECLARED = f"""
+[[memory]]
+address = {RAM}
+size = 0x100000
+kind = "ram"
+"""
+SP, MISA, MSTATUS, FCSR = 0x1002, 0x301, 0x300, 0x003
+
+
+class Registers:
+    """A `CsrAccess` to values; those that are not there are refused. *asked*: how many batches there were."""
+
+    name, xlen = "test", 64
+
+    def __init__(self, values: dict[Register, int]) -> None:
+        self._values, self.asked = values, 0
+
+    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+        self.asked += 1
+        answers: list[Answer] = []
+        for register, written in accesses:
+            assert written is None, "nothing is changed"
+            answers.append(self._values.get(register, "it is not there"))
+            if isinstance(answers[-1], str):
+                break
+        return answers
+
+
+def test_what_cannot_be_read_is_missing() -> None:
+    integers: dict[Register, int] = {0x1000 + number: number for number in range(1, 32)}
+    values = {"pc": 0x99, "priv": 3, MISA: 0x100, MSTATUS: 0x1800, **integers}
+    access = Registers(values)
+    found = read_registers(access, 2, SavedAt.START)
+    numbers = {it: value for it, value in values.items() if isinstance(it, int)}
+    assert found == SavedRegisters(2, SavedAt.START, 0x99, numbers, privilege=3)
+    assert read_registers(Registers({"priv": 3}), 0, SavedAt.START) is None
+
+
+def test_floating_point_registers_that_are_off_are_tried_once() -> None:
+    """mstatus.FS is 0, or there are none, and misa does not say so."""
+    access = Registers({"pc": 0, "priv": 3, MISA: 0, FCSR: 1})
+    found = read_registers(access, 0, SavedAt.STOP)
+    assert found is not None and found.registers == {MISA: 0, FCSR: 1}
+    assert access.asked < 60
+
+
+class Target:
+    """A `Reader` of two harts and memory. *readable*: (address, bytes)."""
+
+    def __init__(self, *halted: int, pc: int = 0, readable: tuple[int, bytes] = (RAM, bytes(1 << 20))) -> None:
+        self._halted, self.pc, self._readable = set(halted), pc, readable
+        self.read: list[tuple[int, int]] = []
+
+    def halted(self, harts: Collection[int]) -> set[int]:
+        return self._halted & set(harts)
+
+    def all_halted(self) -> bool:
+        return self._halted == {0, 1}
+
+    def registers(self, hart: int, at: SavedAt) -> SavedRegisters | None:
+        return SavedRegisters(hart, at, self.pc, {SP: RAM + 0x8_0008})
+
+    def memory(self, address: int, size: int, progress: Progress) -> bytes:
+        assert address % 4 == size % 4 == 0
+        self.read.append((address, size))
+        start, data = self._readable
+        return data[address - start :][:size] if address >= start else b""
+
+
+RANGES = (MemoryRange(RAM, 1 << 20, MemoryKind.RAM), MemoryRange(RAM + 0x9_0000, 0x10, MemoryKind.VOLATILE))
+
+
+NOTHING = Wishes()
+
+
+def state(target: Target, wishes: Wishes = NOTHING, ranges: Sequence[MemoryRange] = RANGES) -> TargetState:
+    return TargetState(target, [0, 1], Image.from_elf(DEMO), ranges, wishes)
+
+
+def stretches(memory: Sequence[SavedMemory]) -> list[tuple[int, int]]:
+    return [(it.address, len(it.data)) for it in memory]
+
+
+def test_a_hart_that_runs_is_left_alone() -> None:
+    target = Target(1)
+    it = state(target, Wishes(memory=True))
+    it.begin()
+    assert [saved.hart for saved in it.registers] == [1]
+    assert it.memory == () and target.read == []
+    assert it.unsaid() == ["-with-memory: memory is not saved, because not all harts are halted"]
+    assert it.unsaid() == []
+
+
+def test_all_ram_where_it_is_asked_for() -> None:
+    """Not what is volatile in it, and the stack first."""
+    target = Target(0, 1)
+    it = state(target, Wishes(memory=True))
+    it.begin()
+    assert stretches(it.memory) == [(RAM, 0x9_0000), (RAM + 0x9_0010, 0x6_FFF0)]
+    assert (RAM + 0x7_F000, 0x4000) in target.read[:4]
+    assert sum(size for _, size in target.read) == (1 << 20) - 0x10, "nothing is read twice"
+
+
+def test_ranges_that_the_user_names() -> None:
+    target = Target(0, 1)
+    it = state(target, Wishes(True, ranges_of(f"{RAM + 1},+5 {RAM + 0x100:#x}-{RAM + 0x200:#x}")), ())
+    it.begin()
+    assert stretches(it.memory) == [(RAM + 1, 5), (RAM + 0x100, 0x100)]
+    it = state(target, Wishes(memory=True), ())
+    it.begin()
+    assert it.memory == () and "declares no RAM" in it.unsaid()[0]
+
+
+def test_memory_that_cannot_be_read_ends_nothing() -> None:
+    target = Target(0, 1, readable=(RAM, bytes(range(256)) * 3))
+    it = state(target, Wishes(True, ((RAM + 0x100, 0x400),)))
+    it.begin()
+    assert it.memory == (SavedMemory(SavedAt.START, RAM + 0x100, bytes(range(256)) * 2),)
+    assert it.unsaid() == ["512 bytes of memory could not be read, and are not saved"]
+
+
+def test_ctrl_c_keeps_what_was_read() -> None:
+    def progress(label: str, done: int, total: int | None = None) -> None:
+        if done >= 0x8000:
+            raise Cancelled
+
+    it = state(Target(0, 1), Wishes(memory=True))
+    it.begin(progress)
+    assert sum(size for _, size in stretches(it.memory)) >= 0x8000
+    [note] = it.unsaid()
+    assert note == "saving memory was interrupted: 36.4 KiB of 1024.0 KiB are saved"
+
+
+def test_the_end_is_dropped_when_the_trace_goes_on() -> None:
+    target = Target(0, 1, pc=4)
+    it = state(target)
+    it.end([0, 1])
+    target.pc = 8
+    it.end_memory()
+    assert it.memory == (), "the harts are elsewhere: something ran"
+    assert {saved.pc for saved in it.registers} == {4}
+    it.forget_end()
+    assert not it.registers
+    again = state(target)
+    again.end([0])
+    again.end_memory()
+    assert ([saved.hart for saved in again.registers], again.memory) == ([0], ()), "hart 1 has been running since"
+
+
+def test_little_memory_is_saved_whole_at_the_end() -> None:
+    small = (MemoryRange(RAM + 0x1000, 0x8000, MemoryKind.RAM),)
+    for ranges, size in ((small, 0x8000), (RANGES, 0x4000)):
+        it = state(Target(0, 1, pc=4), ranges=ranges)
+        it.end([0, 1])
+        it.end_memory()
+        assert size <= sum(size for _, size in stretches(it.memory)) <= 1 << 16
+
+
+@pytest.mark.parametrize("text", ["0x80000000", "main,+4", "4,+0", "8-4", "0xffffffffffffffff,+2", "0x10,+", "1-2-3"])
+def test_wrong_ranges_are_one_line(text: str) -> None:
+    with pytest.raises(BadOption, match=r"^save-memory: .+$"):
+        ranges_of(text)
+
+
+def test_ranges_as_they_are_typed() -> None:
+    assert ranges_of(" 0x10,+4  16-32 0X20,40 ") == ((16, 4), (16, 16), (32, 8))
+    assert ranges_of("none") == ()
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Board:
+    return replace(board(tmp_path), registers=True)
+
+
+@pytest.fixture
+def session(target: Board) -> Session:
+    return Session(target.connect, environ={})
+
+
+def of_capture(capture: Capture, at: SavedAt) -> tuple[SavedRegisters, dict[int, int]]:
+    """The registers of hart 0, and the bytes of memory."""
+    [registers] = [it for it in capture.registers if it.at is at]
+    memory = [it for it in capture.memory if it.at is at]
+    return registers, {it.address + n: byte for it in memory for n, byte in enumerate(it.data)}
+
+
+def test_a_trace_from_the_entry(target: Board, session: Session, tmp_path: Path) -> None:
+    """The registers and the memory are those of the simulated hart, at both ends."""
+    hart, bus = target.machine.hart, target.machine.bus
+    hart.x[5], hart.f[3] = 0x1234, 0x4000_0000_0000_0000
+    context = replace(target.describe(extra=DECLARED), runs=1)
+    session.start(context)
+    begun, data = of_capture(session.capture(), SavedAt.START)
+    assert begun.at_entry and begun.pc == Image.from_elf(DEMO).entry
+    assert (begun.registers[0x1005], begun.registers[0x1023], begun.privilege) == (0x1234, 0x4000_0000_0000_0000, 3)
+    assert all(bus.read(address, 1) == byte for address, byte in data.items())
+    target.run(500)
+    session.save(tmp_path / "x.rvt", replace(context, runs=2))
+    capture = load(tmp_path / "x.rvt")
+    ended, memory = of_capture(capture, SavedAt.STOP)
+    assert [ended.registers[0x1000 + n] for n in range(1, 32)] == hart.x[1:]
+    assert [ended.registers[0x1020 + n] for n in range(32)] == hart.f
+    assert ended.pc == hart.csr.dpc and not ended.at_entry
+    assert len(memory) > 0x1000 and all(bus.read(address, 1) == byte for address, byte in memory.items())
+    assert of_capture(capture, SavedAt.START) == (begun, data)
+    assert [(it.kind, it.name) for it in capture.ranges] == [
+        (MemoryKind.RAM, ""), (MemoryKind.VOLATILE, "the buffer of ram0"),
+    ]  # fmt: skip
+
+
+def test_a_program_that_was_changed_does_not_stand_at_its_entry(target: Board, session: Session) -> None:
+    target.machine.bus.write(Image.from_elf(DEMO).entry + 4, 2, 0x9002)
+    session.start(target.describe(extra=DECLARED))
+    assert not session.capture().registers[0].at_entry
+
+
+def test_the_stop_is_that_of_the_history(target: Board, session: Session, tmp_path: Path) -> None:
+    """What runs after the trace was read out, or stopped, is not its end."""
+    first = replace(target.describe(extra=DECLARED), runs=1)
+    session.start(first)
+    target.run(100)
+    session.save(tmp_path / "a.rvt", replace(first, runs=2))
+    assert of_capture(load(tmp_path / "a.rvt"), SavedAt.STOP)[0].pc == target.machine.hart.csr.dpc
+    target.run(100)
+    session.save(tmp_path / "b.rvt", replace(first, runs=3))
+    assert of_capture(load(tmp_path / "b.rvt"), SavedAt.STOP)[0].pc == target.machine.hart.csr.dpc
+    session.stop(context=replace(first, runs=3))
+    ended = target.machine.hart.csr.dpc
+    target.run(100)
+    session.save(tmp_path / "c.rvt", replace(first, runs=4))
+    at_c = load(tmp_path / "c.rvt")
+    registers, memory = of_capture(at_c, SavedAt.STOP)
+    assert registers.pc == ended != target.machine.hart.csr.dpc
+    assert memory == {}, "it may have changed since"
+
+
+def test_after_the_trace_was_stopped_memory_is_saved_if_nothing_ran(
+    target: Board, session: Session, tmp_path: Path
+) -> None:
+    context = replace(target.describe(extra=DECLARED), runs=1)
+    session.start(context)
+    target.run(100)
+    session.stop(context=replace(context, runs=2))
+    session.save(tmp_path / "x.rvt", replace(context, runs=2))
+    registers, memory = of_capture(load(tmp_path / "x.rvt"), SavedAt.STOP)
+    assert registers.pc == target.machine.hart.csr.dpc and memory
+    lines = session.status(replace(context, runs=2))
+    assert [line for line in lines if line.startswith("saved:")]
+
+
+def test_nothing_is_saved_of_a_running_hart(target: Board, session: Session, tmp_path: Path) -> None:
+    context = target.describe(extra=DECLARED)
+    session.start(context)
+    target.run(100)
+    target.state = "running"
+    session.save(tmp_path / "x.rvt", context)
+    assert [it.at for it in load(tmp_path / "x.rvt").registers] == [SavedAt.START]
+
+
+def test_without_memory_tables_there_are_only_registers(target: Board, session: Session, tmp_path: Path) -> None:
+    context = target.describe()
+    session.start(context)
+    target.run(100)
+    session.save(tmp_path / "x.rvt", Context(context.elf, context.target_file))
+    capture = load(tmp_path / "x.rvt")
+    assert [it.at for it in capture.registers] == [SavedAt.START, SavedAt.STOP]
+    assert capture.memory == () and capture.ranges == ()
+
+
+def test_with_memory(target: Board, session: Session) -> None:
+    context = replace(target.describe(extra=DECLARED), save_memory=f"{RAM:#x},+0x2000")
+    session.start(context, {"with_memory": True})
+    [memory] = session.capture().memory
+    assert memory == SavedMemory(SavedAt.START, RAM, target.machine.bus.read_bytes(RAM, 0x2000))
+    with pytest.raises(BadOption, match=r"^save-memory: x is no range"):
+        session.start(replace(context, save_memory="x"))
