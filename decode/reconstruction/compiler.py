@@ -21,9 +21,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.program.instructions import ATOMIC as ATOMIC_ACCESS
-from rvtrace_gdb.decode.program.instructions import EBREAK, STORE, reach
-from rvtrace_gdb.decode.program.instructions import LOAD as LOAD_ACCESS
+from rvtrace_gdb.decode.program.instructions import EBREAK
+from rvtrace_gdb.decode.reconstruction.undefined import effects
 from rvtrace_gdb.decode.semantics import operations, softfloat, zcmp
 from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation
 from rvtrace_gdb.decode.semantics.operations import BRANCHES, LOADS, STORES, VALUES, sign_extended
@@ -40,7 +39,6 @@ from rvtrace_gdb.decode.semantics.templates import (
 Word = tuple[int, int]
 """An instruction: its address, and its 16 or 32 bits."""
 
-_CUSTOM = (0x0B, 0x2B, 0x5B, 0x7B)
 _HOLDS_A = ("{a}", "{sa}", "{wa}", "{ua}")
 _HOLDS_B = ("{b}", "{sb}", "{wb}", "{ub}")
 
@@ -166,18 +164,16 @@ class RunSource:
 
     def _unknown(self, op: Operation, number: int) -> Iterator[str]:
         """An instruction without semantics here: what it may write is unknown behind it."""
-        if op.word & 0x7F in _CUSTOM or op.length == 2 or op.word & 0x1F == 0x1F:  # 48 bits and more
+        found = effects(op, self._xlen)
+        if found.registers is None:
             yield "h.forget_registers()"
+        else:
+            for register in found.registers:
+                yield f"f[{register}]=None" + (f";x[{register}]=None" if register else "")
+            yield "h.forget_flags()"
+        if found.stores:
             yield f"h.forget_memory({number})"
-            return
-        access = reach(op.word, self._xlen)
-        rd = op.word >> 7 & 31
-        for register in sorted({rd, rd | 1} - {0}):  # Zacas and Zilsd write two registers
-            yield f"x[{register}]=None"
-        yield f"f[{rd}]=None;h.forget_flags()"
-        if _may_store(op.word) if access is None else access.kind in (STORE, ATOMIC_ACCESS):
-            yield f"h.forget_memory({number})"
-        elif access is not None and access.kind == LOAD_ACCESS and self._observed:
+        elif found.loads and self._observed:
             yield f"h.seen_unknown_load({number})"
 
     # -- loads and stores
@@ -264,17 +260,6 @@ class RunSource:
             yield "h.dirty()"
         elif op.rd:
             yield f"x[{op.rd}]={_if(sign_extended('v', 32, self._xlen), 'v is not None') if found.is_word else 'v'}"
-
-
-def _may_store(word: int) -> bool:
-    """Return whether a 32-bit instruction without semantics here may write memory, by its major opcode."""
-    return word & 0x7F not in _NO_STORE
-
-
-_NO_STORE = (0x03, 0x07, 0x13, 0x17, 0x1B, 0x33, 0x37, 0x3B, 0x43, 0x47, 0x4B, 0x4F, 0x53, 0x57, 0x63, 0x67, 0x6F, 0x73)
-"""Major opcodes none of whose instructions write memory, but for what `reach` knows (ISA manual, "RV32/64G Instruction
-Set Listings").
-"""
 
 
 def _sources(op: Operation, template: str) -> list[int]:

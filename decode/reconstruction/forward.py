@@ -14,11 +14,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.events import ContextChange, Start, Trap, TrapKind
+from rvtrace_gdb.decode.history.events import ContextChange, Start, Trap
 from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, Event, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants, ProgramConstants
+from rvtrace_gdb.decode.reconstruction.cuts import trap_cause
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, Value
 from rvtrace_gdb.decode.reconstruction.happenings import Cuts, is_lost, sequential_pc
 from rvtrace_gdb.decode.reconstruction.hart import (
@@ -482,10 +483,5 @@ class Forward:
 
     def _trap(self, event: Event, trap: Trap) -> None:
         mode = MACHINE if self._machine.machine_only or self.hart.privilege == MACHINE else None
-        cause = trap.cause
-        if cause is not None:
-            if trap.kind is TrapKind.INTERRUPT:
-                cause |= 1 << self._machine.xlen - 1
-            elif trap.kind is TrapKind.UNKNOWN:
-                cause = None
-        self.hart.trap(mode, sequential_pc(self._history, self._program, event.position - 1), cause, trap.value)
+        epc = sequential_pc(self._history, self._program, event.position - 1)
+        self.hart.trap(mode, epc, trap_cause(trap, self._machine.xlen), trap.value)

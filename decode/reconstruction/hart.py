@@ -38,7 +38,7 @@ _VOLATILE = frozenset({
 
 _GUEST = frozenset({0x280, 0x600, 0x680})
 """vsatp, hstatus, hgatp: how guests are entered, and what is translated in them."""
-_HOST_READS_ONLY = frozenset({1, 2, 3, 4, 5, 7, 8, 9, 0xA, 0xC, 0xE, 0xF, 0x10, 0x11, 0x13, 0x18, 0x20, 0x31})
+HOST_READS_ONLY = frozenset({1, 2, 3, 4, 5, 7, 8, 9, 0xA, 0xC, 0xE, 0xF, 0x10, 0x11, 0x13, 0x18, 0x20, 0x31})
 """Semihosting operations that return a value, or nothing, and write no memory (Semihosting for AArch32 and AArch64 3.0,
 chapter 6, which RISC-V Semihosting follows).
 """
@@ -228,7 +228,7 @@ class ExecutedHart:
 
     def semihosting(self, number: int) -> None:
         """Do a semihosting call that the history shows to return: the host sets a0, and may write memory."""
-        if self.x[10] not in _HOST_READS_ONLY:
+        if self.x[10] not in HOST_READS_ONLY:
             self.forget_memory(number)
         self.x[10] = None
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, Path
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
-from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
+from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
+from rvtrace_gdb.decode.reconstruction.code import word_at
 from rvtrace_gdb.decode.reconstruction.compiler import LONGEST_RUN, NO_RAM, MainRam, RunCompiler
 from rvtrace_gdb.decode.reconstruction.facts import Machine, Value
 from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart
@@ -73,14 +74,7 @@ class Code:
         """Return an instruction; one whose code is not there counts as illegal, so that nothing is known behind it."""
         word = self._words.get(pc)
         if word is None:
-            try:
-                content = self.others.get(pc) or self.image.read(pc, 2)
-                word = int.from_bytes(content, "little")
-                if length(word) > 2 and len(content) == 2:
-                    word |= int.from_bytes(self.image.read(pc + 2, 2), "little") << 16
-            except (CodeMissing, UndecodableInstruction):
-                word = 0
-            self._words[pc] = word
+            word = self._words[pc] = word_at(self.image, pc, self.others.get(pc, b""))
         return word
 
     def _of_kind(self, kind: Kind) -> _Compilations:

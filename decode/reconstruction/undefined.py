@@ -1,0 +1,38 @@
+"""What an instruction without semantics here may do: of an extension that is not executed, of vectors, or custom."""
+
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, STORE, reach
+from rvtrace_gdb.decode.semantics.encodings import Operation
+
+_CUSTOM = (0x0B, 0x2B, 0x5B, 0x7B)
+_NO_STORE = (0x03, 0x07, 0x13, 0x17, 0x1B, 0x33, 0x37, 0x3B, 0x43, 0x47, 0x4B, 0x4F, 0x53, 0x57, 0x63, 0x67, 0x6F, 0x73)
+"""Major opcodes none of whose instructions write memory, but for what `reach` knows (ISA manual, "RV32/64G Instruction
+Set Listings").
+"""
+
+
+class Effects(NamedTuple):
+    """What may be written.
+
+    registers  integer and floating-point registers with these numbers, and the floating-point flags; None: all
+               registers, CSRs included
+    stores     memory, at any address
+    loads      it reads memory, at an address that nobody knows
+    """
+
+    registers: tuple[int, ...] | None
+    stores: bool
+    loads: bool = False
+
+
+def effects(op: Operation, xlen: int) -> Effects:
+    """Return what an instruction that decodes as "illegal" may write.
+
+    A pair of registers, of which rd is the even one, is written by loads of Zilsd, by amocas of Zacas, and with Zdinx.
+    """
+    if op.word & 0x7F in _CUSTOM or op.length == 2 or op.word & 0x1F == 0x1F:  # 48 bits and more
+        return Effects(None, stores=True)
+    access, rd = reach(op.word, xlen), op.word >> 7 & 31
+    stores = op.word & 0x7F not in _NO_STORE if access is None else access.kind in (STORE, ATOMIC)
+    return Effects(tuple(sorted({rd, rd | 1})), stores, not stores and access is not None and access.kind == LOAD)

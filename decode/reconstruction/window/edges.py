@@ -1,0 +1,92 @@
+"""What is known at the two ends of a window."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.reconstruction.facts import KnownState, StopState, Value
+
+ReadBytes = Callable[[int, int], Sequence[Value]]
+"""Returns each of some bytes of memory, from an address on; None: unknown."""
+
+
+def nothing(address: int, size: int) -> Sequence[Value]:
+    """Know nothing of memory."""
+    return [None] * size
+
+
+class Edge(NamedTuple):
+    """What is known of a hart before the instruction at a position. *pc*: where it goes on, if the history does not
+    tell.
+    """
+
+    x: Sequence[Value] = (0, *[None] * 31)
+    f: Sequence[Value] = (None,) * 32
+    csrs: Mapping[int, int] = {}
+    memory: ReadBytes = nothing
+    pc: Value = None
+
+
+def edge_of_state(state: KnownState) -> Edge:
+    """Return an edge of which registers, and some pieces of memory, are known."""
+    pieces = sorted(state.memory)
+
+    def read(address: int, size: int) -> Sequence[Value]:
+        found: list[Value] = [None] * size
+        for begin, content in pieces:
+            for at in range(max(begin, address), min(begin + len(content), address + size)):
+                found[at - address] = content[at - begin]
+        return found
+
+    return Edge(state.x, state.f, state.csrs, read)
+
+
+def edge_of_stop(stop: StopState) -> Edge:
+    """Return the edge at a stop."""
+
+    def read(address: int, size: int) -> Sequence[Value]:
+        known = stop.memory(address, size)
+        return [*known[:size], *[None] * (size - len(known))]
+
+    return Edge(stop.x, stop.f, stop.csrs, read, stop.pc)
+
+
+BLOCK = 256
+"""Bytes that are read at once."""
+
+
+class EdgeMemory:
+    """The RAM at an edge, read in blocks, and each only once. *rams*: (address, bytes), disjoint."""
+
+    def __init__(self, read: ReadBytes, rams: Sequence[tuple[int, int]]) -> None:
+        self._read, self._rams = read, rams
+        self._blocks: dict[int, Sequence[Value]] = {}
+
+    def byte(self, address: int) -> Value:
+        """Return a byte of RAM, None if it is unknown."""
+        block = self._blocks.get(address & -BLOCK)
+        if block is None:
+            block = self._blocks[address & -BLOCK] = self._block(address & -BLOCK)
+        return block[address % BLOCK]
+
+    def _block(self, address: int) -> Sequence[Value]:
+        found: list[Value] = [None] * BLOCK
+        for base, size in self._rams:
+            begin, end = max(base, address), min(base + size, address + BLOCK)
+            if begin < end:
+                found[begin - address : end - address] = self._range(begin, end)
+        return found
+
+    def _range(self, begin: int, end: int) -> Sequence[Value]:
+        """Return the bytes of a range. What can be read may begin, or end, within it."""
+        found = list(self._read(begin, end - begin))
+        missing = next((at for at, byte in enumerate(found) if byte is None), None)
+        if missing is None or end - begin == 1:
+            return found
+        found[missing] = None
+        rest = begin + missing + 1
+        step = max(1, min(8 - rest % 8, end - rest))
+        while rest < end:
+            found[rest - begin : rest - begin + step] = self._read(rest, step)
+            rest += step
+            step = min(8, end - rest)
+        return found
