@@ -1,7 +1,7 @@
 """The loads and stores of a stretch of a history, found by executing it."""
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 _LOAD = 0x80  # in the byte of an access; the rest is its size, 0: the address is unknown
@@ -45,6 +45,16 @@ class AccessLog:
             kind, begin = self._kinds[number], self._addresses[number]
             if begin < end and address < begin + (kind & ~_LOAD) and (loads if kind & _LOAD else stores):
                 return Accessed(self._positions[number], max(begin, address))
+        return None
+
+    def store_at(self, position: int, address: int, size: int) -> tuple[int, int] | None:
+        """Return the address and the size of the last store of an instruction that is to any of some bytes."""
+        for number in range(bisect_right(self._positions, position) - 1, -1, -1):
+            if self._positions[number] != position:
+                break
+            kind, begin = self._kinds[number], self._addresses[number]
+            if not kind & _LOAD and begin < address + size and address < begin + kind:
+                return begin, kind
         return None
 
     def unknown_between(self, first: int, last: int, *, loads: bool) -> list[int]:

@@ -36,6 +36,9 @@ from rvtrace_gdb.decode.semantics.templates import (
     x_register,
 )
 
+RESULTS = "x[10]", "x[11]", "f[10]", "f[11]"
+"""The registers of results, a0, a1, fa0 and fa1: bit n of `ExecutedHart.lost` is for number n."""
+
 Word = tuple[int, int]
 """An instruction: its address, and its 16 or 32 bits."""
 
@@ -86,7 +89,12 @@ class RunSource:
         self._is_trapless = following is not None
         several = zcmp.operations(word, self._xlen) if self._zcm and word & 3 != 3 else ()
         for op in several or [self._decoder.decode(word)]:
-            self.lines += self._instruction(op, number, pc, following, outcome)
+            lines = list(self._instruction(op, number, pc, following, outcome))
+            written = " ".join(lines)
+            for result, name in enumerate(RESULTS):
+                if f"{name}=" in written:
+                    lines.append(f"if {name} is None:h.lost|={1 << result}")
+            self.lines += lines
 
     def _instruction(
         self, op: Operation, number: int, pc: int, following: int | None, outcome: bool | None

@@ -18,24 +18,22 @@ from rvtrace_gdb.decode.history.events import ContextChange, Start, Trap
 from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, Event, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
+from rvtrace_gdb.decode.reconstruction.checkpoints import Checkpoint, Checkpoints
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants, ProgramConstants
 from rvtrace_gdb.decode.reconstruction.cuts import trap_cause
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, Value
 from rvtrace_gdb.decode.reconstruction.happenings import Cuts, is_lost, sequential_pc
 from rvtrace_gdb.decode.reconstruction.hart import (
+    LOST_ALL,
     MACHINE,
     Contradiction,
     ExecutedHart,
-    HartState,
     TranslationChanged,
     unnoted,
     unobserved,
 )
 from rvtrace_gdb.decode.reconstruction.known_memory import (
-    BLANK,
     KnownMemory,
-    PageContent,
-    StoredPages,
     rams_of,
 )
 from rvtrace_gdb.decode.reconstruction.runs import Code, Runs, compilers_of
@@ -43,17 +41,8 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 STRIDE = 1 << 16
 """Instructions between two checkpoints."""
+_STEP = 1 << 12  # instructions between two in the stretch that was visited last
 _KEPT_LOGS = 16
-
-
-class _Checkpoint(NamedTuple):
-    """*pages*: those that have changed since the checkpoint before, where *stored* says where stores went."""
-
-    position: int
-    hart: HartState
-    rewritten: frozenset[int]
-    pages: Mapping[int, PageContent]
-    stored: StoredPages
 
 
 class Contradicted(RvtraceError):
@@ -136,14 +125,12 @@ class Forward:
         self._use(image)
         self._first: dict[int, int] = {}
         self._cuts = Cuts(history, beginning.position, halts)
-        self._checkpoints: list[_Checkpoint] = []
-        self._versions: dict[int, list[tuple[int, PageContent]]] = {}
+        self._checkpoints = Checkpoints(self.hart, self.memory)
         self.unknown_stores = array("Q")
         """The positions of the stores to unknown addresses, as far as the history was executed."""
         self._switched: list[int] = []  # positions from which on addresses are no longer those of memory, or are again
         self._notes = True  # what is executed now is so for the first time
         self._position = beginning.position
-        self._restored = 0
         """The checkpoint from which memory differs in its dirty pages alone."""
         self._entry, self._entry_begin = 0, 0
         self._at = 0  # the position of the run that executes
@@ -174,26 +161,24 @@ class Forward:
 
     def reach(self, position: int, progress: Progress = silent) -> None:
         """Execute the history up to a position at least. Raises as `run`."""
-        if not self._checkpoints:
+        if not self._checkpoints.all:
             self._begin()
         end = len(self._history)
         while (done := self.reached) < position:
             self._go_to(done)
             self._note(done)
+            self.hart.lost = 0
             try:
                 self._advance(min(done + STRIDE, end))
-            except Contradiction as error:
-                at = self._at + error.number
-                raise Contradicted(at, self._history.pc(at)) from None
             finally:
                 self.hart.stored_anywhere, self._notes = unnoted, False
-            self._keep()
+            self._checkpoints.keep(self._position)
             progress("reconstructing values (instructions)", self._position, end)
 
     @property
     def reached(self) -> int:
         """The position up to which the history was executed."""
-        return self._checkpoints[-1].position if self._checkpoints else self._beginning.position
+        return self._checkpoints.all[-1].position if self._checkpoints.all else self._beginning.position
 
     def _note(self, begin: int) -> None:
         """Note from here on which stores have unknown addresses, and forget what was noted of positions from *begin*
@@ -215,22 +200,50 @@ class Forward:
         self._go_to(position)
         return self.hart
 
+    def after(self, position: int, progress: Progress = silent) -> ExecutedHart:
+        """Return the hart after the instruction at a position, before what happened next. Raises as `run`."""
+        self.reach(position + 1, progress)
+        self._go_to(position)
+        try:
+            self._run_entries(position + 1)
+        except TranslationChanged:
+            self._position = -1
+        if position + 1 in self._cuts:
+            self._position = -1  # the state there is another one
+        return self.hart
+
+    def lost_from(self, position: int, progress: Progress = silent) -> int:
+        """Return which registers of results become unknown from a position on, see `ExecutedHart.lost`. Raises as
+        `run`.
+        """
+        self.run(progress)
+        segment = self.segment_of(position)
+        lost = 0
+        for checkpoint in self._checkpoints.all[segment + 2 :]:
+            lost |= checkpoint.lost
+        if segment < self.segments:
+            self._go_to(position)
+            self.hart.lost = 0
+            self._advance(self._checkpoints.all[segment + 1].position)
+            lost |= self.hart.lost
+        return lost
+
     @property
     def segments(self) -> int:
         """How many stretches between checkpoints there are, as far as the history was executed."""
-        return max(len(self._checkpoints) - 1, 0)
+        return max(len(self._checkpoints.all) - 1, 0)
 
     def segment_of(self, position: int) -> int:
         """Return the stretch that a position is in; it must have been reached."""
-        return bisect_right(self._checkpoints, position, key=lambda it: it.position) - 1
+        return self._checkpoints.number(position)
 
     def bounds(self, segment: int) -> tuple[int, int]:
         """Return the first position of a stretch, and that behind it."""
-        return self._checkpoints[segment].position, self._checkpoints[segment + 1].position
+        return self._checkpoints.all[segment].position, self._checkpoints.all[segment + 1].position
 
     def may_store(self, segment: int, address: int, size: int) -> bool:
         """Return whether stores at known addresses in a stretch may be to some bytes: one was to the same page."""
-        return self._checkpoints[segment + 1].stored.may_include(address, size)
+        return self._checkpoints.all[segment + 1].stored.may_include(address, size)
 
     def is_translated(self, first: int, last: int) -> bool:
         """Return whether addresses are not those of memory anywhere from *first* to *last* - 1, as far as reached."""
@@ -249,7 +262,7 @@ class Forward:
 
     def _observe(self, segment: int) -> AccessLog:
         log, hart = AccessLog(), self.hart
-        self._restore(segment)
+        self._restore(self._checkpoints.all[segment])
 
         def seen(number: int, kind: str, address: Value, size: int) -> None:
             if hart.physical:
@@ -257,7 +270,7 @@ class Forward:
 
         self._observed, hart.seen = True, seen
         try:
-            self._advance(self._checkpoints[segment + 1].position)
+            self._advance(self._checkpoints.all[segment + 1].position)
         finally:
             self._observed, hart.seen = False, unobserved
         return log
@@ -270,39 +283,21 @@ class Forward:
         if not hart.physical:
             self._switched.append(state.position)
         self._happened()
-        self._keep()
+        self._checkpoints.keep(self._position)
         self._notes = False
 
-    def _keep(self) -> None:
-        """Keep a checkpoint here."""
-        number, (pages, stored) = len(self._checkpoints), self.memory.changed_pages()
-        self._checkpoints.append(
-            _Checkpoint(self._position, self.hart.snapshot(), self.memory.rewritten, pages, stored)
-        )
-        for address, content in pages.items():
-            self._versions.setdefault(address, []).append((number, content))
-        self._restored = number
-
     def _go_to(self, position: int) -> None:
-        number = self.segment_of(position)
-        checkpoint = self._checkpoints[number]
-        if not checkpoint.position <= self._position <= position:
-            self._restore(number)
-        self._advance(position)
+        nearest = self._checkpoints.nearest(position)
+        if not nearest.position <= self._position <= position:
+            self._restore(nearest)
+        while self._position < position:
+            step = (self._position // _STEP + 1) * _STEP
+            self._advance(min(step, position))
+            if self._position == step < position:
+                self._checkpoints.keep_there(step)
 
-    def _restore(self, number: int) -> None:
-        checkpoint = self._checkpoints[number]
-        low, high = sorted((self._restored, number))
-        changed = {address for between in self._checkpoints[low + 1 : high + 1] for address in between.pages}
-        changed.update(self.memory.dirty_pages())
-        pages = {}
-        for address in changed:
-            versions = self._versions.get(address, [])
-            at = bisect_right(versions, number, key=lambda it: it[0]) - 1
-            pages[address] = versions[at][1] if at >= 0 else BLANK
-        self.memory.restore(pages, checkpoint.rewritten)
-        self._restored = number
-        self.hart.restore(checkpoint.hart)
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        self._checkpoints.restore(checkpoint)
         self._seek(checkpoint.position)
 
     def _seek(self, position: int) -> None:
@@ -324,8 +319,11 @@ class Forward:
                     self._translate(self._at + change.number)
                 if self._position in self._cuts:
                     self._happened()
-        except BaseException:
+        except BaseException as error:
             self._position = -1  # before all checkpoints, so that it is restored from one
+            if isinstance(error, Contradiction):
+                at = self._at + error.number
+                raise Contradicted(at, self._history.pc(at)) from None
             raise
 
     def _run_entries(self, stop: int) -> None:
@@ -357,6 +355,7 @@ class Forward:
         rd = self._code.word(self._history.pc(position)) >> 7 & 31
         if rd:
             self.hart.x[rd] = None  # the instruction was interrupted; all that write another register leave rd 0
+            self.hart.lost |= LOST_ALL
         self._switch(position + 1)
         self._seek(position + 1)
 
@@ -480,6 +479,8 @@ class Forward:
             self.hart.write(halt.registers)
             for address, content in halt.memory:
                 self.memory.write(address, content)
+            for address, size in halt.forgotten:
+                self.memory.lose(address, size)
 
     def _trap(self, event: Event, trap: Trap) -> None:
         mode = MACHINE if self._machine.machine_only or self.hart.privilege == MACHINE else None

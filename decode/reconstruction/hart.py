@@ -19,6 +19,7 @@ from rvtrace_gdb.decode.semantics.operations import AMO
 
 MSCRATCH, SSCRATCH = 0x340, 0x140
 MACHINE, SUPERVISOR = 3, 1
+LOST_ALL = 0b1111
 _X, _F, _REGISTERS = 0x1000, 0x1020, 0x1040
 """The numbers of x0 and f0, and where the registers end."""
 
@@ -101,6 +102,8 @@ class ExecutedHart:
         """Whether addresses are those of memory. If not, loads are unknown, and stores lead nowhere: what they change
         is forgotten when `TranslationChanged` is raised.
         """
+        self.lost = 0
+        """Which registers of results have become unknown since this was 0, see `compiler.RESULTS`."""
         self.seen: Seen = unobserved
         self.stored_anywhere: Callable[[int], None] = unnoted
         """Called with the number of an instruction, in its run, that stores to an unknown address."""
@@ -149,7 +152,7 @@ class ExecutedHart:
 
     def forget_registers(self) -> None:
         """Forget all registers: nobody knows what an instruction, or what is missing in the trace, did."""
-        self.x[1:], self.f[:] = [None] * 31, [None] * 32
+        self.x[1:], self.f[:], self.lost = [None] * 31, [None] * 32, LOST_ALL
         self.csrs.clear()
         self.status, self.privilege = (0, 0), None
         self.bare, self.may_modify = None if self.bare is None else False, True
@@ -209,10 +212,12 @@ class ExecutedHart:
         """Do an SC. *outcome*: whether it stored, None: not known. Return what goes to rd."""
         if outcome is False:
             return None
-        self.seen(number, "store", address, size)
+        self.seen(number, "store", address if outcome else None, size)  # without an outcome it need not have stored
         if address is None or not self.physical:
             self._stores_anywhere(number)
         else:
+            if not outcome:
+                self.stored_anywhere(number)
             self.memory.store(address, size, value if outcome else None)
         return 0 if outcome else None
 
@@ -231,22 +236,13 @@ class ExecutedHart:
         if self.x[10] not in HOST_READS_ONLY:
             self.forget_memory(number)
         self.x[10] = None
+        self.lost |= 1
 
     # -- CSRs
 
     def read_csr(self, number: int) -> Value:
         """Return a CSR, None if it is not known."""
-        if number in (FFLAGS, FRM):
-            fcsr = self.csrs.get(FCSR)
-            if number == FRM:
-                return self.csrs.get(FRM) if fcsr is None else fcsr >> 5 & 7
-            return None if fcsr is None else fcsr & 0x1F
-        if number == MSTATUS:
-            value, known = self.status
-            return value if known == self._mask else None
-        if number in _VOLATILE or number == SSTATUS:
-            return None
-        return self.csrs.get(number)
+        return _csr(number, self.csrs, self.status, self._mask)
 
     def csr(self, operation: str, number: int, value: Value, writes: bool, reads: bool, at: int) -> Value:
         """Do a CSR instruction. *operation*: "w", "s", "c". Return what goes to rd."""
@@ -382,6 +378,25 @@ class ExecutedHart:
         value, known = _popped(value, known, SIE_BIT, SPIE_BIT)
         self.status, self.privilege, self.may_modify = (value & ~(SPP | MPRV), known & ~MPRV | SPP), new, False
         self._look_at_translation(number)
+
+
+def csr_of(state: HartState, number: int, xlen: int) -> Value:
+    """Return a CSR, None if it is not known."""
+    return _csr(number, state.csrs, state.status, (1 << xlen) - 1)
+
+
+def _csr(number: int, csrs: Mapping[int, int], status: tuple[int, int], mask: int) -> Value:
+    if number in (FFLAGS, FRM):
+        fcsr = csrs.get(FCSR)
+        if number == FRM:
+            return csrs.get(FRM) if fcsr is None else fcsr >> 5 & 7
+        return None if fcsr is None else fcsr & 0x1F
+    if number == MSTATUS:
+        value, known = status
+        return value if known == mask else None
+    if number in _VOLATILE or number == SSTATUS:
+        return None
+    return csrs.get(number)
 
 
 def _pushed(

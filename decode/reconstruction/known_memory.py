@@ -148,6 +148,11 @@ class KnownMemory:
             part = content[at : at + GRANULE]
             self.store(address + at, len(part), int.from_bytes(part, "little"))
 
+    def lose(self, address: int, size: int) -> None:
+        """Make bytes unknown, which a debugger may have written."""
+        for at in range(address, address + size, GRANULE):
+            self.store(at, min(GRANULE, address + size - at), None)
+
     def load(self, address: int, size: int) -> int | None:
         """Return *size* bytes as a number, None if any of them is unknown."""
         ram = self._ram(address)

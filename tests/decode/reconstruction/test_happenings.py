@@ -30,8 +30,10 @@ def test_a_halt_of_which_nothing_is_known() -> None:
 
 
 def test_a_halt_of_which_is_known_what_the_debugger_wrote() -> None:
-    halts = [HaltWrites(1, {0x100A: 77, 0x1021: 5, 0x340: 6}, [(RAM[0] + 1, b"\7")])]
+    written = [(RAM[0] + 1, b"\7"), (RAM[0] + 8, bytes(9))]
+    halts = [HaltWrites(1, {0x100A: 77, 0x1021: 5, 0x340: 6}, written, forgotten=[(RAM[0] + 13, 3)])]
     hart = forward([NOP, LOAD_A1], [1, HALT, 1], halts=halts).at(2)
+    assert hart.memory.bytes(RAM[0] + 12, 5) == [0, None, None, None, 0]
     assert (hart.x[10], hart.x[11], hart.x[9], hart.f[1], hart.read_csr(0x340)) == (77, 7 << 8, 9, 5, 6)
 
 

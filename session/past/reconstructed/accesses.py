@@ -1,0 +1,154 @@
+"""Loads and stores at known addresses: for watchpoints, and for the last store to some memory."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+
+from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Value
+from rvtrace_gdb.decode.reconstruction.forward import Forward
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, Accessed, NotWritten, StoredBytes, Window, Written
+from rvtrace_gdb.session.past.reconstructed.execution import Execution
+from rvtrace_gdb.session.past.reconstructed.values import Values
+from rvtrace_gdb.support.errors import Progress, silent
+
+_WINDOW = 32  # bytes around a store whose values are returned, to show the object that they are part of
+
+LostDoubts = Callable[[int, int], Iterator[str]]
+"""Yields what is missing from a position up to another, that included."""
+
+
+class Accesses:
+    """The loads and stores of a history. *halts*: what a debugger wrote."""
+
+    def __init__(self, execution: Execution, values: Values, halts: Sequence[HaltWrites], lost: LostDoubts) -> None:
+        self._execution, self._values, self._lost = execution, values, lost
+        self._halts = sorted(halts, key=lambda it: it.position)
+
+    @property
+    def are_known(self) -> bool:
+        """Whether any may be known."""
+        return self._execution.forward is not None
+
+    # -- the nearest one
+
+    def nearest(
+        self, position: int, address: int, size: int, *, forward: bool, stores: bool, loads: bool, progress: Progress
+    ) -> Accessed | None:
+        """Return the first access to any of some bytes at or after a position, or the last one before it."""
+
+        def search(executed: Forward) -> Accessed | None:
+            stretches = self._later(executed, position, progress) if forward else _earlier(executed, position, progress)
+            for segment in stretches:
+                if loads or executed.may_store(segment, address, size):
+                    log = executed.accesses(segment)
+                    found = log.nearest(position, address, size, forward=forward, stores=stores, loads=loads)
+                    if found is not None:
+                        return Accessed(found.position, found.address)
+            return None
+
+        return self._execution.ask(search)
+
+    def _later(self, executed: Forward, position: int, progress: Progress) -> Iterator[int]:
+        """Yield the stretches from that of a position on."""
+        begin, length = max(position, self._execution.first), self._execution.length
+        while begin < length:
+            executed.reach(begin + 1, progress)
+            segment = executed.segment_of(begin)
+            progress("searching the accesses (instructions)", begin - position, length - position)
+            yield segment
+            begin = executed.bounds(segment)[1]
+
+    def unknown(self, first: int, last: int, *, loads: bool) -> Sequence[int]:
+        """Return those positions from *first* to *last* - 1 that store, or load, at an unknown address."""
+        first = max(first, self._execution.first)
+        return () if first >= last else self._execution.ask(lambda it: _unknown(it, first, last, loads=loads)) or ()
+
+    # -- the last store
+
+    def memory_writer(self, position: int, address: int, size: int, below: int | None) -> Written | NotWritten:
+        """Return the last store to any of some bytes before a position; *below*: an earlier one than that."""
+        if not self.are_known:
+            raise NoTrace("nothing is known of memory: what the trace says contradicts itself (`trace values`)")
+        last = position if below is None else min(position, below)
+        found = self.nearest(last, address, size, forward=False, stores=True, loads=False, progress=silent)
+        written: Written | None = None
+        halted = self._halt(last if below is None else last - 1, address, size)
+        if halted is not None and (found is None or found.position < halted.position):
+            written = self._by_debugger(halted, address, size)
+        elif found is not None:
+            written = self._stored(found.position, address, size)
+        since = -1 if written is None else written.position
+        unknown = len(self.unknown(since + 1, position, loads=False))
+        doubts = tuple(self._lost(since, position))
+        if written is None:
+            return NotWritten((*doubts, *_unknown_doubts(unknown, "in the trace")))
+        return written._replace(doubts=(*doubts, *_unknown_doubts(unknown, "since")))
+
+    def _halt(self, last: int, address: int, size: int) -> HaltWrites | None:
+        """Return the last halt up to a position at which a debugger wrote any of some bytes."""
+        for halt in reversed(self._halts):
+            pieces = [(begin, len(content)) for begin, content in halt.memory]
+            if halt.position <= last and any(at < address + size and address < at + n for at, n in pieces):
+                return halt
+        return None
+
+    def _by_debugger(self, halt: HaltWrites, address: int, size: int) -> Written:
+        begin, content = next(it for it in halt.memory if it[0] < address + size and address < it[0] + len(it[1]))
+        store = StoredBytes(begin, len(content), int.from_bytes(content, "little"))
+        low, high = max(begin, address), min(begin + len(content), address + size)
+        new = int.from_bytes(content[low - begin : high - begin], "little")
+        return Written(OUTSIDE, halt.position, halt.position, store=store, new=new)
+
+    def _stored(self, position: int, address: int, size: int) -> Written:
+        """Return the store at a position, with memory around it before and after."""
+        begin, length = self._execution.ask(lambda it: _store_at(it, position, address, size)) or (address, size)
+        low, high = max(begin, address), min(begin + length, address + size)
+        first = max(address, low & -_WINDOW)
+        stop = min(address + size, first + 2 * _WINDOW)
+        before = self._values.memory(position, first, stop - first)
+        after = self._values.stored(position, first, stop - first)
+        is_shown = high <= stop
+        return Written(
+            INSTRUCTION,
+            position,
+            position,
+            store=StoredBytes(begin, length, _number(self._values.stored(position, begin, length))),
+            old=_number(before[low - first : high - first]) if is_shown else None,
+            new=_number(after[low - first : high - first]) if is_shown else None,
+            window=Window(first, before, after),
+        )
+
+
+def _earlier(executed: Forward, position: int, progress: Progress) -> Iterator[int]:
+    """Yield the stretches with positions before one, the last first."""
+    executed.reach(position, progress)
+    last = executed.segment_of(position - 1) if position > executed.bounds(0)[0] else -1
+    for segment in range(last, -1, -1):
+        progress("searching the accesses (parts)", last - segment, last + 1)
+        yield segment
+
+
+def _unknown(executed: Forward, first: int, last: int, *, loads: bool) -> Sequence[int]:
+    executed.reach(last)
+    stores = executed.unknown_stores
+    found = set(stores[bisect_left(stores, first) : bisect_left(stores, last)])
+    if loads:
+        for segment in range(executed.segment_of(first), executed.segment_of(last - 1) + 1):
+            log: AccessLog = executed.accesses(segment)
+            found.update(log.unknown_between(first, last, loads=True))
+    return sorted(found)
+
+
+def _store_at(executed: Forward, position: int, address: int, size: int) -> tuple[int, int]:
+    found = executed.accesses(executed.segment_of(position)).store_at(position, address, size)
+    assert found is not None
+    return found
+
+
+def _number(content: Sequence[Value]) -> int | None:
+    return None if None in content else int.from_bytes(bytes(it or 0 for it in content), "little")
+
+
+def _unknown_doubts(unknown: int, when: str) -> tuple[str, ...]:
+    return (f"The address of {unknown} store{'s' * (unknown != 1)} {when} is not known.",) if unknown else ()

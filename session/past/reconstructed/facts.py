@@ -1,0 +1,47 @@
+"""What the values of a history are reconstructed from, and what came of it: typed, the wording is elsewhere."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, StopState
+
+
+class Known(NamedTuple):
+    """What is known of a hart besides its trace.
+
+    beginning  None: nothing is known where the history begins
+    halts      what a debugger wrote at halts in the middle; at other halts everything may have changed
+    stop       the state after the last instruction, None: not known
+    memory     whether memory is wanted at all, besides the constants of the program
+    shared     other harts or devices write the memory, and synchronize by fences
+    """
+
+    machine: Machine
+    beginning: KnownState | None = None
+    halts: Sequence[HaltWrites] = ()
+    stop: StopState | None = None
+    memory: bool = True
+    shared: bool = False
+
+
+class Dropped(StrEnum):
+    """What is not believed any more after a contradiction."""
+
+    RAM = "ram"
+    CONSTANTS = "constants"
+    EVERYTHING = "everything"
+
+
+class Disagreement(NamedTuple):
+    """The instruction at *position* cannot have done what the history says, with what was believed.
+
+    at_stop  it is the last one, and the registers read afterwards differ
+    window   the positions, first and behind the last, of the values that are concerned; None: all of the history
+    """
+
+    position: int
+    pc: int
+    dropped: Dropped
+    at_stop: bool = False
+    window: tuple[int, int] | None = None

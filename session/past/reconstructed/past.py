@@ -1,0 +1,155 @@
+"""The values of a trace that has only addresses, as a `Past`.
+
+What follows from the beginning is asked first (`execution`); what does not, of windows that also use what came later.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program.csrs import CSRS, FCSR, FFLAGS, FRM
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.reconstruction.compiler import RESULTS
+from rvtrace_gdb.decode.reconstruction.facts import Value
+from rvtrace_gdb.decode.reconstruction.known_memory import PAGE
+from rvtrace_gdb.decode.semantics.writes import X
+from rvtrace_gdb.session.past.named_registers import NamedRegisters
+from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, Written
+from rvtrace_gdb.session.past.reconstructed.accesses import Accesses
+from rvtrace_gdb.session.past.reconstructed.execution import Execution
+from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Known
+from rvtrace_gdb.session.past.reconstructed.values import Values
+from rvtrace_gdb.session.past.reconstructed.writers import with_values
+from rvtrace_gdb.session.past.register_writers import RegisterWriters
+from rvtrace_gdb.support.errors import Progress, silent
+
+_MACHINE = "mstatus misa mie mtvec mscratch mepc mcause mtval mip"
+_RESULTS = ("a0", "a1", "fa0", "fa1")
+assert len(_RESULTS) == len(RESULTS)
+
+
+class ReconstructedPast:
+    """The past of a history. *program*: what is in memory, by context. *known*: besides the trace."""
+
+    def __init__(self, history: History, program: ContextImages, known: Known) -> None:
+        self._history, self._program, self._known = history, program, known
+        self._execution = Execution(history, program, known)
+        self._values = Values(history, known, self._execution)
+        machine_only = known.machine.machine_only
+        self._writers = RegisterWriters(history, program, halts=known.halts, machine_only=machine_only)
+        self._accesses = Accesses(self._execution, self._values, known.halts, self._writers.lost_between)
+
+    @property
+    def history(self) -> History:
+        return self._history
+
+    @property
+    def disagreements(self) -> Sequence[Disagreement]:
+        """Where more was believed than holds."""
+        return self._execution.disagreements
+
+    def prepare(self, progress: Progress = silent) -> None:
+        """Execute the history."""
+        self._execution.complete(progress)
+
+    # -- registers
+
+    def traced_registers(self) -> TracedRegisters:
+        """Return which registers may be known: those of every hart in machine mode, and what a debugger read."""
+        known, names = self._known, {number: name for name, number in CSRS.items()}
+        numbers = {CSRS[name] for name in _MACHINE.split()} | ({FFLAGS, FRM, FCSR} if self._flen else set())
+        for state in (known.beginning, known.stop):
+            numbers |= set(state.csrs) & set(names) if state is not None else set()
+        return TracedRegisters(self._flen, {names[number]: number for number in sorted(numbers)})
+
+    @property
+    def _flen(self) -> int:
+        extensions = self._known.machine.extensions
+        return 64 if "D" in extensions else 32 if "F" in extensions else 0
+
+    def registers(self, position: int) -> Mapping[str, int]:
+        """Return the known registers before the instruction at a position; at the end of the history, after the last
+        one.
+        """
+        values = self._values.at(position)
+        return NamedRegisters(lambda number: self._pc(position) if number == PC else values(number), self._flen)
+
+    def _pc(self, position: int) -> Value:
+        if position < len(self._history):
+            pc = self._history.pc(position)
+            return None if pc == GAP else pc
+        return None if self._known.stop is None else self._known.stop.pc
+
+    def integers(self, position: int, *, trapped: bool = False) -> dict[int, int]:
+        """Return the known integer registers. *trapped*: those after the instruction; no trap changes them."""
+        values = self._values.at(min(position + trapped, len(self._history)))
+        return {number: value for number in range(32) if (value := values(X + number)) is not None}
+
+    def values_stay_known(self, position: int, names: Sequence[str]) -> bool:
+        """Return whether registers are known at a position, and at every later one: followed for the registers of
+        results only.
+        """
+        known = self.registers(position)
+        followed = [name for name in names if name not in ("pc", "zero")]
+        if not all(name in _RESULTS and name in known for name in followed):
+            return False
+        if not followed or self._execution.complete() is None or position < self._execution.first:
+            return not followed
+        lost = self._execution.ask(lambda forward: forward.lost_from(position))
+        return lost is not None and not any(lost >> _RESULTS.index(name) & 1 for name in followed)
+
+    # -- memory
+
+    def memory(self, position: int, address: int, size: int) -> list[int | None]:
+        """Return each byte as it is at a position, code and constants included."""
+        found = self._values.memory(position, address, size)
+        if None not in found:
+            return found
+        image, rewritten = self._image(position), self._values.rewritten(position)
+        for at, byte in enumerate(found):
+            if byte is None and address + at & -PAGE not in rewritten:
+                found[at : at + 1] = image.constant(address + at, 1) or [None]
+        return found
+
+    def _image(self, position: int) -> Image:
+        at = max(min(position, len(self._history) - 1), 0)
+        return self._program.image_of(self._history.context_at(at))
+
+    # -- writers
+
+    def register_writer(self, position: int, register: int, below: int | None = None) -> Written | NotWritten:
+        """Return the last write to a register, which is certain whether or not values are known."""
+        found = self._writers.last(position, register, below)
+        return found if isinstance(found, NotWritten) else with_values(found, self._values, self._writers)
+
+    def memory_writer(self, position: int, address: int, size: int, below: int | None = None) -> Written | NotWritten:
+        """Return the last store to any of some bytes; a doubt counts the stores since that may have been to them."""
+        return self._accesses.memory_writer(position, address, size, below)
+
+    # -- accesses
+
+    @property
+    def has_accesses(self) -> bool:
+        return self._accesses.are_known
+
+    def nearest_access(
+        self,
+        position: int,
+        address: int,
+        size: int,
+        *,
+        forward: bool,
+        stores: bool,
+        loads: bool,
+        progress: Progress = silent,
+    ) -> Accessed | None:
+        """Return the nearest access at a known address."""
+        return self._accesses.nearest(
+            position, address, size, forward=forward, stores=stores, loads=loads, progress=progress
+        )
+
+    def unknown_accesses(self, first: int, last: int, *, loads: bool) -> Sequence[int]:
+        return self._accesses.unknown(first, last, loads=loads)
+
+    def has_unmapped_stores(self, first: int, last: int) -> bool:
+        forward = self._execution.forward
+        return forward is not None and forward.is_translated(first, last)

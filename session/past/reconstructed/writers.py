@@ -1,0 +1,24 @@
+"""The values that the writer of a register left, and found."""
+
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, Written
+from rvtrace_gdb.session.past.reconstructed.values import Values
+from rvtrace_gdb.session.past.register_writers import RegisterWriters
+
+
+def with_values(written: Written, values: Values, writers: RegisterWriters) -> Written:
+    """Return a writer with the values of the register before it and after it, as far as they are known."""
+    register, position = written.register, written.position
+    if register is None or register == PC:
+        return written
+    if written.kind == INSTRUCTION:
+        old = values.at(position)(register)
+        new = None if writers.changes_before(position + 1, register) else values.at(position + 1)(register)
+    else:  # what it was one instruction earlier, which must not have written it
+        is_known = position > 0 and not writers.is_instruction(position - 1, register)
+        old = values.at(position - 1)(register) if is_known else None
+        new = written.new if written.kind == OUTSIDE else values.at(position)(register)
+    doubts = written.doubts
+    if new is None and not csrs.is_counter(register):
+        doubts = (*doubts, "The value that it wrote is not known.")
+    return written._replace(old=old, new=new, doubts=doubts)
