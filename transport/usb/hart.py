@@ -32,7 +32,9 @@ STEP, PRIVILEGE, VIRTUALIZED = 1 << 2, 3, 1 << 5
 EBREAK = 0x0010_0073
 
 Register = int | str
-"""A CSR's number, or "pc" or "priv": bits 1:0 the privilege mode, bit 2 V."""
+"""A register's number: of a CSR, x0 to x31 from 0x1000, f0 to f31 from 0x1020; or "pc" or "priv": bits 1:0 the
+privilege mode, bit 2 V.
+"""
 Answer = int | str
 _WHY = {
     CmdErr.NOT_SUPPORTED: "the debug module cannot access it",
@@ -86,8 +88,12 @@ class HartRegisters:
             if isinstance(rest[0][0], str):
                 answers.append(self._named(rest[0][0], rest[0][1]))
                 continue
-            numbered = [(regno, value) for regno, value in _leading(rest)]
-            answers += [_answer(result) for result in self._csrs(numbered, xlen)]
+            numbered = _leading(rest)
+            if numbered[0][0] >= GPR:
+                results = self._run([_access(*access, xlen) for access in numbered])
+            else:
+                results = self._csrs(numbered, xlen)
+            answers += map(_answer, results)
         return answers
 
     def _named(self, name: str, value: int | None) -> Answer:
@@ -168,10 +174,10 @@ class HartRegisters:
 
 
 def _leading(accesses: Sequence[tuple[Register, int | None]]) -> list[tuple[int, int | None]]:
-    """Return the accesses before the first one to a register that has a name."""
+    """Return the first accesses, those to CSRs, or to other registers that have numbers."""
     numbered: list[tuple[int, int | None]] = []
     for register, value in accesses:
-        if isinstance(register, str):
+        if isinstance(register, str) or (numbered and (register >= GPR) is not (numbered[0][0] >= GPR)):
             break
         numbered.append((register, value))
     return numbered

@@ -263,6 +263,25 @@ def test_stepping_leaves_dcsr_as_it_was(plug: Callable[[Rig], Rig]) -> None:
     link.close()
 
 
+def test_registers_and_memory_are_saved(plug: Callable[[Rig], Rig], tmp_path: Path) -> None:
+    machine = halted()
+    plug(esp(machine))
+    machine.hart.x[10], machine.hart.f[9] = 0x1234, 0x4000_0000_0000_0000
+    context = described(tmp_path, "esp")
+    with open(str(context.target_file), "a") as file:
+        file.write('[[memory]]\naddress = 0x80000000\nsize = 0x2000\nkind = "ram"\n')
+    session = Session(environ=NOBODY)
+    session.start(context, {"with_memory": True})
+    capture = session.capture()
+    [registers] = capture.registers
+    assert [registers.registers[0x1000 + n] for n in range(1, 32)] == machine.hart.x[1:]
+    assert [registers.registers[0x1020 + n] for n in range(32)] == machine.hart.f
+    assert (registers.pc, registers.privilege) == (machine.hart.csr.dpc, 3)
+    [memory] = capture.memory
+    assert (memory.address, memory.data) == (0x8000_0000, machine.bus.read_bytes(0x8000_0000, 0x2000))
+    session.close()
+
+
 def test_csrs_for_triggers_and_control_transfer_records(plug: Callable[[Rig], Rig]) -> None:
     """The procedures over CsrAccess work on it: a trigger is set, and taken back."""
     machine = halted()

@@ -135,6 +135,9 @@ def test_csrs_by_commands_or_programs(xlen: int, by_command: bool, busy: int) ->
         assert csrs.run([("pc", None), ("priv", None), ("priv", 4 | 1), ("priv", None)]) == [BASE, 3, 0, 5]
         assert chip.csrs[0x7B0] == 0x21
         assert [usb.read_gpr(n) for n in (1, 8, 9)] == [0x101, 0x108, 0x109]
+        assert csrs.run([(0x1001, None), (0x340, None), (0x1008, None)]) == [0x101, 0x1234, 0x108]
+        [refused] = csrs.run([(0x1020, None), (0x340, None)])  # it has no f0, which no program is run for
+        assert isinstance(refused, str)
         assert chip.x == before
 
 
