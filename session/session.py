@@ -116,7 +116,7 @@ class Session:
         if description.qemu:
             from rvtrace_gdb.session.sources.qemu import trace as qemu
 
-            return qemu.start(self, description, context, chosen)
+            return qemu.start(self, description, context, chosen, progress)
         if description.tandem:
             from rvtrace_gdb.session.sources import tandem_port
 

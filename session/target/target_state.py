@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
+from rvtrace_gdb.decode.reconstruction.facts import MemoryRange, own_ram
 from rvtrace_gdb.session.capture.model import SavedAt, SavedMemory, SavedRegisters
 from rvtrace_gdb.session.description.memory import rams
 from rvtrace_gdb.session.errors import BadOption
@@ -23,16 +23,23 @@ from rvtrace_gdb.support.system import memory_size
 
 Stretch = tuple[int, int]
 """Address and size of some memory, in bytes."""
-USUAL, MOST = 1 << 16, 1 << 26
-"""Bytes of memory that are saved when nobody asks for more, and at most."""
-_PIECE = 1 << 14
+MOST = 1 << 26
+"""Bytes of memory that are saved at most."""
 _BELOW, _ABOVE = 1 << 12, 3 << 12  # bytes around the stack pointer
 _SP = X + 2
 _CODE = 64  # bytes of code at the entry that are compared
 
 
 class Reader(Protocol):
-    """The way to a target. Nothing is raised but by *progress*, and what cannot be read is missing."""
+    """The way to a target. Nothing is raised but by *progress*, and what cannot be read is missing.
+
+    *piece*: how many bytes are read at once; *usual*: how many are saved if nobody asks for more; *is_fast*: reading
+    takes no time to speak of.
+    """
+
+    piece: int
+    usual: int
+    is_fast: bool
 
     def halted(self, harts: Collection[int]) -> set[int]:
         """Return those of *harts* that are halted."""
@@ -49,6 +56,8 @@ class Reader(Protocol):
 
 class LinkReader:
     """A `Reader` through OpenOCD or USB."""
+
+    piece, usual, is_fast = 1 << 14, 1 << 16, False
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -160,8 +169,11 @@ class TargetState:
         self._registers[SavedAt.START] = found
         if self.wishes.memory:
             self._save_ram(found, progress)
-        elif self.ranges and any(it.pc == self._image.entry for it in found) and self._reader.all_halted():
-            self._save_data(found)
+        elif self._own() and self._reader.all_halted():
+            if any(it.pc == self._image.entry for it in found):
+                self._save_data(found)
+            if self._reader.is_fast:
+                self._memory[SavedAt.START] = self._read(SavedAt.START, self._usual(found), progress)
 
     def end(self, halted: Collection[int]) -> None:
         """Save the registers where the trace ends, unless that is done. *halted*: the harts that have been halted since
@@ -208,15 +220,24 @@ class TargetState:
         if self.wishes.ranges is not None:
             plan = self._asked_for()
             return [*_common(_likely(self._image, registers), plan), *plan]
-        declared = rams(self.ranges)
-        if sum(size for _, size in declared) <= USUAL:
-            return declared
-        return _first(_common(_likely(self._image, registers), declared), USUAL)
+        return self._usual(registers)
+
+    def _usual(self, registers: Sequence[SavedRegisters]) -> list[Stretch]:
+        """Return what is saved if nobody asks for something else: RAM that is believed, all of it only if it is little,
+        or can be read fast.
+        """
+        declared, usual = self._own(), self._reader.usual
+        rest = declared if self._reader.is_fast or sum(size for _, size in declared) <= usual else []
+        return _first([*_common(_likely(self._image, registers), declared), *rest], usual)
+
+    def _own(self) -> list[Stretch]:
+        """Return the RAM that only one of the traced harts writes."""
+        return _disjoint(it for hart in self._harts for it in own_ram(self.ranges, hart, self._harts))
 
     def _save_data(self, found: Sequence[SavedRegisters]) -> None:
         """Save the data of the program, and whether all is in memory as the ELF has it."""
         data = _initial_data(self._image)
-        if sum(len(content) for _, content in data) > USUAL:
+        if sum(len(content) for _, content in data) > self._reader.usual:
             return
         entry = self._image.entry
         code = self._image.constant(entry, _CODE)
@@ -241,7 +262,7 @@ class TargetState:
             self._note(f"only {memory_size(total)} of memory are saved: `set trace save-memory` says which")
         pieces: list[tuple[int, bytes]] = []
         try:
-            for address, size in _pieces(wanted):
+            for address, size in _pieces(wanted, self._reader.piece):
                 progress("saving memory", done, total)
                 pieces.append((address, self._bytes(address, size)))
                 done += size
@@ -344,10 +365,10 @@ def _first(stretches: Iterable[Stretch], most: int) -> list[Stretch]:
     return found
 
 
-def _pieces(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
+def _pieces(stretches: Iterable[Stretch], most: int) -> Iterator[Stretch]:
     for start, size in stretches:
-        for at in range(0, size, _PIECE):
-            yield start + at, min(_PIECE, size - at)
+        for at in range(0, size, most):
+            yield start + at, min(most, size - at)
 
 
 def _joined(pieces: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:

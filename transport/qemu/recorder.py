@@ -14,6 +14,7 @@ import socket
 import struct
 import time
 from array import array
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
@@ -44,6 +45,8 @@ TRAP_WORDS = 9
 """The number of words DATA after a word TRAP."""
 NAMES = RING, CODE, LOG, CONTROL, QMP = "ring", "code", "log", "control", "qmp"
 """The names of the files in a recorder's folder."""
+MEMORY = "memory"
+"""The file through which memory is read."""
 
 _HEADER, _PLACE, _PAGE, _WORD = 4096, 64, 4096, 4  # bytes
 _WORDS, _HARTS, _FLAGS, _RECORDING, _ENDED, _READER, _CODE_BYTES, _FAILED = range(8, 72, 8)
@@ -206,21 +209,48 @@ def set_recording(folder: Path, on: bool) -> None:
 
 
 def is_running(folder: Path) -> bool:
-    """Return whether QEMU runs the program now; a debugger stops it. Raises QemuError.
+    """Return whether QEMU runs the program now; a debugger stops it. Raises QemuError."""
+    try:
+        return bool(_qmp(folder, "query-status")["running"])
+    except (KeyError, TypeError):
+        raise QemuGone(str(folder)) from None
+
+
+def registers(folder: Path, hart: int) -> str:
+    """Return the registers of a hart as QEMU's monitor lists them. Raises QemuError."""
+    return str(_qmp(folder, "human-monitor-command", {"command-line": "info registers", "cpu-index": hart}))
+
+
+def memory(folder: Path, address: int, size: int) -> bytes:
+    """Return the content of physical memory; zeros where nothing is. Raises QemuError."""
+    file = folder / MEMORY
+    try:
+        _qmp(folder, "pmemsave", {"val": address, "size": size, "filename": str(file)})
+        return file.read_bytes()
+    except OSError as error:
+        raise QemuError(f"{file}: cannot be read: {error.strerror}") from None
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _qmp(folder: Path, command: str, arguments: Mapping[str, object] | None = None) -> Any:
+    """Return what QEMU answers to a command. Raises QemuError.
 
     Source: QEMU's documentation of QMP: a greeting, `qmp_capabilities`, then commands; events may come in between.
     """
+    commands: list[dict[str, object]] = [{"execute": "qmp_capabilities"}, {"execute": command}]
+    commands[1] |= {} if arguments is None else {"arguments": arguments}
     with closing(_connected(folder, QMP)) as link, link.makefile("r", encoding="utf-8") as lines:
         try:
             _json(lines.readline(_ANSWER_LIMIT))
-            for command in ("qmp_capabilities", "query-status"):
-                link.sendall(json.dumps({"execute": command}).encode() + b"\n")
+            for each in commands:
+                link.sendall(json.dumps(each).encode() + b"\n")
                 answer = _json(lines.readline(_ANSWER_LIMIT))
                 while "event" in answer:
                     answer = _json(lines.readline(_ANSWER_LIMIT))
-            return bool(answer["return"]["running"])
+            return answer["return"]
         except TimeoutError:
-            raise QemuError(f"{folder / QMP}: QEMU does not say whether it runs") from None
+            raise QemuError(f"{folder / QMP}: QEMU does not answer") from None
         except (OSError, ValueError, KeyError, TypeError):  # cut off in the middle: it is just ending
             raise QemuGone(str(folder)) from None
 

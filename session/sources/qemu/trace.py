@@ -26,6 +26,8 @@ from rvtrace_gdb.session.sources.options import chosen_components, trace_request
 from rvtrace_gdb.session.sources.qemu import encoder
 from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for, encoder_options
 from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
+from rvtrace_gdb.session.sources.qemu.saved import QemuReader
+from rvtrace_gdb.session.target.target_state import TargetState, wishes_of
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.transport.qemu import recorder
@@ -252,6 +254,8 @@ class QemuTrace(TraceSource):
 
     def stop(self, progress: Progress = silent) -> None:
         self.read_out(progress)
+        if self.state is not None and self.failure is None:
+            self.state.end(self.halted)
         if self.tracing:
             self.tracing = False
             self._record_no_more()
@@ -277,6 +281,9 @@ class QemuTrace(TraceSource):
     def _read(self, progress: Progress) -> None:
         self.failure, self.incomplete = None, True
         try:
+            if self.state is not None:
+                self.state.forget_end()
+            self.halted = ()
             stopped = self._stopped()
             for hart in self._harts:
                 hart.read(progress)
@@ -292,6 +299,7 @@ class QemuTrace(TraceSource):
             self.failure = error
         else:
             self.incomplete = False
+            self.halted = [hart.hart for hart in self._harts] if stopped and self.tracing else ()
 
     def _stopped(self) -> bool:
         """Return whether the program is stopped; if so, everything it did is in the ring."""
@@ -331,7 +339,9 @@ class QemuTrace(TraceSource):
                 image.add_code(address, data)
 
 
-def start(session: TraceOwner, description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
+def start(
+    session: TraceOwner, description: Description, context: Context, options: Mapping[str, Any], progress: Progress
+) -> list[str]:
     """Start tracing, and drop the trace that the session had. Return lines about what was set up.
 
     Raises NoElf, BadElf, WrongXlen, BadOption, Busy, QemuError.
@@ -339,7 +349,7 @@ def start(session: TraceOwner, description: Description, context: Context, optio
     program = session_program.program_of(context.elf, others=context.others)
     image = program.image()
     session_program.check_xlen(image, description)
-    request = trace_request(options, image)
+    request, wishes = trace_request(options, image), wishes_of(options, context.save_memory)
     encoder, notes = encoder_options(request, image.xlen, options)
     session.check_free(QemuTrace)
     folder = Path(description.qemu)
@@ -352,7 +362,9 @@ def start(session: TraceOwner, description: Description, context: Context, optio
     if session.live is not None:
         session.live.abandon()
     trace = QemuTrace.start(folder, harts, encoder, program)
-    trace.notes += [*notes, *unsupported_notes(options)]
+    trace.state = TargetState(QemuReader(folder), harts, image, description.memory, wishes)
+    trace.state.begin(progress)
+    trace.notes += [*notes, *unsupported_notes(options), *trace.state.unsaid()]
     return session.begin(trace, DecodedCapture(session_program.new_capture(description.name, image), program), target)
 
 
