@@ -205,10 +205,17 @@ class Classes:
             self.set(root_a, value_b + difference & self.mask if difference else value_b)
         elif value_a is not None:
             self.set(root_b, value_a - difference & self.mask if difference else value_a)
-        elif len(self._uses[root_a] or ()) > len(self._uses[root_b] or ()):
+        elif self._leads(root_a, root_b):
             self._merge(root_b, root_a, -difference & self.mask)
         else:
             self._merge(root_a, root_b, difference)
+
+    def _leads(self, a: int, b: int) -> bool:
+        """Return whether *a* is the better root: the one with fewer values, or else the one with more uses."""
+        shape_a, shape_b = abs(self.shapes[a]), abs(self.shapes[b])
+        if shape_a != shape_b:
+            return shape_a < shape_b
+        return len(self._uses[a] or ()) > len(self._uses[b] or ())
 
     def _merge(self, root: int, other: int, difference: int) -> None:
         """Make the class of *root* part of that of *other*. Neither has a value."""

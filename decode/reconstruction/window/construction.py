@@ -19,7 +19,6 @@ from rvtrace_gdb.decode.reconstruction.window.classes import Classes
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge
 from rvtrace_gdb.decode.reconstruction.window.floating import FloatingRule
 from rvtrace_gdb.decode.reconstruction.window.functions import Binary
-from rvtrace_gdb.decode.reconstruction.window.links import LOAD, STORE, Accesses
 from rvtrace_gdb.decode.reconstruction.window.rules import Rule, extended, extension_rule, value_rule
 from rvtrace_gdb.decode.reconstruction.window.shapes import result_shape
 from rvtrace_gdb.decode.reconstruction.window.steps import (
@@ -35,6 +34,7 @@ from rvtrace_gdb.decode.reconstruction.window.steps import (
     Step,
     StepTable,
 )
+from rvtrace_gdb.decode.reconstruction.window.table import LOAD, STORE, Accesses
 from rvtrace_gdb.decode.semantics.templates import BOX
 from rvtrace_gdb.support.errors import Progress
 

@@ -1,88 +1,35 @@
-"""Loads and stores of a window, and which of them have the same bytes.
+"""Which loads and stores of a window have the same bytes.
 
 What a load loads was stored, or loaded, by the last access to its bytes before it, if every store in between has a
-known address; so was what memory holds at the end. Links are made in passes: a store whose address is not known (yet)
-may have changed everything. More known addresses only mean more links, so it is no error to stop after any pass.
+known address; so was what memory holds at the end. A store whose address is not known (yet) may have changed
+everything, or all that its address can be. When an address becomes known, links are made that were not certain before;
+none is ever taken back, so it is no error to stop at any time.
 """
 
-from array import array
-from collections.abc import Sequence
-from typing import NamedTuple
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Mapping, Sequence
 
 from rvtrace_gdb.decode.reconstruction.facts import Value
 from rvtrace_gdb.decode.reconstruction.known_memory import Rom
 from rvtrace_gdb.decode.reconstruction.window.classes import BOXED, Classes, Constraint
 from rvtrace_gdb.decode.reconstruction.window.edges import EdgeMemory
+from rvtrace_gdb.decode.reconstruction.window.kills import Kills, Region
+from rvtrace_gdb.decode.reconstruction.window.pieces import Piece, concatenate, joined
 from rvtrace_gdb.decode.reconstruction.window.rules import extended, extension_rule
+from rvtrace_gdb.decode.reconstruction.window.table import FAILED, FORMS, KILL, LOAD, MAYBE, STORE, Accesses
 from rvtrace_gdb.support.errors import Progress
 
-LOAD, STORE, MAYBE, KILL, FAILED = range(5)
-"""Kinds of accesses. MAYBE: a store-conditional, until it is known whether it stores; FAILED: one that does not. KILL:
-anything may be stored.
-"""
-FORMS = "suf"
-"""How what is loaded becomes a register, see `rules.extended`."""
 GRANULE = 3
 """Accesses are found by their addresses shifted to the right by this."""
 _FARTHEST = 64
 """So many accesses in a granule are looked through for what provides a byte."""
-_PASSES = 60
+_WIDEST = 16
+"""The bits that an address may vary in, for its store to change a region only."""
+_EVERY = 256
 
 
 class WrittenConstants(Exception):
     """The program stores to what is read-only in its file."""
-
-
-class Piece(NamedTuple):
-    """Consecutive bytes of a load: bytes *begin* and so on of what a node was stored from, or loaded to.
-
-    node  -1: it is one byte, and *begin* is its value
-    """
-
-    node: int
-    begin: int
-    size: int
-
-
-class Accesses:
-    """The accesses of a window, in order, as columns."""
-
-    def __init__(self) -> None:
-        self.positions, self.bases, self.offsets = array("q"), array("I"), array("q")
-        self.sizes, self.kinds, self.forms = bytearray(), bytearray(), bytearray()
-        self.nodes = array("I")
-        """What is loaded or stored."""
-        self.outcomes: dict[int, int] = {}
-        """Of each store-conditional, the node of its result: 0 if it stores."""
-        self.debuggers: set[int] = set()
-        """Which stores are those of a debugger."""
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def add(self, kind: int, position: int, base: int, offset: int, size: int, node: int, form: str = "u") -> None:
-        """Add an access to the address that is the value of *base* plus *offset*."""
-        self.positions.append(position)
-        self.bases.append(base)
-        self.offsets.append(offset)
-        self.sizes.append(size)
-        self.kinds.append(kind)
-        self.nodes.append(node)
-        self.forms.append(FORMS.index(form))
-
-    def add_conditional(self, position: int, base: int, size: int, node: int, outcome: int) -> None:
-        """Add a store-conditional."""
-        self.outcomes[len(self)] = outcome
-        self.add(MAYBE, position, base, 0, size, node)
-
-    def add_debuggers(self, position: int, zero: int, address: int, size: int, node: int) -> None:
-        """Add what a debugger stored before the instruction at a position. *zero*: a node that is 0."""
-        self.debuggers.add(len(self))
-        self.add(STORE, position - 1, zero, address, size, node)
-
-    def kill(self, position: int, *, accesses: bool) -> None:
-        """Anything may be in memory from the instruction at a position on. *accesses*: that instruction stores it."""
-        self.add(KILL, position if accesses else position - 1, 0, 0, int(accesses), 0)
 
 
 class Links:
@@ -102,104 +49,196 @@ class Links:
         self._main = max(self._rams, key=lambda ram: ram[1], default=(0, 0))
         self.begin, self.end, self._constant = begin, end, rom.constant
         self._constants: dict[int, Sequence[Value]] = {}
+        self.kinds = accesses.kinds
+        self.kills = Kills()
         self.addresses: list[int | None] = [None] * len(accesses)
         self.granules: dict[int, list[int]] = {}
         """The accesses of RAM with known addresses, in order."""
         self._linked, self._ended = bytearray(len(accesses)), bytearray(len(accesses))
         self._incomplete: set[int] = set()
+        self._open: list[int] = []
+        """Loads of RAM with known addresses that are not linked, in order."""
+        self._news: list[int] = []
+        """Accesses of which more has become known."""
         self.at = -1
-        """The access that is looked at, -1 before the first pass."""
-        self.kinds = accesses.kinds
+        """The access that is looked at, -1 before the first one."""
 
-    # -- passes
+    # -- all accesses once, and those again of which more becomes known
 
     def solve(self, progress: Progress) -> None:
-        """Link what can be linked. Raises Contradiction, WrittenConstants."""
-        for _ in range(_PASSES):
-            progress("reconstructing values (accesses)", 0, None)
-            self._pass()
-            self._classes.propagate()
-            if not self._may_learn():
-                return
+        """Link what can be linked. Raises Contradiction, WrittenConstants, Cancelled."""
+        for op in range(len(self.kinds)):
+            self._look(op)
+            if not op % 4096:
+                progress("reconstructing values (accesses)", op, len(self.kinds))
+        self._link_end(self.granules)
+        self._classes.propagate()
+        rounds = 0
+        while self._news:
+            news, self._news = sorted(set(self._news)), []
+            self._learn(news)
+            rounds += 1
+            if not rounds % _EVERY:
+                progress("reconstructing values", 0, None)
 
-    def _may_learn(self) -> bool:
-        """Return whether an address, or the outcome of a store-conditional, has become known since the pass."""
-        value, kinds, bases = self._classes.value, self.kinds, self._accesses.bases
-        if any(kinds[op] == MAYBE and value(outcome) is not None for op, outcome in self._accesses.outcomes.items()):
-            return True
-        unknown = (op for op, address in enumerate(self.addresses) if address is None)
-        return any(kinds[op] != KILL and value(bases[op]) is not None for op in unknown)
+    def _look(self, op: int) -> None:
+        """Look at an access for the first time."""
+        kind = self.kinds[op]
+        if kind == KILL:
+            self.kills.add(op)
+            return
+        if kind == MAYBE and self._decided(op) == FAILED:
+            return
+        self.at = op
+        accesses = self._accesses
+        base = self._classes.value(accesses.bases[op])
+        if base is None:
+            if kind != LOAD:
+                self.kills.add(op, self._region(op))
+            self._classes.constrain((self._becomes_known, op, accesses.bases[op]), (accesses.bases[op],))
+            return
+        self._place(op, base + accesses.offsets[op] & self._classes.mask)
 
-    def _pass(self) -> None:
-        accesses, classes, addresses = self._accesses, self._classes, self.addresses
-        kinds, bases, sizes = accesses.kinds, accesses.bases, accesses.sizes
-        offsets, mask = accesses.offsets, classes.mask
-        granules = self.granules = {}
-        self._incomplete.clear()
-        low, high = self._main[0], sum(self._main)
-        killed = -1
-        for op, kind in enumerate(kinds):
-            if kind == MAYBE:
-                kind = self._decided(op)
-            if kind == FAILED:
-                continue
-            address = addresses[op]
-            if address is None:
-                base = classes.value(bases[op]) if kind != KILL else None
-                if base is None:
-                    if kind != LOAD:
-                        killed = op
-                    continue
-                address = addresses[op] = base + offsets[op] & mask
-            self.at = op
-            size = sizes[op]
-            if not low <= address <= high - size and not self.is_ram(address, size):
-                if self._outside(op, kind, address, size):
-                    killed = op
-                continue
-            if kind:
-                if self._writes_constants(address, size):
-                    raise WrittenConstants
-            elif not self._linked[op]:
-                self._link(op, address, size, killed)
-                if classes.todo:
-                    classes.propagate()  # what is stored further on may have its address from this
-            first, last = address >> GRANULE, address + size - 1 >> GRANULE
-            found = granules.get(first)
-            if found is None:
-                granules[first] = [op]
-            else:
-                found.append(op)
-            if first != last:
-                granules.setdefault(last, []).append(op)
-        self._link_end(killed)
+    def _becomes_known(self, classes: Classes, constraint: Constraint) -> None:
+        """The constraint (it, access, node): the node is what the access waits for."""
+        _, op, node = constraint
+        if classes.value(node) is not None:
+            self._news.append(op)
 
     def _decided(self, op: int) -> int:
         """Return the kind of a store-conditional, as far as it is known now whether it stores."""
-        outcome = self._classes.value(self._accesses.outcomes[op])
-        if outcome is not None:
+        node = self._accesses.outcomes[op]
+        outcome = self._classes.value(node)
+        if outcome is None:
+            self._classes.constrain((self._becomes_known, op, node), (node,))
+        else:
             self.kinds[op] = FAILED if outcome else STORE
         return self.kinds[op]
 
+    def _region(self, op: int) -> Region | None:
+        """Return the region in which the unknown address of an access must be, None for any."""
+        accesses, classes = self._accesses, self._classes
+        root, offset = classes.find(accesses.bases[op])
+        shape, low = classes.shapes[root], offset + accesses.offsets[op] & classes.mask
+        if shape < 0:
+            low = low - (1 << -shape - 1) & classes.mask
+        high = low + (1 << abs(shape)) - 2 + accesses.sizes[op]
+        return (low, high) if abs(shape) <= _WIDEST and high <= classes.mask else None
+
+    def _place(self, op: int, address: int) -> None:
+        """Look at an access whose address has become known, in order of the window."""
+        self.addresses[op] = address
+        size, kind = self._accesses.sizes[op], self.kinds[op]
+        if not self.is_ram(address, size):
+            self._outside(op, kind, address, size)
+            return
+        if kind != LOAD and self._writes_constants(address, size):
+            raise WrittenConstants
+        if kind == LOAD:
+            self._link(op)
+        for number in range(address >> GRANULE, (address + size - 1 >> GRANULE) + 1):
+            found = self.granules.get(number)
+            if found is None:
+                self.granules[number] = [op]
+            elif found[-1] < op:
+                found.append(op)
+            else:
+                insort(found, op)
+        if self._classes.todo:
+            self._classes.propagate()  # what is stored further on may have its address from this
+
+    # -- what becomes known later
+
+    def _learn(self, news: Sequence[int]) -> None:
+        """Look again at accesses of which more has become known, and at those for which that makes a difference."""
+        affected: set[int] = set()
+        changed: set[int] = set()
+        was_last = self._last_kill()
+        for op in news:
+            region = self.kills.region(op)
+            if region is not None:
+                changed.update(range(region[0] >> GRANULE, (region[1] >> GRANULE) + 1))
+            if self.kinds[op] != LOAD:
+                affected |= self._behind(op)
+            if self.addresses[op] is None:
+                self._address_again(op)
+            elif self.kinds[op] == MAYBE:
+                self._outcome_again(op)
+            changed |= self._granules_of(op)
+            if self.kinds[op] == LOAD:
+                affected |= self._next_loads(op)
+        for op in sorted(affected):
+            if not self._linked[op]:
+                self._link(op)
+        for op in range(self._last_kill() + 1, was_last):
+            changed |= self._granules_of(op)
+        self._link_end({number: self.granules[number] for number in changed if number in self.granules})
+        self._classes.propagate()
+
+    def _last_kill(self) -> int:
+        everywhere = self.kills.everywhere
+        return everywhere[-1] if everywhere else -1
+
+    def _next_loads(self, op: int) -> set[int]:
+        """Return the loads without a link behind another one, of the same granules."""
+        found: set[int] = set()
+        for number in self._granules_of(op):
+            ops = self.granules[number]
+            at = bisect_right(ops, op)
+            found.update(other for other in ops[at : at + _FARTHEST] if self.kinds[other] == LOAD)
+        return {other for other in found if not self._linked[other]}
+
+    def _address_again(self, op: int) -> None:
+        """The address of an access, or whether a store-conditional stores, has become known."""
+        base = self._classes.value(self._accesses.bases[op])
+        if self.kinds[op] == MAYBE and self._decided(op) == FAILED:
+            self.kills.remove(op)
+        elif base is not None:
+            self.kills.remove(op)
+            self.at = op
+            self._place(op, base + self._accesses.offsets[op] & self._classes.mask)
+
+    def _outcome_again(self, op: int) -> None:
+        """It has become known whether a store-conditional with a known address stores."""
+        if self._decided(op) == FAILED:
+            for number in self._granules_of(op):
+                self.granules[number].remove(op)
+
+    def _behind(self, op: int) -> set[int]:
+        """Return the loads without a link that an access was in the way of: those until memory is unknown anyway."""
+        everywhere = self.kills.everywhere
+        at = bisect_right(everywhere, op)
+        until = everywhere[at] if at < len(everywhere) else len(self.kinds)
+        return set(self._open[bisect_right(self._open, op) : bisect_left(self._open, until)])
+
+    def _granules_of(self, op: int) -> set[int]:
+        address = self.addresses[op]
+        if address is None or not self.is_ram(address, self._accesses.sizes[op]):
+            return set()
+        return set(range(address >> GRANULE, (address + self._accesses.sizes[op] - 1 >> GRANULE) + 1))
+
+    # -- which memory it is
+
     def is_ram(self, address: int, size: int) -> bool:
         """Return whether some bytes are RAM."""
+        base, length = self._main
+        if base <= address and address + size <= base + length:
+            return True
         return any(base <= address and address + size <= base + length for base, length in self._rams)
 
-    def _outside(self, op: int, kind: int, address: int, size: int) -> bool:
-        """Look at an access that is not in RAM, or not all of it. Return whether it kills what is known of RAM."""
+    def _outside(self, op: int, kind: int, address: int, size: int) -> None:
+        """Look at an access that is not in RAM, or not all of it: of loads, what is constant is known."""
         if kind == LOAD:
             content = self._constant(address, size)
-            if len(content) == size and not self._linked[op]:
-                self._linked[op] = 1
+            if len(content) == size:
                 self._set_loaded(op, int.from_bytes(content, "little"), size)
                 self._classes.propagate()
         elif self._writes_constants(address, size):
             raise WrittenConstants
         elif any(base < address + size and address < base + length for base, length in self._rams):
-            self._accesses.kinds[op] = KILL
+            self.kinds[op] = KILL
             self.addresses[op] = None
-            return True
-        return False
+            self.kills.add(op)
 
     def constant_byte(self, address: int) -> Value:
         """Return a byte that is never written, None if it may be."""
@@ -242,43 +281,64 @@ class Links:
 
     # -- what a load has loaded
 
-    def _link(self, op: int, address: int, size: int, killed: int) -> None:
-        accesses = self._accesses
-        found = self.granules.get(address >> GRANULE)
-        if found is not None and address >> GRANULE == address + size - 1 >> GRANULE:
-            last = found[-1]
-            if (
-                last > killed
-                and self.addresses[last] == address
-                and accesses.sizes[last] == size
-                and accesses.kinds[last] != MAYBE
-                and last not in self._incomplete
-            ):
-                self._linked[op] = 1
+    def _link(self, op: int) -> None:
+        """Link a load with what has its bytes, if that is known."""
+        accesses, address = self._accesses, self.addresses[op] or 0
+        size = accesses.sizes[op]
+        killed = self.kills.before(op, address, size)
+        if address >> GRANULE == address + size - 1 >> GRANULE:
+            last = self._last(address >> GRANULE, op)
+            is_same = last > killed and self.addresses[last] == address and accesses.sizes[last] == size
+            if is_same and self.kinds[last] != MAYBE and last not in self._incomplete:
+                self._close(op)
                 self._link_whole(op, accesses.nodes[last], size)
                 return
-        pieces = [self._piece(at, killed) for at in range(address, address + size)]
-        if None in pieces:
-            if any(pieces):
-                self._incomplete.add(op)
+        pieces = [self._piece(op, at, killed) for at in range(address, address + size)]
+        if None not in pieces:
+            self._close(op)
+            self._link_pieces(op, joined(pieces), size)  # type: ignore[arg-type]
             return
-        self._linked[op] = 1
-        self._link_pieces(op, _joined(pieces), size)  # type: ignore[arg-type]
+        if any(pieces):
+            self._incomplete.add(op)
+        at = bisect_left(self._open, op)
+        if at == len(self._open) or self._open[at] != op:
+            self._open.insert(at, op)
 
-    def _piece(self, at: int, killed: int) -> "Piece | None":
-        """Return what the byte at an address was stored from, or loaded to, None if that is unknown.
+    def _close(self, op: int) -> None:
+        """A load is linked now."""
+        self._linked[op] = 1
+        self._incomplete.discard(op)
+        at = bisect_left(self._open, op)
+        if at < len(self._open) and self._open[at] == op:
+            del self._open[at]
+
+    def _last(self, granule: int, op: int) -> int:
+        """Return the last access of a granule before another one, -1 without one."""
+        ops = self.granules.get(granule)
+        if not ops:
+            return -1
+        if ops[-1] < op:
+            return ops[-1]
+        at = bisect_left(ops, op)
+        return ops[at - 1] if at else -1
+
+    def _piece(self, load: int, at: int, killed: int) -> "Piece | None":
+        """Return what the byte at an address was stored from, or loaded to, before a load; None if that is unknown.
 
         A load of which nobody knows all bytes is the second choice: what was stored before may be known.
         """
         accesses, second = self._accesses, None
-        for count, op in enumerate(reversed(self.granules.get(at >> GRANULE, ()))):
+        ops = self.granules.get(at >> GRANULE, ())
+        end = bisect_left(ops, load)
+        for number in range(end - 1, -1, -1):
+            op = ops[number]
             if op <= killed:
                 break
-            if count >= _FARTHEST:
+            if end - number > _FARTHEST:
                 return second
             byte = at - (self.addresses[op] or 0)
             if 0 <= byte < accesses.sizes[op]:
-                if accesses.kinds[op] == MAYBE:
+                if self.kinds[op] == MAYBE:
                     return second
                 piece = Piece(accesses.nodes[op], byte, 1)
                 if op not in self._incomplete:
@@ -312,7 +372,7 @@ class Links:
             self._set_loaded(op, value, size)
         else:
             nodes = [d, *(piece.node for piece in pieces if piece.node >= 0)]
-            self._classes.constrain((_concatenate, d, tuple(pieces), 8 * size, form), dict.fromkeys(nodes))
+            self._classes.constrain((concatenate, d, tuple(pieces), 8 * size, form), dict.fromkeys(nodes))
 
     def _set_loaded(self, op: int, value: int, size: int) -> None:
         form = FORMS[self._accesses.forms[op]]
@@ -320,21 +380,16 @@ class Links:
 
     # -- what memory holds at the end
 
-    def _link_end(self, killed: int) -> None:
-        """What was accessed last is what memory holds at the end."""
+    def _link_end(self, granules: Mapping[int, Sequence[int]]) -> None:
+        """What was accessed last is what memory holds at the end, in these granules."""
         found: dict[int, dict[int, int]] = {}
-        for number, ops in self.granules.items():
-            if ops[-1] > killed:
-                self._at_end(number << GRANULE, ops, killed, found)
-        for op, content in found.items():
-            self.at = op
-            count = next((k for k in range(len(content)) if k not in content), len(content))
-            value = sum(content[k] << 8 * k for k in range(count))
-            self._ended[op] = count == self._accesses.sizes[op]
-            if self._ended[op] and self._accesses.kinds[op] == LOAD:
-                self._set_loaded(op, value, count)
-            else:
-                self._classes.set_low(self._accesses.nodes[op], 8 * count, value)
+        for number, ops in granules.items():
+            if ops:
+                killed = self.kills.before(len(self.kinds), number << GRANULE, 1 << GRANULE)
+                if ops[-1] > killed:
+                    self._at_end(number << GRANULE, ops, killed, found)
+        for op, content in sorted(found.items()):
+            self._know_at_end(op, content)
 
     def _at_end(self, base: int, ops: Sequence[int], killed: int, found: dict[int, dict[int, int]]) -> None:
         accesses, rest = self._accesses, set(range(1 << GRANULE))
@@ -344,44 +399,20 @@ class Links:
             begin = (self.addresses[op] or 0) - base
             mine = rest.intersection(range(begin, begin + accesses.sizes[op]))
             rest -= mine
-            if accesses.kinds[op] == MAYBE or self._ended[op]:
+            if self.kinds[op] == MAYBE or self._ended[op]:
                 continue
             for k in mine:
                 byte = self.end.byte(base + k)
                 if byte is not None:
                     found.setdefault(op, {})[k - begin] = byte
 
-
-def _joined(pieces: Sequence[Piece]) -> list[Piece]:
-    """Join neighbours that are bytes of one node."""
-    found: list[Piece] = []
-    for piece in pieces:
-        last = found[-1] if found else None
-        if last is not None and piece.node >= 0 and last.node == piece.node and last.begin + last.size == piece.begin:
-            found[-1] = last._replace(size=last.size + 1)
+    def _know_at_end(self, op: int, content: Mapping[int, int]) -> None:
+        """Bytes of an access are those that memory holds at the end."""
+        self.at = op
+        count = next((k for k in range(len(content)) if k not in content), len(content))
+        value = sum(content[k] << 8 * k for k in range(count))
+        self._ended[op] = count == self._accesses.sizes[op]
+        if self._ended[op] and self.kinds[op] == LOAD:
+            self._set_loaded(op, value, count)
         else:
-            found.append(piece)
-    return found
-
-
-def _concatenate(classes: Classes, constraint: Constraint) -> None:
-    """The constraint (it, d, pieces, bits, form): d is the pieces one behind the other, in a form."""
-    _, d, pieces, bits, form = constraint
-    low, known, at = 0, 0, 0
-    have, value = classes.low(d)
-    for node, begin, size in pieces:
-        if node < 0:
-            there, part = 64, begin
-        else:
-            there, part = classes.low(node)
-            there, part = there - 8 * begin, part >> 8 * begin
-            if begin == 0 and have > at and there < 8 * size:
-                classes.set_low(node, min(8 * size, have - at), value >> at)
-        if known == at:
-            low |= (part & (1 << 8 * size) - 1) << at
-            known += max(min(there, 8 * size), 0)
-        at += 8 * size
-    if known == bits:
-        classes.set(d, extended(low, bits, form, classes.mask))
-    elif known > have:
-        classes.set_low(d, known, low)
+            self._classes.set_low(self._accesses.nodes[op], 8 * count, value)

@@ -22,8 +22,9 @@ from rvtrace_gdb.decode.reconstruction.forward import Contradicted
 from rvtrace_gdb.decode.reconstruction.window.classes import Contradiction
 from rvtrace_gdb.decode.reconstruction.window.construction import Construction, Impossible, Span
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory
-from rvtrace_gdb.decode.reconstruction.window.links import FAILED, GRANULE, LOAD, MAYBE, Links, WrittenConstants
+from rvtrace_gdb.decode.reconstruction.window.links import GRANULE, Links, WrittenConstants
 from rvtrace_gdb.decode.reconstruction.window.steps import CSRS, F0
+from rvtrace_gdb.decode.reconstruction.window.table import FAILED, LOAD, MAYBE
 from rvtrace_gdb.support.errors import Progress, silent
 
 UNKNOWN = Edge()
@@ -61,7 +62,6 @@ class Window:
         """Where more was believed than holds."""
         self._built: Construction | None = None
         self._links: Links | None = None
-        self._kills: list[int] = []
         self._log: AccessLog | None = None
 
     # -- solving
@@ -107,8 +107,6 @@ class Window:
         except Contradiction as error:
             raise self._contradicted(self._place(error.node, built, links)) from None
         self._built, self._links = built, links
-        unknown = (op for op, address in enumerate(links.addresses) if address is None)
-        self._kills = [op for op in unknown if links.kinds[op] not in (LOAD, FAILED)]
 
     def _check(self, built: Construction) -> None:
         """Look whether each branch went where it had to go. Raises Impossible."""
@@ -183,9 +181,8 @@ class Window:
         if constant is not None or not links.is_ram(address, 1):
             return constant
         here = bisect_left(built.accesses.positions, position)
-        at = bisect_left(self._kills, here)
-        killed = self._kills[at - 1] if at else -1
-        until = self._kills[at] if at < len(self._kills) else len(built.accesses)
+        killed, until = links.kills.before(here, address, 1), links.kills.after(here, address, 1)
+        until = len(built.accesses) if until is None else until
         ops = links.granules.get(address >> GRANULE, ())
         middle = bisect_left(ops, here)
         before = self._before(ops, middle, address, killed)

@@ -65,6 +65,34 @@ def test_a_store_to_an_unknown_address_may_have_hit_anything() -> None:
     assert found.accesses().unknown == [(1, "store")]
 
 
+@pytest.mark.parametrize(("distance", "is_known"), [(0, False), (255, False), (256, True), (-8, True), (-4, False)])
+def test_a_store_to_an_unknown_element_of_a_table_hits_only_the_table(distance: int, is_known: bool) -> None:
+    """Its index is a byte; each element has one."""
+    words = [
+        encoded("sd", rs1=P, rs2=A), encoded("lbu", rd=5, rs1=6), encoded("add", rd=5, rs1=5, rs2=Q),
+        encoded("sb", rs1=5, rs2=B), encoded("ld", rd=C, rs1=P), encoded("addi", rd=5),
+    ]  # fmt: skip
+    found = window(words, begin=edge({P: DATA + distance, Q: DATA, A: 5}))
+    assert found.x(5, C) == (5 if is_known else None)
+    assert found.byte(5, DATA + distance) == (None if 0 <= distance < 256 else 5)
+    assert found.accesses().unknown == [(1, "load"), (3, "store")]
+    backward = window(words, end=edge({P: DATA + distance, Q: DATA}, stored(DATA + distance, 8, 7)))
+    assert backward.x(0, A) == (7 if is_known else None)
+
+
+def test_addresses_that_become_known_one_after_the_other() -> None:
+    """Backward: each pointer is stored behind what is stored to where it points, and then forgotten."""
+    words: list[int] = []
+    memory: dict[int, int] = {}
+    for number in range(8):
+        words += [encoded("sd", rs1=8 + number), encoded("sd", rs1=P, rs2=8 + number, imm=8 * number)]
+        words.append(encoded("addi", rd=8 + number))
+        memory |= stored(DATA + 8 * number, 8, DATA + 512 + 8 * number)
+    found = window(words, end=edge(POINTER, memory))
+    assert [found.x(0, 8 + number) for number in range(8)] == [DATA + 512 + 8 * number for number in range(8)]
+    assert not found.accesses().unknown and found.byte(len(words), DATA + 512) == 0
+
+
 def test_what_is_not_declared_is_not_believed() -> None:
     words = [encoded("sd", rs1=P, rs2=A), encoded("ld", rd=C, rs1=P)]
     found = window(words, begin=edge(POINTER | {A: 5}, stored(DATA, 8, 5)), end=edge({}, stored(DATA, 8, 5)), rams=())
