@@ -127,8 +127,8 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
         if caller is None:  # gdb ends at a frame whose caller is the frame itself; without a caller it raises errors
             caller = frame
         info.add_saved_register("pc", _value(caller.pc, address))
-        for register, value in frame.saved:
-            info.add_saved_register(f"x{register}", _value(value, address))
+        for register, value in frame.saved:  # by number: of "x9" gdb would read the value, and crash if it cannot
+            info.add_saved_register(register, _value(value, address))
         if caller.number is not None:
             key = selected_hart(), caller.number, caller.pc, dict(frame.saved).get(_SP)
             self._frames[key] = stack, i + (caller is not frame)

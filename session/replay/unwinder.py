@@ -47,6 +47,10 @@ class Unwinder:
         gdb's identity of a frame must not change while the function runs: it is the stack pointer at its call, which
         call frame information calls the canonical frame address.
         """
+        return in_order(self._unwound(position, frames))
+
+    def _unwound(self, position: int, frames: Iterable[CallFrame]) -> Iterator[Unwound]:
+        """Yield the frames, each by itself."""
         known = self._past.integers(position)
         waiting = chain[CallFrame | None](frames, (None,))
         for number, (frame, caller) in enumerate(pairwise(waiting)):
@@ -107,3 +111,32 @@ class Unwinder:
 
     def _address(self, value: int) -> int:
         return value & (1 << 8 * self._bytes) - 1
+
+
+_LOOK_AHEAD = 16  # frames
+
+
+def in_order(frames: Iterator[Unwound]) -> Iterator[Unwound]:
+    """Yield the frames so that none is below the one that it called: there gdb would end the backtrace.
+
+    A frame whose stack pointer is not known is put right below the next one that has one. On the stack of an interrupt,
+    frames may be above those of what was interrupted: those are then not left to gdb's own unwinder.
+    """
+    last, unknown = 0, list[Unwound]()
+    for frame in frames:
+        if frame.sp is None:
+            unknown.append(frame)
+            if len(unknown) < _LOOK_AHEAD:
+                continue
+            yield from unknown
+            yield from (it._replace(native=False, sp=None) for it in frames)
+            return
+        first = max(frame.sp - len(unknown), last + 1)
+        yield from (it._replace(sp=sp) for sp, it in enumerate(unknown, first))
+        last = first + len(unknown) - 1 if unknown else last
+        unknown.clear()
+        if frame.sp < last:
+            frame = frame._replace(native=False, sp=last + 1)
+        last = frame.sp or 0
+        yield frame
+    yield from unknown
