@@ -277,6 +277,8 @@ class Forward:
 
     def _begin(self) -> None:
         state, hart = self._beginning, self.hart
+        if state.privilege is None:
+            state = state._replace(privilege=self._history.context_at(state.position).prv)
         hart.begin(state)
         self.memory.begin(state.memory)
         self._seek(state.position)

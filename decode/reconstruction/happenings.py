@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Program
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Value
 
-_HALTS = (StopReason.DEBUG_MODE, StopReason.UNSPECIFIED)
+_HALTS = (StopReason.DEBUG_MODE, StopReason.UNSPECIFIED, StopReason.TRACE_DISABLED)
 _GOES_ON = frozenset({
     StartReason.PERIODIC, StartReason.COUNTER_FULL, StartReason.PC_SAMPLE, StartReason.UNSPECIFIED,
     StartReason.BEGINNING,

@@ -10,6 +10,7 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, Accessed, NotWritten, StoredBytes, Window, Written
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.values import Values
+from rvtrace_gdb.session.past.reconstructed.windows import Windows
 from rvtrace_gdb.support.errors import Progress, silent
 
 _WINDOW = 32  # bytes around a store whose values are returned, to show the object that they are part of
@@ -21,8 +22,10 @@ LostDoubts = Callable[[int, int], Iterator[str]]
 class Accesses:
     """The loads and stores of a history. *halts*: what a debugger wrote."""
 
-    def __init__(self, execution: Execution, values: Values, halts: Sequence[HaltWrites], lost: LostDoubts) -> None:
-        self._execution, self._values, self._lost = execution, values, lost
+    def __init__(
+        self, execution: Execution, values: Values, windows: Windows, halts: Sequence[HaltWrites], lost: LostDoubts
+    ) -> None:
+        self._execution, self._values, self._windows, self._lost = execution, values, windows, lost
         self._halts = sorted(halts, key=lambda it: it.position)
 
     @property
@@ -47,7 +50,15 @@ class Accesses:
                         return Accessed(found.position, found.address)
             return None
 
-        return self._execution.ask(search)
+        found = self._execution.ask(search)
+        span = (position, self._execution.length) if forward else (0, position)
+        only = {"forward": forward, "stores": stores, "loads": loads}
+        near = [] if found is None else [found]
+        for it in self._windows.solved(*span, progress):
+            if found is None or not (found.position < it.first if forward else found.position >= it.last):
+                other = it.window.accesses().nearest(position, address, size, **only)
+                near += [] if other is None else [Accessed(other.position, other.address)]
+        return (min if forward else max)(near, default=None, key=lambda it: it.position)
 
     def _later(self, executed: Forward, position: int, progress: Progress) -> Iterator[int]:
         """Yield the stretches from that of a position on."""
@@ -62,7 +73,14 @@ class Accesses:
     def unknown(self, first: int, last: int, *, loads: bool) -> Sequence[int]:
         """Return those positions from *first* to *last* - 1 that store, or load, at an unknown address."""
         first = max(first, self._execution.first)
-        return () if first >= last else self._execution.ask(lambda it: _unknown(it, first, last, loads=loads)) or ()
+        if first >= last:
+            return ()
+        found = self._execution.ask(lambda it: _unknown(it, first, last, loads=loads)) or ()
+        if found:
+            for it in self._windows.solved(first, last):
+                still = set(it.window.accesses().unknown_between(first, last, loads=loads))
+                found = [at for at in found if not it.first <= at < it.last or at in still]
+        return found
 
     # -- the last store
 
@@ -93,6 +111,14 @@ class Accesses:
                 return halt
         return None
 
+    def _store_at(self, position: int, address: int, size: int) -> tuple[int, int]:
+        """Return the address and the size of a store that was found."""
+        logs = [it.window.accesses() for it in self._windows.solved(position, position + 1)]
+        executed = self._execution.forward
+        if executed is not None:
+            logs.append(executed.accesses(executed.segment_of(position)))
+        return next((it for log in logs if (it := log.store_at(position, address, size)) is not None), (address, size))
+
     def _by_debugger(self, halt: HaltWrites, address: int, size: int) -> Written:
         begin, content = next(it for it in halt.memory if it[0] < address + size and address < it[0] + len(it[1]))
         store = StoredBytes(begin, len(content), int.from_bytes(content, "little"))
@@ -102,7 +128,7 @@ class Accesses:
 
     def _stored(self, position: int, address: int, size: int) -> Written:
         """Return the store at a position, with memory around it before and after."""
-        begin, length = self._execution.ask(lambda it: _store_at(it, position, address, size)) or (address, size)
+        begin, length = self._store_at(position, address, size)
         low, high = max(begin, address), min(begin + length, address + size)
         first = max(address, low & -_WINDOW)
         stop = min(address + size, first + 2 * _WINDOW)
@@ -139,11 +165,6 @@ def _unknown(executed: Forward, first: int, last: int, *, loads: bool) -> Sequen
             found.update(log.unknown_between(first, last, loads=True))
     return sorted(found)
 
-
-def _store_at(executed: Forward, position: int, address: int, size: int) -> tuple[int, int]:
-    found = executed.accesses(executed.segment_of(position)).store_at(position, address, size)
-    assert found is not None
-    return found
 
 
 def _number(content: Sequence[Value]) -> int | None:

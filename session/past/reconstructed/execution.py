@@ -79,17 +79,27 @@ class Execution:
         """Whether the registers that were read at the stop agree with the rest, as far as known."""
         return not any(it.at_stop for it in self.disagreements)
 
+    @property
+    def believes_ram(self) -> bool:
+        """Whether RAM is believed."""
+        return self._level < len(BELIEFS) and BELIEFS[self._level].ram
+
+    def disagree(self, position: int, window: tuple[int, int]) -> None:
+        """Believe less: what is known in a part of the history contradicts itself at a position."""
+        if self._forward is not None:
+            self._believe_less(position, window=window)
+
     def _agrees_with_stop(self) -> bool:
         stop, length = self._known.stop, len(self._history)
-        if stop is None or self._forward is None:
+        if stop is None or self._forward is None or not length:
             return True
         hart = self._forward.at(length)
         pairs = (*zip(hart.x, stop.x, strict=False), *zip(hart.f, stop.f, strict=False))
         return all(a is None or b is None or a == b for a, b in pairs)
 
-    def _believe_less(self, position: int, *, at_stop: bool = False) -> None:
+    def _believe_less(self, position: int, *, at_stop: bool = False, window: tuple[int, int] | None = None) -> None:
         dropped = _DROPPED[self._level]
-        self.disagreements.append(Disagreement(position, self._history.pc(position), dropped, at_stop))
+        self.disagreements.append(Disagreement(position, self._history.pc(position), dropped, at_stop, window))
         self._level += 1
         self._is_checked = False
         self._forward = self._new() if self._level < len(BELIEFS) else None

@@ -37,7 +37,7 @@ class Disagreement(NamedTuple):
     """The instruction at *position* cannot have done what the history says, with what was believed.
 
     at_stop  it is the last one, and the registers read afterwards differ
-    window   the positions, first and behind the last, of the values that are concerned; None: all of the history
+    window   it showed in this part of the history, positions first and behind the last, as a whole
     """
 
     position: int

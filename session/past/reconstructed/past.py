@@ -18,6 +18,7 @@ from rvtrace_gdb.session.past.reconstructed.accesses import Accesses
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Known
 from rvtrace_gdb.session.past.reconstructed.values import Values
+from rvtrace_gdb.session.past.reconstructed.windows import Windows
 from rvtrace_gdb.session.past.reconstructed.writers import with_values
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.support.errors import Progress, silent
@@ -33,10 +34,12 @@ class ReconstructedPast:
     def __init__(self, history: History, program: ContextImages, known: Known) -> None:
         self._history, self._program, self._known = history, program, known
         self._execution = Execution(history, program, known)
-        self._values = Values(history, known, self._execution)
+        self._windows = Windows(history, program, known, self._execution)
+        self._values = Values(history, known, self._execution, self._windows)
         machine_only = known.machine.machine_only
         self._writers = RegisterWriters(history, program, halts=known.halts, machine_only=machine_only)
-        self._accesses = Accesses(self._execution, self._values, known.halts, self._writers.lost_between)
+        lost = self._writers.lost_between
+        self._accesses = Accesses(self._execution, self._values, self._windows, known.halts, lost)
 
     @property
     def history(self) -> History:
@@ -48,8 +51,9 @@ class ReconstructedPast:
         return self._execution.disagreements
 
     def prepare(self, progress: Progress = silent) -> None:
-        """Execute the history."""
+        """Execute the history, and look at its end as a whole."""
         self._execution.complete(progress)
+        self._windows.around(len(self._history), progress, block=False)
 
     # -- registers
 

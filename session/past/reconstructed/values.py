@@ -9,48 +9,78 @@ from rvtrace_gdb.decode.reconstruction.hart import HartState, csr_of
 from rvtrace_gdb.decode.semantics.writes import F, X
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Known
+from rvtrace_gdb.session.past.reconstructed.windows import Windows
 from rvtrace_gdb.support.errors import Progress, silent
 
 Registers = Callable[[int], Value]
 """Returns a register by its number of the Debug Specification, or `PRIVILEGE`; None: unknown."""
 _KEPT = 64
+_POOR = 4
+"""So many integer registers must be unknown that a part of the history beside the stop is looked at as a whole."""
 _REGISTERS = F + 32
 
 
 class Values:
     """The values of a history. Those of a few positions are kept."""
 
-    def __init__(self, history: History, known: Known, execution: Execution) -> None:
-        self._history, self._known, self._execution = history, known, execution
+    def __init__(self, history: History, known: Known, execution: Execution, windows: Windows) -> None:
+        self._history, self._known, self._execution, self._windows = history, known, execution, windows
         self._states: dict[int, HartState | None] = {}
         self._of = execution.forward
 
     def at(self, position: int, progress: Progress = silent) -> Registers:
         """Return the registers before the instruction at a position."""
         state = self._state(position, progress)
-        stop = self._known.stop if position == len(self._history) and self._execution.believes_stop else None
+        is_poor = state is None or state.x.count(None) >= _POOR
 
         def value(number: int) -> Value:
             found = None if state is None else _of_state(state, number, self._known.machine.xlen)
-            if found is None and stop is not None:
-                if X <= number < F:
-                    return stop.x[number - X]
-                return stop.f[number - F] if F <= number < _REGISTERS else stop.csrs.get(number)
+            if found is None and number != X:
+                found = self._elsewhere(position, number, is_poor=is_poor)
             return 0 if number == X else found
 
         return value
 
+    def _elsewhere(self, position: int, number: int, *, is_poor: bool) -> Value:
+        """Return a register that does not follow from the beginning."""
+        is_integer, is_float = X <= number < F, F <= number < _REGISTERS
+        stop = self._known.stop
+        if position == len(self._history) and stop is not None and self._execution.believes_stop:
+            found = stop.x[number - X] if is_integer else stop.f[number - F] if is_float else stop.csrs.get(number)
+            if found is not None:
+                return found
+        window = self._windows.around(position, block=is_poor and is_integer)
+        if window is None:
+            return None
+        if is_integer:
+            return window.x(position, number - X)
+        return window.f(position, number - F) if is_float else window.csr(position, number)
+
     def memory(self, position: int, address: int, size: int, progress: Progress = silent) -> list[Value]:
         """Return each byte of memory before the instruction at a position."""
         hart = self._execution.at(position, progress)
-        if hart is None or not hart.physical:
-            return [None] * size
-        return hart.memory.bytes(address, size)
+        found: list[Value] = [None] * size
+        if hart is not None and hart.physical:
+            found = hart.memory.bytes(address, size)
+        if None in found and self._execution.believes_ram and self._is_ram(address, size):
+            window = self._windows.around(position, progress, block=hart is None or hart.x.count(None) >= _POOR)
+            if window is not None:
+                other = window.memory(position, address, size)
+                found = [b if a is None else a for a, b in zip(found, other, strict=True)]
+        return found
+
+    def _is_ram(self, address: int, size: int) -> bool:
+        return any(begin < address + size and address < begin + n for begin, n in self._known.machine.rams)
 
     def stored(self, position: int, address: int, size: int) -> list[Value]:
         """Return each byte of memory after the instruction at a position, before anything that followed it."""
         hart = self._execution.ask(lambda forward: forward.after(position))
-        return [None] * size if hart is None or not hart.physical else hart.memory.bytes(address, size)
+        found: list[Value] = [None] * size
+        if hart is not None and hart.physical:
+            found = hart.memory.bytes(address, size)
+        if None in found and not self._history.events_between(position + 1, position + 2):
+            return self.memory(position + 1, address, size)
+        return found
 
     def rewritten(self, position: int) -> frozenset[int]:
         """Return the pages whose constants are not those of the program any more."""
