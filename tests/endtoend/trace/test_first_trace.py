@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.session.capture.file import load
+from rvtrace_gdb.session.capture.model import SavedAt
 from tests.endtoend.command_line import printed
 from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
 from tests.gdbext.gdb_process import SOURCE, run_gdb
@@ -20,6 +22,8 @@ REFERENCE = Path(__file__).resolve().parents[2] / "data" / "ntrace-reference"
 # t1 is linked to addresses the simulated target has no memory at
 REFERENCE_PROGRAMS = ["dhrystone", "towers", *long_only("median", "mt-matmul", "multiply", "qsort", "rsort", "vvadd")]
 
+STACK = 256
+"""Bytes of the stack that are looked at."""
 TO_THE_END = ["trace start", "hbreak tohost_exit", "continue", "trace history", "trace status"]
 
 
@@ -37,10 +41,12 @@ def demo_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     folder = tmp_path_factory.mktemp("demo")
     commands = [
         "trace start", "break finish", "continue", "trace history", "trace history /a 1,1000000", "trace status",
-        f"trace save {folder}/x.rvt", "trace stop",
+        f"trace save {folder}/x.rvt", "trace stop", "info registers", "print/x $mcause",
+        f"dump binary memory {folder}/stack $sp $sp+{STACK}",
     ]  # fmt: skip
     elf = demo(folder, request.param)
     outputs, retired = trace(elf, folder, commands)
+    outputs["folder"] = str(folder)
     outputs["decode"] = decode_elsewhere(folder / "x.rvt", elf, folder)
     return outputs, retired
 
@@ -53,6 +59,23 @@ def decode_elsewhere(capture: Path, elf: Path, folder: Path) -> str:
         (elsewhere / file.name).write_bytes(file.read_bytes())
     command = [sys.executable, "-m", "rvtrace_gdb", "decode", capture.name, "--elf", elf.name]
     return subprocess.run(command, cwd=elsewhere, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_registers_and_memory_at_the_stop_are_saved(demo_session: Outcome) -> None:
+    """As gdb has them."""
+    outputs, _ = demo_session
+    shown = {row.split()[0]: int(row.split()[1], 16) for row in outputs["info registers"].splitlines()}
+    folder = Path(outputs["folder"])
+    capture = load(folder / "x.rvt")
+    began, ended = capture.registers
+    assert (began.at, began.at_entry, ended.at) == (SavedAt.START, True, SavedAt.STOP)
+    integers = list(shown.values())[: list(shown).index("pc")]  # gdb leaves out zero
+    assert [ended.registers[0x1000 + n] for n in range(1, 32)] == integers[-31:]
+    assert ended.pc == shown["pc"] and ended.privilege == 3
+    assert ended.registers[0x342] == int(outputs["print/x $mcause"].rpartition("= ")[2], 16)
+    stack = (folder / "stack").read_bytes()
+    memory = next(it for it in capture.memory if it.at is SavedAt.STOP and 0 <= shown["sp"] - it.address < len(it.data))
+    assert memory.data[shown["sp"] - memory.address :][: len(stack)] == stack != bytes(STACK)
 
 
 def test_the_listing_is_what_the_hart_retired(demo_session: Outcome) -> None:
