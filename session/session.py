@@ -139,7 +139,12 @@ class Session:
         self._quiet_since = None if just_read is None else live.unchanged(self._runs(just_read))
         if self.debugger is not None:
             self.debugger.trace_begins(now=just_read is None)
-        return live.started()
+        asked = live.state is not None and live.state.wishes.memory
+        return [*live.started(), *(self._kept(live) if asked else ())]
+
+    @staticmethod
+    def _kept(live: TraceSource) -> list[str]:
+        return [] if live.state is None else report.kept(live.state.registers, live.state.memory)
 
     def changed(self) -> None:
         """Note that the trace on the target differs from what was read out, although nothing ran."""
@@ -188,8 +193,7 @@ class Session:
             return report.nothing(lambda: context.description(self._environ))
         if self._live is not None:
             lines = [self._target_line, *self._elsewhere(context), *self._live.status()]
-            state = self._live.state
-            lines += [] if state is None else report.kept(state.registers, state.memory)
+            lines += self._kept(self._live)
         else:
             lines = [self._target_line, *report.opened(self.capture())]
         if self._live is None or not self._live.incomplete or not self.capture().captured:

@@ -258,8 +258,6 @@ class TargetState:
         """Read memory in the order of *plan*, of which parts may be there twice."""
         wanted = _first(_each_once(plan), MOST)
         total, done = sum(size for _, size in wanted), 0
-        if sum(size for _, size in _disjoint(plan)) > total:
-            self._note(f"only {memory_size(total)} of memory are saved: `set trace save-memory` says which")
         pieces: list[tuple[int, bytes]] = []
         try:
             for address, size in _pieces(wanted, self._reader.piece):
@@ -269,6 +267,9 @@ class TargetState:
         except Cancelled:
             self.interrupted = True
             self._note(f"saving memory was interrupted: {memory_size(done)} of {memory_size(total)} are saved")
+        else:
+            if sum(size for _, size in _disjoint(plan)) > total >= MOST:
+                self._note(f"only {memory_size(total)} of memory are saved: `set trace save-memory` says which")
         got = sum(len(data) for _, data in pieces)
         if got < done:
             self._note(f"{memory_size(done - got)} of memory could not be read, and are not saved")

@@ -295,7 +295,8 @@ def test_without_memory_tables_there_are_only_registers(target: Board, session: 
 
 def test_with_memory(target: Board, session: Session) -> None:
     context = replace(target.describe(extra=DECLARED), save_memory=f"{RAM:#x},+0x2000")
-    session.start(context, {"with_memory": True})
+    lines = session.start(context, {"with_memory": True})
+    assert lines[-1] == "saved:    registers and 8 KiB of memory at the start"
     [memory] = session.capture().memory
     assert memory == SavedMemory(SavedAt.START, RAM, target.machine.bus.read_bytes(RAM, 0x2000))
     with pytest.raises(BadOption, match=r"^save-memory: x is no range"):
