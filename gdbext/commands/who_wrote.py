@@ -168,7 +168,8 @@ ADDRESS     a number, or an expression that gives one: the byte there, or
 
 Now is where gdb is in the past, in the present the end of the trace.
 `trace goto -wrote EXPRESSION` goes there: that instruction runs next then.
-Registers are in tandem traces; a data trace has only stores."""
+Which instruction wrote a register is known in every trace, its value
+where registers are known. Memory needs a trace with loads and stores."""
 
     def __init__(self) -> None:
         super().__init__()

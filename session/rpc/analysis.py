@@ -36,8 +36,8 @@ from rvtrace_gdb.gdbext.rows import Happened, Writer, WriterAnswer
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory, call_history
 from rvtrace_gdb.session.past.choice import past_of
-from rvtrace_gdb.session.past.data_trace.past import NO_REGISTERS
 from rvtrace_gdb.session.past.past import INSTRUCTION, PC, NotWritten, Past, Written
+from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.session.past.wording import SHOWN, hex_text
 from rvtrace_gdb.session.queries.functions import Coverage
 from rvtrace_gdb.session.queries.rows import describe_event, rows
@@ -109,7 +109,7 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
     if past is not None:
         past.prepare(progress)
     if params.given("register"):
-        return answer | _register(it, past, position, params.text("register"), below, none)
+        return answer | _register(session, it, position, params.text("register"), below, none, progress)
     where = params.place("where")
     if where is None or where[1] > SIZE_MOST:
         raise BadRequest(f"who_wrote: register is needed, or where with at most {SIZE_MOST} bytes")
@@ -117,20 +117,29 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def _register(
-    it: SelectedHistory, past: Past | None, position: int, name: str, below: int | None, none: str
+    session: Session,
+    it: SelectedHistory,
+    position: int,
+    name: str,
+    below: int | None,
+    none: str,
+    progress: Progress,
 ) -> dict[str, Any]:
-    if past is None:
-        raise NoTrace(NO_REGISTERS)
     number = PC if name == "pc" else regno_of(name)
     if number is None:
         raise NoRegister(f"there is no register ${name}, or a trace does not have it")
     if name in ("zero", "x0"):
         return {"none": [f"${name} is always 0: nothing can write it."]}
-    found = past.register_writer(position, number, below)
+    past = past_of(session, it, progress)
+    if past is None:
+        writers = session.cached(RegisterWriters, it.history, lambda: RegisterWriters(it.history, it.program))
+        found = writers.last(position, number, below, progress)
+    else:
+        found = past.register_writer(position, number, below)
     if isinstance(found, NotWritten):
         counts = ["It counts by itself."] if number >= 0 and is_counter(number) else []
-        return {"none": [none, *found.notes, *counts]}
-    known = past.traced_registers()
+        return {"none": list(dict.fromkeys((none, *found.notes, *counts)))}
+    known = None if past is None else past.traced_registers()
     bits = known.flen if known is not None and number in _FLOATS else it.program.xlen
     written_as = None if found.told is None else name_of(found.told)
     writer = _writer(it, position, found)._replace(bits=bits, written_as=written_as)

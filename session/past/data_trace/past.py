@@ -15,9 +15,9 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses, is_store, within
 from rvtrace_gdb.session.past.past import INSTRUCTION, Accessed, NotWritten, StoredBytes, TracedRegisters, Written
 from rvtrace_gdb.session.past.program_memory import ProgramMemory
+from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.support.errors import Progress, silent
 
-NO_REGISTERS = "this trace does not have what was written to registers: a tandem trace has it (docs/tandem.md)"
 _NO_STORES = "this trace has no store with an address: a tandem trace has them (docs/tandem.md)"
 _NO_PLACE = "The exact instruction is not known: it is this one or a later one."
 
@@ -30,6 +30,7 @@ class DataTracePast:
     def __init__(self, history: History, program: ContextImages) -> None:
         self._history, self._program = history, program
         self._accesses = LocatedAccesses(history, program)
+        self._writers = RegisterWriters(history, program)
         self._memories: dict[Image, ProgramMemory] = {}
 
     @property
@@ -56,7 +57,8 @@ class DataTracePast:
         return False
 
     def register_writer(self, position: int, register: int, below: int | None = None) -> Written | NotWritten:
-        raise NoTrace(NO_REGISTERS)
+        """Return the last write to a register; the trace does not have the value."""
+        return self._writers.last(position, register, below)
 
     # Memory
 

@@ -1,5 +1,6 @@
 """The method `who_wrote`, for tandem traces and data traces, and where a trace has no answer."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, LOAD, STORE, Access
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
 from rvtrace_gdb.session.lists import SelectedHistory
-from rvtrace_gdb.session.past.past import TRAP
+from rvtrace_gdb.session.past.past import INSTRUCTION, TRAP
 from rvtrace_gdb.session.past.tandem.writers import LastWriters
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
@@ -134,13 +135,24 @@ def test_a_store_of_which_the_instruction_is_not_known(monkeypatch: pytest.Monke
     )
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"register": "a0"}, r"what was written to registers: a tandem trace has it"),
-        ({"where": [0x100, 1]}, r"a tandem trace has them .*; no data trace: .*-data"),
-    ],
-)
-def test_other_traces_say_which_have_it(asked: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RvtraceError, match=message):
-        call(looking_at(history(), monkeypatch), **asked)
+def test_other_traces_say_which_have_the_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RvtraceError, match=r"a tandem trace has them .*; no data trace: .*-data"):
+        call(looking_at(history(), monkeypatch), where=[0x100, 1])
+
+
+@pytest.mark.parametrize("made", [(), (Access(STORE, 4, "", 0x100, 7, position=2),)])
+def test_the_code_says_which_registers_are_written(made: Sequence[Access], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a trace without any values, and of a data trace."""
+    image = program()
+    image.add_code(0x8000_0000, bytes.fromhex("130511 00 b7450000 2320b500".replace(" ", "")))  # addi a0; lui a1; sw
+    found = history(*made)
+    session, it = Session(), SelectedHistory(found, ContextImages(image), 0, [])
+    monkeypatch.setattr(session, "selected", lambda context, progress: it)
+    first, second = (call(session, register=name)["writer"] for name in ("a0", "a1"))
+    assert [(it["number"], it["kind"], it["new"], it["doubts"]) for it in (first, second)] == [
+        (1, INSTRUCTION, None, ()), (2, INSTRUCTION, None, ()),
+    ]  # fmt: skip
+    answer = call(session, register="a0", below=call(session, register="a0")["below"])
+    assert answer["writer"] is None and answer["none"] == ["Nothing wrote it in this trace before that."]
+    assert call(session, register="pc")["writer"]["number"] == 3
+    assert call(session, register="mcycle")["none"][1:] == ["It counts by itself."]
