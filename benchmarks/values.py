@@ -1,6 +1,6 @@
 """Whether reconstructed values are right, how many there are, and what they cost.
 
-Run: .venv/bin/python benchmarks/values.py [--claims N] [--format ntrace|etrace] [--random N] [PROGRAM ...]
+Run: .venv/bin/python benchmarks/values.py [--claims N] [--format ntrace|etrace] [--random N] [--others] [PROGRAM ...]
 
 24 programs (benchmarks/reconstructed/programs.py) run in Spike. Its log is encoded and decoded again, and from that
 history, which has addresses and traps only, values are reconstructed and compared with Spike's:
@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from reconstructed.claims import CLASSES, Claims, Shares, Shown
 from reconstructed.histories import FORMATS, history_of_log
 from reconstructed.local_variables import LocalVariables
-from reconstructed.programs import RAM, BuiltProgram, programs
+from reconstructed.programs import RAM, BuiltProgram, others, programs
 from reconstructed.truth import FCSR, Run, Truth, read_run
 
 from rvtrace_gdb.decode.history.history import History
@@ -43,6 +43,7 @@ from tests.decode.executed.logs import spike_log
 DISTANCES = (1_000, 10_000, 100_000)
 _MEMORY_EVERY = 50_000
 _SAMPLED = 64
+_MHARTID = 0xF14
 _LINES = 1 << 24
 
 
@@ -57,7 +58,9 @@ class Executed(NamedTuple):
 
     @property
     def machine(self) -> Machine:
-        return Machine(self.program.xlen, self.program.extensions, [RAM], machine_only=True)
+        rams = self.program.rams(self.image)
+        modes = ["S"] if "s" in self.program.priv else []
+        return Machine(self.program.xlen, [*self.program.extensions, *modes], rams, machine_only=not modes)
 
 
 def main() -> None:
@@ -65,9 +68,10 @@ def main() -> None:
     asked.add_argument("programs", nargs="*", metavar="PROGRAM", help="parts of names; all without any")
     asked.add_argument("--claims", type=float, default=2e7, help="of registers, at least, forward (default 2e7)")
     asked.add_argument("--random", type=int, default=100, help="places chosen at random in each program (default 100)")
+    asked.add_argument("--others", action="store_true", help="other programs instead: riscv-tests, generated ones, ...")
     asked.add_argument("--format", choices=FORMATS, default=FORMATS[0])
     given = asked.parse_args()
-    claims, chosen = Claims(), list(programs(given.programs))
+    claims, chosen = Claims(), list((others if given.others else programs)(given.programs))
     with tempfile.TemporaryDirectory() as folder:
         total = forward_of(chosen, given, claims, Path(folder))
     kinds = ", ".join(f"{count} {kind}" for kind, count in claims.compared.items())
@@ -79,7 +83,8 @@ def main() -> None:
 def executed(program: BuiltProgram, folder: Path, format: str) -> Executed:
     elf = program.build(folder)
     image = Image.from_elf(elf)
-    log = spike_log(elf, folder, "-l", "--log-commits", extensions=program.extensions, lines=_LINES)
+    log = spike_log(elf, folder, "-l", "--log-commits", extensions=program.extensions, priv=program.priv,
+                    lines=_LINES)  # fmt: skip
     run = read_run(log, program.xlen)
     history = history_of_log(log, image, format)
     log.unlink()
@@ -114,7 +119,7 @@ def forward_of(chosen: list[BuiltProgram], given: argparse.Namespace, claims: Cl
 
 def made(done: Executed) -> tuple[Forward, float, float]:
     """Return the execution, and its cost in us and bytes an instruction."""
-    csrs = {FCSR: 0}
+    csrs = {FCSR: 0, _MHARTID: 0}
     beginning = KnownState(x=done.run.x, f=[0] * 32, csrs=csrs, privilege=3, memory=done.image.segments)
     before = _resident()
     begin = process_time()

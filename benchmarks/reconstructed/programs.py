@@ -1,13 +1,23 @@
-"""The 24 programs: six sources in benchmarks/programs/values, for RV64 and RV32, with -O2 and -Og, and picolibc.
+"""The programs that are measured.
 
-They are the project's own: sorting and recursion, CRC and a cipher, lists and trees on the heap, matrices of floating
-point, a state machine with timer and software interrupts, and a mixture.
+The 24: six sources in benchmarks/programs/values, for RV64 and RV32, with -O2 and -Og, and picolibc. They are the
+project's own: sorting and recursion, CRC and a cipher, lists and trees on the heap, matrices of floating point, a state
+machine with timer and software interrupts, and a mixture.
+
+Others: riscv-tests, benchmarks with system calls through HTIF, generated programs, and what is beside the repository
+(or in RVTRACE_VECTORS).
 """
 
+import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+from rvtrace_gdb.decode.program import debug_info
+from rvtrace_gdb.decode.program.image import Image
 from tests.helpers.compiled import elf_bytes
+from tests.transport.simulated.hart import torture
+from tests.transport.simulated.hart.programs import assemble
 
 SOURCES = Path(__file__).resolve().parents[1] / "programs" / "values"
 NAMES = ("crc", "lists", "machine", "matrix", "mixed", "sorting")
@@ -17,7 +27,9 @@ _LAYOUT = {"flash": 0x8000_0000, "flash_size": 1 << 20, "ram": 0x8020_0000, "ram
 
 
 class BuiltProgram:
-    """A program; *extensions*: of the hart it is compiled for."""
+    """A program; *extensions*: of the hart it is compiled for. *priv*: the modes that the hart has."""
+
+    priv = "mu"
 
     def __init__(self, source: str, xlen: int, level: str) -> None:
         self.name, self.source, self.xlen, self.level = f"{source}-{xlen}-{level}", source, xlen, level
@@ -33,6 +45,57 @@ class BuiltProgram:
         elf = folder / f"{self.name}.elf"
         elf.write_bytes(elf_bytes([*command, "-Wl,--section-start=.tohost=0x80400000"], sources))
         return elf
+
+
+    def rams(self, image: Image) -> list[tuple[int, int]]:
+        """Return the RAM that nothing writes but the hart."""
+        return [RAM]
+
+
+class GivenProgram(BuiltProgram):
+    """A program that exists, or is assembled from generated *text*."""
+
+    def __init__(self, name: str, xlen: int, text: str = "", elf: Path | None = None) -> None:
+        self.name, self.xlen, self.extensions = name, xlen, "IMAFDC"
+        self._text, self._elf = text, elf
+        self.priv = "msu" if elf is not None else "mu"
+
+    def build(self, folder: Path) -> Path:
+        return self._elf or assemble(folder, self.name, self._text, f"rv{self.xlen}imafdc")
+
+    def rams(self, image: Image) -> list[tuple[int, int]]:
+        """What the host writes is left out: fromhost, and the answers to system calls."""
+        symbols = debug_info.symbols(image.path)
+        written = sorted({it.address & -_PAGE for name, it in symbols.items() if name.startswith(_HOST)})
+        edges = [RAM[0], *(edge for page in written for edge in (page, page + _PAGE)), sum(RAM)]
+        return [(begin, end - begin) for begin, end in zip(edges[::2], edges[1::2], strict=True) if begin < end]
+
+
+_PAGE = 4096
+_HOST = ("tohost", "fromhost", "magic_mem")
+_HOME = Path(__file__).resolve().parents[2]
+_DATA = _HOME / "tests" / "data"
+_VECTORS = Path(os.environ.get("RVTRACE_VECTORS") or _HOME.parent / "shared" / "vectors")
+
+
+def others(words: list[str]) -> Iterator[GivenProgram]:
+    """Yield the other programs whose names have one of *words* in them; without any, all that there are."""
+    elves = [*sorted((_DATA / "riscv-tests").glob("rv*-*-*")), *sorted((_DATA / "ntrace-reference").glob("[!t]*.elf"))]
+    elves += sorted((_VECTORS / "etrace" / "reference" / "common").glob("*.riscv"))
+    found = [(f"{elf.stem}{elf.suffix.replace('.elf', '.n')}", partial(_given, elf)) for elf in elves]
+    kinds = (torture.integer, torture.memory, torture.floating_point, torture.floating_point_state)
+    found += [(f"{it.__name__}-{xlen}", partial(_generated, it.__name__, xlen)) for it in kinds for xlen in (64, 32)]
+    for name, make in found:
+        if not words or any(word in name for word in words):
+            yield make(name)
+
+
+def _given(elf: Path, name: str) -> GivenProgram:
+    return GivenProgram(name, Image.from_elf(elf).xlen, elf=elf)
+
+
+def _generated(kind: str, xlen: int, name: str) -> GivenProgram:
+    return GivenProgram(name, xlen, getattr(torture, kind)(xlen))
 
 
 def programs(words: list[str]) -> Iterator[BuiltProgram]:

@@ -178,7 +178,8 @@ class RunSource:
         else:
             for register in found.registers:
                 yield f"f[{register}]=None" + (f";x[{register}]=None" if register else "")
-            yield "h.forget_flags()"
+            if found.registers:
+                yield "h.forget_floating_state()"
         if found.stores:
             yield f"h.forget_memory({number})"
         elif found.loads and self._observed:

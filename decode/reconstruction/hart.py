@@ -26,6 +26,7 @@ _X, _F, _REGISTERS = 0x1000, 0x1020, 0x1040
 SIE_BIT, MIE_BIT, SPIE_BIT, MPIE_BIT, SPP, MPP_SHIFT, MPP, FS, MPRV = (
     1 << 1, 1 << 3, 1 << 5, 1 << 7, 1 << 8, 11, 3 << 11, 3 << 13, 1 << 17
 )  # fmt: skip
+_VS, _XS = 3 << 9, 3 << 15
 _PLAIN_STATUS = MIE_BIT | MPIE_BIT
 """Fields of mstatus that hold what is written in every hart. What others hold depends on the modes that it has."""
 _KEPT = {MSCRATCH, SSCRATCH}
@@ -289,7 +290,17 @@ class ExecutedHart:
         stays = known & ~(touched & (old ^ new)) | touched & _PLAIN_STATUS
         if touched & new & MPP == MPP:
             stays |= MPP  # every hart has M-mode
-        self.status = (new & stays, stays)
+        self.status = self._with_summary(new & stays, stays, touched)
+
+    def _with_summary(self, new: int, known: int, touched: int) -> tuple[int, int]:
+        """Return mstatus and its known bits after a write to *touched* bits: SD follows from FS, VS, XS (3.1.6.6)."""
+        summary = 1 << self.xlen - 1
+        if new & known & FS == FS:
+            return new | summary, known | summary
+        if touched & (FS | _VS | _XS):
+            return new & ~summary, known & ~summary
+        old, was_known = self.status
+        return new & ~summary | old & summary, known & ~summary | was_known & summary
 
     def _write_fcsr(self, number: int, new: Value) -> None:
         fcsr = self.csrs.get(FCSR)
@@ -327,9 +338,13 @@ class ExecutedHart:
         if fcsr is not None:
             self._write_fcsr(FFLAGS, None if flags is None else fcsr & 0x1F | flags)
 
-    def forget_flags(self) -> None:
+    def forget_floating_state(self) -> None:
+        """Forget what an instruction may have done to flags and to mstatus that may write registers of any kind."""
         self.raise_flags(None)
-        self.dirty()
+        value, known = self.status
+        if value & known & FS != FS:
+            lost = FS | _VS | _XS | 1 << self.xlen - 1
+            self.status = (value & ~lost, known & ~lost)
 
     def dirty(self) -> None:
         """Note that a floating-point register was written: mstatus.FS is Dirty, and SD is set (3.1.6.6)."""

@@ -12,6 +12,15 @@ Set Listings").
 """
 
 
+_SYSTEM = 0x73
+_FENCES = (0x09, 0x0B, 0x0C, 0x11, 0x13, 0x31, 0x33)
+"""funct7 of sfence.vma, sinval.vma, sfence.w.inval and sfence.inval.ir, hfence and hinval (ISA manual, volume II, 21.1,
+"RISC-V Privileged Instruction Set Listings").
+"""
+_WAITS = (0x00D0_0073, 0x01D0_0073)
+"""wrs.nto, wrs.sto."""
+
+
 class Effects(NamedTuple):
     """What may be written.
 
@@ -33,6 +42,9 @@ def effects(op: Operation, xlen: int) -> Effects:
     """
     if op.word & 0x7F in _CUSTOM or op.length == 2 or op.word & 0x1F == 0x1F:  # 48 bits and more
         return Effects(None, stores=True)
+    if op.word & 0x7F == _SYSTEM and not op.word >> 12 & 7:  # a return from a trap, of a mode that nobody expects
+        is_known = op.word >> 25 in _FENCES or op.word in _WAITS
+        return Effects((), stores=False) if is_known else Effects(None, stores=True)
     access, rd = reach(op.word, xlen), op.word >> 7 & 31
     stores = op.word & 0x7F not in _NO_STORE if access is None else access.kind in (STORE, ATOMIC)
     return Effects(tuple(sorted({rd, rd | 1})), stores, not stores and access is not None and access.kind == LOAD)

@@ -69,15 +69,16 @@ def isa(xlen: int, extensions: str) -> str:
 
 
 def run_spike(
-    elf: Path, folder: Path, extensions: str = "IMAFDC", *, steps: int = 1_000_000, memory: Memory = MAIN_MEMORY
-) -> SpikeRun:
-    """What Spike executes of *elf* with M and U mode and no PMP, from its entry to the end the program signals through
-    HTIF, but no more than *steps*. *memory*: (base, size) of RAM regions, in pages."""
+    elf: Path, folder: Path, extensions: str = "IMAFDC", *, steps: int = 1_000_000, memory: Memory = MAIN_MEMORY,
+    priv: str = "mu",
+) -> SpikeRun:  # fmt: skip
+    """What Spike executes of *elf* with M and U mode, or those of *priv*, and no PMP, from its entry to the end the
+    program signals through HTIF, but no more than *steps*. *memory*: (base, size) of RAM regions, in pages."""
     xlen = ElfFile(elf).xlen
     tree = folder / "spike.dtb"
     tree.write_bytes(device_tree(xlen, extensions))
     # A pipe, not a file: `--instructions` ends the run at the first trap, so the run is ended by reading no more.
-    command = [spike_program(), f"--isa={isa(xlen, extensions)}", "--priv=mu"]
+    command = [spike_program(), f"--isa={isa(xlen, extensions)}", f"--priv={priv}"]
     command += ["--pmpregions=0", f"--dtb={tree}", "-m" + ",".join(f"{base:#x}:{size:#x}" for base, size in memory)]
     command += ["-l", "--log-commits", "--log={log}", str(elf)]
     with open(folder / "spike.err", "w+") as errors:
