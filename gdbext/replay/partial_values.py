@@ -115,7 +115,8 @@ class SafeFrame(NamedFrame):
         return self._safe(super().frame_locals())
 
     def frame_args(self) -> Any:
-        return self._safe(super().frame_args())
+        frame, arguments = self.inferior_frame(), self._safe(super().frame_args())
+        return None if arguments is None else [_with_entry_value(frame, argument) for argument in arguments]
 
     def _safe(self, variables: Any) -> Any:
         frame = self.inferior_frame()
@@ -131,8 +132,26 @@ def _safe(frame: gdb.Frame, variable: Any) -> Any:
             return Variable(symbol, _dynamic(frame, symbol))
         value = symbol.value(frame)
         return variable if is_readable(value) else Variable(symbol, gdb.Value(_MARK + text(value)))
-    except gdb.error as error:
-        return Variable(symbol, gdb.Value(f"{_MARK}<error reading variable: {error}>"))
+    except gdb.error:  # it is in a caller's register, as "value has been optimized out" of an entry value
+        return Variable(symbol, gdb.Value(_MARK + UNAVAILABLE))
+
+
+def _with_entry_value(frame: gdb.Frame, argument: Any) -> Any:
+    """Return an argument for which gdb can print the value at the function's entry, else its value alone: gdb would
+    print an error text for the other, if the register of the caller that it was in is not known.
+    """
+    symbol = argument.symbol()
+    if not isinstance(symbol, gdb.Symbol) or argument.value() is not None:
+        return argument
+    selected = gdb.selected_frame()
+    try:
+        frame.select()
+        neutral.evaluate(f"{symbol.name}@entry")
+    except (gdb.error, ValueError):
+        return Variable(symbol, symbol.value(frame))
+    finally:
+        selected.select()
+    return argument
 
 
 def _dynamic(frame: gdb.Frame, symbol: gdb.Symbol) -> gdb.Value:
