@@ -63,7 +63,7 @@ def test_what_sd_says(xlen: int) -> None:
     """Privileged Architecture, 3.1.6.6: SD is set while FS, VS or XS is Dirty; it is read-only."""
     hart, summary = ExecutedHart(xlen, KnownMemory([], NoConstants())), 1 << xlen - 1
     for operation, value, expected in (("c", 3 << 13, None), ("c", summary, summary), ("s", 8, summary)):
-        hart.status = (0, 0)
+        hart.begin(KnownState(privilege=3, csrs={MSTATUS: 0}))
         hart.dirty()
         hart.csr(operation, MSTATUS, value, True, False, 0)
         bits, mask = hart.status
