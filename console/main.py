@@ -34,6 +34,8 @@ COMMANDS = (
     Command("check", "say how sure one can be of a trace, by encoding it again", "lists", "add_check_verb"),
     Command("coverage", "list how much of each function ran in a trace", "lists", "add_coverage"),
     Command("status", "say what a trace has", "lists", "add_status"),
+    Command("values", "list registers and memory in the past, or say how much is known", "past", "add_values"),
+    Command("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),
     Command("import", "make a capture file from raw trace bytes", "import_trace"),
     Command("init", "make a target description for a board that no file describes", "init"),
     Command("import-dt", "make a target description from a device tree", "import_dt"),

@@ -7,9 +7,19 @@ text of a place, *function* that of a function. The module runs with and without
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
-from rvtrace_gdb.gdbext.rows import CallRow, CheckRow, CoveredFunction, DifferingRow, Fold, FoundRow, FunctionRow, Place
+from rvtrace_gdb.gdbext.rows import (
+    CallRow,
+    CheckRow,
+    CoveredFunction,
+    DifferingRow,
+    Fold,
+    FoundRow,
+    FunctionRow,
+    Place,
+    Writer,
+)
 
 Fields = dict[str, Any]
 Paint = Callable[[str, str], str]
@@ -195,3 +205,44 @@ def _columns(row: FunctionRow | CallRow, others: Collection[str]) -> Iterator[tu
     for name, value in row._asdict().items():
         if name not in others and value is not None and value is not False:
             yield name.replace("_", "-"), int(value) if value is True else value
+
+
+class Change(NamedTuple):
+    """The name of what changed, with its old and new values; None where a value is not known."""
+
+    name: str
+    old: str | None
+    new: str | None
+
+    def __str__(self) -> str:
+        if self.new is None:
+            return self.name if self.old is None else f"{self.name}: {self.old} -> not known"
+        return f"{self.name}: {self.new}" if self.old is None else f"{self.name}: {self.old} -> {self.new}"
+
+
+def written_when(writer: Writer, at: int | None, previous_ago: int | None) -> str:
+    """Return when, and by whom something was written. *at*: the number of the instruction where the question is asked,
+    None: the end of the trace; *previous_ago*: how many instructions ago the writer shown before was.
+    """
+    group = "" if writer.group is None else f" (group {writer.group})"
+    ago = _ago(writer.ago, at, previous_ago)
+    if writer.kind == "instruction":
+        return f"written {ago}{group}"
+    by = {"trap": "by a trap", "reset": "by a reset of the hart"}.get(writer.kind, "from outside the hart")
+    return f"written {by}{group}, {ago}"
+
+
+def _ago(ago: int, at: int | None, previous_ago: int | None) -> str:
+    """Return how long ago a write was; with *previous_ago*, how long before the writer shown last."""
+    before = "ago" if at is not None else "before the end of the trace"
+    if previous_ago is not None:
+        ago, before = ago - previous_ago, "before that"
+    if not ago:
+        now = "right before now" if at is not None else "at its end"
+        return now if previous_ago is None else "right before that"
+    return f"{ago} instruction{'s' if ago > 1 else ''} {before}"
+
+
+def bytes_text(begin: int, end: int) -> str:
+    """Return "byte 3", or "bytes 3 to 5", of those from *begin* to *end* - 1."""
+    return f"byte {begin}" if end - begin == 1 else f"bytes {begin} to {end - 1}"

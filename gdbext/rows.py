@@ -233,6 +233,40 @@ class WriterAnswer(NamedTuple):
     below: int | None
 
 
+class KnownRegisters(NamedTuple):
+    """How many of the registers *of* a kind are known, each counted at each place that was looked at."""
+
+    kind: str
+    known: int
+    of: int
+
+
+class ValuesRow(NamedTuple):
+    """How much is known of the registers and the memory in the past of a hart, and why not more.
+
+    source       "trace": the trace has them; "reconstructed", "off" (by `set trace values`), or "none"
+    start, stop  what is known where the trace begins and ends: "" nothing, "registers", "memory" (registers and
+                 memory), "program" (registers, and memory as the program's file has it)
+    absent       why there is no more: words of `gdbext.row_text.ABSENT`, in order
+    ram          (begin, end) of the memory that only the hart writes; *end* is the first address after it
+    known        in the whole history, and *here*, at the place of the question, whose number is *number*
+    places       how many places of the history were looked at
+    contradicted  the numbers and addresses of instructions that cannot have done what the values say, in order
+    """
+
+    hart: int
+    source: str
+    start: str
+    stop: str
+    absent: Sequence[str]
+    ram: Sequence[tuple[int, int]]
+    known: Sequence[KnownRegisters]
+    places: int
+    here: Sequence[KnownRegisters]
+    number: int
+    contradicted: Sequence[tuple[int, int]] = ()
+
+
 class DifferingRow(NamedTuple):
     """An interval of a trace whose bytes are not what an encoder sends for what is listed of it.
 

@@ -6,7 +6,7 @@ they override the target description.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import gdb
 
@@ -85,10 +85,21 @@ SETTINGS = (
         "(past 1661/2007); off: `trace position` and `trace status` show it.",
         ("stop", "prompt", "off"),
     ),
+    Setting(
+        "values",
+        "choice",
+        "values",
+        "which values of the past are reconstructed from a trace that has only\n"
+        "addresses: registers and memory from the instructions that ran.\n"
+        "on: registers and memory; registers: no memory, for a target whose memory\n"
+        "others write, too; off: none, the past has only pc. `trace values` says\n"
+        "what is known. Traces that contain values show these in any case.",
+        ("on", "registers", "off"),
+    ),
 )
 
 
-_NOT_OF_THE_TARGET = ("hart", "ctr_access", "ctr_version", "save_memory", "position")
+_NOT_OF_THE_TARGET = ("hart", "ctr_access", "ctr_version", "save_memory", "position", "values")
 _MOST = {"port": 65535, "number": (1 << 63) - 1}
 
 
@@ -133,7 +144,9 @@ class _Parameter(gdb.Parameter):
         except gdb.GdbError:
             self.value = self._accepted
             raise
-        self._accepted = text
+        was, self._accepted = self._accepted, text
+        if was != text and self.setting.key in changed:
+            changed[self.setting.key]()
         return ""
 
     def get_show_string(self, svalue: str) -> str:
@@ -150,6 +163,8 @@ class _Prefix(gdb.Command):
 
 
 _parameters: list[_Parameter] = []
+changed: dict[str, Callable[[], None]] = {}
+"""What is called after a setting was changed, by the setting's key."""
 
 
 def register() -> None:
@@ -193,6 +208,11 @@ def save_memory() -> str | None:
     """Return which memory is saved with a trace, None if nothing was set."""
     value: str | None = _value("save_memory")
     return value
+
+
+def values() -> str:
+    """Return which values of the past are reconstructed: on, registers or off."""
+    return str(_value("values"))
 
 
 def openocd() -> tuple[str | None, int | None]:

@@ -187,6 +187,7 @@ class Tracer:
             "threads": harts.table(),
             "on_hart": harts.on_hart(),
             "candidates": harts.candidates(),
+            "values": settings.values(),
             "tvec": self._trap_vector() if self.needs_tvec else None,
             "save_memory": settings.save_memory(),
         }

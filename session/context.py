@@ -30,6 +30,9 @@ class Context:
 
     *save_memory*: which memory is saved with a trace, see `session.target.target_state.ranges_of`; None: not said.
 
+    *values*: which values are reconstructed from a trace that has only addresses, see `session.past.choice`: "on",
+    "registers" without memory, "off".
+
     *runs*: a number that changes whenever the debugger resumes the program, None if unknown. It prevents repeated
     read-outs of a halted program's trace.
     """
@@ -47,6 +50,7 @@ class Context:
     on_hart: int | None = None
     candidates: int = 0
     save_memory: str | None = None
+    values: str = "on"
 
     def description(self, environ: Mapping[str, str] = os.environ) -> "Description":
         """Return the target description that applies. Raises `DescriptionError`.

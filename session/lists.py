@@ -44,6 +44,7 @@ class SelectedHistory(NamedTuple):
     program  the programs of all contexts, `program.base` is the one that gdb has loaded
     lines    lines for the user that were not reported before, e.g. of a failed read-out, or of a different program
     overwritten  older trace was overwritten: something that the history lacks may have happened before it
+    values   which values are reconstructed, see `session.past.choice`
     """
 
     history: History
@@ -51,6 +52,7 @@ class SelectedHistory(NamedTuple):
     hart: int
     lines: list[str]
     overwritten: bool = False
+    values: str = "on"
 
     def unless_earlier(self, nothing: str) -> str:
         """Return *nothing*, which says that something did not happen, with a caveat if older trace was overwritten."""

@@ -19,6 +19,7 @@ from rvtrace_gdb.session import decoded_capture, report
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session.capture.model import (
     Capture,
+    Captured,
     CapturedEncoder,
     CapturedRecords,
     CapturedSink,
@@ -341,6 +342,10 @@ class Session:
         overwritten = is_overwritten(decoded.sink_of(hart))
         return SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, [], overwritten)
 
+    def captured_of(self, hart: int) -> Captured | None:
+        """Return what the history of a hart was decoded from last; None: nothing was decoded."""
+        return None if self._last is None else self._last.sink_of(hart)
+
     def is_current(self, context: Context) -> bool:
         """Return whether nothing ran since the trace was read out, as far as is known without asking the target."""
         live = self._live
@@ -488,7 +493,8 @@ class Session:
         sink = decoded.sink_of(hart)
         news = self._elsewhere(context) + report.stopped(sink) + report.other_hart(hart, context)
         news += decoded.warnings + self._exchanged(decoded)
-        it = SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, [], is_overwritten(sink))
+        history = decoded.harts.histories[hart]
+        it = SelectedHistory(history, decoded.program, hart, [], is_overwritten(sink), context.values)
         self._selected = context, decoded, it
         lines = report.failure(self._live) + self._new_notes() + self.require_capture().unreported(news)
         return it._replace(lines=lines)

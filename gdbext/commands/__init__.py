@@ -34,6 +34,7 @@ from rvtrace_gdb.gdbext.commands import (
     hardware,
     history,
     start,
+    values,
     who_wrote,
 )
 from rvtrace_gdb.gdbext.mi import commands as mi
@@ -147,8 +148,8 @@ class Trace(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPL
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own
     Files          save, open, close; replay goes back in one
-    With registers and memory of the past (tandem traces)
-                   who-wrote, print
+    Registers and memory of the past
+                   values: how much is known; who-wrote, print
     With the hardware for it
                    ctr (the hart's own records), data (an encoder with data
                    trace), snapshot (Espressif chips), usb (an adapter)
@@ -199,6 +200,7 @@ MODULES = (
     ctr_counts,
     hardware,
     who_wrote,
+    values,
     partial_values,
 )
 COMMANDS: tuple[Callable[[], object], ...] = (Trace, *(it for m in MODULES for it in m.COMMANDS))

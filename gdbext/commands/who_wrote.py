@@ -11,28 +11,13 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, enter_key, expressions, listing, neutral, results, source_lines
+from rvtrace_gdb.gdbext import completion, enter_key, expressions, listing, neutral, results, row_text, source_lines
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.rows import Happened, HistoryRow, Window, Writer, WriterAnswer
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
-
-_OUTSIDE = "from outside the hart"
-
-
-class Change(NamedTuple):
-    """The name of what changed, with its old and new values; None where a value is not known."""
-
-    name: str
-    old: str | None
-    new: str | None
-
-    def __str__(self) -> str:
-        if self.new is None:
-            return self.name if self.old is None else f"{self.name}: {self.old} -> not known"
-        return f"{self.name}: {self.new}" if self.old is None else f"{self.name}: {self.old} -> {self.new}"
 
 
 def answer_lines(storage: expressions.Storage, found: WriterAnswer, previous_ago: int | None = None) -> Iterator[str]:
@@ -43,7 +28,7 @@ def answer_lines(storage: expressions.Storage, found: WriterAnswer, previous_ago
     if writer is None:
         yield from found.none
         return
-    yield f"{change_of(storage, writer)}, {_when(writer, storage.at, previous_ago)}"
+    yield f"{change_of(storage, writer)}, {row_text.written_when(writer, storage.at, previous_ago)}"
     if writer.written_as is not None:
         yield f"It was written as {writer.written_as}, which shares bits with it."
     yield from writer.doubts
@@ -51,20 +36,11 @@ def answer_lines(storage: expressions.Storage, found: WriterAnswer, previous_ago
         yield from _row(writer, found.hart)
 
 
-def _when(writer: Writer, at: int | None, previous_ago: int | None) -> str:
-    group = "" if writer.group is None else f" (group {writer.group})"
-    ago = _ago(writer.ago, at, previous_ago)
-    if writer.kind == "instruction":
-        return f"written {ago}{group}"
-    by = {"trap": "by a trap", "reset": "by a reset of the hart"}.get(writer.kind, _OUTSIDE)
-    return f"written {by}{group}, {ago}"
-
-
-def change_of(storage: expressions.Storage, writer: Writer) -> Change:
+def change_of(storage: expressions.Storage, writer: Writer) -> row_text.Change:
     """Return what a writer changed."""
     if writer.store is None:
         bits = writer.bits or 0
-        return Change(storage.name, *(_register_value(storage, it, bits) for it in (writer.old, writer.new)))
+        return row_text.Change(storage.name, *(_register_value(storage, it, bits) for it in (writer.old, writer.new)))
     address, size = writer.where or writer.store  # the session knows the size of a symbol
     begin = max(writer.store[0], address) - address
     end = min(sum(writer.store), address + size) - address
@@ -73,25 +49,21 @@ def change_of(storage: expressions.Storage, writer: Writer) -> Change:
         if found is not None:
             return found._replace(name=f"{_in_brackets(storage.text, found.name)}{found.name}")
     if storage.bits is not None and end - begin == size:
-        return Change(storage.text, *(_bits(it, *storage.bits) for it in (writer.old, writer.new)))
-    name = storage.text if end - begin == size else f"{_bytes(begin, end)} of {storage.text}"
+        return row_text.Change(storage.text, *(_bits(it, *storage.bits) for it in (writer.old, writer.new)))
+    name = storage.text if end - begin == size else f"{row_text.bytes_text(begin, end)} of {storage.text}"
     digits = 2 * (end - begin)
-    return Change(name, *(None if it is None else f"0x{it:0{digits}x}" for it in (writer.old, writer.new)))
+    return row_text.Change(name, *(None if it is None else f"0x{it:0{digits}x}" for it in (writer.old, writer.new)))
 
 
 def _bits(value: int | None, shift: int, count: int) -> str | None:
     return None if value is None else f"{value >> shift & (1 << count) - 1:#x}"
 
 
-def _bytes(begin: int, end: int) -> str:
-    return f"byte {begin}" if end - begin == 1 else f"bytes {begin} to {end - 1}"
-
-
 def _in_brackets(text: str, suffix: str) -> str:
     return f"({text})" if suffix and not re.fullmatch(r"[\w.\[\]>-]+", text) else text
 
 
-def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: Window | None) -> Change | None:
+def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: Window | None) -> row_text.Change | None:
     """Return the innermost member that was stored to, as gdb shows it; None if not all of its bytes are known now."""
     suffix, inner, first = expressions.innermost_member(kind, begin, end)
     if window is None:
@@ -101,7 +73,7 @@ def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: Wi
     if len(new) < inner.sizeof or None in new or inner.code == gdb.TYPE_CODE_FUNC:
         return None
     before, now = (bytes(it for it in data if it is not None) for data in (old, new))
-    return Change(suffix, None if None in old else _shown(before, inner), _shown(now, inner))
+    return row_text.Change(suffix, None if None in old else _shown(before, inner), _shown(now, inner))
 
 
 def _shown(data: bytes, kind: gdb.Type) -> str:
@@ -118,17 +90,6 @@ def _register_value(storage: expressions.Storage, value: int | None, bits: int) 
     if (kind is not None and kind.code == gdb.TYPE_CODE_PTR) or storage.register == "pc":
         return listing.address_text(value)
     return f"0x{value:0{bits // 4}x}"
-
-
-def _ago(ago: int, at: int | None, previous_ago: int | None) -> str:
-    """Return how long ago a write was; with *previous_ago*, how long before the writer shown last."""
-    before = "ago" if at is not None else "before the end of the trace"
-    if previous_ago is not None:
-        ago, before = ago - previous_ago, "before that"
-    if not ago:
-        now = "right before now" if at is not None else "at its end"
-        return now if previous_ago is None else "right before that"
-    return f"{ago} instruction{'s' if ago > 1 else ''} {before}"
 
 
 def _row(writer: Writer, hart: int) -> Iterator[str]:

@@ -13,11 +13,12 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import expressions, neutral, objfiles, results, row_text, settings
+from rvtrace_gdb.gdbext import expressions, neutral, objfiles, results, row_text, settings, values_text
 from rvtrace_gdb.gdbext.commands import check as commands_check
 from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
 from rvtrace_gdb.gdbext.commands import find as commands_find
 from rvtrace_gdb.gdbext.commands import goto as commands_goto
+from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.mi import list_fields
@@ -232,6 +233,12 @@ def who_wrote_last(given: Arguments) -> Fields:
     return _with_messages(fields, [*found.lines, *found.writer.doubts])
 
 
+def values_known(given: Arguments) -> Fields:
+    """Return how much is known of registers and memory in the past."""
+    found = commands_values.answer()
+    return _with_messages({"values": values_text.fields(found["row"])}, found["lines"])
+
+
 def save(given: Arguments) -> Fields:
     return _with_messages({}, tracer().request("save", path=_file(given), context=tracer().context())["lines"])
 
@@ -297,6 +304,7 @@ TABLE = (
     Command("calls", calls, (*PAGE, Option("depth", "number", 0))),
     Command("coverage", coverage, (Option("all", "flag"),)),
     Command("who-wrote", who_wrote_last, (Option("below", "number", least=1),), "EXPRESSION"),
+    Command("values", values_known),
     Command("save", save, (), "FILE"),
     Command("open", open_file, (), "FILE"),
     Command("goto", goto, (), "PLACE"),

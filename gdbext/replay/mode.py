@@ -25,7 +25,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import neutral
+from rvtrace_gdb.gdbext import neutral, settings
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.replay import partial_values, position, position_display, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.connection import connection
@@ -186,6 +186,16 @@ class ReplayMode:
                 gdb.execute("maint flush register-cache", to_string=True)
                 print_lines({"lines": lines})
 
+    def follow_values(self) -> None:
+        """Show the values of the past that are wanted now: after `set trace values`, in the past."""
+        if not self._is_past or not self.is_connected or not tracer().has_session:
+            return
+        with _errors_suppressed():
+            tracer().request("follow_program", context=tracer().context())
+            self.settings.restore(keep_locking=True)
+            self.enter()
+            gdb.execute("maint flush register-cache", to_string=True)
+
     def leave(self) -> None:
         """Restore the user's settings before gdb returns to the present, so that it shows the frame there with them.
 
@@ -339,3 +349,4 @@ def _print(lines: list[str]) -> None:
 
 
 mode = ReplayMode()
+settings.changed["values"] = mode.follow_values

@@ -1,22 +1,58 @@
 """Which past a history has: where the values in it come from."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from rvtrace_gdb.session.capture.model import Capture, Captured
 from rvtrace_gdb.session.lists import HistorySource, SelectedHistory
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.support.errors import Progress, silent
 
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.past.reconstructed.facts import Known
 
-class _Kept(NamedTuple):
-    past: Past | None
+OFF = "off"
+"""Nothing is reconstructed."""
+Facts = Callable[[], "Known | None"]
+"""Returns from what values are reconstructed; None: they are not."""
 
 
-def past_of(session: HistorySource, it: SelectedHistory, progress: Progress = silent) -> Past | None:
+class PastSource(HistorySource, Protocol):
+    """The session, as far as a past needs it."""
+
+    def capture(self) -> Capture: ...
+
+    def captured_of(self, hart: int) -> Captured | None:
+        """Return what the history of a hart was decoded from."""
+        ...
+
+
+class _Pasts(NamedTuple):
+    """The pasts of a history, by what is reconstructed."""
+
+    by_values: dict[str, Past | None]
+
+
+def past_of(session: PastSource, it: SelectedHistory, progress: Progress = silent) -> Past | None:
     """Return the values that are known in a history, the same object for the same history; None: there are none."""
-    return session.cached(_Kept, it.history, lambda: _Kept(new_past(it))).past
+    kept = session.cached(_Pasts, it.history, lambda: _Pasts({})).by_values
+    if it.values not in kept:
+        kept[it.values] = new_past(it, partial(facts_of, session, it))
+    return kept[it.values]
 
 
-def new_past(it: SelectedHistory) -> Past | None:
+def facts_of(session: PastSource, it: SelectedHistory) -> "Known | None":
+    """Return from what values are reconstructed; None: the trace has them."""
+    from rvtrace_gdb.decode.tandem.decoder import tandem_of
+    from rvtrace_gdb.session.past.saved_facts import known_of
+
+    if tandem_of(it.history) is not None:
+        return None
+    return known_of(session.capture(), it, session.captured_of(it.hart))
+
+
+def new_past(it: SelectedHistory, facts: Facts = lambda: None) -> Past | None:
     """Return what `past_of` keeps."""
     from rvtrace_gdb.decode.tandem.decoder import tandem_of  # large, and most requests need no values
     from rvtrace_gdb.session.past.data_trace.past import DataTracePast
@@ -25,4 +61,9 @@ def new_past(it: SelectedHistory) -> Past | None:
     tandem = tandem_of(it.history)
     if tandem is not None:
         return TandemPast(tandem, it.program)
+    known = facts() if it.values != OFF and len(it.history) else None
+    if known is not None:
+        from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
+
+        return ReconstructedPast(it.history, it.program, known)
     return DataTracePast(it.history, it.program) if it.history.accesses else None

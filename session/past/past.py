@@ -114,6 +114,10 @@ class Past(Protocol):
     def values_stay_known(self, position: int, names: Sequence[str]) -> bool:
         """Return whether registers are known at a position, and at every later one."""
 
+    @property
+    def has_memory(self) -> bool:
+        """Whether memory that the program writes may be known."""
+
     def memory(self, position: int, address: int, size: int) -> list[int | None]:
         """Return each byte as the hart's loads would read it there; None: unknown."""
 

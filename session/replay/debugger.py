@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP
@@ -11,7 +10,8 @@ from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.lists import SelectedHistory
-from rvtrace_gdb.session.past.choice import past_of
+from rvtrace_gdb.session.past.choice import facts_of, past_of
+from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.search import Question
 from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext
@@ -23,6 +23,9 @@ from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
+RECONSTRUCTED = (
+    "note:     registers and memory are reconstructed from what ran, if nothing else writes the memory: `trace values`"
+)
 _NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those after it"
 _NONE_AFTER = "there is none after this place; without -next it goes to those before it"
 
@@ -97,7 +100,7 @@ class Debugger:
         self._session = session
         self.context = context
         """The program and settings that gdb sent last."""
-        self.timeline = Timeline(self._select, partial(past_of, session))
+        self.timeline = Timeline(self._select, self.past_of)
         self.extensions = extensions
         self.writes = WriteLog()
         """What gdb writes to the target."""
@@ -105,6 +108,11 @@ class Debugger:
         self._resumes_before = 0  # resumptions of earlier connections
         self._stub: tuple[str, int] | None = None
         self._xlen = 64
+        self._is_noted = False  # that values are reconstructed
+
+    def past_of(self, selected: SelectedHistory, progress: Progress = silent) -> Past | None:
+        """Return the values that are known in a history, by the settings that gdb sent last."""
+        return past_of(self._session, selected._replace(values=self.context.values), progress)
 
     @property
     def proxy(self) -> Proxy:
@@ -326,7 +334,18 @@ class Debugger:
         """Enter the past; return a line if the trace does not lead to where the program is."""
         self.timeline.enter(hart, progress)
         line = "" if pc is None else self.timeline.joins(hart, pc)
-        return [line] if line else []
+        return [*([line] if line else []), *self._value_notes(hart)]
+
+    def _value_notes(self, hart: int | None) -> list[str]:
+        """Return, once, that values are reconstructed, and from which assumptions."""
+        selected = self.timeline.selected(hart)
+        if self._is_noted or facts_of(self._session, selected) is None:
+            return []
+        past = self.past_of(selected)
+        if past is None or not past.has_memory:
+            return []
+        self._is_noted = True
+        return [RECONSTRUCTED]
 
     def _history(self, progress: Progress) -> SelectedHistory:
         """Return the history in which the hart can go back. The hart stays in the present until a place is found."""

@@ -91,7 +91,7 @@ def _unwinder(
     session: Session, it: SelectedHistory, position: int, pc: int | None, progress: Progress
 ) -> Unwinder | None:
     """Return an unwinder; None if no registers are known, or not those of where the program is."""
-    past = past_of(session, it, progress)
+    past = session.debugger.past_of(it, progress) if isinstance(session.debugger, Debugger) else past_of(session, it)
     if past is None or past.traced_registers() is None:
         return None
     if position == len(it.history) and pc != past.registers(position).get("pc"):
@@ -227,12 +227,12 @@ def registers_known(session: Session, params: Params, progress: Progress) -> Any
     debugger, hart = session.debugger, params.optional_number("thread_hart")
     past = None
     if isinstance(debugger, Debugger):
-        past = past_of(session, debugger.timeline.selected(hart), progress)
+        past = debugger.past_of(debugger.timeline.selected(hart), progress)
     number, names = params.optional_number("number"), params.texts("registers")
     if past is None or past.traced_registers() is None:
         return {"told": False}
     if not names:
-        return {"told": True}
+        return {"told": past.has_memory}
     if number is None or not 1 <= number <= len(past.history) + 1:
         return {"told": False}
     return {"told": past.values_stay_known(number - 1, names)}

@@ -54,6 +54,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("page", "rows", "glance"), "lists"),
     **dict.fromkeys(("connect", "past", "notes", "place", "enter", "goto", "follow_program"), "replay"),
     **dict.fromkeys(("frames", "entered_at", "told", "native", "gone"), "replay"),
+    "values": "values",
 }
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""
 

@@ -18,7 +18,14 @@ TESTS = Path(__file__).resolve().parent.parent
 # room -> rooms it may import besides itself; `transport.simulated` is a room of its own inside `transport`, and the
 # tables of options and the rows that the session sends are one inside `gdbext`: they run without gdb.
 TABLES = "gdbext tables"
-TABLE_MODULES = ("gdbext.progress_bar", "gdbext.options", "gdbext.row_text", "gdbext.rows", "gdbext.start_options")
+TABLE_MODULES = (
+    "gdbext.progress_bar",
+    "gdbext.options",
+    "gdbext.row_text",
+    "gdbext.rows",
+    "gdbext.start_options",
+    "gdbext.values_text",
+)
 # The table of encoder features is one inside `controlregs`: gdb's Python reads it, too.
 FEATURES = "encoder features"
 ARROWS: dict[str, set[str]] = {

@@ -25,7 +25,7 @@ _NO_PLACE = "The exact instruction is not known: it is this one or a later one."
 class DataTracePast:
     """The past of a data trace. *program*: what is in memory, by context."""
 
-    has_accesses = True
+    has_accesses, has_memory = True, False
 
     def __init__(self, history: History, program: ContextImages) -> None:
         self._history, self._program = history, program

@@ -103,6 +103,11 @@ class ReconstructedPast:
 
     # -- memory
 
+    @property
+    def has_memory(self) -> bool:
+        """Whether RAM is declared, and wanted."""
+        return self._known.memory and bool(self._known.machine.rams)
+
     def memory(self, position: int, address: int, size: int) -> list[int | None]:
         """Return each byte as it is at a position, code and constants included."""
         found = self._values.memory(position, address, size)

@@ -20,7 +20,7 @@ _MACHINE = "mstatus misa mie mtvec mscratch mepc mcause mtval mip"
 class TandemPast:
     """The past of a tandem trace. *program*: what is in memory, by context."""
 
-    has_accesses = True
+    has_accesses = has_memory = True
 
     def __init__(self, tandem: Tandem, program: ContextImages) -> None:
         self._tandem, self._program = tandem, program

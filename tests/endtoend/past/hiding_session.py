@@ -60,8 +60,8 @@ class HidingPast:
 whole = choice.new_past
 
 
-def hiding(it: SelectedHistory) -> Past | None:
-    past = whole(it)
+def hiding(it: SelectedHistory, facts: choice.Facts = lambda: None) -> Past | None:
+    past = whole(it, facts)
     return None if past is None else HidingPast(past)
 
 

@@ -1,0 +1,300 @@
+"""`rvtrace who-wrote` and `rvtrace values`: registers and memory of the past, outside gdb.
+
+They answer what gdb's commands of these names answer, about a capture file or raw trace bytes. What is not known is
+`<unavailable>`, and has no field in JSON.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console.commands import CommandParser, decode
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.wording import F, X, regno_of
+from rvtrace_gdb.gdbext import row_text, values_text
+from rvtrace_gdb.gdbext.rows import Writer
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.lists import SelectedHistory
+from rvtrace_gdb.session.past.choice import past_of
+from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.rpc import analysis, values
+from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import json_line, printable
+from rvtrace_gdb.views import json_rows, listing
+from rvtrace_gdb.views.addresses import address_text, digits
+from rvtrace_gdb.views.disassembly import Disassemblers
+
+UNAVAILABLE = "<unavailable>"
+CHOICES = ("on", "registers", "off")
+_BYTES = 16  # of memory in a line
+
+
+class PastError(RvtraceError):
+    """Arguments that name nothing of this trace."""
+
+
+class _Asked(NamedTuple):
+    """A history that is asked. *number*: of the instruction before which the answer holds; one more than there are: the
+    end of the history.
+    """
+
+    session: Session
+    selected: SelectedHistory
+    shown: Output
+    number: int
+    at: int | None
+
+    def past(self) -> Past | None:
+        return past_of(self.session, self.selected, self.shown.progress)
+
+    @property
+    def image(self) -> Image:
+        history = self.selected.history
+        return self.selected.program.image_of(history.context_at(min(self.number, len(history)) - 1))
+
+
+EXAMPLES = {
+    "who-wrote": (
+        ("who-wrote demo.rvt counter", "the store that last changed the variable `counter`"),
+        ("who-wrote demo.rvt '$a0' --at 1200 --count 3", "the last three writes to a0 before instruction 1200"),
+    ),
+    "values": (
+        ("values demo.rvt", "how much is known of registers and memory, and why not more"),
+        ("values demo.rvt --at 1200", "the registers before instruction 1200"),
+        ("values demo.rvt counter 0x80001000,64 --at 1200", "a variable, and 64 bytes of memory"),
+    ),
+}
+
+
+def _add_common(parser: CommandParser, name: str, of_json: str) -> None:
+    parser.add_argument(
+        "--at", type=raw.number_from(1, (1 << 63) - 1), metavar="N",
+        help="before this instruction of the history (default: at its end)",
+    )  # fmt: skip
+    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: first)")
+    parser.add_argument(
+        "--values", choices=CHOICES, default="on",
+        help="what is reconstructed of a trace that has only addresses: registers and memory (on, the default),"
+        " registers alone, or nothing",
+    )  # fmt: skip
+    output.add_arguments(parser, of_json)
+    output.add_color(parser)
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES[name]
+
+
+_FILE = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+
+
+def add_who_wrote(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace who-wrote`."""
+    parser.usage = "%(prog)s FILE PLACE [--at N] [--count N] [--hart N] [options]"
+    parser.description = (
+        "Prints which instruction wrote a register or some memory last, as `trace who-wrote` does in gdb. PLACE:"
+        " $REGISTER, a symbol of the program, ADDRESS, or ADDRESS,SIZE."
+    )
+    parser.add_argument("capture", metavar="FILE", help=_FILE)
+    parser.add_argument("place", metavar="PLACE", help="$REGISTER, SYMBOL, ADDRESS or ADDRESS,SIZE")
+    parser.add_argument(
+        "--count", type=raw.number_from(1, 1 << 20), default=1, metavar="N",
+        help="and who wrote it before that: N writers",
+    )  # fmt: skip
+    _add_common(parser, "who-wrote", "each writer")
+    parser.set_defaults(run=partial(_run, _who_wrote), stop_at_error=False)
+
+
+def add_values(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace values`."""
+    parser.usage = "%(prog)s FILE [PLACE ...] [--at N] [--hart N] [options]"
+    parser.description = (
+        "Prints how much is known of registers and memory in the past, from what, and why not more, as `trace values`"
+        " does in gdb. With --at N: the registers before that instruction; with PLACE: registers or memory. PLACE:"
+        " $REGISTER, a symbol of the program, ADDRESS, or ADDRESS,SIZE."
+    )
+    parser.add_argument("capture", metavar="FILE", help=_FILE)
+    parser.add_argument("place", nargs="*", metavar="PLACE", help="$REGISTER, SYMBOL, ADDRESS or ADDRESS,SIZE")
+    _add_common(parser, "values", "each register or piece of memory, or for the summary")
+    parser.set_defaults(run=partial(_run, _values), stop_at_error=False)
+
+
+def _run(show: Callable[[_Asked, argparse.Namespace], Iterator[str]], args: argparse.Namespace) -> int:
+    """Print the answer. Raises what `Session.open_capture` and `Session.selected` raise, and PastError."""
+    with Output(args, "reading the trace") as shown:
+        session = Session()
+        about = decode.open_trace(session, args)
+        decoded = session.harts(progress=shown.progress)
+        hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
+        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        selected = session.selected(Context(hart=args.hart, values=args.values), shown.progress)
+        length = len(selected.history)
+        if args.at is not None and args.at > length:
+            raise PastError(f"--at {args.at}: the history has the numbers 1 to {length}")
+        number = length + 1 if args.at is None else args.at
+        shown.rows(show(_Asked(session, selected, shown, number, args.at), args))
+    return 0
+
+
+# Who wrote it
+
+
+def _who_wrote(asked: _Asked, args: argparse.Namespace) -> Iterator[str]:
+    place = _place(args.place, asked)
+    below = previous = None
+    for _ in range(args.count):
+        context = {"hart": asked.selected.hart, "values": args.values}
+        params = Params({"context": context, "at": asked.at, "below": below, **place}, "who-wrote")
+        found = analysis.who_wrote(asked.session, params, asked.shown.progress)
+        if found["writer"] is None:
+            asked.shown.say(found["none"])
+            if previous is None and asked.shown.json:
+                yield json_line({"hart": asked.selected.hart, "messages": list(found["none"])})
+            return
+        writer = Writer(**found["writer"])
+        yield from _writer_lines(asked, args.place, writer, previous)
+        below, previous = found["below"], writer.ago
+
+
+def _writer_lines(asked: _Asked, name: str, writer: Writer, previous: int | None) -> Iterator[str]:
+    change = _change(asked, name, writer)
+    if asked.shown.json:
+        yield json_line(_writer_fields(asked, change, writer))
+        return
+    yield f"{change}, {row_text.written_when(writer, asked.at, previous)}"
+    if writer.written_as is not None:
+        yield f"It was written as {writer.written_as}, which shares bits with it."
+    yield from writer.doubts
+    if writer.number is None:
+        return
+    history, program = asked.selected.history, asked.selected.program
+    with Disassemblers(program) as source:
+        shape = listing.Modifiers(paint=asked.shown.paint)
+        yield from listing.lines(history, source, program.xlen, writer.number, writer.number + 1, shape)
+
+
+def _change(asked: _Asked, name: str, writer: Writer) -> row_text.Change:
+    """Return what a writer changed, as numbers."""
+    if writer.store is None:
+        bits = writer.bits or asked.selected.program.xlen
+        return row_text.Change(name, *(_hex(it, bits // 8) for it in (writer.old, writer.new)))
+    address, size = writer.where or writer.store
+    begin, end = max(writer.store[0], address) - address, min(sum(writer.store), address + size) - address
+    if end - begin < size:
+        name = f"{row_text.bytes_text(begin, end)} of {name}"
+    return row_text.Change(name, *(_hex(it, end - begin) for it in (writer.old, writer.new)))
+
+
+def _hex(value: int | None, size: int) -> str | None:
+    return None if value is None else f"0x{value:0{2 * size}x}"
+
+
+def _writer_fields(asked: _Asked, change: row_text.Change, writer: Writer) -> dict[str, Any]:
+    place: dict[str, Any] = {}
+    if writer.number is not None and (pc := asked.selected.history.pc(writer.number - 1)) != GAP:
+        place = json_rows.place(pc, asked.image.symbol(pc), asked.selected.program.xlen)
+    fields = {
+        "hart": asked.selected.hart, "kind": writer.kind, "what": change.name, "old": change.old, "new": change.new,
+        "number": writer.number, **place, "group": writer.group, "ago": writer.ago,
+        "doubts": list(writer.doubts) or None,
+    }  # fmt: skip
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+# Values
+
+
+def _values(asked: _Asked, args: argparse.Namespace) -> Iterator[str]:
+    if args.at is None and not args.place:
+        return _summary(asked)
+    places = [_place(text, asked) for text in args.place]
+    past = asked.past()
+    if past is None:
+        raise PastError("no value is known in this trace: see `rvtrace values FILE`")
+    return _known(asked, past, places)
+
+
+def _summary(asked: _Asked) -> Iterator[str]:
+    row = values.row_at(asked.session, asked.selected, asked.at, asked.shown.progress)
+    if asked.shown.json:
+        yield json_line(values_text.fields(row))
+    else:
+        yield from values_text.lines(row, asked.selected.program.xlen)
+
+
+def _known(asked: _Asked, past: Past, places: Sequence[dict[str, Any]]) -> Iterator[str]:
+    known = past.registers(asked.number - 1)
+    if not asked.shown.json:
+        yield _where(asked)
+    names = [it["register"] for it in places if "register" in it] if places else _names(past)
+    for name in names:
+        yield _register_row(asked, name, known.get(name))
+    for it in places:
+        if "where" in it:
+            yield from _memory_rows(asked, past, it["name"], *it["where"])
+
+
+def _where(asked: _Asked) -> str:
+    history, xlen = asked.selected.history, asked.selected.program.xlen
+    pc = history.pc(asked.number - 1) if asked.number <= len(history) else GAP
+    if pc == GAP:
+        return "at the end of the trace" if asked.number > len(history) else f"before instruction {asked.number}, a gap"
+    return f"before instruction {asked.number}: {address_text(pc, xlen, asked.image.symbol(pc), asked.shown.paint)}"
+
+
+def _names(past: Past) -> list[str]:
+    traced = past.traced_registers()
+    if traced is None:
+        return ["pc"]
+    return ["pc", *X[1:], *(F if traced.flen else ()), *traced.csrs]
+
+
+def _register_row(asked: _Asked, name: str, value: int | None) -> str:
+    if not asked.shown.json:
+        return f"{name:<15}{UNAVAILABLE if value is None else f'{value:#x}'}"
+    fields = {"hart": asked.selected.hart, "number": asked.number, "register": name}
+    return json_line(fields if value is None else {**fields, "value": f"{value:#x}"})
+
+
+def _memory_rows(asked: _Asked, past: Past, name: str, address: int, size: int) -> Iterator[str]:
+    xlen = asked.selected.program.xlen
+    for begin in range(0, size, _BYTES):
+        found = past.memory(asked.number - 1, address + begin, min(_BYTES, size - begin))
+        text = ["--" if byte is None else f"{byte:02x}" for byte in found]
+        at = digits(address + begin, xlen)
+        if asked.shown.json:
+            fields = {"hart": asked.selected.hart, "number": asked.number, "what": name, "addr": at}
+            yield json_line({**fields, "bytes": [None if byte is None else byte for byte in found]})
+        else:
+            yield f"{at} <{printable(name)}+{begin}>:\t{' '.join(text)}" if begin or size > _BYTES else (
+                f"{at} <{printable(name)}>:\t{' '.join(text)}"
+            )
+
+
+def _place(text: str, asked: _Asked) -> dict[str, Any]:
+    """Return a place as the parameters of the method `who_wrote`. Raises PastError."""
+    name = text.removeprefix("$")
+    is_symbol = not text.startswith("$") and any(asked.image.symbols_named(text))
+    if text.startswith("$") or (not is_symbol and (text == "pc" or regno_of(text) is not None)):
+        if name != "pc" and regno_of(name) is None:
+            raise PastError(f"there is no register {text}")
+        return {"name": f"${name}", "register": name}
+    address, comma, size = text.partition(",")
+    try:
+        where = commands.address(address), int(size, 0) if comma else 1
+        if 0 < where[1] <= analysis.SIZE_MOST:
+            return {"name": text, "where": list(where)}
+        raise PastError(f"{text}: SIZE is 1 to {analysis.SIZE_MOST}")
+    except commands.Unclear as error:
+        raise PastError(str(error)) from None
+    except ValueError:
+        for found, length in asked.image.symbols_named(text):
+            return {"name": text, "where": [found, max(length, 1)]}
+    raise PastError(f"{text}: neither $REGISTER, nor ADDRESS, nor ADDRESS,SIZE, nor a symbol of {asked.image.path}")

@@ -1,0 +1,39 @@
+"""The method of the session protocol for how much is known of registers and memory in the past: `trace values`.
+
+    values {context, at} -> {lines, row}
+
+*at*: the number of the instruction where the question is asked, null: where the selected hart is in the past, else the
+end of the trace. *row*: `gdbext.rows.ValuesRow`. A debugger in the past uses the settings of this context from then on.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rvtrace_gdb.gdbext.rows import ValuesRow
+from rvtrace_gdb.session.lists import SelectedHistory
+from rvtrace_gdb.session.past.choice import facts_of, past_of
+from rvtrace_gdb.session.queries.known_values import known_values
+from rvtrace_gdb.session.replay.debugger import Debugger
+from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress
+
+
+def values(session: Session, params: Params, progress: Progress) -> Any:
+    """Return how much is known, see the module. Raises as `Session.history`."""
+    context = params.context()
+    if isinstance(session.debugger, Debugger):
+        session.debugger.context = context
+    it = session.selected(context, progress)
+    at = params.optional_number("at") or session.number_of_selected_hart(context)
+    return {"lines": it.lines, "row": row_at(session, it, at, progress)}
+
+
+def row_at(session: Session, it: SelectedHistory, at: int | None, progress: Progress) -> ValuesRow:
+    """Return how much is known; *at*: the number of the instruction that `here` is about, None: the end."""
+    position = len(it.history) if at is None else min(max(at - 1, 0), len(it.history))
+    past = past_of(session, it, progress)
+    return known_values(it, past, facts_of(session, it), session.capture(), position, progress)
+
+
+METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"values": values}
