@@ -6,7 +6,7 @@ halted: the data of the program if a hart stands at its entry, and what the user
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -128,6 +128,16 @@ def _range(word: str) -> Stretch:
     return begin, size
 
 
+Undone = tuple[Mapping[int, int | None], Mapping[int, int | None]]
+"""What registers, and bytes of memory, held before a debugger wrote them in this halt; None: not known."""
+_PC = (-1, 0x7B1)
+"""Numbers that stand for the pc."""
+
+
+def _nothing_written(hart: int, alone: bool) -> Undone | None:
+    return {}, {}
+
+
 class TargetState:
     """What is saved of the target of one trace. *harts*: those that are traced; *ranges*: what is declared of memory.
 
@@ -143,6 +153,9 @@ class TargetState:
         self._memory: dict[SavedAt, tuple[SavedMemory, ...]] = {}
         self.interrupted = False
         """The user has interrupted the reading of memory: whatever follows it goes on."""
+        self.before_writes: Callable[[int, bool], Undone | None] = _nothing_written
+        """What a debugger has written to a hart since it was halted, taken back; None: that is not known."""
+        self._as_read: tuple[SavedRegisters, ...] = ()
         self._notes: list[str] = []
         self._said = 0
 
@@ -180,16 +193,30 @@ class TargetState:
         the trace was read out.
         """
         if SavedAt.STOP not in self._registers:
-            found = self._halted_registers(SavedAt.STOP)
-            self._registers[SavedAt.STOP] = tuple(saved for saved in found if saved.hart in halted)
+            self._as_read = tuple(it for it in self._halted_registers(SavedAt.STOP) if it.hart in halted)
+            found = (self._restored(saved) for saved in self._as_read)
+            self._registers[SavedAt.STOP] = tuple(saved for saved in found if saved is not None)
 
     def end_memory(self, progress: Progress = silent) -> None:
         """Save the memory, too, where the trace ends. Nothing may have run since `end`; that is checked, too."""
         before = self._registers.get(SavedAt.STOP, ())
         if SavedAt.STOP in self._memory or len(before) < len(self._harts) or not self._reader.all_halted():
             return
-        if self._halted_registers(SavedAt.STOP) == before:
-            self._memory[SavedAt.STOP] = self._read(SavedAt.STOP, self._plan_of_end(before), progress)
+        if self._halted_registers(SavedAt.STOP) == self._as_read:
+            found = self._read(SavedAt.STOP, self._plan_of_end(before), progress)
+            undone = self.before_writes(self._harts[0], len(self._harts) == 1)
+            self._memory[SavedAt.STOP] = () if undone is None else tuple(_restored(found, undone[1]))
+
+    def _restored(self, saved: SavedRegisters) -> SavedRegisters | None:
+        """Return the registers as they were when the hart was halted, None: not known."""
+        undone = self.before_writes(saved.hart, len(self._harts) == 1)
+        if undone is None:
+            return None
+        old = undone[0]
+        pc = next((old[number] for number in _PC if number in old), saved.pc)
+        values = {**saved.registers, **{it: value for it, value in old.items() if it not in _PC}}
+        known = {it: value for it, value in values.items() if value is not None}
+        return None if pc is None else replace(saved, pc=pc, registers=known)
 
     def forget_end(self) -> None:
         """Drop what was saved of the end: the trace goes on."""
@@ -277,6 +304,18 @@ class TargetState:
 
     def _note(self, text: str) -> None:
         self._notes.append(text)
+
+
+def _restored(memory: Iterable[SavedMemory], old: Mapping[int, int | None]) -> Iterator[SavedMemory]:
+    """Yield memory as it was before some bytes were written."""
+    for it in memory:
+        data, end = bytearray(it.data), it.address + len(it.data)
+        inside = {at: byte for at, byte in old.items() if it.address <= at < end}
+        for at, byte in inside.items():
+            data[at - it.address] = byte or 0
+        gaps = ((at, 1) for at, byte in inside.items() if byte is None)
+        for start, size in _without((it.address, len(data)), gaps):
+            yield SavedMemory(it.at, start, bytes(data[start - it.address :][:size]))
 
 
 def _initial_data(image: Image) -> list[tuple[int, bytes]]:

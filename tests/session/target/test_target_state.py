@@ -171,6 +171,23 @@ def test_the_end_is_dropped_when_the_trace_goes_on() -> None:
     assert ([saved.hart for saved in again.registers], again.memory) == ([0], ()), "hart 1 has been running since"
 
 
+def test_what_a_debugger_wrote_at_the_stop_is_taken_back() -> None:
+    """The program has not left it there; what was there before and is not known is missing."""
+    it = TargetState(Target(0, 1, pc=4), [0], Image.from_elf(DEMO), (MemoryRange(RAM, 0x10, MemoryKind.RAM),), NOTHING)
+    it.before_writes = lambda hart, alone: ({SP: None, 0x100A: 5, -1: 8}, {RAM + 1: 7, RAM + 2: None, RAM + 0x99: 1})
+    it.end([0])
+    it.end_memory()
+    assert it.registers == (SavedRegisters(0, SavedAt.STOP, 8, {0x100A: 5}),)
+    assert it.memory == (
+        SavedMemory(SavedAt.STOP, RAM, b"\0\7"), SavedMemory(SavedAt.STOP, RAM + 3, bytes(0xD)),
+    )  # fmt: skip
+    other = state(Target(0, 1, pc=4), ranges=(MemoryRange(RAM, 0x10, MemoryKind.RAM, (0,)),))
+    other.before_writes = lambda hart, alone: None
+    other.end([0, 1])
+    other.end_memory()
+    assert (other.registers, other.memory) == ((), ()), "it may have written anything"
+
+
 def test_little_memory_is_saved_whole_at_the_end() -> None:
     """Not what several harts may write: nothing is known of it."""
     small = MemoryRange(RAM + 0x1000, 0x8000, MemoryKind.RAM, (1,))
