@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.program.instructions import Access
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants, ProgramConstants
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine, Value
@@ -25,6 +26,7 @@ from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory
 from rvtrace_gdb.decode.reconstruction.window.links import GRANULE, Links, WrittenConstants
 from rvtrace_gdb.decode.reconstruction.window.steps import CSRS, F0
 from rvtrace_gdb.decode.reconstruction.window.table import FAILED, LOAD, MAYBE
+from rvtrace_gdb.decode.reconstruction.window.traced import believe
 from rvtrace_gdb.support.errors import Progress, silent
 
 UNKNOWN = Edge()
@@ -37,6 +39,7 @@ class Window:
     begin, end  what is known at the edges
     halts       halts by a debugger of which is known what it wrote
     shared      other harts or devices write the memory, and synchronize by fences
+    traced      accesses that the trace itself reports; None: those of the history
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Window:
         end: Edge = UNKNOWN,
         halts: Iterable[HaltWrites] = (),
         shared: bool = False,
+        traced: Iterable[Access] | None = None,
     ) -> None:
         known: dict[int, list[HaltWrites]] = {}
         for halt in halts:
@@ -58,6 +62,7 @@ class Window:
                 known.setdefault(halt.position, []).append(halt)
         self._span = Span(history, program, machine, first, last, known, shared)
         self._edges = begin, end
+        self._traced = history.accesses if traced is None else list(traced)
         self.contradicted: list[Contradicted] = []
         """Where more was believed than holds."""
         self._built: Construction | None = None
@@ -93,6 +98,7 @@ class Window:
         links: Links | None = None
         try:
             built.build(progress)
+            believe(self._traced, built.classes, built.accesses, self._span.first, self._span.last)
             if built.translated:
                 rams = ()
             begin, end = (EdgeMemory(edge.memory, rams) for edge in self._edges)

@@ -6,6 +6,7 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind, Fact
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.instructions import Access
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine, Value
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge
 from rvtrace_gdb.decode.reconstruction.window.window import UNKNOWN, Window
@@ -91,6 +92,7 @@ def window(
     extensions: Sequence[str] = EXTENSIONS,
     shared: bool = False,
     image: Image | None = None,
+    traced: Sequence[Access] = (),
 ) -> Window:
     """Return the solved window of instructions at BASE and behind. *order*: their numbers as they ran."""
     if image is None:
@@ -99,6 +101,7 @@ def window(
     pcs = [BASE + 4 * number for number in (range(len(words)) if order is None else order)]
     history = history_of(pcs, happened)
     machine = Machine(xlen, extensions, rams, machine_only=True)
-    found = Window(history, image, machine, 0, len(pcs), begin=begin, end=end, halts=halts, shared=shared)
+    others = {"halts": halts, "shared": shared, "traced": traced}
+    found = Window(history, image, machine, 0, len(pcs), begin=begin, end=end, **others)  # type: ignore[arg-type]
     found.solve()
     return found

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.instructions import Access, AccessNote
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, StopState
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory, edge_of_state, edge_of_stop
 from tests.decode.reconstruction.window.by_hand import BASE, DATA, RAM, edge, encoded, stored, window
@@ -229,6 +230,27 @@ def test_the_memory_of_a_stop_is_read_in_few_pieces() -> None:
     assert [memory.byte(DATA + 0x300 + k) for k in range(0x100)] == [7] * 0x100 and len(asked) == 1
     assert memory.byte(DATA) is None and memory.byte(DATA + 1) == 7 and memory.byte(DATA + 0xFF) == 7
     assert memory.byte(RAM[0] - 1) is None and isinstance(edge_of_stop(stop), Edge)
+
+
+def test_what_the_trace_says_of_accesses() -> None:
+    """Addresses tell the registers that they come from; values, what was loaded or stored. What is uncertain in the
+    trace, and which of the two values of an atomic operation it is, are no facts.
+    """
+    words = [
+        encoded("lb", rd=A, rs1=P, imm=4), encoded("sw", rs1=Q, rs2=B), encoded("amoadd.d", rd=5, rs1=6, rs2=7),
+        encoded("lw", rd=C, rs1=8), encoded("lw", rd=C, rs1=9),
+    ]  # fmt: skip
+    traced = [
+        Access("load", 1, address=DATA + 4, value=0xFE, position=0),
+        Access("store", 4, address=DATA, value=5, position=1),
+        Access("atomic", 8, "add", address=DATA + 8, value=3, position=2),
+        Access("load", 4, address=DATA, value=3, position=3, notes=(AccessNote.AMBIGUOUS,)),
+        Access("load", 8, address=DATA, value=3, position=4),
+    ]  # fmt: skip
+    found = window(words, traced=traced)
+    assert (found.x(0, P), found.x(1, A), found.x(0, Q)) == (DATA, (1 << 64) - 2, DATA)
+    assert found.x(0, B) is None and found.memory(2, DATA, 4) == [5, 0, 0, 0]
+    assert (found.x(0, 6), found.x(3, 5), found.x(0, 8), found.x(0, 9)) == (DATA + 8, None, None, None)
 
 
 def test_accesses_with_their_addresses() -> None:
