@@ -27,11 +27,11 @@ Evaluate = Callable[["Classes", Constraint], None]
 
 
 class Contradiction(Exception):
-    """Two facts about a node exclude each other."""
+    """Two facts about a node exclude each other. *position*: of the instruction that shows it, if that is known."""
 
-    def __init__(self, node: int) -> None:
+    def __init__(self, node: int, position: int | None = None) -> None:
         super().__init__(node)
-        self.node = node
+        self.node, self.position = node, position
 
 
 class Classes:
@@ -45,6 +45,8 @@ class Classes:
         """The constraints that are to be evaluated."""
         self.lows: dict[int, tuple[int, int]] = {}
         """Of roots without a value, the low bits that are known: how many, and which."""
+        self.ranges: dict[int, tuple[int, int]] = {}
+        """Of roots without a value, the lowest value and by how much it may be exceeded, around the circle of all."""
         self._parents, self._offsets = array("I"), array("Q")
         self._values: list[int | None] = []
         self._uses: list[list[Constraint] | None] = []
@@ -158,6 +160,10 @@ class Classes:
             bits, low = self.lows.pop(root, (0, 0))
             if (value ^ low) & (1 << bits) - 1:
                 raise Contradiction(node)
+        if self.ranges:
+            low, span = self.ranges.pop(root, (0, self.mask))
+            if (value - low & self.mask) > span:
+                raise Contradiction(node)
         self._values[root] = value
         self.facts += 1
         uses = self._uses[root]
@@ -192,6 +198,37 @@ class Classes:
         self.lows[root] = bits, value
         self.facts += 1
         self.todo.extend(self._uses[root] or ())
+
+    def bounds(self, node: int) -> tuple[int, int]:
+        """Return the lowest value that an integer node may have, and by how much it may exceed that."""
+        root, offset = self.find(node)
+        low, span = self.ranges.get(root) or self._shape_bounds(root)
+        return low + offset & self.mask, span
+
+    def _shape_bounds(self, root: int) -> tuple[int, int]:
+        shape = self.shapes[root]
+        low = 0 if shape > 0 else -(1 << -shape - 1) & self.mask
+        return low, (1 << min(abs(shape), self.xlen)) - 1
+
+    def narrow(self, node: int, low: int, span: int) -> None:
+        """An integer node has one of the values from *low* on, that exceed it by *span* at most, around the circle of
+        all values. Raises Contradiction.
+        """
+        root, offset = self.find(node)
+        mask, value = self.mask, self._values[root]
+        low = low - offset & mask
+        if value is not None:
+            if (value - low & mask) > span:
+                raise Contradiction(node)
+            return
+        have, size = self.ranges.get(root) or self._shape_bounds(root)
+        found = _common(have, size, low, span, mask)
+        if found is None:
+            raise Contradiction(node)
+        if found[1] == 0:
+            self.set(root, found[0])
+        elif found[1] < size:
+            self.ranges[root] = found
 
     def union(self, a: int, b: int, delta: int = 0) -> None:
         """The value of *a* is that of *b* plus *delta*. Raises Contradiction."""
@@ -232,6 +269,9 @@ class Classes:
         low = self.lows.pop(root, None)
         if low is not None:
             self._set_low_of_root(other, low[0], low[1] - difference, root)
+        known = self.ranges.pop(root, None)
+        if known is not None:
+            self.narrow(other, known[0] - difference, known[1])
 
     def propagate(self) -> None:
         """Evaluate constraints until there is nothing more to learn from them. Raises Contradiction."""
@@ -239,3 +279,19 @@ class Classes:
         while todo:
             constraint = todo.pop()
             constraint[0](self, constraint)
+
+
+def _common(one: int, size: int, other: int, span: int, mask: int) -> tuple[int, int] | None:
+    """Return the values that two pieces of the circle of all values have in common, as a piece: the first value, and by
+    how much it may be exceeded. None: they have none. Where they have two pieces in common, the smaller of both.
+    """
+    if size >= mask:
+        return other, span
+    begin = other - one & mask  # seen from the first one, which is 0 to size
+    end = begin + span
+    if end <= mask:
+        return (other, min(size, end) - begin) if begin <= size else None
+    end &= mask  # it goes over 0
+    if begin > size:
+        return one, min(size, end)
+    return (one, size) if size <= span else (other, span)

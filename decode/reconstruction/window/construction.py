@@ -16,9 +16,9 @@ from rvtrace_gdb.decode.reconstruction.happenings import sequential_pc
 from rvtrace_gdb.decode.reconstruction.hart import HOST_READS_ONLY
 from rvtrace_gdb.decode.reconstruction.undefined import effects
 from rvtrace_gdb.decode.reconstruction.window.classes import Classes
+from rvtrace_gdb.decode.reconstruction.window.comparisons import compare, holding
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge
 from rvtrace_gdb.decode.reconstruction.window.floating import FloatingRule
-from rvtrace_gdb.decode.reconstruction.window.functions import Binary
 from rvtrace_gdb.decode.reconstruction.window.rules import Rule, extended, extension_rule, value_rule
 from rvtrace_gdb.decode.reconstruction.window.shapes import result_shape
 from rvtrace_gdb.decode.reconstruction.window.steps import (
@@ -45,16 +45,6 @@ _SWAPPED = {0x348: MSCRATCH, 0x349: MSCRATCH, 0x148: SSCRATCH, 0x149: SSCRATCH}
 _X, _F = 0x1000, 0x1020  # in the numbers of the Debug Specification
 _A0 = 10
 _EVERY = 4096
-
-
-class Check(NamedTuple):
-    """A branch whose condition must come out like this, when its operands are known."""
-
-    position: int
-    condition: Binary
-    a: int
-    b: int
-    taken: bool
 
 
 class Span(NamedTuple):
@@ -96,7 +86,6 @@ class Construction:
         self._span, self._begin, self._end = span, begin, end
         self.xlen = span.machine.xlen
         self.classes, self.accesses = Classes(self.xlen), Accesses()
-        self.checks: list[Check] = []
         self.images: list[Image] = []
         self.translated = any((edge.csrs.get(SATP) or 0) >> (60 if self.xlen == 64 else 31) for edge in (begin, end))
         self.position = span.first
@@ -328,10 +317,12 @@ class Construction:
         a, b = self._current[step.a], self._current[step.b]
         if (step.form, taken) in (("beq", True), ("bne", False)):
             self.classes.union(a, b)
-        elif (step.form, taken, step.a) in (("bgeu", True, 0), ("bltu", False, 0)):
-            self.classes.set(b, 0)
         else:
-            self.checks.append(Check(self.position, step.rule, a, b, taken))  # type: ignore[arg-type]
+            constraint = (compare, holding(step.form, taken=taken), a, b, self.position)
+            if self.classes.value(a) is None or self.classes.value(b) is None:
+                self.classes.constrain(constraint, (a, b))
+            else:
+                compare(self.classes, constraint)
 
     def _do_jal(self, step: Step, following: Value) -> None:
         if step.rd:

@@ -23,8 +23,8 @@ GRANULE = 3
 """Accesses are found by their addresses shifted to the right by this."""
 _FARTHEST = 64
 """So many accesses in a granule are looked through for what provides a byte."""
-_WIDEST = 16
-"""The bits that an address may vary in, for its store to change a region only."""
+_WIDEST = 1 << 16
+"""By so much may an address exceed the least one that it can be, for its store to change a region only."""
 _EVERY = 256
 
 
@@ -118,12 +118,10 @@ class Links:
     def _region(self, op: int) -> Region | None:
         """Return the region in which the unknown address of an access must be, None for any."""
         accesses, classes = self._accesses, self._classes
-        root, offset = classes.find(accesses.bases[op])
-        shape, low = classes.shapes[root], offset + accesses.offsets[op] & classes.mask
-        if shape < 0:
-            low = low - (1 << -shape - 1) & classes.mask
-        high = low + (1 << abs(shape)) - 2 + accesses.sizes[op]
-        return (low, high) if abs(shape) <= _WIDEST and high <= classes.mask else None
+        low, span = classes.bounds(accesses.bases[op])
+        low = low + accesses.offsets[op] & classes.mask
+        high = low + span - 1 + accesses.sizes[op]
+        return (low, high) if span < _WIDEST and high <= classes.mask else None
 
     def _place(self, op: int, address: int) -> None:
         """Look at an access whose address has become known, in order of the window."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.program.csrs import FRM
 from rvtrace_gdb.decode.reconstruction.window.classes import BOXED
 from rvtrace_gdb.decode.reconstruction.window.floating import FloatingRule, floating_rule
-from rvtrace_gdb.decode.reconstruction.window.functions import Binary, branch_function, constant
+from rvtrace_gdb.decode.reconstruction.window.functions import constant
 from rvtrace_gdb.decode.reconstruction.window.rules import Rule, atomic_rule, value_rule
 from rvtrace_gdb.decode.reconstruction.window.shapes import loaded_shape
 from rvtrace_gdb.decode.semantics import zcmp
@@ -31,7 +31,7 @@ class Step(NamedTuple):
     a, b     registers that it reads
     imm      an immediate, or a constant result; of a branch, its target
     size     bytes that it accesses; of a branch, the address behind it
-    form     how what is loaded becomes a register: "s", "u" or "f", see `rules.extended`
+    form     how what is loaded becomes a register: "s", "u" or "f", see `rules.extended`; of a branch, its name
     shape    of what is loaded
     """
 
@@ -43,7 +43,7 @@ class Step(NamedTuple):
     size: int = 0
     form: str = "u"
     shape: int = 0
-    rule: Rule | FloatingRule | Binary | None = None
+    rule: Rule | FloatingRule | None = None
     op: Operation | None = None
     sources: tuple[int, ...] = ()
 
@@ -100,8 +100,7 @@ class StepTable:
         mask = (1 << self._xlen) - 1
         target, behind = pc + op.imm & mask, pc + op.length & mask
         if target != behind:
-            function = branch_function(op.name, self._xlen)
-            yield Step("branch", 0, op.rs1, op.rs2, target, behind, form=op.name, rule=function)
+            yield Step("branch", 0, op.rs1, op.rs2, target, behind, form=op.name)
 
     def _other(self, op: Operation, pc: int) -> Iterator[Step]:
         name, _, rest = op.name.partition(".")

@@ -121,6 +121,18 @@ def test_what_a_branch_was_equal_to() -> None:
     assert window([encoded("bltu", rs2=A, imm=8), nop, nop], order=[0, 1]).x(0, A) == 0
 
 
+@pytest.mark.parametrize(
+    ("branch", "limit", "step", "end"), [("blt", 10, 1, 10), ("bge", -3, -1, -4), ("bltu", 8, 2, None)]
+)
+def test_the_end_of_a_loop_tells_its_counter(branch: str, limit: int, step: int, end: int | None) -> None:
+    """A round before it had not passed the limit, and now it has. In steps of two it may be one more."""
+    words = [encoded("addi", rd=A, rs1=A, imm=step), encoded(branch, rs1=A, rs2=B, imm=-4), encoded("addi")]
+    mask = (1 << 64) - 1
+    found = window(words, order=[0, 1, 0, 1, 2], begin=edge({B: limit & mask}))
+    assert found.x(5, A) == (None if end is None else end & mask)
+    assert found.x(0, A) == (None if end is None else end - 2 * step & mask)
+
+
 def test_where_a_jump_went_tells_its_register() -> None:
     found = window([encoded("jalr", rd=1, rs1=A, imm=-4), 0, encoded("addi")], order=[0, 2])
     assert found.x(0, A) == 0x8000_000C and found.x(1, 1) == 0x8000_0004
