@@ -426,15 +426,21 @@ class Session:
         live = self._live
         if live is None or live.state is None or live.failure is not None or not live.halted:
             return []
-        state, quiet = live.state, self._quiet_since if live.tracing else self._ended
+        state = live.state
         is_fresh = live.tracing and not self._frozen()  # if anything had run, it would have been read out just now
-        if not is_fresh and (quiet is None or quiet != live.unchanged(self._runs(context))):
+        if not is_fresh and not self.stands(context):
             return []
         state.wish(context.save_memory)
         state.interrupted = False
         state.end(live.halted)
         state.end_memory(progress)
         return [report.line("note", note) for note in state.unsaid()]
+
+    def stands(self, context: Context) -> bool:
+        """Return whether nothing can have run since the trace was read out last, or stopped."""
+        live = self._live
+        quiet = None if live is None else self._quiet_since if live.tracing else self._ended
+        return live is not None and quiet is not None and quiet == live.unchanged(self._runs(context))
 
     def close_trace(self) -> list[str]:
         """Drop the trace that was recorded or opened. Raises `NoTrace`, `InThePast`; `Busy` while one is recorded."""

@@ -5,6 +5,7 @@ lists in the order of time, and neither names the other's. A halt is believed to
 certain: their numbers are the same, or the lists agree from a common end on, and no halt beside could be meant instead.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -61,11 +62,11 @@ def halt_writes(
     if not found:
         found |= _agreeing(seen, listed) if whole else {}
         found |= _agreeing(seen[::-1], listed[::-1]) if ends else {}
-    forgotten, places = breakpoints_of(written), [it.position for it in seen if it is not None]
+    forgotten, places = breakpoints_of(written), Counter(it.position for it in seen if it is not None)
     return [
         HaltWrites(position, it.writes.registers, it.writes.memory, forgotten)
         for position, it in sorted(found.items())
-        if not it.writes.unknown and places.count(position) == 1  # else nothing ran between two halts
+        if not it.writes.unknown and places[position] == 1  # else nothing ran between two halts
     ]
 
 

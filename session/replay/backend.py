@@ -175,6 +175,16 @@ class ExtensionContext(Protocol):
         """Add a line for the user, which is printed with the next stop (`Proxy.take_lines`)."""
 
 
+class HartContext(ExtensionContext, Protocol):
+    """gdb's connection, for what reads harts beside it, also in the proxy's thread."""
+
+    def reaches(self, hart: int, *, alone: bool) -> bool:
+        """Return whether a hart is one of gdb's threads. *alone*: it is the only one, and need not be a thread."""
+
+    def registers(self, hart: int) -> dict[int, int]:
+        """Return the registers of a halted hart that can be read, see `register_numbers`. Raises StubGone."""
+
+
 class Extension(Protocol):
     """Answers packets that begin with one of *prefixes* (`b"Qbtrace"`), in the present and in the past."""
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from rvtrace_gdb.session.replay.caretaker import OF_FRAMES
 from rvtrace_gdb.session.replay.packets import Breakpoints, Threads
 from rvtrace_gdb.session.replay.proxy_state import ProxyState, TargetState
+from rvtrace_gdb.session.replay.register_numbers import packets_of, values_in
 from rvtrace_gdb.session.replay.target_xml import TargetDescriptions
 from rvtrace_gdb.session.replay.wire import Item, Kind, Shutdown, Wire, WireGone, escape, frame, unescape
 from rvtrace_gdb.support.errors import RvtraceError
@@ -233,6 +234,14 @@ class Connection:
         stub = self.selected_stub(self.threads.general if hart is None else self.threads.of_hart(hart))
         answers = stub.transact_all([escape(packet) for packet in packets], self._take_item)
         return [_unescaped(answer) for answer in answers]
+
+    def reaches(self, hart: int, *, alone: bool) -> bool:
+        found = self.threads.hart(self.threads.of_hart(hart))
+        return found == hart or (found is None and alone)
+
+    def registers(self, hart: int) -> dict[int, int]:
+        description = self.descriptions.current()
+        return values_in(description, self.transact_all(packets_of(description), hart))
 
     def monitor(self, command: str) -> str:
         output: list[bytes] = []

@@ -162,6 +162,13 @@ class Debugger:
     def trace_begins(self, *, now: bool = True) -> None:
         """Note that a trace was started: from now on it is noted what the debugger writes. *now*: just now."""
         self.writes.begin(is_running=self._is_at(TargetState.RUNNING), is_known=now and self.connected)
+        self.corrects_state()
+
+    def corrects_state(self) -> None:
+        """Let what is saved of the target where a trace ends be what the program left."""
+        live = self._session.live
+        if live is not None and live.state is not None:
+            live.state.kept = self.writes.kept
 
     def trace_ends(self) -> None:
         """Note that the trace was stopped."""

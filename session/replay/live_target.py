@@ -210,6 +210,7 @@ class LiveTarget:
         """Note that the stub answered OK."""
         if packet[:1] in (b"Z", b"z"):
             self._gdb.breakpoints.accepted(packet)
+            self._writes.inserted()
         elif packet[:1] in (b"P", b"G"):
             self._gdb.descriptions.forget_live()
             self._writes.accepted(packet)

@@ -14,11 +14,12 @@ import socket
 import stat
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
+from typing import TypeVar
 
-from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, ReplayBackend
+from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, HartContext, ReplayBackend
 from rvtrace_gdb.session.replay.connection import Stub, StubAbsent, StubGone
 from rvtrace_gdb.session.replay.packets import hart_of
 from rvtrace_gdb.session.replay.proxy_state import HartOf, Harts, ProxyState, TargetState
@@ -155,6 +156,7 @@ def _remove_dead(path: str) -> None:
                 os.unlink(path)
 
 
+T = TypeVar("T")
 log = logging.getLogger("rvtrace.session")
 _END_SECONDS = 5.0
 _MOMENT = 1.0  # seconds between two attempts after the system refused one
@@ -219,6 +221,16 @@ class Proxy:
         """The connection to gdb and the stub for code in the proxy's own thread; None in other threads."""
         return self._state.connection if threading.current_thread() is self._thread else None
 
+    def call(self, work: Callable[[HartContext], T]) -> T | None:
+        """Return the result of *work*, which gets the connection to gdb and the stub, in the proxy's thread.
+
+        None: no gdb is connected, the proxy is busy, or the stub is gone.
+        """
+        if threading.current_thread() is self._thread:
+            connection = self._state.connection
+            return None if connection is None else work(connection)
+        return self._state.calls.call(work) if self.connected else None
+
     def memory_note(self, *, away: bool) -> list[str]:
         """Return a line, once while gdb is in the past, if gdb read memory whose contents are unknown there."""
         state = self._state
@@ -243,6 +255,7 @@ class Proxy:
             raise
         self._listening, self._state.listener = found, found.socket
         self._wake = self._state.shutdown.wake
+        self._state.calls.open()
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
         self._thread.start()
 
@@ -281,6 +294,7 @@ class Proxy:
         if self._stub is not None:
             self._stub.wire.close()
         self._wake.close()
+        self._state.calls.close()
 
     def _wait(self, error: OSError) -> None:
         """Wait a moment after gdb's connection could not be accepted: the missing resource may be free again then."""

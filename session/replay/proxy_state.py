@@ -15,7 +15,8 @@ from contextlib import AbstractContextManager
 from enum import Enum, auto
 from socket import socket
 
-from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, ReplayBackend
+from rvtrace_gdb.session.replay.backend import Extension, HartContext, ReplayBackend
+from rvtrace_gdb.session.replay.calls import Calls
 from rvtrace_gdb.session.replay.wire import Shutdown
 from rvtrace_gdb.session.replay.write_log import WriteLog
 
@@ -78,6 +79,7 @@ class ProxyState:
     listener         the socket at which the proxy listens for gdb
     connection       that of the gdb that is connected, for extensions
     writes           what gdb writes to the target
+    calls            those of other threads into the proxy's
     """
 
     def __init__(
@@ -101,7 +103,8 @@ class ProxyState:
         self.unknown_memory = ""
         self.shutdown = Shutdown()
         self.listener: socket | None = None
-        self.connection: ExtensionContext | None = None
+        self.connection: HartContext | None = None
+        self.calls = Calls()
         self.writes = writes or WriteLog()
         self._lines: list[str] = []
         self._jumps: list[tuple[int | None, int | None]] = []

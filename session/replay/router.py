@@ -68,6 +68,8 @@ class Router:
         stub = gdb.stub
         if stub is not None:
             self._turn_to_stub(stub, read=stub.wire in readable, write=stub.wire in writable)
+        if self._state.calls.wake in readable:
+            self._do_calls()
         if wire in readable:
             self._caretaker.owes(wire.packet_to_come() or self._owed())
             gdb.arrived += wire.receive()
@@ -82,6 +84,13 @@ class Router:
         self._caretaker.owes(self._owed())
         self._refuse_others(knocks=self._state.listener in readable)
 
+    def _do_calls(self) -> None:
+        """Do what other threads want of the stub."""
+        try:
+            self._state.calls.run(self._gdb)
+        except StubGone as error:
+            self._gdb.lose_stub(error)
+
     def _owed(self) -> bytes:
         """Return the newest packet of gdb that the stub has not answered yet, b"" if there is none."""
         stub = self._gdb.stub
@@ -90,7 +99,7 @@ class Router:
     def _wait(self) -> tuple[list[_Side], list[_Side]]:
         """Return the sides that can be read, and those that can be written."""
         wire, stub = self._wire, self._gdb.stub
-        readers: list[_Side] = [self._state.shutdown.wake]
+        readers: list[_Side] = [self._state.shutdown.wake, self._state.calls.wake]
         if stub is not None and wire.unsent < MUCH:
             readers.append(stub.wire)
         if stub is None or stub.wire.unsent < MUCH:

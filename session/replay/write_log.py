@@ -16,8 +16,6 @@ from rvtrace_gdb.session.capture.model import DebuggerWrites
 
 Hart = int | None
 """None: the only one of a stub that has no threads."""
-PC = -1
-"""The number of the pc as a register."""
 _STREAK = 64  # halts at which nothing was written that are kept one by one, at either end of a streak
 _MOST_HALTS = 4096
 _MOST_BYTES = 1 << 20
@@ -66,6 +64,13 @@ class _Halt(NamedTuple):
         return DebuggerWrites(hart, pc, registers, self.memory, unknown, self.breakpoints, counted)
 
 
+class Kept(NamedTuple):
+    """What was in the registers and the bytes of memory that gdb has written in a halt, None: not known."""
+
+    registers: Mapping[int, int | None]
+    memory: Mapping[int, int | None]
+
+
 _GAP = _Halt({}, None, unknown=True, counted=0)
 """Nobody knows what happened, and how often the harts were halted."""
 _RAN = _Halt({}, None, unknown=True)
@@ -83,6 +88,8 @@ class WriteLog:
         self.recording = False
         """A trace is recorded."""
         self._at_end = False  # the trace was ended in this halt
+        self.inserted: tuple[tuple[int, int], ...] = ()
+        """(address, bytes) of the software breakpoints that the stub has in memory now."""
         self.version = 0
         """Changes with everything that is written and resumed."""
         self._begin_halt()
@@ -162,7 +169,10 @@ class WriteLog:
         with self._guard:
             self._old_registers.setdefault(hart, {}).setdefault(number, old)
 
-    def keeps_register(self, hart: Hart, number: int) -> bool:
+    def keeps_register(self, hart: Hart, number: int | None = None) -> bool:
+        """Return whether that is kept; without a *number*, that of any register."""
+        if number is None:
+            return hart in self._old_registers
         return number in self._old_registers.get(hart, ())
 
     def keep_memory(self, address: int, size: int, old: bytes) -> None:
@@ -171,20 +181,14 @@ class WriteLog:
             for at in range(size):
                 self._old_memory.setdefault(address + at, old[at] if at < len(old) else None)
 
-    @property
-    def changed(self) -> bool:
-        """Whether anything may have been written in this halt that is not kept."""
-        return self._unknown
-
-    def old_registers(self, hart: Hart) -> Mapping[int, int | None]:
-        """Return what was in the registers that were written in this halt, None: not known."""
+    def kept(self, hart: int) -> Kept | None:
+        """Return what a hart, and memory, held before gdb wrote in this halt; None: anything may have changed."""
         with self._guard:
-            return dict(self._old_registers.get(hart, {}))
-
-    def old_memory(self) -> Mapping[int, int | None]:
-        """Return each byte that was written in this halt, None: not known."""
-        with self._guard:
-            return dict(self._old_memory)
+            if self._unknown or (not self.keeps and (self._registers or self._memory)):
+                return None
+            registers = self._old_registers.get(hart) or self._old_registers.get(None) or {}
+            inserted = {at for begin, size in self.inserted for at in range(begin, begin + size)}
+            return Kept(dict(registers), {**self._old_memory, **dict.fromkeys(inserted)})
 
     def before(self, hart: int, *, alone: bool) -> tuple[dict[int, int | None], dict[int, int | None]] | None:
         """Return what a hart's registers and what bytes of memory held before they were written in this halt, None: not
@@ -207,14 +211,12 @@ class WriteLog:
 
     # Its end
 
-    def resumed(
-        self, pcs: Mapping[Hart, int], resumed: frozenset[Hart] | None, breakpoints: tuple[tuple[int, int], ...]
-    ) -> None:
-        """Note that harts (None: all) are resumed at *pcs*, with *breakpoints* in memory, (address, bytes) of each."""
+    def resumed(self, pcs: Mapping[Hart, int], resumed: frozenset[Hart] | None = None) -> None:
+        """Note that harts (None: all) are resumed at *pcs*, with the breakpoints that are *inserted*."""
         with self._guard:
             memory = () if self._unknown else tuple(joined(self._memory))
             counted = 0 if self._uncounted else 1
-            halt = _Halt(pcs, resumed, self._registers, memory, self._unknown, breakpoints, counted)
+            halt = _Halt(pcs, resumed, self._registers, memory, self._unknown, self.inserted, counted)
             self._at_end = False
             if self.recording:
                 self._add(halt)
@@ -227,6 +229,7 @@ class WriteLog:
             if self.recording and self._halts[-1:] != [_GAP]:
                 self._add(_GAP)
             self._begin_halt()
+            self._unknown = True  # what was written in this halt until now
 
     def _add(self, halt: _Halt) -> None:
         halts = self._halts

@@ -8,17 +8,15 @@ X, c, s, vCont, vFlash, Z), "General Query Packets" (qRcmd); of F: "File-I/O Ext
 import re
 from contextlib import suppress
 
-from rvtrace_gdb.decode.program.csrs import CSRS, FCSR, FFLAGS, FRM, MIE, MIP, MSTATUS, SIE, SIP, SSTATUS
+from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MIE, MIP, MSTATUS, SIE, SIP, SSTATUS
 from rvtrace_gdb.session.replay.connection import Connection
 from rvtrace_gdb.session.replay.monitor_commands import Effect, effect_of_packet
 from rvtrace_gdb.session.replay.packets import canonical
+from rvtrace_gdb.session.replay.register_numbers import GDB_PC, PC, X, debug_number, numbered, value_of
 from rvtrace_gdb.session.replay.target_xml import Description, Register
 from rvtrace_gdb.session.replay.wire import unescape
-from rvtrace_gdb.session.replay.write_log import PC, Hart
+from rvtrace_gdb.session.replay.write_log import Hart
 
-X, F = 0x1000, 0x1020
-"""The numbers of x0 and f0 (Debug Specification 3.7)."""
-_PC, _FIRST_F, _AFTER_F = 32, 33, 65  # gdb's numbers (riscv-tdep.h)
 _SAME = {FFLAGS: FCSR, FRM: FCSR, SSTATUS: MSTATUS, SIE: MIE, SIP: MIP}
 """CSRs that are parts of others."""
 _WRITE = re.compile(rb"([MX])([0-9a-fA-F]+),([0-9a-fA-F]+):(.*)$", re.S)
@@ -28,19 +26,6 @@ _MEMORY = (b"M", b"X")
 _RUN_CODE = (b"vFlash", b"qCRC:", b"QNonStop:1")
 """OpenOCD may run code on the hart for these."""
 _VECTOR = re.compile(r"v\d+$")
-
-
-def debug_number(register: Register) -> int | None:
-    """Return a register's number in the Debug Specification; None if it has none, or values do not depend on it."""
-    number = register.number
-    if number < _PC:
-        return X + number
-    if _FIRST_F <= number < _AFTER_F:
-        return F + number - _FIRST_F
-    name = register.name.removeprefix("csr_")
-    if name.startswith("csr") and name[3:].isdecimal():
-        return int(name[3:])
-    return CSRS.get(name)
 
 
 class WriteWatch:
@@ -93,8 +78,8 @@ class WriteWatch:
 
     def read_register(self, body: bytes, answer: bytes) -> None:
         """Note the answer to p."""
-        if body.lower() == b"p%x" % _PC:
-            pc = _value(answer)
+        if body.lower() == b"p%x" % GDB_PC:
+            pc = value_of(answer)
             if pc is not None:
                 self._pcs.setdefault(self._gdb.hart, pc)
 
@@ -128,7 +113,7 @@ class WriteWatch:
         if hart not in self._g:
             self.read_registers(gdb.transact(b"g"))
         description = gdb.descriptions.current()
-        if not self._log.old_registers(hart):
+        if not self._log.keeps_register(hart):
             values = description.values(self._g.get(hart, b""))
             self._log.keep_register(hart, PC, values.get("pc"))
             for number, register in self._numbers().items():
@@ -137,14 +122,13 @@ class WriteWatch:
         with suppress(ValueError):
             whole = self._whole(int(body[1:].partition(b"=")[0], 16))
             if whole is not None and not self._log.keeps_register(hart, whole[0]):
-                self._log.keep_register(hart, whole[0], _value(gdb.transact(b"p%x" % whole[1].number)))
+                self._log.keep_register(hart, whole[0], value_of(gdb.transact(b"p%x" % whole[1].number)))
 
     def _numbers(self) -> dict[int, Register]:
         """Return the registers that gdb knows, by their numbers in the Debug Specification."""
         description = self._gdb.descriptions.current()
         if self._numbered is None or self._numbered[0] is not description:
-            numbers = ((debug_number(it), it) for it in description.registers.values())
-            self._numbered = description, {number: it for number, it in numbers if number is not None}
+            self._numbered = description, numbered(description)
         return self._numbered[1]
 
     def _whole(self, written: int) -> tuple[int, Register] | None:
@@ -159,10 +143,10 @@ class WriteWatch:
         """Note that a register was written."""
         gdb = self._gdb
         register = gdb.descriptions.current().registers.get(written)
-        new = _value(value)
+        new = value_of(value)
         if register is None or new is None:
             self._log.wrote_unknown()
-        elif written == _PC:
+        elif written == GDB_PC:
             self._pcs[gdb.hart] = new
         elif (whole := self._whole(written)) is not None:
             if written:  # x0
@@ -205,7 +189,8 @@ class WriteWatch:
             if body[:1] == b"F":
                 pcs.pop(hart, None)
         only = None if moved is None else frozenset(map(gdb.threads.hart, moved))
-        log.resumed(pcs, only, self._breakpoints())
+        self.inserted()
+        log.resumed(pcs, only)
         self._forget_registers()
 
     def _pc(self, hart: Hart, *, asks: bool) -> int | None:
@@ -225,22 +210,16 @@ class WriteWatch:
             return
         answers = gdb.transact_all([b"p%x" % self._numbers()[number].number for number in numbers])
         for number, answer in zip(numbers, answers, strict=True):
-            value = _value(answer)
+            value = value_of(answer)
             if value is None:
                 log.wrote_unknown()
             else:
                 log.wrote_register(hart, number, value)
 
-    def _breakpoints(self) -> tuple[tuple[int, int], ...]:
-        return tuple(sorted((it.address, it.size) for it in self._gdb.breakpoints.of_stub() if it.type == b"0"))
-
-
-def _value(answer: bytes) -> int | None:
-    """Return the value in an answer to p, None if there is none."""
-    try:
-        return int.from_bytes(bytes.fromhex(answer.decode()), "little") if answer else None
-    except ValueError:
-        return None
+    def inserted(self) -> None:
+        """Note which breakpoints the stub has."""
+        points = self._gdb.breakpoints.of_stub()
+        self._log.inserted = tuple(sorted((it.address, it.size) for it in points if it.type == b"0"))
 
 
 def _content(match: "re.Match[bytes]") -> bytes | None:

@@ -131,6 +131,7 @@ def connect(session: Session, params: Params, progress: Progress) -> Any:
         session.debugger = Debugger(session, context, (Btrace(session), RegisterBatches()))
         if session.live is not None and session.live.tracing:
             session.debugger.trace_begins(now=False)
+        session.debugger.corrects_state()
     session.debugger.context = context
     port = params.optional_number("port")
     stub = None if port is None else (params.text("host", "localhost"), port)

@@ -16,6 +16,8 @@ from rvtrace_gdb.decode.reconstruction.facts import MemoryRange, own_ram
 from rvtrace_gdb.session.capture.model import SavedAt, SavedMemory, SavedRegisters
 from rvtrace_gdb.session.description.memory import rams
 from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.replay.register_numbers import PC
+from rvtrace_gdb.session.replay.write_log import Kept
 from rvtrace_gdb.session.target.link import Link, WithCsrs, csrs_of, halted_of, other_type
 from rvtrace_gdb.session.target.saved_registers import NAMES, F, X, read_registers
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
@@ -151,6 +153,10 @@ class TargetState:
         self.wishes = wishes
         self._registers: dict[SavedAt, tuple[SavedRegisters, ...]] = {}
         self._memory: dict[SavedAt, tuple[SavedMemory, ...]] = {}
+        self.kept: Callable[[int], Kept | None] = lambda hart: Kept({}, {})
+        """Returns what was where a debugger has written since a hart came to where it stands now; None: that may be
+        anywhere.
+        """
         self.interrupted = False
         """The user has interrupted the reading of memory: whatever follows it goes on."""
         self.before_writes: Callable[[int, bool], Undone | None] = _nothing_written
@@ -223,9 +229,50 @@ class TargetState:
         self._registers.pop(SavedAt.STOP, None)
         self._memory.pop(SavedAt.STOP, None)
 
+    def registers_now(self, hart: int) -> SavedRegisters | None:
+        """Return the registers of a hart that is halted where the trace ends, None: it is not, or cannot be read."""
+        if hart not in self._reader.halted([hart]):
+            return None
+        found = self._reader.registers(hart, SavedAt.STOP)
+        return None if found is None else self._as_left(found)
+
+    def memory_now(self, hart: int, address: int, size: int) -> list[int | None]:
+        """Return memory while a hart is halted where the trace ends, None for bytes that are not known."""
+        kept = self.kept(hart)
+        data = b"" if kept is None or hart not in self._reader.halted([hart]) else self._bytes(address, size)
+        found: list[int | None] = [*data, *[None] * (size - len(data))]
+        for at, old in () if kept is None else kept.memory.items():
+            if address <= at < address + size:
+                found[at - address] = old
+        return found
+
     def _halted_registers(self, at: SavedAt) -> tuple[SavedRegisters, ...]:
         found = (self._reader.registers(hart, at) for hart in sorted(self._reader.halted(self._harts)))
-        return tuple(saved for saved in found if saved is not None)
+        saved = (it if it is None or at is SavedAt.START else self._as_left(it) for it in found)
+        return tuple(it for it in saved if it is not None)
+
+    def _as_left(self, saved: SavedRegisters) -> SavedRegisters | None:
+        """Return the registers as the program left them, without what a debugger wrote; None: they are not known."""
+        kept = self.kept(saved.hart)
+        if kept is None:
+            return None
+        values = {number: value for number, value in {**saved.registers, **kept.registers}.items() if value is not None}
+        pc = kept.registers.get(PC, saved.pc)
+        return None if pc is None else replace(saved, pc=pc, registers={it: values[it] for it in values if it != PC})
+
+    def _pieces_as_left(self, address: int, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield the bytes as the program left them, without what is not known."""
+        kept = self.kept(self._harts[0])
+        assert kept is not None  # there are registers
+        changed = [at for at in kept.memory if address <= at < address + len(data)]
+        content = bytearray(data)
+        for at in changed:
+            content[at - address] = kept.memory[at] or 0
+        begin = address
+        for at in sorted(it for it in changed if kept.memory[it] is None):
+            yield begin, bytes(content[begin - address : at - address])
+            begin = at + 1
+        yield begin, bytes(content[begin - address :])
 
     def _save_ram(self, found: Sequence[SavedRegisters], progress: Progress) -> None:
         plan = self._asked_for()
@@ -286,10 +333,13 @@ class TargetState:
         wanted = _first(_each_once(plan), MOST)
         total, done = sum(size for _, size in wanted), 0
         pieces: list[tuple[int, bytes]] = []
+        missing = 0
         try:
             for address, size in _pieces(wanted, self._reader.piece):
                 progress("saving memory", done, total)
-                pieces.append((address, self._bytes(address, size)))
+                piece = self._bytes(address, size)
+                missing += size - len(piece)
+                pieces += [(address, piece)] if at is SavedAt.START else self._pieces_as_left(address, piece)
                 done += size
         except Cancelled:
             self.interrupted = True
@@ -297,9 +347,8 @@ class TargetState:
         else:
             if sum(size for _, size in _disjoint(plan)) > total >= MOST:
                 self._note(f"only {memory_size(total)} of memory are saved: `set trace save-memory` says which")
-        got = sum(len(data) for _, data in pieces)
-        if got < done:
-            self._note(f"{memory_size(done - got)} of memory could not be read, and are not saved")
+        if missing:
+            self._note(f"{memory_size(missing)} of memory could not be read, and are not saved")
         return tuple(SavedMemory(at, address, data) for address, data in _joined(pieces))
 
     def _note(self, text: str) -> None:

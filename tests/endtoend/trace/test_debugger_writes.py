@@ -1,4 +1,6 @@
-"""Real gdb and OpenOCD, simulated target: what is typed while a trace runs is known of its halts, and nothing else."""
+"""Real gdb and OpenOCD, simulated target: what is typed while a trace runs is known of its halts, and nothing else;
+what is typed where it ends is not what the program left.
+"""
 
 from pathlib import Path
 
@@ -6,12 +8,17 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.capture.file import load
+from rvtrace_gdb.session.capture.model import SavedAt
+from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.past.halts import halt_writes
+from rvtrace_gdb.session.past.live_stop import live_stop
+from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.session import Session
 from tests.endtoend.reverse.walk_model import Code
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
+from tests.session.replay.fakes import Client
 
 A0 = 0x100A
 TYPED = [
@@ -44,3 +51,37 @@ def test_what_is_typed_is_known(format: str, tmp_path: Path) -> None:
     assert [history.pc(it.position) for it in halts] == [it.pc for it in capture.written]
     assert [(it.registers, it.memory) for it in halts] == [(it.registers, it.memory) for it in capture.written]
     assert ((symbols["finish"], 2) in halts[0].forgotten) or ((symbols["finish"], 4) in halts[0].forgotten)
+
+
+RAM = (0x8000_0000, 0x800_0000)
+
+
+def test_what_the_program_left(tmp_path: Path) -> None:
+    """Registers and memory where a trace ends, read beside gdb and then without it."""
+    elf, saved = demo(tmp_path), tmp_path / "x.rvt"
+    symbols = Code(elf).symbols
+    where, classify = symbols["operations"], symbols["classify"]
+    with Rig(elf, tmp_path / "rig", "--isa", "IMAC") as rig:
+        session, context = Session(environ={}), Context(str(elf), str(rig.target_file), save_memory=f"{where},+16")
+        session.debugger = debugger = Debugger(session, context)
+        debugger.listen(("127.0.0.1", rig.gdb_port))
+        client = Client(debugger.proxy.port, acknowledges=False)
+        client.read_target()
+        client.ask(b"?")
+        session.start(context)
+        client.ask(b"Z1,%x,2" % classify)
+        assert client.ask(b"vCont;c").startswith(b"T05")
+        g, memory = bytes.fromhex(client.ask(b"g").decode()), bytes.fromhex(client.ask(b"m%x,10" % where).decode())
+        assert client.ask(b"M%x,8:%b" % (where, b"5a" * 8)) == b"OK" == client.ask(b"Pa=0700000000000000")
+        session.harts(context)
+        stop = live_stop(session, 0, [RAM], context)
+        assert stop is not None and (stop.pc, stop.memory(where, 16)) == (classify, memory)
+        assert b"".join((value or 0).to_bytes(8, "little") for value in stop.x) == g[:256]
+        assert client.ask(b"m%x,1" % where) == b"5a", "it is what gdb has made of it"
+        session.stop(context=context)
+        session.save(saved, context)
+        client.close()
+        session.close()
+    (registers,) = (it for it in load(saved).registers if it.at is SavedAt.STOP)
+    assert (registers.pc, registers.registers[A0]) == (classify, stop.x[10])
+    assert [(it.address, it.data) for it in load(saved).memory if it.at is SavedAt.STOP] == [(where, memory)]

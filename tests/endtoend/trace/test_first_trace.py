@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine, own_ram
+from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.capture.model import SavedAt
+from rvtrace_gdb.session.session import Session
 from tests.endtoend.command_line import printed
 from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
 from tests.gdbext.gdb_process import SOURCE, run_gdb
@@ -46,7 +49,7 @@ def demo_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     ]  # fmt: skip
     elf = demo(folder, request.param)
     outputs, retired = trace(elf, folder, commands)
-    outputs["folder"] = str(folder)
+    outputs["folder"], outputs["elf"] = str(folder), str(elf)
     outputs["decode"] = decode_elsewhere(folder / "x.rvt", elf, folder)
     return outputs, retired
 
@@ -76,6 +79,31 @@ def test_registers_and_memory_at_the_stop_are_saved(demo_session: Outcome) -> No
     stack = (folder / "stack").read_bytes()
     memory = next(it for it in capture.memory if it.at is SavedAt.STOP and 0 <= shown["sp"] - it.address < len(it.data))
     assert memory.data[shown["sp"] - memory.address :][: len(stack)] == stack != bytes(STACK)
+
+
+def test_what_is_saved_at_the_stop_follows_from_the_start(demo_session: Outcome) -> None:
+    """From the saved registers and data, all that ran executed again ends with the saved registers; no byte differs."""
+    outputs, _ = demo_session
+    session = Session(environ={})
+    session.open(Path(outputs["folder"]) / "x.rvt", outputs["elf"])
+    history, image = session.decoded()
+    capture = session.capture()
+    began, ended = capture.registers
+    x, f = ([began.registers.get(first + n) for n in range(32)] for first in (0x1000, 0x1020))
+    memory = [(it.address, it.data) for it in capture.memory if it.at is SavedAt.START]
+    csrs = {number: value for number, value in began.registers.items() if number < 0x1000}
+    machine = Machine(image.xlen, "IMAFDC", own_ram(capture.ranges, 0, [0]), machine_only=True)
+    known = KnownState(0, [0, *x[1:]], f, csrs, began.privilege, memory)
+    hart = Forward(history, session.harts().program, machine, known).at(len(history))
+    registers = [(hart.x[n], ended.registers[0x1000 + n]) for n in range(1, 32)]
+    assert sum(one == other for one, other in registers) > 24, "what was loaded from the timer is not known"
+    pairs = [
+        pair
+        for it in capture.memory if it.at is SavedAt.STOP
+        for pair in zip(hart.memory.bytes(it.address, len(it.data)), it.data, strict=True)
+    ]  # fmt: skip
+    assert sum(one == other for one, other in pairs) > 1000
+    assert all(one in (None, other) for one, other in [*registers, *pairs])
 
 
 def test_the_listing_is_what_the_hart_retired(demo_session: Outcome) -> None:

@@ -194,8 +194,10 @@ def test_another_connection_in_between(traced: Traced) -> None:
     traced.client = traced.between.client()
     traced.client.ask(b"g")
     traced.stop_at(0x3000)
+    traced.stop_at(0x4000)
     gap = DebuggerWrites(0, None, unknown=True, halts=0)
-    assert traced.written == [DebuggerWrites(0, 0x1010), gap, DebuggerWrites(0, 0x2000)]
+    again = [DebuggerWrites(0, 0x2000, unknown=True), DebuggerWrites(0, 0x3000)]
+    assert traced.written == [DebuggerWrites(0, 0x1010), gap, *again]
 
 
 def test_several_harts(traced: Traced) -> None:
@@ -215,12 +217,12 @@ def test_several_harts(traced: Traced) -> None:
 def test_a_trace_that_begins_later(traced: Traced) -> None:
     log = WriteLog()
     log.begin(is_running=True)
-    log.resumed({None: 0x10}, None, ())
+    log.resumed({None: 0x10})
     assert log.written([3]) == (DebuggerWrites(3, None, unknown=True), DebuggerWrites(3, 0x10))
     log.begin(is_running=False, is_known=False)
     assert log.written([3]) == (DebuggerWrites(3, None, unknown=True, halts=0),)
     log.end()
-    log.resumed({None: 0x10}, None, ())
+    log.resumed({None: 0x10})
     assert len(log.written([3])) == 1
 
 
@@ -231,7 +233,7 @@ def test_many_halts() -> None:
     for pc in range(5000):
         if pc == 2500:
             log.wrote_register(None, A0, 1)
-        log.resumed({None: pc}, None, ())
+        log.resumed({None: pc})
     written = log.written([0])
     assert sum(it.halts for it in written) == 5000 and len(written) < 300
     passed = 0
@@ -248,11 +250,11 @@ def test_much_is_unknown() -> None:
     log.begin(is_running=False)
     log.wrote_memory(0, bytes(1 << 20))
     log.wrote_memory(0, b"1")
-    log.resumed({None: 0}, None, ())
+    log.resumed({None: 0})
     assert log.written([0]) == (DebuggerWrites(0, 0, unknown=True),)
     for pc in range(5000):
         log.wrote_register(None, A0, pc)
-        log.resumed({None: pc}, None, ())
+        log.resumed({None: pc})
     written = log.written([0])
     assert len(written) <= 4097 and written[0] == DebuggerWrites(0, None, unknown=True, halts=0)
     assert [it.pc for it in written[1:]] == list(range(5001 - len(written), 5000))
@@ -271,13 +273,18 @@ def test_what_was_there_is_kept_where_a_trace_ends(traced: Traced) -> None:
     traced.client.ask(b"Pa=0600000000000000")
     traced.client.ask(b"M80000000,2:aabb")
     traced.client.ask(b"M80000001,2:ccdd")
-    old = traced.log.old_registers(0)
-    assert old[A0] == 10 and old[-1] == 0x2000
-    assert traced.log.old_memory() == {0x8000_0000: 0x11, 0x8000_0001: 0x11, 0x8000_0002: 0x11}
+    traced.client.ask(b"Z0,7000,2")
+    kept = traced.log.kept(0)
+    assert kept is not None and kept.registers[A0] == 10 and kept.registers[-1] == 0x2000
+    assert kept.memory == {0x7000: None, 0x7001: None, 0x8000_0000: 0x11, 0x8000_0001: 0x11, 0x8000_0002: 0x11}
     traced.client.ask(b"X90000000,%x:%b" % (2000, b"a" * 2000))
-    assert traced.log.old_memory()[0x9000_0000] is None, "much is not read"
+    traced.client.ask(b"z0,7000,2")
+    kept = traced.log.kept(0)
+    assert kept is not None and kept.memory[0x9000_0000] is None and 0x7000 not in kept.memory, "much is not read"
+    monitor(traced, "mww 0 1")
+    assert traced.log.kept(0) is None
     traced.stop_at(0x3000)
-    assert not traced.log.old_registers(0) and not traced.log.old_memory() and not traced.log.keeps
+    assert traced.log.kept(0) == ({}, {}) and not traced.log.keeps
     before = len(traced.stub.got)
     traced.client.ask(b"M80000000,2:aabb")
     assert traced.stub.got[before:] == [b"M80000000,2:aabb"]

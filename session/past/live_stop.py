@@ -1,0 +1,170 @@
+"""The state of a hart that is halted where its trace ends: registers, and memory that is declared as RAM.
+
+It is read through gdb's connection (`trace connect`) or, where there is none, through the session's link to OpenOCD;
+the registers at the first question, memory in pages, each once. What gdb has written there meanwhile is not what the
+program left: the old content counts (`session.replay.write_log`). Nothing is read any more once the target was resumed.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from rvtrace_gdb.decode.program.csrs import SATP
+from rvtrace_gdb.decode.reconstruction.facts import StopState, Value
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.replay.backend import HartContext
+from rvtrace_gdb.session.replay.debugger import Debugger
+from rvtrace_gdb.session.replay.register_numbers import PC, F, X
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.target.target_state import TargetState
+
+T = TypeVar("T")
+PAGE = 4096
+_PIECE = 1024  # bytes in a packet: less than the smallest PacketSize of OpenOCD and QEMU allows
+_AT_ONCE = 16  # pages
+Known = list[Value]
+"""Bytes, None for unknown ones."""
+
+
+class StopReader(Protocol):
+    """The way to a hart that is halted. Nothing is raised: what cannot be read, or not any more, is missing."""
+
+    def registers(self) -> Mapping[int, int] | None:
+        """Return the registers by number, with the pc; None: they cannot be read."""
+
+    def memory(self, stretches: Sequence[tuple[int, int]]) -> list[Known] | None:
+        """Return the bytes of stretches of memory, (address, bytes) of each; None: nothing can be read now."""
+
+
+class ThroughGdb:
+    """A `StopReader` through the connection of gdb. *alone*: the hart is the only one, and need not be a thread."""
+
+    def __init__(self, debugger: Debugger, hart: int, *, alone: bool) -> None:
+        self._debugger, self._hart, self._alone, self._resumes = debugger, hart, alone, debugger.resumes
+
+    def _ask(self, work: Callable[[HartContext], T]) -> T | None:
+        """Return what *work* returns in the proxy's thread, None if the hart is not halted where it was any more."""
+        debugger = self._debugger
+
+        def if_halted(connection: HartContext) -> T | None:
+            still = connection.live() and debugger.resumes == self._resumes and debugger.writes.keeps
+            return work(connection) if still and connection.reaches(self._hart, alone=self._alone) else None
+
+        return debugger.proxy.call(if_halted) if debugger.connected else None
+
+    def registers(self) -> Mapping[int, int] | None:
+        found, kept = self._ask(lambda it: it.registers(self._hart)), self._debugger.writes.kept(self._hart)
+        if found is None or kept is None:
+            return None
+        return {number: value for number, value in {**found, **kept.registers}.items() if value is not None}
+
+    def memory(self, stretches: Sequence[tuple[int, int]]) -> list[Known] | None:
+        pieces = [piece for stretch in stretches for piece in _pieces(*stretch)]
+        answers = self._ask(lambda it: it.transact_all([b"m%x,%x" % piece for piece in pieces], self._hart))
+        kept = self._debugger.writes.kept(self._hart)
+        if answers is None or kept is None:
+            return None
+        content: dict[int, Value] = {}
+        for (address, size), answer in zip(pieces, answers, strict=True):
+            content.update(enumerate(_bytes(answer)[:size], address))
+        content.update(kept.memory)
+        return [[content.get(at) for at in range(address, address + size)] for address, size in stretches]
+
+
+class ThroughLink:
+    """A `StopReader` through the session's link, for a hart that nothing has resumed while *stands* returns true."""
+
+    def __init__(self, state: TargetState, hart: int, stands: Callable[[], bool]) -> None:
+        self._state, self._hart, self._stands = state, hart, stands
+
+    def registers(self) -> Mapping[int, int] | None:
+        found = self._state.registers_now(self._hart) if self._stands() else None
+        return None if found is None else {**found.registers, PC: found.pc}
+
+    def memory(self, stretches: Sequence[tuple[int, int]]) -> list[Known] | None:
+        return [self._state.memory_now(self._hart, *it) for it in stretches] if self._stands() else None
+
+
+def live_stop(session: Session, hart: int, rams: Sequence[tuple[int, int]], context: Context) -> StopState | None:
+    """Return the state of a hart that is halted where its trace ends; None if it is not, or cannot be read.
+
+    *rams*: (address, bytes) of the memory that may be read. *context*: that of a request, or gdb's last.
+    """
+    live, debugger = session.live, session.debugger
+    if live is None or not session.stands(context):
+        return None
+    readers: list[StopReader] = []
+    if isinstance(debugger, Debugger) and debugger.connected:
+        traced = {*(it.hart for it in live.encoders), *(it.hart for it in live.records)}
+        readers.append(ThroughGdb(debugger, hart, alone=len(traced) < 2))
+    if live.state is not None:
+        readers.append(ThroughLink(live.state, hart, lambda: session.live is live and session.stands(context)))
+    states = (LiveStop(reader, rams).state() for reader in readers)
+    return next((state for state in states if state is not None), None)
+
+
+class LiveStop:
+    """What a reader can read of a hart, each register and each page once. *rams*: (address, bytes) of what is read."""
+
+    def __init__(self, reader: StopReader, rams: Sequence[tuple[int, int]]) -> None:
+        self._reader, self._rams = reader, rams
+        self._pages: dict[int, Known] = {}
+        self._translated = False
+
+    def state(self) -> StopState | None:
+        """Return the state; None if not even the pc can be read."""
+        found = self._reader.registers()
+        if found is None or PC not in found:
+            return None
+        x: list[Value] = [0, *(found.get(X + number) for number in range(1, 32))]
+        f: list[Value] = [found.get(F + number) for number in range(32)]
+        csrs = {number: value for number, value in found.items() if 0 <= number < X}
+        self._translated = bool(csrs.get(SATP))  # then stubs may translate addresses
+        return StopState(found[PC], x, f, csrs, self.memory)
+
+    def memory(self, address: int, size: int) -> bytes:
+        """Return the bytes from an address on, up to the first one that is not known."""
+        found = bytearray()
+        for page in range(address & -PAGE, address + size, PAGE):
+            begin, end = max(address - page, 0), address + size - page
+            for byte in self._page(page, -(-end // PAGE))[begin:end]:
+                if byte is None:
+                    return bytes(found)
+                found.append(byte)
+        return bytes(found)
+
+    def _page(self, page: int, wanted: int) -> Known:
+        """Return a page; it is read with those behind it, as many as are wanted."""
+        if page not in self._pages:
+            pages = range(page, page + min(wanted, _AT_ONCE) * PAGE, PAGE)
+            self._read([it for it in pages if it not in self._pages])
+        return self._pages.get(page, [])
+
+    def _read(self, pages: Sequence[int]) -> None:
+        stretches = [] if self._translated else [it for page in pages for it in self._declared(page)]
+        read = self._reader.memory(stretches) if stretches else []
+        if read is None:
+            return
+        self._pages |= {page: [None] * PAGE for page in pages}
+        for (address, size), data in zip(stretches, read, strict=True):
+            begin = address % PAGE
+            self._pages[address - begin][begin : begin + size] = data
+
+    def _declared(self, page: int) -> Iterator[tuple[int, int]]:
+        """Yield what of a page is RAM."""
+        for start, length in self._rams:
+            begin, end = max(page, start), min(page + PAGE, start + length)
+            if begin < end:
+                yield begin, end - begin
+
+
+def _pieces(address: int, size: int) -> Iterator[tuple[int, int]]:
+    for at in range(address, address + size, _PIECE):
+        yield at, min(_PIECE, address + size - at)
+
+
+def _bytes(answer: bytes) -> bytes:
+    """Return the bytes in an answer to m: as many as could be read."""
+    try:
+        return b"" if answer[:1] == b"E" and len(answer) % 2 else bytes.fromhex(answer.decode())
+    except ValueError:
+        return b""
