@@ -313,5 +313,5 @@ def test_what_was_there_before_the_writes_of_a_halt() -> None:
     assert found is not None and found[0][0x1006] == 3
     log.wrote_unknown()
     assert log.before(1, alone=False) is None
-    log.resumed({1: 0x2000}, None, ())
+    log.resumed({1: 0x2000})
     assert log.before(1, alone=False) == ({}, {})
