@@ -250,6 +250,11 @@ class Forward:
         at = bisect_right(self._switched, first)
         return at % 2 == 1 or (at < len(self._switched) and self._switched[at] < last)
 
+    @property
+    def first_translated(self) -> int | None:
+        """From where on addresses are not those of memory, None: nowhere, as far as reached."""
+        return self._switched[0] if self._switched else None
+
     def accesses(self, segment: int) -> AccessLog:
         """Return the loads and stores of a stretch. Those of a few stretches are kept."""
         log = self._logs.pop(segment, None)

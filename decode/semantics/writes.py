@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, MSTATUS, PRIVILEGE
+from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FLOATING, MSTATUS, PRIVILEGE
 from rvtrace_gdb.decode.semantics import operations, zcmp
 from rvtrace_gdb.decode.semantics.encodings import TABLES, Decoder, Operation
 from rvtrace_gdb.decode.semantics.templates import fp_template
@@ -76,7 +76,8 @@ def _of_operation(op: Operation) -> Writes:
     if name.startswith(("lr.", "sc.", "amo")):
         return Writes(rd)
     if name.startswith("csrr"):
-        return Writes(rd | {op.imm} if name[4] == "w" or op.rs1 else rd)
+        writes = name[4] == "w" or op.rs1
+        return Writes(rd | {op.imm}, floating=op.imm in FLOATING) if writes else Writes(rd)
     if name in ("mret", "sret"):
         return Writes(frozenset({MSTATUS, PRIVILEGE}))
     if name in operations.FP_LOADS:

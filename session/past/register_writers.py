@@ -16,8 +16,11 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, MSTATUS, PRIVILEGE, SSTATUS
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
+from rvtrace_gdb.decode.reconstruction.code import word_at
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine
 from rvtrace_gdb.decode.reconstruction.happenings import is_lost
+from rvtrace_gdb.decode.semantics import zcmp
+from rvtrace_gdb.decode.semantics.encodings import Decoder
 from rvtrace_gdb.decode.semantics.writes import Writes, WriteTable, X
 from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, TRAP, NotWritten, Written
 from rvtrace_gdb.support.errors import Progress, silent
@@ -25,6 +28,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 _ANYTHING = Writes(possible=None)
 _A0 = X + 10
 _EVERY = 4096
+_MOST_UNKNOWN = 100  # instructions that are looked for
 _RESETS = (StartReason.RESET, StartReason.EXIT_FROM_RESET, StartReason.EXIT_FROM_POWER_DOWN)
 _BY_TRAPS: Mapping[int, frozenset[int]] = {
     it.mode: frozenset({it.status, it.epc, it.cause, it.tval, PRIVILEGE, MSTATUS}) for it in csrs.TRAPS[:2]
@@ -87,6 +91,24 @@ class RegisterWriters:
     def is_instruction(self, position: int, register: int) -> bool:
         """Return whether the instruction at a position writes a register, or one that shares bits with it."""
         return self._history.pc(position) != GAP and not self._same(register).isdisjoint(self._at(position).registers)
+
+    def unknown_instructions(self, machine: Machine, progress: Progress = silent) -> list[tuple[int, int]]:
+        """Return (position, pc) of the last execution of each instruction that ran, and is not executed for a hart."""
+        decoder, image = Decoder(machine.xlen, machine.extensions), self._program.image_of(csrs.Context())
+        unknown = set[int]()
+        for pc, _ in self._all(progress):
+            word = word_at(image, pc)
+            has_several = "Zcmp" in machine.extensions and bool(zcmp.operations(word, machine.xlen))
+            if not has_several and decoder.decode(word).name == "illegal":
+                unknown.add(pc)
+        found: list[tuple[int, int]] = []
+        while unknown and len(found) < _MOST_UNKNOWN:
+            at = self._search.find(len(self._history), -1, frozenset(unknown), progress)
+            if at is None:
+                break
+            found.append((at, self._history.pc(at)))
+            unknown.discard(self._history.pc(at))
+        return found
 
     def changes_before(self, position: int, register: int) -> bool:
         """Return whether something between two instructions, before that at a position, changes a register."""

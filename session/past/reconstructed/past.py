@@ -17,6 +17,13 @@ from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegist
 from rvtrace_gdb.session.past.reconstructed.accesses import Accesses
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Known
+from rvtrace_gdb.session.past.reconstructed.knowledge import (
+    Knowledge,
+    reasons,
+    remedies,
+    sampled_positions,
+    share,
+)
 from rvtrace_gdb.session.past.reconstructed.values import Values
 from rvtrace_gdb.session.past.reconstructed.windows import Windows
 from rvtrace_gdb.session.past.reconstructed.writers import with_values
@@ -54,6 +61,30 @@ class ReconstructedPast:
         """Execute the history, and look at its end as a whole."""
         self._execution.complete(progress)
         self._windows.around(len(self._history), progress, block=False)
+
+    def knowledge(self, progress: Progress = silent, *, overwritten: bool = False) -> Knowledge:
+        """Return how much is known, from what, and why not more. *overwritten*: older trace was."""
+        self.prepare(progress)
+        forward = self._execution.complete(progress)
+        found = list(reasons(
+            self._history, self._known, overwritten=overwritten, disagreements=self.disagreements,
+            translated=None if forward is None else forward.first_translated,
+            unknown=self._writers.unknown_instructions(self._known.machine, progress),
+        ))  # fmt: skip
+        known, first, length = self._known, self._execution.first, len(self._history)
+        states = (self._values.integers(position, progress) for position in sampled_positions(first, length))
+        return Knowledge(
+            known.beginning is not None,
+            bool(known.beginning is not None and known.beginning.memory and self._execution.believes_ram),
+            known.stop is not None,
+            first,
+            length,
+            known.machine.rams if self._execution.believes_ram else (),
+            *share(states),
+            found,
+            remedies(found),
+            self.disagreements,
+        )
 
     # -- registers
 

@@ -1,6 +1,6 @@
 """The registers and the memory at a position, from wherever they are known."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import PRIVILEGE
@@ -40,6 +40,13 @@ class Values:
             return 0 if number == X else found
 
         return value
+
+    def integers(self, position: int, progress: Progress = silent) -> Sequence[Value]:
+        """Return the integer registers, without work for parts of the history that were not looked at as a whole."""
+        state = self._state(position, progress)
+        window = self._windows.made(position)
+        x = (None,) * 32 if state is None else state.x
+        return x if window is None else [window.x(position, n) if it is None else it for n, it in enumerate(x)]
 
     def _elsewhere(self, position: int, number: int, *, is_poor: bool) -> Value:
         """Return a register that does not follow from the beginning."""

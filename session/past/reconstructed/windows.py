@@ -20,7 +20,7 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 FIRST, LONGEST = 20_000, 200_000
 """Instructions of the window that ends at the stop, at first and at most."""
-_BLOCK = 20_000
+_BLOCK = 10_000
 _KEPT_BLOCKS = 4
 
 
@@ -52,6 +52,12 @@ class Windows:
             found = self._found(position, progress, block=block)
             if found is None or executed is self._execution.forward:
                 return None if found is None else found.window
+
+    def made(self, position: int) -> Window | None:
+        """Return a window that knows a position, if there is one already."""
+        self._believed()
+        known = (it for it in (self._at_stop, *self._blocks.values()) if it is not None)
+        return next((it.window for it in known if it.first <= position <= it.last), None)
 
     def solved(self, first: int, last: int, progress: Progress = silent) -> Iterator[Solved]:
         """Yield the windows that overlap positions *first* to *last* - 1, as far as there are any: that at the stop is
@@ -126,8 +132,7 @@ class Windows:
     def _edge(self, position: int, progress: Progress) -> Edge:
         """Return what is known at a position, from the beginning and from other windows."""
         hart = self._execution.at(position, progress)
-        known = (it for it in (self._at_stop, *self._blocks.values()) if it is not None)
-        window = next((it.window for it in known if it.first <= position <= it.last), None)
+        window = self.made(position)
         edge = UNKNOWN if window is None else window.edge(position)
         if hart is None:
             return edge

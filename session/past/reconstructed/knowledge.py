@@ -1,0 +1,180 @@
+"""How much is known of a history without values, from what, why not more, and what would help: as facts.
+
+The share is that of a sample of positions.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.events import Loss, Start, Stop
+from rvtrace_gdb.decode.history.history import Event, History
+from rvtrace_gdb.decode.reconstruction.facts import Value
+from rvtrace_gdb.decode.reconstruction.happenings import is_lost
+from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Known
+
+SAMPLE = 64
+"""Positions that are looked at."""
+
+
+class Limit(StrEnum):
+    """Why not everything is known. Each is documented with its place, and its count."""
+
+    NO_BEGINNING = "no-beginning"
+    """Nothing was saved where the trace began."""
+    OVERWRITTEN = "overwritten"
+    """The trace that begins where the state was saved was overwritten."""
+    NO_STOP = "no-stop"
+    """The state after the last instruction is not known."""
+    MEMORY_OFF = "memory-off"
+    """Memory is not wanted."""
+    NO_RAM = "no-ram"
+    """No range of memory is declared that nothing writes but the hart."""
+    MEMORY_NOT_SAVED = "memory-not-saved"
+    """What was in RAM at the beginning is not known."""
+    GAP = "gap"
+    """Part of the trace is missing: the first place, and how many there are."""
+    HALT = "halt"
+    """A debugger halted the hart, and may have written anything: the first place, and how many there are."""
+    TRANSLATION = "translation"
+    """Addresses are, or may be, translated from this place on."""
+    CONTRADICTION = "contradiction"
+    """See `Knowledge.disagreements`: the first place, and how many there are."""
+    UNKNOWN_INSTRUCTION = "unknown-instruction"
+    """What an instruction does is not known: the last place of one, and how many different ones ran."""
+
+
+class Remedy(StrEnum):
+    """What would help."""
+
+    START_HALTED = "start-halted"
+    """Start the trace while the hart is halted."""
+    STOP_EARLIER = "stop-earlier"
+    """Start the trace nearer to where it stops, or give it a larger buffer."""
+    SAVE_MEMORY = "save-memory"
+    """Save memory when the trace starts."""
+    DECLARE_RAM = "declare-ram"
+    """Declare the ranges of RAM."""
+    WANT_MEMORY = "want-memory"
+    """Want memory."""
+    CONNECT = "connect"
+    """Let gdb be connected through rvtrace, so that what it writes is known."""
+    HALT = "halt"
+    """Let the hart be halted where its trace ends."""
+
+
+class Reason(NamedTuple):
+    """*position*: None where there is no place. *places*: how many there are. *pc*: of an instruction."""
+
+    limit: Limit
+    position: int | None = None
+    places: int = 1
+    pc: int | None = None
+
+
+class Knowledge(NamedTuple):
+    """What is known of a history.
+
+    beginning, memory, stop  whether registers are known at the beginning, some RAM there, and registers at the stop
+    first     the first position of which anything can be known; *positions*: the length of the history
+    rams      the ranges, (address, bytes), that are believed to be written by the hart alone
+    sampled   positions that were looked at; *complete*: those at which all integer registers are known
+    registers, known  integer registers that were looked at, and those that are known
+    """
+
+    beginning: bool
+    memory: bool
+    stop: bool
+    first: int
+    positions: int
+    rams: Sequence[tuple[int, int]]
+    sampled: int
+    complete: int
+    registers: int
+    known: int
+    reasons: Sequence[Reason]
+    remedies: Sequence[Remedy]
+    disagreements: Sequence[Disagreement]
+
+
+def sampled_positions(first: int, length: int) -> Sequence[int]:
+    """Return the positions that are looked at, in increasing order."""
+    count = min(SAMPLE, length - first + 1)
+    return [first + (length - first) * number // max(count - 1, 1) for number in range(count)]
+
+
+def share(states: Iterable[Sequence[Value]]) -> tuple[int, int, int, int]:
+    """Return sampled, complete, registers and known of `Knowledge`, from the integer registers at some positions."""
+    sampled = complete = known = 0
+    for x in states:
+        missing = list(x[1:]).count(None)
+        sampled, complete, known = sampled + 1, complete + (not missing), known + 31 - missing
+    return sampled, complete, 31 * sampled, known
+
+
+def reasons(
+    history: History,
+    known: Known,
+    *,
+    overwritten: bool,
+    translated: int | None,
+    disagreements: Sequence[Disagreement],
+    unknown: Sequence[tuple[int, int]],
+) -> Iterator[Reason]:
+    """Yield why not everything is known. *translated*: from where on addresses are. *unknown*: (position, pc) of the
+    instructions that are not known.
+    """
+    beginning = known.beginning
+    if beginning is None:
+        yield Reason(Limit.OVERWRITTEN if overwritten else Limit.NO_BEGINNING)
+    if not known.memory:
+        yield Reason(Limit.MEMORY_OFF)
+    elif not known.machine.rams:
+        yield Reason(Limit.NO_RAM)
+    elif beginning is not None and not beginning.memory:
+        yield Reason(Limit.MEMORY_NOT_SAVED)
+    if known.stop is None:
+        yield Reason(Limit.NO_STOP)
+    halted = {it.position for it in known.halts}
+    first = 0 if beginning is None else beginning.position
+    lost = [it for it in history.events if _is_lost(it, known, halted) and first < it.position < len(history)]
+    yield from _places(Limit.HALT, [it.position for it in lost if _is_halt(it)])
+    gaps = {*(it.position for it in lost if not _is_halt(it)), *history.gap_positions}
+    yield from _places(Limit.GAP, sorted(gaps))
+    if translated is not None:
+        yield Reason(Limit.TRANSLATION, translated)
+    yield from _places(Limit.CONTRADICTION, [it.position for it in disagreements])
+    if unknown:
+        position, pc = unknown[0]
+        yield Reason(Limit.UNKNOWN_INSTRUCTION, position, len(unknown), pc)
+
+
+def remedies(found: Iterable[Reason]) -> Sequence[Remedy]:
+    """Return what would help against some reasons."""
+    return list(dict.fromkeys(it for reason in found for it in _REMEDIES.get(reason.limit, ())))
+
+
+_REMEDIES: Mapping[Limit, Sequence[Remedy]] = {
+    Limit.NO_BEGINNING: (Remedy.START_HALTED, Remedy.SAVE_MEMORY),
+    Limit.OVERWRITTEN: (Remedy.STOP_EARLIER,),
+    Limit.NO_STOP: (Remedy.HALT,),
+    Limit.MEMORY_OFF: (Remedy.WANT_MEMORY,),
+    Limit.NO_RAM: (Remedy.DECLARE_RAM,),
+    Limit.MEMORY_NOT_SAVED: (Remedy.SAVE_MEMORY,),
+    Limit.HALT: (Remedy.CONNECT,),
+}
+
+
+def _is_lost(event: Event, known: Known, halted: set[int]) -> bool:
+    if not isinstance(event.fact, Start | Stop | Loss):
+        return False
+    return is_lost(event, known.halts[:1] if event.position in halted else ())
+
+
+def _is_halt(event: Event) -> bool:
+    return isinstance(event.fact, Start) and event.fact.reason.resumes
+
+
+def _places(limit: Limit, positions: Sequence[int]) -> Iterator[Reason]:
+    if positions:
+        yield Reason(limit, positions[0], len(positions))

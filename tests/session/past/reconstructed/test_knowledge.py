@@ -1,0 +1,74 @@
+"""How much is known, and why not more."""
+
+import pytest
+
+from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Start, StartReason
+from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, StopState
+from rvtrace_gdb.session.past.reconstructed.facts import Known
+from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge, Limit, Reason, Remedy
+from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
+from tests.decode.reconstruction.small_histories import BASE, history, program
+
+NOP, CUSTOM, BEQ, LOAD_A1 = 0x0000_0013, 0x0000_000B, 0x0020_8463, 0x0006_3583  # beq ra, sp, 8; ld a1, 0(a2)
+RAM = (0x8000_0000, 1 << 12)
+MACHINE = Machine(64, "IMAC", [RAM], machine_only=True)
+BEGIN = KnownState(x=range(32), privilege=3, memory=[(RAM[0], bytes(16))])
+STOP = StopState(BASE, range(32), [None] * 32, {}, lambda address, size: bytes(size))
+HALT: tuple[EventKind, Fact] = (EventKind.SYNC, Start(StartReason.EXIT_FROM_DEBUG))
+GAP: tuple[EventKind, Fact] = (EventKind.LOSS, Loss(LossCause.FIFO_OVERRUN))
+
+
+def knowledge(
+    known: Known, pieces: list[int | tuple[EventKind, Fact]], words: tuple[int, ...] = (NOP,) * 8, *, over: bool = False
+) -> Knowledge:
+    return ReconstructedPast(history(pieces), ContextImages(program(words)), known).knowledge(overwritten=over)
+
+
+def test_everything_is_known() -> None:
+    found = knowledge(Known(MACHINE, BEGIN, stop=STOP), [4])
+    assert found == Knowledge(True, True, True, 0, 4, [RAM], 5, 5, 155, 155, [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("known", "reasons", "remedies"),
+    [
+        (Known(MACHINE, stop=STOP), [Reason(Limit.NO_BEGINNING)], [Remedy.START_HALTED, Remedy.SAVE_MEMORY]),
+        (Known(MACHINE, BEGIN), [Reason(Limit.NO_STOP)], [Remedy.HALT]),
+        (Known(MACHINE, BEGIN, stop=STOP, memory=False), [Reason(Limit.MEMORY_OFF)], [Remedy.WANT_MEMORY]),
+        (Known(MACHINE._replace(rams=[]), BEGIN, stop=STOP), [Reason(Limit.NO_RAM)], [Remedy.DECLARE_RAM]),
+        (
+            Known(MACHINE, BEGIN._replace(memory=[]), stop=STOP),
+            [Reason(Limit.MEMORY_NOT_SAVED)],
+            [Remedy.SAVE_MEMORY],
+        ),
+    ],
+)
+def test_what_is_not_known(known: Known, reasons: list[Reason], remedies: list[Remedy]) -> None:
+    found = knowledge(known, [4])
+    assert found.reasons == reasons and found.remedies == remedies
+
+
+def test_older_trace_was_overwritten() -> None:
+    found = knowledge(Known(MACHINE, stop=STOP), [4], over=True)
+    assert found.reasons == [Reason(Limit.OVERWRITTEN)] and found.remedies == [Remedy.STOP_EARLIER]
+
+
+def test_what_happened_on_the_way() -> None:
+    """A halt is none of the reasons if it is known what the debugger wrote."""
+    pieces: list[int | tuple[EventKind, Fact]] = [1, HALT, 1, HALT, 1, GAP, 1]
+    found = knowledge(Known(MACHINE, BEGIN, stop=STOP), pieces)
+    assert found.reasons == [Reason(Limit.HALT, 1, 2), Reason(Limit.GAP, 3)] and found.remedies == [Remedy.CONNECT]
+    assert (found.sampled, found.complete) == (5, 3) and found.known < found.registers  # at 0, and at 3 from the stop
+    found = knowledge(Known(MACHINE, BEGIN, [HaltWrites(1), HaltWrites(2)], STOP), pieces[:-2])
+    assert not found.reasons and found.complete == found.sampled
+
+
+def test_contradictions_and_unknown_instructions() -> None:
+    found = knowledge(Known(MACHINE, BEGIN), [4], (NOP, CUSTOM, NOP, NOP))
+    assert Reason(Limit.UNKNOWN_INSTRUCTION, 1, 1, BASE + 4) in found.reasons
+    words = (BEQ, NOP, NOP, NOP)
+    equal = BEGIN._replace(x=[0, 5, 5, *range(3, 32)])  # the branch is not taken, and would have been
+    found = knowledge(Known(MACHINE, equal), [4], words)
+    assert [it.position for it in found.disagreements] == [0, 0, 0] and found.known == 0
+    assert Reason(Limit.CONTRADICTION, 0, 3) in found.reasons and not found.rams
