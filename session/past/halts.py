@@ -3,6 +3,10 @@
 The proxy counts what gdb resumes (`session.replay.debugger_writes`), the trace shows where the hart goes on. Both are
 lists in the order of time, and neither names the other's. A halt is believed to be one of the list only if that is
 certain: their numbers are the same, or the lists agree from a common end on, and no halt beside could be meant instead.
+
+    written = [it for it in capture.written if it.hart == hart]
+    halts = halt_writes(history, written, captured)
+    beginning = ... if begins_as_saved(halts, written) else None
 """
 
 from collections import Counter
@@ -68,6 +72,13 @@ def halt_writes(
         for position, it in sorted(found.items())
         if not it.writes.unknown and places[position] == 1  # else nothing ran between two halts
     ]
+
+
+def begins_as_saved(halts: Sequence[HaltWrites], written: Sequence[DebuggerWrites]) -> bool:
+    """Return whether what was saved where a trace began, with what *halts* say of its beginning, is what the first
+    instruction found: it is not known whether a debugger has written something since, if that is not in *halts*.
+    """
+    return not written or any(it.position == 0 for it in halts)
 
 
 def breakpoints_of(written: Sequence[DebuggerWrites]) -> tuple[tuple[int, int], ...]:

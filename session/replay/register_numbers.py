@@ -46,6 +46,16 @@ def value_of(answer: bytes) -> int | None:
         return None
 
 
+def pc_in(description: Description, g: bytes) -> int | None:
+    """Return the pc in an answer to g, None if it is not there."""
+    pc = description.by_name.get("pc")
+    if pc is None:
+        return None
+    at = 2 * sum(register.size for register in description.registers.values() if register.number < pc.number)
+    digits = g[at : at + 2 * pc.size]
+    return value_of(digits) if len(digits) == 2 * pc.size else None
+
+
 def packets_of(description: Description) -> list[bytes]:
     """Return the packets that read the registers of a halted hart."""
     return [b"g", *(b"p%x" % register.number for register in _beside_g(description).values())]

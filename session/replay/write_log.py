@@ -9,6 +9,7 @@ In the halt at which a trace ends, what gdb writes is not what the program left:
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from rvtrace_gdb.gdbext.rows import OFF_HART
@@ -19,6 +20,7 @@ Hart = int | None
 _STREAK = 64  # halts at which nothing was written that are kept one by one, at either end of a streak
 _MOST_HALTS = 4096
 _MOST_BYTES = 1 << 20
+_MOST_UNKEPT = 1 << 16
 _ANY_HART = (None, OFF_HART)
 """What may be any hart, or a task that is on none."""
 
@@ -101,6 +103,7 @@ class WriteLog:
         self._unknown = False
         self._uncounted = False
         self._old_memory: dict[int, int | None] = {}
+        self._unkept = 0  # bytes of which nobody knows what was there
         self._old_registers: dict[Hart, dict[int, int | None]] = {}
         self.version += 1
 
@@ -178,13 +181,18 @@ class WriteLog:
     def keep_memory(self, address: int, size: int, old: bytes) -> None:
         """Keep what memory held before it was written first. *old*: as much as could be read."""
         with self._guard:
+            self._unkept += size - len(old)
+            if self._unkept > _MOST_UNKEPT:
+                self._old_memory.clear()
+                return
             for at in range(size):
                 self._old_memory.setdefault(address + at, old[at] if at < len(old) else None)
 
     def kept(self, hart: int) -> Kept | None:
         """Return what a hart, and memory, held before gdb wrote in this halt; None: anything may have changed."""
         with self._guard:
-            if self._unknown or (not self.keeps and (self._registers or self._memory)):
+            unkept = not self.keeps and bool(self._registers or self._memory)
+            if self._unknown or unkept or self._unkept > _MOST_UNKEPT:
                 return None
             registers = self._old_registers.get(hart) or self._old_registers.get(None) or {}
             inserted = {at for begin, size in self.inserted for at in range(begin, begin + size)}
@@ -245,18 +253,27 @@ class WriteLog:
             self._kept = sum(it.size for it in self._halts)
 
 
-def joined(writes: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Yield what writes leave behind, one after the other: disjoint stretches in increasing order."""
+def joined(writes: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Return what writes leave behind, one after the other: disjoint stretches in increasing order."""
+    found = sorted(_merged(writes))
+    if all(begin + len(data) < following for (begin, data), (following, _) in pairwise(found)):
+        return found
     content: dict[int, int] = {}
     for address, data in writes:
         content.update(enumerate(data, address))
-    begin, found = 0, bytearray()
-    for address in sorted(content):
-        if found and address != begin + len(found):
-            yield begin, bytes(found)
-            found = bytearray()
-        if not found:
+    return list(_merged([(address, bytes([content[address]])) for address in sorted(content)]))
+
+
+def _merged(writes: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Yield the writes, those that follow upon the one before as one with it."""
+    begin, parts, end = 0, list[bytes](), None
+    for address, data in writes:
+        if address != end and parts:
+            yield begin, b"".join(parts)
+            parts = []
+        if not parts:
             begin = address
-        found.append(content[address])
-    if found:
-        yield begin, bytes(found)
+        parts.append(data)
+        end = address + len(data)
+    if parts:
+        yield begin, b"".join(parts)

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MIE, MIP, MSTATUS
 from rvtrace_gdb.session.replay.connection import Connection
 from rvtrace_gdb.session.replay.monitor_commands import Effect, effect_of_packet
 from rvtrace_gdb.session.replay.packets import canonical
-from rvtrace_gdb.session.replay.register_numbers import GDB_PC, PC, X, debug_number, numbered, value_of
+from rvtrace_gdb.session.replay.register_numbers import GDB_PC, PC, X, debug_number, numbered, pc_in, value_of
 from rvtrace_gdb.session.replay.target_xml import Description, Register
 from rvtrace_gdb.session.replay.wire import unescape
 from rvtrace_gdb.session.replay.write_log import Hart
@@ -199,7 +199,7 @@ class WriteWatch:
         if hart in self._pcs:
             return self._pcs[hart]
         if hart in self._g:
-            return gdb.descriptions.current().values(self._g[hart]).get("pc")
+            return pc_in(gdb.descriptions.current(), self._g[hart])
         return gdb.live_pc() if asks and hart == gdb.hart and gdb.live() else None
 
     def _read_back(self) -> None:

@@ -2,15 +2,18 @@
 what is typed where it ends is not what the program left.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
+from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.capture.model import SavedAt
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.past.halts import halt_writes
+from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes
 from rvtrace_gdb.session.past.live_stop import live_stop
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.session import Session
@@ -76,7 +79,7 @@ def test_what_the_program_left(tmp_path: Path) -> None:
         session.harts(context)
         stop = live_stop(session, 0, [RAM], context)
         assert stop is not None and (stop.pc, stop.memory(where, 16)) == (classify, memory)
-        assert b"".join((value or 0).to_bytes(8, "little") for value in stop.x) == g[:256]
+        assert _bytes(stop.x) == g[:256]
         assert client.ask(b"m%x,1" % where) == b"5a", "it is what gdb has made of it"
         session.stop(context=context)
         session.save(saved, context)
@@ -85,3 +88,55 @@ def test_what_the_program_left(tmp_path: Path) -> None:
     (registers,) = (it for it in load(saved).registers if it.at is SavedAt.STOP)
     assert (registers.pc, registers.registers[A0]) == (classify, stop.x[10])
     assert [(it.address, it.data) for it in load(saved).memory if it.at is SavedAt.STOP] == [(where, memory)]
+
+
+def test_values_across_halts_at_which_gdb_has_written(tmp_path: Path) -> None:
+    """From what was saved at the beginning and what was written follows what gdb reads at each stop."""
+    elf = demo(tmp_path)
+    symbols = Code(elf).symbols
+    saved, result = f"{RAM[0]},+0x3000 0x8007f000,+0x1000", symbols["result"]
+    after: list[tuple[int, bytes]] = []  # where it is resumed, and the registers then
+    with Rig(elf, tmp_path / "rig", "--isa", "IMAC") as rig:
+        session, context = Session(environ={}), Context(str(elf), str(rig.target_file), save_memory=saved)
+        session.debugger = debugger = Debugger(session, context)
+        debugger.listen(("127.0.0.1", rig.gdb_port))
+        client = Client(debugger.proxy.port, acknowledges=False)
+        client.read_target()
+        client.ask(b"?")
+        session.start(context, {"with_memory": True})
+        client.ask(b"M%x,4:07000000" % result)
+        for number, to in enumerate(["fib", *[""] * 9, "classify", *[""] * 4, "finish"]):
+            point = b"1,%x,2" % symbols[to or "fib"]
+            client.ask((b"Z" if to else b"z") + point)
+            assert client.ask(b"vCont;c" if to else b"vCont;s").startswith(b"T05")
+            client.ask(b"z" + point)
+            assert client.ask(b"Pf=%02x00000000000000" % number) == b"OK"
+            if number % 3 == 0:
+                client.ask(b"M%x,4:%02x000000" % (result, number))
+            g = bytes.fromhex(client.ask(b"g").decode())
+            after.append((int.from_bytes(g[256:264], "little"), g[:256]))
+        assert client.ask(b"vCont;s").startswith(b"T05")
+        last, memory = bytes.fromhex(client.ask(b"g").decode()), client.ask(b"m%x,4" % result)
+        history = session.harts(context).harts.histories[0]
+        program, capture = session.selected(context).program, session.capture()
+        client.close()
+        session.close()
+    halts = halt_writes(history, capture.written, capture.sinks[0])
+    assert begins_as_saved(halts, capture.written) and len(halts) == 1 + len(after)
+    start = next(it for it in capture.registers if it.at is SavedAt.START)
+    beginning = KnownState(
+        0, (0, *(start.registers.get(0x1000 + n) for n in range(1, 32))), privilege=start.privilege,
+        csrs={it: value for it, value in start.registers.items() if it < 0x1000},
+        memory=[(it.address, it.data) for it in capture.memory if it.at is SavedAt.START],
+    )  # fmt: skip
+    forward = Forward(history, program, Machine(64, "IMAC", [RAM]), beginning, halts=halts)
+    for halt, (pc, registers) in zip(halts[1:], after, strict=True):
+        assert (history.pc(halt.position), _bytes(forward.at(halt.position).x)) == (pc, registers)
+    hart = forward.at(len(history))
+    assert _bytes(hart.x) == last[:256]
+    assert forward.memory.load(result, 4) == int.from_bytes(bytes.fromhex(memory.decode()), "little")
+
+
+def _bytes(registers: Sequence[int | None]) -> bytes:
+    assert None not in registers
+    return b"".join((value or 0).to_bytes(8, "little") for value in registers)

@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.history.events import (
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
 from rvtrace_gdb.session.capture.model import Captured, DebuggerWrites
-from rvtrace_gdb.session.past.halts import breakpoints_of, halt_writes
+from rvtrace_gdb.session.past.halts import begins_as_saved, breakpoints_of, halt_writes
 from tests.session.captures import SMALL
 
 LOST = "something is lost"
@@ -141,3 +141,8 @@ def test_memory_with_breakpoints_is_not_known() -> None:
     written = [at(0x100, breakpoints=((0x200, 2),)), at(0x200, breakpoints=((0x202, 2), (0x200, 2)))]
     assert breakpoints_of(written) == ((0x200, 2), (0x202, 2))
     assert [it.forgotten for it in halt_writes(ran(A, B), written)] == [((0x200, 2), (0x202, 2))] * 2
+
+
+def test_what_was_saved_at_the_beginning_may_have_been_changed() -> None:
+    for written, holds in (([], True), ([at(0x100, 5)], True), ([at(0x100, unknown=True)], False), ([at(0x80)], False)):
+        assert begins_as_saved(halt_writes(ran(A), written), written) is holds

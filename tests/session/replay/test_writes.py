@@ -262,7 +262,17 @@ def test_much_is_unknown() -> None:
 
 def test_writes_over_writes() -> None:
     writes = [(0x10, b"abcd"), (0x20, b"x"), (0x12, b"CD"), (0x14, b"ef"), (0xF, b"_A")]
-    assert list(joined(writes)) == [(0xF, b"_AbCDef"), (0x20, b"x")]
+    assert joined(writes) == [(0xF, b"_AbCDef"), (0x20, b"x")]
+    assert joined([(4, b"b"), (5, b"c"), (3, b"a"), (9, b"d")]) == [(3, b"abc"), (9, b"d")]
+    assert joined([(0x1000 + n, b"x") for n in range(3)]) == [(0x1000, b"xxx")]
+    assert joined([]) == []
+
+
+def test_what_was_there_is_not_known_after_a_command_that_writes(traced: Traced) -> None:
+    traced.client.ask(b"M80000000,2:aabb")
+    assert traced.log.kept(0) is not None
+    monitor(traced, "mww 0 1")
+    assert traced.log.kept(0) is None
 
 
 def test_what_was_there_is_kept_where_a_trace_ends(traced: Traced) -> None:
@@ -281,8 +291,9 @@ def test_what_was_there_is_kept_where_a_trace_ends(traced: Traced) -> None:
     traced.client.ask(b"z0,7000,2")
     kept = traced.log.kept(0)
     assert kept is not None and kept.memory[0x9000_0000] is None and 0x7000 not in kept.memory, "much is not read"
-    monitor(traced, "mww 0 1")
-    assert traced.log.kept(0) is None
+    for _ in range(5):
+        traced.client.ask(b"X90010000,%x:%b" % (16000, b"a" * 16000))
+    assert traced.log.kept(0) is None, "far more than is read"
     traced.stop_at(0x3000)
     assert traced.log.kept(0) == ({}, {}) and not traced.log.keeps
     before = len(traced.stub.got)
