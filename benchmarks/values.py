@@ -8,6 +8,8 @@ history, which has addresses and traps only, values are reconstructed and compar
   forward  from reset on, with the program's ELF file: the whole register file at each position, until there are N
            claims of registers (default 2e7, 1e8 takes some minutes); all known memory at places that are chosen at
            random, to which it jumps; and everything at the checkpoints
+  window   from a stop back, of which registers and RAM are known and nothing else: windows of 1k, 10k and 100k
+           instructions
   locals   what gdb would print of arguments and local variables, by their debug information
 
 The last line has the sums: wrong values, and the shares of x registers, of the registers that instructions read, and of
@@ -28,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from reconstructed.claims import CLASSES, Claims, Shares, Shown
+from reconstructed.from_stop import STOPS, Compared, stops, window_at
 from reconstructed.histories import FORMATS, history_of_log
 from reconstructed.local_variables import LocalVariables
 from reconstructed.programs import RAM, BuiltProgram, others, programs
@@ -68,12 +71,17 @@ def main() -> None:
     asked.add_argument("programs", nargs="*", metavar="PROGRAM", help="parts of names; all without any")
     asked.add_argument("--claims", type=float, default=2e7, help="of registers, at least, forward (default 2e7)")
     asked.add_argument("--random", type=int, default=100, help="places chosen at random in each program (default 100)")
+    asked.add_argument("--part", choices=("both", "forward", "window"), default="both")
     asked.add_argument("--others", action="store_true", help="other programs instead: riscv-tests, generated ones, ...")
     asked.add_argument("--format", choices=FORMATS, default=FORMATS[0])
     given = asked.parse_args()
     claims, chosen = Claims(), list((others if given.others else programs)(given.programs))
     with tempfile.TemporaryDirectory() as folder:
-        total = forward_of(chosen, given, claims, Path(folder))
+        total = Shares()
+        if given.part != "window":
+            total = forward_of(chosen, given, claims, Path(folder))
+        if given.part != "forward":
+            total = windows_of(chosen, given, claims, Path(folder))
     kinds = ", ".join(f"{count} {kind}" for kind, count in claims.compared.items())
     print(f"claims: {kinds}; {claims.compared.total()} in all")
     print(f"{claims.wrong_count} wrong, x {total['x']} %, reads {total['reads']} %, loads {total['loads']} %")
@@ -187,6 +195,34 @@ def _byte(hart: ExecutedHart, address: int) -> Value:
 def _elsewhere(places: list[int]) -> Iterator[int]:
     chance = random.Random(1)
     yield from (chance.choice(places) for _ in places)
+
+
+# -- from a stop back
+
+
+def windows_of(chosen: list[BuiltProgram], given: argparse.Namespace, claims: Claims, folder: Path) -> Shares:
+    """Measure windows of all programs. Return the shares of those of 10k."""
+    print(f"from a stop back, {given.format}; % known\n{'program':16}{'window':>8}{_heading()}{'f':>7}{'memory':>8}"
+          f"{'locals':>8}{'us/instr':>10}{'against':>9}")  # fmt: skip
+    totals, near = {size: Shares() for size in STOPS}, {size: Shares() for size in STOPS}
+    for program in chosen:
+        done = executed(program, folder, given.format)
+        compared = Compared(done, RAM, claims, LocalVariables(done.elf))
+        for size, total in totals.items():
+            shares, spent, against = Shares(), 0.0, 0
+            for stop in stops(len(done.history), size):
+                window, first, cost = window_at(done, RAM, stop, size)
+                compared.window(window, first, stop, shares, near[size], max(1, size // 10_000))
+                spent, against = max(spent, cost.spent), against + len(window.contradicted)
+            total.join(shares)
+            print(f"{program.name:16}{size:8}{_row(shares)}{shares['f']!s:>7}{shares['memory']!s:>8}"
+                  f"{shares['locals']!s:>8}{spent:10.2f}{against:9}", flush=True)  # fmt: skip
+    for size, total in totals.items():
+        print(f"{'all':16}{size:8}{_row(total)}{total['f']!s:>7}{total['memory']!s:>8}{total['locals']!s:>8}")
+    for size, shares in near.items():
+        cells = ", ".join(f"to {name.split()[1]}: {share}" for name, share in reversed(shares.items()))
+        print(f"loads known by the distance to the stop, window {size}: {cells}")
+    return totals[10_000]
 
 
 def _heading() -> str:
