@@ -129,4 +129,6 @@ def _files(registers: Mapping[int, int]) -> tuple[list[Value], list[Value], dict
     """Return the integer registers, the floating-point registers, and the CSRs."""
     x = [0, *(registers.get(_X + number) for number in range(1, 32))]
     f = [registers.get(_F + number) for number in range(32)]
+    if not registers.get(_MISA):  # a single in registers of 32 bits is not one in registers of 64 bits
+        f = [None if it is None or it < 1 << 32 else it for it in f]
     return x, f, {number: value for number, value in registers.items() if number < _CSRS}

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, StopState
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, StopState, Value
+from rvtrace_gdb.decode.semantics.templates import BOX
+from rvtrace_gdb.decode.semantics.writes import F
 
 
 class Known(NamedTuple):
@@ -23,6 +25,32 @@ class Known(NamedTuple):
     stop: StopState | None = None
     memory: bool = True
     shared: bool = False
+
+
+    @property
+    def flen(self) -> int:
+        """Bits of the floating-point registers, 0 without any."""
+        extensions = self.machine.extensions
+        return 64 if "D" in extensions else 32 if "F" in extensions else 0
+
+    def boxed(self) -> "Known":
+        """Return the same with floating-point registers of 64 bits, as they are executed."""
+        if self.flen != 32:
+            return self
+        beginning, stop = self.beginning, self.stop
+        return self._replace(
+            beginning=None if beginning is None else beginning._replace(f=[_boxed(it) for it in beginning.f]),
+            stop=None if stop is None else stop._replace(f=[_boxed(it) for it in stop.f]),
+            halts=[it._replace(registers={n: _boxed_at(n, v) for n, v in it.registers.items()}) for it in self.halts],
+        )
+
+
+def _boxed(value: Value) -> Value:
+    return None if value is None else value | BOX
+
+
+def _boxed_at(number: int, value: int) -> int:
+    return value | BOX if F <= number < F + 32 else value
 
 
 class Dropped(StrEnum):

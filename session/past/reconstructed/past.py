@@ -39,6 +39,7 @@ class ReconstructedPast:
     """The past of a history. *program*: what is in memory, by context. *known*: besides the trace."""
 
     def __init__(self, history: History, program: ContextImages, known: Known) -> None:
+        known = known.boxed()
         self._history, self._program, self._known = history, program, known
         self._execution = Execution(history, program, known)
         self._windows = Windows(history, program, known, self._execution)
@@ -91,22 +92,17 @@ class ReconstructedPast:
     def traced_registers(self) -> TracedRegisters:
         """Return which registers may be known: those of every hart in machine mode, and what a debugger read."""
         known, names = self._known, {number: name for name, number in CSRS.items()}
-        numbers = {CSRS[name] for name in _MACHINE.split()} | ({FFLAGS, FRM, FCSR} if self._flen else set())
+        numbers = {CSRS[name] for name in _MACHINE.split()} | ({FFLAGS, FRM, FCSR} if self._known.flen else set())
         for state in (known.beginning, known.stop):
             numbers |= set(state.csrs) & set(names) if state is not None else set()
-        return TracedRegisters(self._flen, {names[number]: number for number in sorted(numbers)})
-
-    @property
-    def _flen(self) -> int:
-        extensions = self._known.machine.extensions
-        return 64 if "D" in extensions else 32 if "F" in extensions else 0
+        return TracedRegisters(self._known.flen, {names[number]: number for number in sorted(numbers)})
 
     def registers(self, position: int) -> Mapping[str, int]:
         """Return the known registers before the instruction at a position; at the end of the history, after the last
         one.
         """
         values = self._values.at(position)
-        return NamedRegisters(lambda number: self._pc(position) if number == PC else values(number), self._flen)
+        return NamedRegisters(lambda number: self._pc(position) if number == PC else values(number), self._known.flen)
 
     def _pc(self, position: int) -> Value:
         if position < len(self._history):

@@ -72,3 +72,14 @@ def test_contradictions_and_unknown_instructions() -> None:
     found = knowledge(Known(MACHINE, equal), [4], words)
     assert [it.position for it in found.disagreements] == [0, 0, 0] and found.known == 0
     assert Reason(Limit.CONTRADICTION, 0, 3) in found.reasons and not found.rams
+
+
+def test_registers_of_32_bits_are_boxed() -> None:
+    """They are executed in registers of 64 bits (ISA manual, "NaN Boxing of Narrower Values")."""
+    machine, one, boxed = MACHINE._replace(extensions=("F",)), 0x3F80_0000, 0xFFFF_FFFF_3F80_0000
+    begin, halt = BEGIN._replace(f=[one, *[None] * 31]), HaltWrites(1, {0x1021: one, 0x100A: one})
+    found = Known(machine, begin, [halt], STOP._replace(f=[one, *[None] * 31])).boxed()
+    assert found.beginning is not None and found.beginning.f[0] == boxed and found.beginning.f[1] is None
+    assert found.stop is not None and found.stop.f[0] == boxed
+    assert found.halts[0].registers == {0x1021: boxed, 0x100A: one}
+    assert Known(MACHINE._replace(extensions=("F", "D")), begin).boxed().beginning == begin
