@@ -273,10 +273,10 @@ def test_what_cannot_be_seen_is_told_once() -> None:
     assert watching.missed(0, 1, watched) == [] and watching.missed(0, 0, watched) == ()
     assert watching.missed(0, 5, frozenset()) == ()
     (told,) = watching.missed(5, 0, watched)
-    assert "does not give the address of the access at 2, and at 1 more," in told
+    assert "the address of the access at 2, and at 1 more, is not known:" in told
     assert watching.missed(0, 5, watched) == []
     (told,) = watching_in(line.decoded()).missed(2, 3, read)
-    assert "access at 3:" in told
+    assert "access at 3 is not known:" in told
 
 
 def test_stores_nobody_knows_where_are_told() -> None:
