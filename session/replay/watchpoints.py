@@ -175,6 +175,6 @@ def _has(point: Watchpoint, address: int) -> bool:
 def _unknown_line(numbers: Sequence[int]) -> str:
     more = "" if len(numbers) == 1 else f", and at {len(numbers) - 1} more,"
     return (
-        f"note: the address of the access at {numbers[0]}{more} is not known: watchpoints cannot detect whether it was to"
-        " the watched memory"
+        f"note: the address of the access at {numbers[0]}{more} is not known: watchpoints cannot detect whether it was"
+        " to the watched memory"
     )

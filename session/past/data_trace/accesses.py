@@ -7,7 +7,7 @@ unknown bytes: data packets were lost, or the encoder does not report addresses,
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +16,9 @@ from rvtrace_gdb.decode.history.accesses import image_pieces, reaches_at
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, CSR, LOAD, STORE, STORE_FAILURE, Access
-from rvtrace_gdb.decode.tandem.memory import MemoryWrites
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
+from rvtrace_gdb.session.past.past import Accessed
+from rvtrace_gdb.session.past.program_memory import ProgramMemory
 from rvtrace_gdb.support.errors import Progress, silent
 
 _LOADING, _STORING = frozenset((LOAD, ATOMIC)), frozenset((STORE, ATOMIC))
@@ -62,6 +64,37 @@ class LocatedAccesses:
         """The position up to which `unknown` says all: a short trace may stand for any number of instructions."""
         self._most = _POSITIONS[0] + _POSITIONS[1] * len(history.accesses)
 
+    def nearest(
+        self, position: int, address: int, size: int, *, forward: bool, stores: bool, loads: bool
+    ) -> Accessed | None:
+        """Return the first access to any of some bytes at or after a position, or the last one before it."""
+        kinds = [self.stores] * stores + [self.loads] * loads
+        each = (it.nearest(position, address, size, forward=forward) for it in kinds)
+        found = [Accessed(it.group, max(it.address, address)) for it in each if it is not None]
+        if forward:
+            return min(found, default=None)
+        return max(found, key=lambda access: (access.position, -access.address), default=None)
+
+    def put_into(self, found: list[int | None], position: int, address: int, memory: ProgramMemory) -> None:
+        """Put what the instruction before a position stored or loaded, and the one there loads, into the bytes at an
+        address, as far as these are in *memory*.
+        """
+        before, size = max(position - 1, 0), len(found)
+        for access in (*self._loaded(before), *self.stores.of(before), *self._loaded(position)):
+            for at in range(max(access.address, address), min(access.address + access.size, address + size)):
+                if at in memory:
+                    found[at - address] = byte_of(access, at)
+
+    def _loaded(self, position: int) -> Iterator[Store]:
+        return (load for load in self.loads.of(position) if load.value is not None)
+
+    def lacks(self, position: int, *, loads: bool) -> bool:
+        """Return whether the trace lacks an address of what the instruction at a position stores, or loads, too."""
+        unknown = self.unknown()
+        if position >= self.examined or not (self._storing[position] or self._loading[position]):
+            return True
+        return any(within(it, position, position + 1) for it in (unknown.stores, *([unknown.loads] * loads)))
+
     def unknown(self, progress: Progress = silent) -> Unknown:
         """Return where unknown bytes are accessed. What *progress* ends continues at the next call."""
         end = min(len(self._history), self._most)
@@ -82,6 +115,11 @@ class LocatedAccesses:
                 if self._loading[position] < loads:
                     self._unknown.loads.append(position)
         self.examined = stop
+
+
+def byte_of(store: Store, address: int) -> int | None:
+    """Return a byte of an access, None if its value is not known."""
+    return None if store.value is None else store.value >> 8 * (address - store.address) & 0xFF
 
 
 def within(positions: Sequence[int], first: int, last: int) -> Sequence[int]:

@@ -10,7 +10,6 @@ from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import STORE, Access
-from rvtrace_gdb.decode.tandem.memory import Store
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses, is_store, within
 from rvtrace_gdb.session.past.past import INSTRUCTION, Accessed, NotWritten, StoredBytes, TracedRegisters, Written
@@ -66,15 +65,8 @@ class DataTracePast:
         """Return what the instruction before stored or loaded, and the next one loads; code and constants."""
         memory = self._memory(position)
         found = memory.constants(address, size)
-        before = max(position - 1, 0)
-        for access in (*self._loaded(before), *self._accesses.stores.of(before), *self._loaded(position)):
-            for at in range(max(access.address, address), min(access.address + access.size, address + size)):
-                if at in memory:
-                    found[at - address] = _byte(access, at)
+        self._accesses.put_into(found, position, address, memory)
         return found
-
-    def _loaded(self, position: int) -> Iterator[Store]:
-        return (load for load in self._accesses.loads.of(position) if load.value is not None)
 
     def _memory(self, position: int) -> ProgramMemory:
         at = max(min(position, len(self._history) - 1), 0)
@@ -125,12 +117,7 @@ class DataTracePast:
         loads: bool,
         progress: Progress = silent,
     ) -> Accessed | None:
-        kinds = [self._accesses.stores] * stores + [self._accesses.loads] * loads
-        each = (it.nearest(position, address, size, forward=forward) for it in kinds)
-        found = [Accessed(it.group, max(it.address, address)) for it in each if it is not None]
-        if forward:
-            return min(found, default=None)
-        return max(found, key=lambda access: (access.position, -access.address), default=None)
+        return self._accesses.nearest(position, address, size, forward=forward, stores=stores, loads=loads)
 
     def unknown_accesses(self, first: int, last: int, *, loads: bool) -> Sequence[int]:
         unknown = self._accesses.unknown()
@@ -165,7 +152,3 @@ def _part(store: StoredBytes, address: int, size: int) -> int | None:
         return None
     data = store.value.to_bytes(store.size, "little")
     return int.from_bytes(data[max(address - store.address, 0) : address + size - store.address], "little")
-
-
-def _byte(store: Store, address: int) -> int | None:
-    return None if store.value is None else store.value >> 8 * (address - store.address) & 0xFF

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Value
 from rvtrace_gdb.decode.reconstruction.forward import Forward
+from rvtrace_gdb.decode.tandem.memory import Store
 from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses, byte_of
 from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, Accessed, NotWritten, StoredBytes, Window, Written
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.values import Values
@@ -20,18 +22,25 @@ LostDoubts = Callable[[int, int], Iterator[str]]
 
 
 class Accesses:
-    """The loads and stores of a history. *halts*: what a debugger wrote."""
+    """The loads and stores of a history. *halts*: what a debugger wrote. *traced*: those that the trace itself has."""
 
     def __init__(
-        self, execution: Execution, values: Values, windows: Windows, halts: Sequence[HaltWrites], lost: LostDoubts
+        self,
+        execution: Execution,
+        values: Values,
+        windows: Windows,
+        halts: Sequence[HaltWrites],
+        lost: LostDoubts,
+        traced: LocatedAccesses | None = None,
     ) -> None:
         self._execution, self._values, self._windows, self._lost = execution, values, windows, lost
+        self._traced = traced
         self._halts = sorted(halts, key=lambda it: it.position)
 
     @property
     def are_known(self) -> bool:
         """Whether any may be known."""
-        return self._execution.forward is not None
+        return self._execution.forward is not None or self._traced is not None
 
     # -- the nearest one
 
@@ -58,6 +67,9 @@ class Accesses:
             if found is None or not (found.position < it.first if forward else found.position >= it.last):
                 other = it.window.accesses().nearest(position, address, size, **only)
                 near += [] if other is None else [Accessed(other.position, other.address)]
+        if self._traced is not None:
+            other_kind = self._traced.nearest(position, address, size, **only)
+            near += [] if other_kind is None else [other_kind]
         return (min if forward else max)(near, default=None, key=lambda it: it.position)
 
     def _later(self, executed: Forward, position: int, progress: Progress) -> Iterator[int]:
@@ -80,7 +92,8 @@ class Accesses:
             for it in self._windows.solved(first, last):
                 still = set(it.window.accesses().unknown_between(first, last, loads=loads))
                 found = [at for at in found if not it.first <= at < it.last or at in still]
-        return found
+        traced = self._traced
+        return found if traced is None else [at for at in found if traced.lacks(at, loads=loads)]
 
     # -- the last store
 
@@ -117,7 +130,14 @@ class Accesses:
         executed = self._execution.forward
         if executed is not None:
             logs.append(executed.accesses(executed.segment_of(position)))
-        return next((it for log in logs if (it := log.store_at(position, address, size)) is not None), (address, size))
+        found = next((it for log in logs if (it := log.store_at(position, address, size)) is not None), None)
+        traced = self._traced_store(position, address, size) if found is None else None
+        return found or ((address, size) if traced is None else (traced.address, traced.size))
+
+    def _traced_store(self, position: int, address: int, size: int) -> Store | None:
+        """Return the store at a position to any of some bytes that the trace itself has."""
+        stores = [] if self._traced is None else self._traced.stores.of(position)
+        return next((it for it in stores if it.address < address + size and address < it.address + it.size), None)
 
     def _by_debugger(self, halt: HaltWrites, address: int, size: int) -> Written:
         begin, content = next(it for it in halt.memory if it[0] < address + size and address < it[0] + len(it[1]))
@@ -133,17 +153,29 @@ class Accesses:
         first = max(address, low & -_WINDOW)
         stop = min(address + size, first + 2 * _WINDOW)
         before = self._values.memory(position, first, stop - first)
-        after = self._values.stored(position, first, stop - first)
+        after = self._after(position, first, stop - first)
         is_shown = high <= stop
         return Written(
             INSTRUCTION,
             position,
             position,
-            store=StoredBytes(begin, length, _number(self._values.stored(position, begin, length))),
+            store=StoredBytes(begin, length, _number(self._after(position, begin, length))),
             old=_number(before[low - first : high - first]) if is_shown else None,
             new=_number(after[low - first : high - first]) if is_shown else None,
             window=Window(first, before, after),
         )
+
+
+    def _after(self, position: int, address: int, size: int) -> list[Value]:
+        """Return memory after a store."""
+        found = self._values.stored(position, address, size)
+        stored = self._traced_store(position, address, size) if None in found else None
+        if stored is None:
+            return found
+        inside = range(stored.address, stored.address + stored.size)
+        return [
+            byte_of(stored, at) if byte is None and at in inside else byte for at, byte in enumerate(found, address)
+        ]
 
 
 def _earlier(executed: Forward, position: int, progress: Progress) -> Iterator[int]:
@@ -164,7 +196,6 @@ def _unknown(executed: Forward, first: int, last: int, *, loads: bool) -> Sequen
             log: AccessLog = executed.accesses(segment)
             found.update(log.unknown_between(first, last, loads=True))
     return sorted(found)
-
 
 
 def _number(content: Sequence[Value]) -> int | None:

@@ -12,8 +12,10 @@ from rvtrace_gdb.decode.reconstruction.compiler import RESULTS
 from rvtrace_gdb.decode.reconstruction.facts import Value
 from rvtrace_gdb.decode.reconstruction.known_memory import PAGE
 from rvtrace_gdb.decode.semantics.writes import X
+from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
 from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, Written
+from rvtrace_gdb.session.past.program_memory import ProgramMemory
 from rvtrace_gdb.session.past.reconstructed.accesses import Accesses
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Known
@@ -47,7 +49,9 @@ class ReconstructedPast:
         machine_only = known.machine.machine_only
         self._writers = RegisterWriters(history, program, halts=known.halts, machine_only=machine_only)
         lost = self._writers.lost_between
-        self._accesses = Accesses(self._execution, self._values, self._windows, known.halts, lost)
+        self._traced = LocatedAccesses(history, program) if history.accesses else None
+        self._accesses = Accesses(self._execution, self._values, self._windows, known.halts, lost, self._traced)
+        self._memories: dict[Image, ProgramMemory] = {}
 
     @property
     def history(self) -> History:
@@ -60,6 +64,8 @@ class ReconstructedPast:
 
     def prepare(self, progress: Progress = silent) -> None:
         """Execute the history, and look at its end as a whole."""
+        if self._traced is not None:
+            self._traced.unknown(progress)
         self._execution.complete(progress)
         self._windows.around(len(self._history), progress, block=False)
 
@@ -144,7 +150,17 @@ class ReconstructedPast:
         for at, byte in enumerate(found):
             if byte is None and address + at & -PAGE not in rewritten:
                 found[at : at + 1] = image.constant(address + at, 1) or [None]
-        return found
+        return found if self._traced is None else self._with_accesses(self._traced, found, position, address, image)
+
+    def _with_accesses(
+        self, traced: LocatedAccesses, found: list[int | None], position: int, address: int, image: Image
+    ) -> list[int | None]:
+        """Add what is accessed there, in the program's memory, by the trace itself."""
+        if image not in self._memories:
+            self._memories[image] = ProgramMemory(image)
+        accessed: list[int | None] = [None] * len(found)
+        traced.put_into(accessed, position, address, self._memories[image])
+        return [other if byte is None else byte for byte, other in zip(found, accessed, strict=True)]
 
     def _image(self, position: int) -> Image:
         at = max(min(position, len(self._history) - 1), 0)

@@ -50,5 +50,5 @@ def test_the_last_store_is_spikes(capture: Path, table: tuple[int, int]) -> None
     for command in commands[4:6]:
         assert [int(it) for it in ROW.findall(out[command])] == [fifth[0]]
     assert f": 0x{fifth[1]:08x}, written {20000 - fifth[0]} instructions ago" in out[commands[5]]
-    written = r"^\$a0, written \d+ instructions? ago\n\d+\t +0x[^\n]*:\t[a-z.]+\ta0,"
+    written = r"^\$a0: \w+ -> \w+, written \d+ instructions? ago\n\d+\t +0x[^\n]*:\t[a-z.]+\ta0,"
     assert re.search(written, out["trace who-wrote $a0"])

@@ -11,6 +11,7 @@ from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, LOAD, STORE, Access
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
 from rvtrace_gdb.session.lists import SelectedHistory
+from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.past.past import INSTRUCTION, TRAP
 from rvtrace_gdb.session.past.tandem.writers import LastWriters
 from rvtrace_gdb.session.rpc.server import Methods
@@ -108,7 +109,7 @@ def accesses() -> History:
 
 
 def looking_at(found: History, monkeypatch: pytest.MonkeyPatch) -> Session:
-    session, it = Session(), SelectedHistory(found, ContextImages(program()), 0, [])
+    session, it = Session(), SelectedHistory(found, ContextImages(program()), 0, [], values=OFF)
     monkeypatch.setattr(session, "selected", lambda context, progress: it)
     return session
 
@@ -146,7 +147,7 @@ def test_the_code_says_which_registers_are_written(made: Sequence[Access], monke
     image = program()
     image.add_code(0x8000_0000, bytes.fromhex("130511 00 b7450000 2320b500".replace(" ", "")))  # addi a0; lui a1; sw
     found = history(*made)
-    session, it = Session(), SelectedHistory(found, ContextImages(image), 0, [])
+    session, it = Session(), SelectedHistory(found, ContextImages(image), 0, [], values=OFF)
     monkeypatch.setattr(session, "selected", lambda context, progress: it)
     first, second = (call(session, register=name)["writer"] for name in ("a0", "a1"))
     assert [(it["number"], it["kind"], it["new"], it["doubts"]) for it in (first, second)] == [

@@ -8,9 +8,12 @@ import pytest
 from rvtrace_gdb.decode.etrace.options import Modes
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, STORE, Access
+from rvtrace_gdb.decode.reconstruction.facts import Machine
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.past import DataTracePast
 from rvtrace_gdb.session.past.past import Accessed, NotWritten, Past
+from rvtrace_gdb.session.past.reconstructed.facts import Known
+from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.session.replay.backend import Hit, Watchpoint
 from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from rvtrace_gdb.support.errors import Cancelled
@@ -23,10 +26,15 @@ FULL = Modes(data_full_address=True, data_full_data=True)
 
 
 @cache
-def past(*, missing: int = 0) -> Past:
-    """Of qsort. *missing*: how many data packets come before each that is lost."""
+def past(*, missing: int = 0, reconstructed: bool = False) -> Past:
+    """Of qsort. *missing*: how many data packets come before each that is lost. *reconstructed*: with registers."""
     stream = trace(FULL, keep=lambda number: not missing or number % missing != missing - 1)
-    return DataTracePast(decoded(stream, FULL), ContextImages(image("qsort")))
+    found, images = decoded(stream, FULL), ContextImages(image("qsort"))
+    machine = Machine(64, ("I", "M", "A", "C"), ())
+    return ReconstructedPast(found, images, Known(machine)) if reconstructed else DataTracePast(found, images)
+
+
+either_past = pytest.mark.parametrize("reconstructed", [False, True])
 
 
 def overlapping(address: int, size: int, *, stores: bool, loads: bool) -> list[Access]:
@@ -35,8 +43,9 @@ def overlapping(address: int, size: int, *, stores: bool, loads: bool) -> list[A
     return [it for it in accessed() if it.kind in kinds and address - it.size < (it.address or 0) < address + size]
 
 
-def test_the_nearest_access_is_spikes() -> None:
-    rng, it = random.Random(1), past()
+@either_past
+def test_the_nearest_access_is_spikes(reconstructed: bool) -> None:
+    rng, it = random.Random(1), past(reconstructed=reconstructed)
     triggered = 0
     for _ in range(60):
         target = rng.choice(accessed())
@@ -54,17 +63,19 @@ def test_the_nearest_access_is_spikes() -> None:
             triggered += made is not None
             assert found is None or (made and found.address == max(made.address or 0, address))
     assert triggered > 50
-    assert it.unknown_accesses(0, len(it.history), loads=True) == []
+    assert not it.unknown_accesses(0, len(it.history), loads=True)
 
 
-def test_instructions_whose_packets_are_lost_access_unknown_bytes() -> None:
-    """All of them are told, of each kind; others whose place is not certain are, too."""
-    it = past(missing=2000)
+@either_past
+def test_instructions_whose_packets_are_lost_access_unknown_bytes(reconstructed: bool) -> None:
+    """All of them are told, of each kind; others whose place is not certain are, too. Registers may tell some."""
+    it = past(missing=2000, reconstructed=reconstructed)
     lost = [access for number, access in enumerate(accessed()) if number % 2000 == 1999]
     unknown = {loads: it.unknown_accesses(0, len(it.history), loads=loads) for loads in (False, True)}
     stores = {access.position for access in accessed() if access.kind == STORE}
     assert set(unknown[False]) == set(unknown[True]) & stores
-    assert {access.position for access in lost} <= set(unknown[True]) and len(unknown[True]) < len(accessed()) / 2
+    assert {access.position for access in lost} <= set(unknown[True]) or reconstructed
+    assert 0 < len(unknown[True]) < len(accessed()) / 2
     first = unknown[True][0]
     assert it.unknown_accesses(first, first + 1, loads=True) == [first] != it.unknown_accesses(0, first, loads=True)
 
@@ -79,9 +90,10 @@ def test_a_trace_without_addresses_has_none() -> None:
         it.memory_writer(5000, 0x8000_1B00, 4)
 
 
-def test_memory_is_known_where_it_is_accessed() -> None:
+@either_past
+def test_memory_is_known_where_it_is_accessed(reconstructed: bool) -> None:
     """Before the instruction that loads it, and after that and the one that stores it; nothing in between."""
-    it, rng = past(), random.Random(2)
+    it, rng = past(reconstructed=reconstructed), random.Random(2)
     places = range(0x8000_0000, 0x8000_4000)  # the program's sections, as readelf says
     within = [access for access in accessed() if access.address in places]
     assert {access.kind for access in within} == {LOAD, STORE}
