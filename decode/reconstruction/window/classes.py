@@ -25,6 +25,9 @@ Constraint = tuple[Any, ...]
 """A function, and its nodes: it is called with the classes and the constraint."""
 Evaluate = Callable[["Classes", Constraint], None]
 
+_MOST_NARROWED = 4
+"""So often are the constraints of a class evaluated again because its range has become smaller."""
+
 
 class Contradiction(Exception):
     """Two facts about a node exclude each other. *position*: of the instruction that shows it, if that is known."""
@@ -47,6 +50,7 @@ class Classes:
         """Of roots without a value, the low bits that are known: how many, and which."""
         self.ranges: dict[int, tuple[int, int]] = {}
         """Of roots without a value, the lowest value and by how much it may be exceeded, around the circle of all."""
+        self._narrowed: dict[int, int] = {}
         self._parents, self._offsets = array("I"), array("Q")
         self._values: list[int | None] = []
         self._uses: list[list[Constraint] | None] = []
@@ -229,6 +233,9 @@ class Classes:
             self.set(root, found[0])
         elif found[1] < size:
             self.ranges[root] = found
+            count = self._narrowed[root] = self._narrowed.get(root, 0) + 1
+            if count <= _MOST_NARROWED:
+                self.todo.extend(self._uses[root] or ())
 
     def union(self, a: int, b: int, delta: int = 0) -> None:
         """The value of *a* is that of *b* plus *delta*. Raises Contradiction."""

@@ -6,6 +6,7 @@ from functools import lru_cache
 from rvtrace_gdb.decode.reconstruction.window.classes import Classes, Constraint, Evaluate
 from rvtrace_gdb.decode.reconstruction.window.functions import Binary, atomic_function, value_function
 from rvtrace_gdb.decode.reconstruction.window.inversions import INVERSIONS, Inverse
+from rvtrace_gdb.decode.reconstruction.window.spans import RANGES
 from rvtrace_gdb.decode.semantics.operations import VALUES
 from rvtrace_gdb.decode.semantics.templates import BOX
 
@@ -37,12 +38,12 @@ class Rule:
     bits      how many of the operands' bits count
     """
 
-    __slots__ = ("_inverse", "_passes_low", "bits", "constant", "evaluate", "family", "forward", "is_binary")
+    __slots__ = ("_inverse", "_passes_low", "_range", "bits", "constant", "evaluate", "family", "forward", "is_binary")
 
     def __init__(self, family: str, forward: Binary, constant: int | None, bits: int, inverse: Inverse | None) -> None:
         self.family, self.forward, self.constant, self.bits = family, forward, constant, bits
         self.is_binary = constant is None
-        self._inverse = inverse
+        self._inverse, self._range = inverse, RANGES.get(family)
         self._passes_low = family in _PASS_LOW
         self.evaluate: Evaluate = self._evaluate
         """This method, bound once."""
@@ -53,6 +54,8 @@ class Rule:
         vb = self.constant if b < 0 else classes.value(b)
         if va is not None and vb is not None:
             classes.set(d, self.forward(va, vb))
+            return
+        if self._range is not None and classes.ranges and self._range(self, classes, d, a, b, va, vb):
             return
         if self._inverse is not None:
             self._inverse(self, classes, d, a, b, va, vb)

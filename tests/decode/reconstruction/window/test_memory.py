@@ -81,6 +81,15 @@ def test_a_store_to_an_unknown_element_of_a_table_hits_only_the_table(distance: 
     assert backward.x(0, A) == (7 if is_known else None)
 
 
+def test_a_store_to_an_element_whose_index_was_checked_hits_only_the_table() -> None:
+    words = [
+        encoded("sd", rs1=P, rs2=A), encoded("bgeu", rs1=6, rs2=7, imm=8), encoded("slli", rd=5, rs1=6, imm=3),
+        encoded("add", rd=5, rs1=5, rs2=Q), encoded("sd", rs1=5, rs2=B), encoded("ld", rd=C, rs1=P),
+    ]  # fmt: skip
+    for distance, known in ((8 * 16, 5), (8 * 16 - 1, None), (-8, 5), (-7, None)):
+        assert window(words, begin=edge({P: DATA + distance, Q: DATA, A: 5, 7: 16})).x(6, C) == known
+
+
 def test_addresses_that_become_known_one_after_the_other() -> None:
     """Backward: each pointer is stored behind what is stored to where it points, and then forgotten."""
     words: list[int] = []

@@ -133,6 +133,17 @@ def test_the_end_of_a_loop_tells_its_counter(branch: str, limit: int, step: int,
     assert found.x(0, A) == (None if end is None else end - 2 * step & mask)
 
 
+@pytest.mark.parametrize(("limit", "end"), [(10, 10), ((1 << 31) - 1, (1 << 31) - 1), (1 << 31, None)])
+def test_a_sum_of_32_bits_that_does_not_overflow_is_a_sum(limit: int, end: int | None) -> None:
+    """The counter was loaded, so that it has 32 bits, and was below the limit; the last limit is none."""
+    words = [
+        encoded("lw", rd=A, rs1=3), encoded("blt", rs1=A, rs2=B, imm=8), 0, encoded("addiw", rd=D, rs1=A, imm=1),
+        encoded("blt", rs1=D, rs2=B, imm=-16), encoded("addi"),
+    ]  # fmt: skip
+    found = window(words, order=[0, 1, 3, 4, 5], begin=edge({B: limit}))
+    assert found.x(5, D) == end and found.x(1, A) == (None if end is None else end - 1)
+
+
 def test_where_a_jump_went_tells_its_register() -> None:
     found = window([encoded("jalr", rd=1, rs1=A, imm=-4), 0, encoded("addi")], order=[0, 2])
     assert found.x(0, A) == 0x8000_000C and found.x(1, 1) == 0x8000_0004
