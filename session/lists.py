@@ -98,13 +98,6 @@ class Debugger(Protocol):
     def written(self, harts: Sequence[int]) -> tuple[DebuggerWrites, ...]:
         """Return what the debugger wrote at each halt of these harts since the trace was started, () if unknown."""
 
-    def before_writes(
-        self, hart: int, *, alone: bool
-    ) -> tuple[Mapping[int, int | None], Mapping[int, int | None]] | None:
-        """Return what a hart's registers, and bytes of memory, held before the debugger wrote them in this halt, None:
-        not known. *alone*: there is no other hart. None instead of both: anything may have been written.
-        """
-
     def close(self) -> None: ...
 
 

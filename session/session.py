@@ -43,7 +43,6 @@ from rvtrace_gdb.transport.openocd.target import OpenOcd
 if TYPE_CHECKING:
     from rvtrace_gdb.session.sources.esp32_memory import Chip
     from rvtrace_gdb.session.target.link import Connect
-    from rvtrace_gdb.session.target.target_state import Undone
 
 _T = TypeVar("_T")
 _RETURN = "you are in the past, return to the present first (`trace live`)"
@@ -141,13 +140,8 @@ class Session:
         self._quiet_since = None if just_read is None else live.unchanged(self._runs(just_read))
         if self.debugger is not None:
             self.debugger.trace_begins(now=just_read is None)
-        if live.state is not None:
-            live.state.before_writes = self._before_writes
         asked = live.state is not None and live.state.wishes.memory
         return [*live.started(), *(self._kept(live) if asked else ())]
-
-    def _before_writes(self, hart: int, alone: bool) -> "Undone | None":
-        return ({}, {}) if self.debugger is None else self.debugger.before_writes(hart, alone=alone)
 
     @staticmethod
     def _kept(live: TraceSource) -> list[str]:

@@ -1,6 +1,6 @@
 """gdb while it goes back in time: the proxy between it and the target, and its positions in the past."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -177,12 +177,6 @@ class Debugger:
     def written(self, harts: Sequence[int]) -> tuple[DebuggerWrites, ...]:
         """Return what was written at each halt of these harts since the trace was started, () if it is not known."""
         return self.writes.written(harts)
-
-    def before_writes(
-        self, hart: int, *, alone: bool
-    ) -> tuple[Mapping[int, int | None], Mapping[int, int | None]] | None:
-        """Return what a hart's registers, and bytes of memory, held before gdb wrote them in this halt."""
-        return self.writes.before(hart, alone=alone)
 
     def _is_at(self, state: TargetState) -> bool:
         return self._proxy is not None and self._proxy.target is state

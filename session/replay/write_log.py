@@ -198,21 +198,6 @@ class WriteLog:
             inserted = {at for begin, size in self.inserted for at in range(begin, begin + size)}
             return Kept(dict(registers), {**self._old_memory, **dict.fromkeys(inserted)})
 
-    def before(self, hart: int, *, alone: bool) -> tuple[dict[int, int | None], dict[int, int | None]] | None:
-        """Return what a hart's registers and what bytes of memory held before they were written in this halt, None: not
-        known. *alone*: there is no other hart. None instead of both: anything may have been written.
-        """
-        with self._guard:
-            if self._unknown:
-                return None
-            registers: dict[int, int | None] = {}
-            for key in (hart, *_ANY_HART):
-                certain = key == hart or (key is None and alone)
-                old = self._old_registers.get(key, {}) if certain else {}
-                registers |= {it: old.get(it) for it in (*self._registers.get(key, ()), *old)}
-            written = {at + n for at, data in self._memory for n in range(len(data))}
-            return registers, {at: self._old_memory.get(at) for at in written | self._old_memory.keys()}
-
     def written_registers(self, hart: Hart) -> set[int]:
         """Return which registers were written in this halt."""
         return set(self._registers.get(hart, ()))

@@ -20,11 +20,10 @@ from rvtrace_gdb.session.replay.register_numbers import PC
 from rvtrace_gdb.session.replay.write_log import Kept
 from rvtrace_gdb.session.target.link import Link, WithCsrs, csrs_of, halted_of, other_type
 from rvtrace_gdb.session.target.saved_registers import NAMES, F, X, read_registers
+from rvtrace_gdb.session.target.stretches import Stretch, common, cut, disjoint, joined, up_to, without
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.system import memory_size
 
-Stretch = tuple[int, int]
-"""Address and size of some memory, in bytes."""
 MOST = 1 << 26
 """Bytes of memory that are saved at most."""
 _BELOW, _ABOVE = 1 << 12, 3 << 12  # bytes around the stack pointer
@@ -130,16 +129,6 @@ def _range(word: str) -> Stretch:
     return begin, size
 
 
-Undone = tuple[Mapping[int, int | None], Mapping[int, int | None]]
-"""What registers, and bytes of memory, held before a debugger wrote them in this halt; None: not known."""
-_PC = (-1, 0x7B1)
-"""Numbers that stand for the pc."""
-
-
-def _nothing_written(hart: int, alone: bool) -> Undone | None:
-    return {}, {}
-
-
 class TargetState:
     """What is saved of the target of one trace. *harts*: those that are traced; *ranges*: what is declared of memory.
 
@@ -159,9 +148,6 @@ class TargetState:
         """
         self.interrupted = False
         """The user has interrupted the reading of memory: whatever follows it goes on."""
-        self.before_writes: Callable[[int, bool], Undone | None] = _nothing_written
-        """What a debugger has written to a hart since it was halted, taken back; None: that is not known."""
-        self._as_read: tuple[SavedRegisters, ...] = ()
         self._notes: list[str] = []
         self._said = 0
 
@@ -199,30 +185,16 @@ class TargetState:
         the trace was read out.
         """
         if SavedAt.STOP not in self._registers:
-            self._as_read = tuple(it for it in self._halted_registers(SavedAt.STOP) if it.hart in halted)
-            found = (self._restored(saved) for saved in self._as_read)
-            self._registers[SavedAt.STOP] = tuple(saved for saved in found if saved is not None)
+            found = self._halted_registers(SavedAt.STOP)
+            self._registers[SavedAt.STOP] = tuple(saved for saved in found if saved.hart in halted)
 
     def end_memory(self, progress: Progress = silent) -> None:
         """Save the memory, too, where the trace ends. Nothing may have run since `end`; that is checked, too."""
         before = self._registers.get(SavedAt.STOP, ())
         if SavedAt.STOP in self._memory or len(before) < len(self._harts) or not self._reader.all_halted():
             return
-        if self._halted_registers(SavedAt.STOP) == self._as_read:
-            found = self._read(SavedAt.STOP, self._plan_of_end(before), progress)
-            undone = self.before_writes(self._harts[0], len(self._harts) == 1)
-            self._memory[SavedAt.STOP] = () if undone is None else tuple(_restored(found, undone[1]))
-
-    def _restored(self, saved: SavedRegisters) -> SavedRegisters | None:
-        """Return the registers as they were when the hart was halted, None: not known."""
-        undone = self.before_writes(saved.hart, len(self._harts) == 1)
-        if undone is None:
-            return None
-        old = undone[0]
-        pc = next((old[number] for number in _PC if number in old), saved.pc)
-        values = {**saved.registers, **{it: value for it, value in old.items() if it not in _PC}}
-        known = {it: value for it, value in values.items() if value is not None}
-        return None if pc is None else replace(saved, pc=pc, registers=known)
+        if self._halted_registers(SavedAt.STOP) == before:
+            self._memory[SavedAt.STOP] = self._read(SavedAt.STOP, self._plan_of_end(before), progress)
 
     def forget_end(self) -> None:
         """Drop what was saved of the end: the trace goes on."""
@@ -284,16 +256,16 @@ class TargetState:
                 " save-memory` names none"
             )
         else:
-            ordered = [*_common(_likely(self._image, found), plan), *plan]
+            ordered = [*common(_likely(self._image, found), plan), *plan]
             self._memory[SavedAt.START] = self._read(SavedAt.START, ordered, progress)
 
     def _asked_for(self) -> list[Stretch]:
-        return _disjoint(self.wishes.ranges) if self.wishes.ranges is not None else rams(self.ranges)
+        return disjoint(self.wishes.ranges) if self.wishes.ranges is not None else rams(self.ranges)
 
     def _plan_of_end(self, registers: Sequence[SavedRegisters]) -> list[Stretch]:
         if self.wishes.ranges is not None:
             plan = self._asked_for()
-            return [*_common(_likely(self._image, registers), plan), *plan]
+            return [*common(_likely(self._image, registers), plan), *plan]
         return self._usual(registers)
 
     def _usual(self, registers: Sequence[SavedRegisters]) -> list[Stretch]:
@@ -302,11 +274,11 @@ class TargetState:
         """
         declared, usual = self._own(), self._reader.usual
         rest = declared if self._reader.is_fast or sum(size for _, size in declared) <= usual else []
-        return _first([*_common(_likely(self._image, registers), declared), *rest], usual)
+        return up_to(usual, [*common(_likely(self._image, registers), declared), *rest])
 
     def _own(self) -> list[Stretch]:
         """Return the RAM that only one of the traced harts writes."""
-        return _disjoint(it for hart in self._harts for it in own_ram(self.ranges, hart, self._harts))
+        return disjoint(it for hart in self._harts for it in own_ram(self.ranges, hart, self._harts))
 
     def _save_data(self, found: Sequence[SavedRegisters]) -> None:
         """Save the data of the program, and whether all is in memory as the ELF has it."""
@@ -318,7 +290,7 @@ class TargetState:
         known = [*data, *([(entry, code)] if code else [])]
         read = [SavedMemory(SavedAt.START, address, self._bytes(address, len(content))) for address, content in known]
         equal = all(it.data == content for it, (_, content) in zip(read, known, strict=True))
-        pieces = _joined((it.address, it.data) for it in read[: len(data)])
+        pieces = joined((it.address, it.data) for it in read[: len(data)])
         self._memory[SavedAt.START] = tuple(SavedMemory(SavedAt.START, *piece) for piece in pieces)
         self._registers[SavedAt.START] = tuple(
             replace(it, at_entry=equal and bool(code) and it.pc == entry) for it in found
@@ -330,12 +302,12 @@ class TargetState:
 
     def _read(self, at: SavedAt, plan: Sequence[Stretch], progress: Progress) -> tuple[SavedMemory, ...]:
         """Read memory in the order of *plan*, of which parts may be there twice."""
-        wanted = _first(_each_once(plan), MOST)
+        wanted = up_to(MOST, plan)
         total, done = sum(size for _, size in wanted), 0
         pieces: list[tuple[int, bytes]] = []
         missing = 0
         try:
-            for address, size in _pieces(wanted, self._reader.piece):
+            for address, size in cut(wanted, self._reader.piece):
                 progress("saving memory", done, total)
                 piece = self._bytes(address, size)
                 missing += size - len(piece)
@@ -345,26 +317,14 @@ class TargetState:
             self.interrupted = True
             self._note(f"saving memory was interrupted: {memory_size(done)} of {memory_size(total)} are saved")
         else:
-            if sum(size for _, size in _disjoint(plan)) > total >= MOST:
+            if sum(size for _, size in disjoint(plan)) > total >= MOST:
                 self._note(f"only {memory_size(total)} of memory are saved: `set trace save-memory` says which")
         if missing:
             self._note(f"{memory_size(missing)} of memory could not be read, and are not saved")
-        return tuple(SavedMemory(at, address, data) for address, data in _joined(pieces))
+        return tuple(SavedMemory(at, address, data) for address, data in joined(pieces))
 
     def _note(self, text: str) -> None:
         self._notes.append(text)
-
-
-def _restored(memory: Iterable[SavedMemory], old: Mapping[int, int | None]) -> Iterator[SavedMemory]:
-    """Yield memory as it was before some bytes were written."""
-    for it in memory:
-        data, end = bytearray(it.data), it.address + len(it.data)
-        inside = {at: byte for at, byte in old.items() if it.address <= at < end}
-        for at, byte in inside.items():
-            data[at - it.address] = byte or 0
-        gaps = ((at, 1) for at, byte in inside.items() if byte is None)
-        for start, size in _without((it.address, len(data)), gaps):
-            yield SavedMemory(it.at, start, bytes(data[start - it.address :][:size]))
 
 
 def _initial_data(image: Image) -> list[tuple[int, bytes]]:
@@ -374,7 +334,7 @@ def _initial_data(image: Image) -> list[tuple[int, bytes]]:
         variables = _variables(elf) if elf.sections else [(it.vaddr, len(it.data)) for it in elf.segments]
         for segment in elf.segments:
             place = segment.vaddr + bias if bias else segment.paddr
-            for start, size in _common(variables, [(segment.vaddr, len(segment.data))]):
+            for start, size in common(variables, [(segment.vaddr, len(segment.data))]):
                 at = start - segment.vaddr
                 found.append((place + at, segment.data[at : at + size]))
     return found
@@ -384,7 +344,7 @@ def _variables(elf: Elf) -> list[Stretch]:
     """Return the sections that the program may write."""
     constants = [(it.start, len(it)) for it in elf.constants]
     sections = ((it.start, it.end - it.start) for it in elf.sections)
-    return [part for section in sections for part in _without(section, constants)]
+    return [part for section in sections for part in without(section, constants)]
 
 
 def _likely(image: Image, registers: Iterable[SavedRegisters]) -> list[Stretch]:
@@ -398,74 +358,3 @@ def _likely(image: Image, registers: Iterable[SavedRegisters]) -> list[Stretch]:
             begin = max(0, (sp & ~0xF) - _BELOW)
             found.append((begin, _BELOW + _ABOVE))
     return found
-
-
-def _without(whole: Stretch, parts: Iterable[Stretch]) -> Iterator[Stretch]:
-    """Yield what is left of a stretch."""
-    at, end = whole[0], sum(whole)
-    for start, size in sorted(parts):
-        if start > at:
-            yield at, min(start, end) - at
-        at = max(at, start + size)
-        if at >= end:
-            return
-    if at < end:
-        yield at, end - at
-
-
-def _common(first: Iterable[Stretch], second: Sequence[Stretch]) -> list[Stretch]:
-    """Return what of each of *first* is in one of *second*, in their order."""
-    found = []
-    for a, a_size in first:
-        for b, b_size in second:
-            begin, end = max(a, b), min(a + a_size, b + b_size)
-            if begin < end:
-                found.append((begin, end - begin))
-    return found
-
-
-def _disjoint(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """Return the same bytes, each once, in rising order."""
-    found: list[Stretch] = []
-    for start, size in sorted(stretches):
-        if found and start <= sum(found[-1]):
-            found[-1] = (found[-1][0], max(sum(found[-1]), start + size) - found[-1][0])
-        else:
-            found.append((start, size))
-    return found
-
-
-def _each_once(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """Return the same bytes in the same order, without those that were there before."""
-    found: list[Stretch] = []
-    for whole in stretches:
-        found += _without(whole, tuple(found))
-    return found
-
-
-def _first(stretches: Iterable[Stretch], most: int) -> list[Stretch]:
-    """Return the first stretches, up to a number of bytes."""
-    found = []
-    for start, size in _each_once(stretches):
-        size = min(size, most)
-        most -= size
-        if size:
-            found.append((start, size))
-    return found
-
-
-def _pieces(stretches: Iterable[Stretch], most: int) -> Iterator[Stretch]:
-    for start, size in stretches:
-        for at in range(0, size, most):
-            yield start + at, min(most, size - at)
-
-
-def _joined(pieces: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return the pieces in rising order, those that touch as one."""
-    found: list[list[Any]] = []
-    for address, data in sorted(it for it in pieces if it[1]):
-        if found and found[-1][0] + sum(map(len, found[-1][1])) == address:
-            found[-1][1].append(data)
-        else:
-            found.append([address, [data]])
-    return [(address, b"".join(parts)) for address, parts in found]

@@ -299,30 +299,3 @@ def test_what_was_there_is_kept_where_a_trace_ends(traced: Traced) -> None:
     before = len(traced.stub.got)
     traced.client.ask(b"M80000000,2:aabb")
     assert traced.stub.got[before:] == [b"M80000000,2:aabb"]
-
-
-def test_what_was_there_before_the_writes_of_a_halt() -> None:
-    """Of the hart that is asked for; what nobody kept is unknown."""
-    log = WriteLog()
-    log.begin(is_running=False)
-    assert log.before(1, alone=False) == ({}, {})
-    log.keep_register(1, A0, 7)
-    log.wrote_register(1, A0, 5)
-    log.wrote_register(1, S1, 5)
-    log.keep_register(0, 0x1005, 1)
-    log.wrote_register(0, 0x1005, 2)
-    log.keep_memory(0x100, 2, b"\x01")
-    log.wrote_memory(0x100, b"\x08\x09")
-    log.wrote_memory(0x200, b"\x08")
-    assert log.before(1, alone=False) == ({A0: 7, S1: None}, {0x100: 1, 0x101: None, 0x200: None})
-    log.keep_register(None, 0x1006, 3)
-    log.wrote_register(None, 0x1006, 4)
-    assert log.before(1, alone=False) == (
-        {A0: 7, S1: None, 0x1006: None}, {0x100: 1, 0x101: None, 0x200: None},
-    ), "of which hart is not known"  # fmt: skip
-    found = log.before(1, alone=True)
-    assert found is not None and found[0][0x1006] == 3
-    log.wrote_unknown()
-    assert log.before(1, alone=False) is None
-    log.resumed({1: 0x2000})
-    assert log.before(1, alone=False) == ({}, {})

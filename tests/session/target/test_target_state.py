@@ -13,6 +13,8 @@ from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.capture.model import Capture, SavedAt, SavedMemory, SavedRegisters
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.replay.register_numbers import PC
+from rvtrace_gdb.session.replay.write_log import Kept
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.saved_registers import read_registers
 from rvtrace_gdb.session.target.target_state import TargetState, Wishes, ranges_of
@@ -174,7 +176,7 @@ def test_the_end_is_dropped_when_the_trace_goes_on() -> None:
 def test_what_a_debugger_wrote_at_the_stop_is_taken_back() -> None:
     """The program has not left it there; what was there before and is not known is missing."""
     it = TargetState(Target(0, 1, pc=4), [0], Image.from_elf(DEMO), (MemoryRange(RAM, 0x10, MemoryKind.RAM),), NOTHING)
-    it.before_writes = lambda hart, alone: ({SP: None, 0x100A: 5, -1: 8}, {RAM + 1: 7, RAM + 2: None, RAM + 0x99: 1})
+    it.kept = lambda hart: Kept({SP: None, 0x100A: 5, PC: 8}, {RAM + 1: 7, RAM + 2: None, RAM + 0x99: 1})
     it.end([0])
     it.end_memory()
     assert it.registers == (SavedRegisters(0, SavedAt.STOP, 8, {0x100A: 5}),)
@@ -182,7 +184,7 @@ def test_what_a_debugger_wrote_at_the_stop_is_taken_back() -> None:
         SavedMemory(SavedAt.STOP, RAM, b"\0\7"), SavedMemory(SavedAt.STOP, RAM + 3, bytes(0xD)),
     )  # fmt: skip
     other = state(Target(0, 1, pc=4), ranges=(MemoryRange(RAM, 0x10, MemoryKind.RAM, (0,)),))
-    other.before_writes = lambda hart, alone: None
+    other.kept = lambda hart: None
     other.end([0, 1])
     other.end_memory()
     assert (other.registers, other.memory) == ((), ()), "it may have written anything"
