@@ -26,6 +26,7 @@ from rvtrace_gdb.session.capture.model import (
     CapturedTandem,
     DebuggerWrites,
     is_overwritten,
+    not_shown,
 )
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
@@ -73,6 +74,7 @@ class Session:
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
         self._ended: tuple[object, ...] | None = None  # the same when the trace was stopped
+        self._unwatched = False  # a debugger has, or had, a connection that is not the proxy's
         self._selected: tuple[Context, Decoded, SelectedHistory] | None = None  # what the last request got
         self._prepared: Decoded | None = None  # what `prepare` has done its work for
         self.lists = Lists(self)
@@ -137,6 +139,7 @@ class Session:
         if live is not self._live:
             self._let_go()
         self._live, self._decoded_capture, self._target_line = live, reading, target_line
+        self._unwatched = False
         self._quiet_since = None if just_read is None else live.unchanged(self._runs(just_read))
         if self.debugger is not None:
             self.debugger.trace_begins(now=just_read is None)
@@ -567,7 +570,9 @@ class Session:
     def _written(self, live: TraceSource) -> tuple[DebuggerWrites, ...]:
         """Return what the debugger wrote at the halts of the traced harts, () if it is not known."""
         traced: list[CapturedEncoder | CapturedRecords | CapturedTandem] = [*live.encoders, *live.records, *live.tandem]
-        return () if self.debugger is None else self.debugger.written(sorted({it.hart for it in traced}))
+        harts = sorted({it.hart for it in traced})
+        written = () if self.debugger is None else self.debugger.written(harts)
+        return written if live.shows_halts else not_shown(written, harts if self._unwatched else ())
 
     def _explained(self, context: Context, progress: Progress) -> Decoded:
         """Return the histories, with what halted harts say of last traps whose cause is not in the trace."""
@@ -582,6 +587,7 @@ class Session:
 
     def _read_out(self, context: Context, progress: Progress) -> None:
         live = self._live
+        self._unwatched |= context.runs is not None and not (self.debugger is not None and self.debugger.connected)
         if live is not None:
             live.use_context(context)
         if live is None or self._frozen():

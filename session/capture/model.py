@@ -1,6 +1,6 @@
 """A captured trace: the contents of a capture file, and the input of the decoder."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
@@ -148,6 +148,18 @@ class DebuggerWrites:
     unknown: bool = False
     breakpoints: tuple[tuple[int, int], ...] = ()
     halts: int = 1
+
+
+def not_shown(written: tuple[DebuggerWrites, ...], unwatched: Collection[int] = ()) -> tuple[DebuggerWrites, ...]:
+    """Return the same for a trace that does not show halts: of a hart that was written to in the middle, or that was
+    *unwatched*, the last entry says that nobody knows when.
+    """
+    found: list[DebuggerWrites] = []
+    for hart in sorted({*(it.hart for it in written), *unwatched}):
+        own = [it for it in written if it.hart == hart]
+        wrote = hart in unwatched or any(it.unknown or it.registers or it.memory for it in own[1:])
+        found += [*own, DebuggerWrites(hart, None, unknown=True, halts=0)] if wrote else own
+    return tuple(found)
 
 
 @dataclass(frozen=True)

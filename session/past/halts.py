@@ -7,6 +7,7 @@ certain: their numbers are the same, or the lists agree from a common end on, an
     written = [it for it in capture.written if it.hart == hart]
     halts = halt_writes(history, written, captured)
     beginning = ... if begins_as_saved(halts, written) else None
+    values = not hides_writes(history, written, captured)
 """
 
 from collections import Counter
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.events import Loss, Start, StartReason, Stop, StopReason
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
-from rvtrace_gdb.session.capture.model import Captured, CapturedSink, DebuggerWrites, is_overwritten
+from rvtrace_gdb.session.capture.model import Captured, CapturedRecords, CapturedSink, DebuggerWrites, is_overwritten
 
 _HALTS = (StopReason.DEBUG_MODE, StopReason.UNSPECIFIED, StopReason.TRACE_DISABLED)
 _ONLY_SAY_WHERE = (StartReason.PERIODIC, StartReason.COUNTER_FULL, StartReason.PC_SAMPLE, StartReason.UNSPECIFIED)
@@ -79,6 +80,23 @@ def begins_as_saved(halts: Sequence[HaltWrites], written: Sequence[DebuggerWrite
     instruction found: it is not known whether a debugger has written something since, if that is not in *halts*.
     """
     return not written or any(it.position == 0 for it in halts)
+
+
+def hides_writes(history: History, written: Sequence[DebuggerWrites], captured: Captured | None = None) -> bool:
+    """Return whether a debugger may have written in the middle of a history at a halt that it does not show. Nothing is
+    known of values then, wherever that was; arguments as of `halt_writes`.
+    """
+    later = [it for it in written[1:] if it.unknown or it.registers or it.memory]
+    if written and written[-1].unknown and not written[-1].halts:
+        return True
+    if not later or isinstance(captured, CapturedRecords):
+        return bool(later)
+    seen, listed = _seen(history, has_beginning=True), list(_listed(written))
+    if (captured is not None and is_overwritten(captured)) or _BREAK in seen or _BREAK in listed:
+        return False
+    pcs = {it.pc for it in seen if it is not None}
+    missing = len(seen) < len(listed)
+    return any(it.pc not in pcs if it.pc is not None else missing for it in later)
 
 
 def breakpoints_of(written: Sequence[DebuggerWrites]) -> tuple[tuple[int, int], ...]:

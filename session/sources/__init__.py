@@ -42,6 +42,8 @@ class TraceSource(Protocol):
     notes: list[str]
     state: "TargetState | None" = None
     halted: Collection[int] = ()
+    shows_halts: bool = True
+    """Whether the trace shows where a hart goes on after each halt."""
 
     @property
     def encoders(self) -> tuple[CapturedEncoder, ...]:

@@ -148,6 +148,8 @@ class Recorder:
 class CtrTrace(TraceSource):
     """The trace that *recorders* record. See `session.sources.TraceSource`."""
 
+    shows_halts = False
+
     def __init__(self, recorders: list[Recorder], way: Way) -> None:
         self.recorders, self.way = recorders, way
         self.tracing = self.incomplete = True

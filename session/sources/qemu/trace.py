@@ -181,6 +181,8 @@ _WORD = 4  # bytes
 class QemuTrace(TraceSource):
     """The trace of *harts*, by the recorder in *folder*. *program* is given the code that ran and that no ELF has."""
 
+    shows_halts = False
+
     def __init__(self, folder: Path, harts: list[int], wanted: EncoderOptions, program: Program) -> None:
         self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None

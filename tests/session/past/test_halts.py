@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import (
     Accounting,
@@ -18,12 +19,13 @@ from rvtrace_gdb.decode.history.events import (
 )
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
-from rvtrace_gdb.session.capture.model import Captured, DebuggerWrites
-from rvtrace_gdb.session.past.halts import begins_as_saved, breakpoints_of, halt_writes
+from rvtrace_gdb.session.capture.model import Captured, CapturedRecords, DebuggerWrites, not_shown
+from rvtrace_gdb.session.past.halts import begins_as_saved, breakpoints_of, halt_writes, hides_writes
 from tests.session.captures import SMALL
 
 LOST = "something is lost"
 SINK = SMALL.sinks[0]
+SMALL_RECORDS = CapturedRecords(0, CtrRegisterValues("ctr0", "1.0", 64, 16, 7, 0, 0), b"")
 WRAPPED = replace(SINK, wrapped=True, missing=0, lost=())
 RAN_ON = Start(StartReason.TRACE_ENABLED)
 
@@ -146,3 +148,22 @@ def test_memory_with_breakpoints_is_not_known() -> None:
 def test_what_was_saved_at_the_beginning_may_have_been_changed() -> None:
     for written, holds in (([], True), ([at(0x100, 5)], True), ([at(0x100, unknown=True)], False), ([at(0x80)], False)):
         assert begins_as_saved(halt_writes(ran(A), written), written) is holds
+
+
+def test_a_trace_without_halts_hides_what_was_written() -> None:
+    """As of QEMU: the program goes on as if nothing had been; what was written before it began is no matter."""
+    history = ran((*A, *B), before=RAN_ON)
+    assert not hides_writes(history, [at(0x100, 5), at(0x200)])
+    assert hides_writes(history, [at(0x100), at(0x200, 5)])
+    assert hides_writes(history, [at(0x100), at(None, unknown=True)])
+    assert not hides_writes(ran(A, B), [at(0x100), at(0x200, 5)])
+    assert not hides_writes(ran(A, B), [at(0x100), at(None, unknown=True)])
+
+
+def test_a_loop_without_halts() -> None:
+    """Where nothing else shows it, the source of the trace has said so."""
+    history, wrote, only_looked = ran(A, B), (at(0x100), at(0x200, 5)), (at(0x100, 5), at(0x200))
+    assert hides_writes(history, not_shown(wrote), WRAPPED) and not hides_writes(history, wrote, WRAPPED)
+    assert not_shown(only_looked) == only_looked and not hides_writes(history, only_looked)
+    assert hides_writes(history, not_shown((), [0])) and not_shown(only_looked, [0])[:2] == only_looked
+    assert hides_writes(ran(A), wrote, SMALL_RECORDS) and not hides_writes(ran(A), only_looked, SMALL_RECORDS)
