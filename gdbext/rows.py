@@ -241,30 +241,53 @@ class KnownRegisters(NamedTuple):
     of: int
 
 
+class ValueLimit(NamedTuple):
+    """Why not more is known: *what* is a word of `gdbext.values_text.LIMITS`.
+
+    number  of the instruction where that is, None: it has no place; *places*: how many such places there are
+    pc      of the instruction
+    """
+
+    what: str
+    number: int | None
+    places: int
+    pc: int | None
+
+
+class Contradicted(NamedTuple):
+    """The instruction with a *number* cannot have done what the history says, with what was believed; *dropped*: what
+    is not believed any more, a word of `gdbext.values_text.DROPPED`.
+    """
+
+    number: int
+    pc: int
+    dropped: str
+
+
 class ValuesRow(NamedTuple):
     """How much is known of the registers and the memory in the past of a hart, and why not more.
 
     source       "trace": the trace has them; "reconstructed", "off" (by `set trace values`), or "none"
     start, stop  what is known where the trace begins and ends: "" nothing, "registers", "memory" (registers and
                  memory), "program" (registers, and memory as the program's file has it)
-    absent       why there is no more: words of `gdbext.row_text.ABSENT`, in order
     ram          (begin, end) of the memory that only the hart writes; *end* is the first address after it
     known        in the whole history, and *here*, at the place of the question, whose number is *number*
     places       how many places of the history were looked at
-    contradicted  the numbers and addresses of instructions that cannot have done what the values say, in order
+    remedies     what would help: words of `gdbext.values_text.REMEDIES`
     """
 
     hart: int
     source: str
-    start: str
-    stop: str
-    absent: Sequence[str]
-    ram: Sequence[tuple[int, int]]
-    known: Sequence[KnownRegisters]
-    places: int
-    here: Sequence[KnownRegisters]
     number: int
-    contradicted: Sequence[tuple[int, int]] = ()
+    start: str = ""
+    stop: str = ""
+    ram: Sequence[tuple[int, int]] = ()
+    known: Sequence[KnownRegisters] = ()
+    places: int = 0
+    here: Sequence[KnownRegisters] = ()
+    limits: Sequence[ValueLimit] = ()
+    remedies: Sequence[str] = ()
+    contradicted: Sequence[Contradicted] = ()
 
 
 class DifferingRow(NamedTuple):

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from rvtrace_gdb.gdbext.row_text import Fields
-from rvtrace_gdb.gdbext.rows import KnownRegisters, ValuesRow
+from rvtrace_gdb.gdbext.rows import KnownRegisters, ValueLimit, ValuesRow
 
-ABSENT = {
-    "not-saved": "nothing was saved where the trace begins: `trace start` saves registers of a halted hart",
-    "begins-late": "what was saved at `trace start` does not belong to the first instruction of the trace",
-    "overwritten": "older trace was overwritten, so that what was saved at the start is too old: `trace start"
-    " -stop-on-wrap` keeps the beginning, a larger buffer more of it",
-    "no-memory": "memory was not saved at the start: `trace start -with-memory` saves it, a program that begins at its"
-    " entry needs that least",
-    "no-ram": "no RAM is declared: [[memory]] in the target description says what only this hart writes"
-    " (docs/target-description.md)",
-    "shared-ram": "the RAM is that of several harts, or of DMA: `private` in [[memory]] of the target description says"
-    " what only one hart writes",
-    "registers-only": "`set trace values registers` leaves memory out",
-    "not-stopped": "nothing is known of the hart where the trace ends",
-    "gaps": "behind a gap everything is unknown until it is written again",
-    "halts": "a debugger halted the hart in between, and may have written anything: `trace connect` before the trace"
-    " lets rvtrace see what it writes",
-    "too-long": "the history is long, and only its end was executed again: `trace values -all` does the rest",
+LIMITS = {
+    "no-beginning": "nothing is known where the trace begins",
+    "overwritten": "older trace was overwritten, and what was known at its start is from before that",
+    "no-stop": "nothing is known where the trace ends",
+    "memory-off": "memory is left out, by `set trace values registers`",
+    "no-ram": "memory is left out: nobody says which is RAM that only this hart writes",
+    "memory-not-saved": "what was in memory where the trace begins is not known",
+    "gap": "what was known is lost behind a gap{at}, until it is written again",
+    "halt": "what was known is lost where a debugger halted the hart{at}: it may have written anything",
+    "translation": "memory is unknown from {number} on: addresses may be translated",
+    "unknown-instruction": "what an instruction does is not known{at}, and so what it wrote",
 }
-"""Why no more is known: a line for each reason, and what would help."""
+"""Why not more is known: *at* becomes where that is, *number* the number of the instruction there."""
+REMEDIES = {
+    "start-halted": "`trace start` while the hart is halted saves its registers",
+    "stop-earlier": "a larger buffer, or `trace start` nearer to the place of interest",
+    "save-memory": "`trace start -with-memory`, or `trace start` where the program begins, right after `load`",
+    "declare-ram": "[[memory]] in the target description (docs/target-description.md)",
+    "want-memory": "`set trace values on`",
+    "connect": "`trace connect` before `trace start`: then rvtrace sees what gdb writes",
+    "halt": "halt the hart where the trace ends, before it is stopped or saved",
+}
+"""What would help."""
+DROPPED = {
+    "ram": "values in memory are not believed any more",
+    "constants": "constants of the program are not believed any more",
+    "everything": "nothing is believed any more",
+}
 _SOURCES = {
     "trace": "Registers and memory are in the trace.",
     "off": "Nothing is reconstructed: `set trace values on` shows registers and memory, as far as they are known.",
@@ -38,9 +48,14 @@ _STARTS = {
     "program": "registers were saved; memory is as the program file has it",
 }
 _ASSUMED = (
-    "assumed:  nothing but the hart writes that memory, constants of the program are not",
-    "          written, and the code that ran is the program's",
+    "nothing but the hart writes that memory, constants of the program are not written, and the code that ran is the"
+    " program's"
 )
+_CONTRADICTED = (
+    "instruction {}, at {:#x}, cannot have done what the trace says with these values: something else wrote a register"
+    " or memory; {}"
+)
+_WIDTH, _INDENT = 79, 10
 
 
 def lines(row: ValuesRow, xlen: int = 64) -> Iterator[str]:
@@ -52,27 +67,40 @@ def lines(row: ValuesRow, xlen: int = 64) -> Iterator[str]:
         return
     what = "Registers and memory are" if row.ram else "Registers are"
     yield f"{what} reconstructed from the instructions that ran."
-    yield f"start:    {_STARTS[row.start]}"
-    yield f"stop:     {_STARTS[row.stop]}"
+    yield from _line("start", _STARTS[row.start])
+    yield from _line("stop", _STARTS[row.stop])
     digits = xlen // 4
     for begin, end in row.ram:
-        yield f"memory:   0x{begin:0{digits}x}-0x{end - 1:0{digits}x}"
+        yield from _line("memory", f"0x{begin:0{digits}x}-0x{end - 1:0{digits}x}")
     yield from _shares(row)
-    yield from _ASSUMED if row.ram else ()
-    for number, pc in row.contradicted:
-        yield (
-            f"wrong:    instruction {number}, at {pc:#x}, cannot have done what the trace says with these values:"
-            " something else writes that memory; less is believed"
-        )
-    for reason in row.absent:
-        yield f"note:     {ABSENT[reason]}"
+    yield from _line("assumed", _ASSUMED) if row.ram else ()
+    for it in row.contradicted:
+        yield from _line("wrong", _CONTRADICTED.format(it.number, it.pc, DROPPED[it.dropped]))
+    for limit in row.limits:
+        yield from _line("limit", LIMITS[limit.what].format(at=_place(limit), number=limit.number))
+    for remedy in row.remedies:
+        yield from _line("helps", REMEDIES[remedy])
+
+
+def _place(limit: ValueLimit) -> str:
+    if limit.number is None:
+        return ""
+    return f", at {limit.number}" + (f" (the first of {limit.places})" if limit.places > 1 else "")
+
+
+def _line(what: str, text: str) -> Iterator[str]:
+    """Yield a line, in as many as fit on a terminal of 80 columns."""
+    yield from textwrap.wrap(
+        f"{what + ':':<{_INDENT}}{text}", _WIDTH, subsequent_indent=" " * _INDENT, break_on_hyphens=False,
+        break_long_words=False,
+    )  # fmt: skip
 
 
 def _shares(row: ValuesRow) -> Iterator[str]:
     if row.known:
-        yield f"known:    {_shared(row.known)}, at {row.places} places of the trace"
+        yield from _line("known", f"{_shared(row.known)}, at {row.places} places of the trace")
     if row.here:
-        yield f"here:     {_counted(row.here)}, at {row.number}"
+        yield from _line("here", f"{_counted(row.here)}, at {row.number}")
 
 
 def _shared(known: Sequence[KnownRegisters]) -> str:
@@ -91,11 +119,21 @@ def _counted(known: Sequence[KnownRegisters]) -> str:
 
 def fields(row: ValuesRow) -> Fields:
     """Return the answer for programs."""
-    made: Fields = {"hart": row.hart, "source": row.source, "number": row.number}
-    made |= {"start": row.start or None, "stop": row.stop or None, "absent": list(row.absent) or None}
+    made: Fields = {"hart": row.hart, "source": row.source, "number": row.number, "places": row.places or None}
+    made |= {"start": row.start or None, "stop": row.stop or None, "remedies": list(row.remedies) or None}
     made["ram"] = [{"begin": f"{begin:#x}", "end": f"{end:#x}"} for begin, end in row.ram] or None
     made["known"] = [it._asdict() for it in row.known] or None
     made["here"] = [it._asdict() for it in row.here] or None
-    made["places"] = row.places
-    made["contradicted"] = [{"number": number, "addr": f"{pc:#x}"} for number, pc in row.contradicted] or None
+    made["limits"] = [_known({**it._asdict(), "pc": None, "addr": _hex(it.pc)}) for it in row.limits] or None
+    made["contradicted"] = [
+        {"number": it.number, "addr": _hex(it.pc), "dropped": it.dropped} for it in row.contradicted
+    ] or None
+    return _known(made)
+
+
+def _hex(number: int | None) -> str | None:
+    return None if number is None else f"{number:#x}"
+
+
+def _known(made: Fields) -> Fields:
     return {name: value for name, value in made.items() if value is not None}

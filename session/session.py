@@ -5,7 +5,7 @@ The file is longer than others because each command about a trace is a method of
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.reconstruction.facts import StopState
 from rvtrace_gdb.gdbext.rows import MessageRow, ShortHistoryRow
 from rvtrace_gdb.session import decoded_capture, report
 from rvtrace_gdb.session import program as session_program
@@ -348,6 +349,14 @@ class Session:
     def captured_of(self, hart: int) -> Captured | None:
         """Return what the history of a hart was decoded from last; None: nothing was decoded."""
         return None if self._last is None else self._last.sink_of(hart)
+
+    def live_stop(self, hart: int, rams: Sequence[tuple[int, int]]) -> StopState | None:
+        """Return the state of a hart that stands where its trace ends, as `session.past.live_stop` does."""
+        if self._live is None or self._selected is None:
+            return None
+        from rvtrace_gdb.session.past.live_stop import live_stop
+
+        return live_stop(self, hart, rams, self._selected[0])
 
     def is_current(self, context: Context) -> bool:
         """Return whether nothing ran since the trace was read out, as far as is known without asking the target."""

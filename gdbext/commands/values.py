@@ -9,7 +9,7 @@ import gdb
 from rvtrace_gdb.gdbext import results, values_text
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.rows import KnownRegisters, ValuesRow
+from rvtrace_gdb.gdbext.rows import Contradicted, KnownRegisters, ValueLimit, ValuesRow
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
@@ -47,7 +47,8 @@ def answer() -> dict[str, Any]:
     found: dict[str, Any] = tracer().request("values", context=tracer().context(), at=position.number())
     row = ValuesRow(*found["row"])
     known, here = ([KnownRegisters(*it) for it in counted] for counted in (row.known, row.here))
-    found["row"] = row._replace(known=known, here=here)
+    limits, contradicted = [ValueLimit(*it) for it in row.limits], [Contradicted(*it) for it in row.contradicted]
+    found["row"] = row._replace(known=known, here=here, limits=limits, contradicted=contradicted)
     return found
 
 

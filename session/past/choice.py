@@ -1,9 +1,10 @@
 """Which past a history has: where the values in it come from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from rvtrace_gdb.decode.reconstruction.facts import StopState
 from rvtrace_gdb.session.capture.model import Capture, Captured
 from rvtrace_gdb.session.lists import HistorySource, SelectedHistory
 from rvtrace_gdb.session.past.past import Past
@@ -27,6 +28,10 @@ class PastSource(HistorySource, Protocol):
         """Return what the history of a hart was decoded from."""
         ...
 
+    def live_stop(self, hart: int, rams: Sequence[tuple[int, int]]) -> StopState | None:
+        """Return the state of a hart that stands where its trace ends. *rams*: (address, bytes) of what may be read."""
+        ...
+
 
 class _Pasts(NamedTuple):
     """The pasts of a history, by what is reconstructed."""
@@ -45,11 +50,16 @@ def past_of(session: PastSource, it: SelectedHistory, progress: Progress = silen
 def facts_of(session: PastSource, it: SelectedHistory) -> "Known | None":
     """Return from what values are reconstructed; None: the trace has them."""
     from rvtrace_gdb.decode.tandem.decoder import tandem_of
-    from rvtrace_gdb.session.past.saved_facts import known_of
+    from rvtrace_gdb.session.past.saved_facts import ends_at, known_of
 
     if tandem_of(it.history) is not None:
         return None
-    return known_of(session.capture(), it, session.captured_of(it.hart))
+    known = known_of(session.capture(), it, session.captured_of(it.hart))
+    if known.stop is not None:
+        return known
+    stop = session.live_stop(it.hart, known.machine.rams)
+    ends = stop is not None and ends_at(it.history, it.program, stop.pc)
+    return known._replace(stop=stop) if ends else known
 
 
 def new_past(it: SelectedHistory, facts: Facts = lambda: None) -> Past | None:

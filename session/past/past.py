@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge
 from rvtrace_gdb.support.errors import Progress, silent
 
 PC = -1
@@ -97,6 +98,11 @@ class Past(Protocol):
 
     def prepare(self, progress: Progress = silent) -> None:
         """Compute what is otherwise computed at the first question: gdb waits only briefly for a packet."""
+
+    def knowledge(self, progress: Progress = silent, *, overwritten: bool = False) -> Knowledge | None:
+        """Return how much is known, from what, and why not more; None: the trace itself has the values. *overwritten*:
+        older trace was.
+        """
 
     def traced_registers(self) -> TracedRegisters | None:
         """Return which registers may be known, at any position; None: the pc alone."""

@@ -42,6 +42,9 @@ class DataTracePast:
 
     # Registers
 
+    def knowledge(self, progress: Progress = silent, *, overwritten: bool = False) -> None:
+        """The trace itself has the values."""
+
     def traced_registers(self) -> TracedRegisters | None:
         return None
 

@@ -6,6 +6,7 @@ from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.past import DataTracePast
 from rvtrace_gdb.session.past.past import Accessed, NotWritten, TracedRegisters, Written
+from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -24,6 +25,9 @@ class ReconstructedDataTracePast(DataTracePast):
     def prepare(self, progress: Progress = silent) -> None:
         super().prepare(progress)
         self._values.prepare(progress)
+
+    def knowledge(self, progress: Progress = silent, *, overwritten: bool = False) -> Knowledge:  # type: ignore[override]
+        return self._values.knowledge(progress, overwritten=overwritten)
 
     def traced_registers(self) -> TracedRegisters | None:
         return self._values.traced_registers()

@@ -39,6 +39,9 @@ class TandemPast:
 
     # Registers
 
+    def knowledge(self, progress: Progress = silent, *, overwritten: bool = False) -> None:
+        """The trace itself has the values."""
+
     def traced_registers(self) -> TracedRegisters:
         """Return which registers the trace has, and those that every hart has in machine mode."""
         names = {number: name for name, number in CSRS.items()}
