@@ -29,6 +29,8 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
 from rvtrace_gdb.session.queries.search import Accesses, Found, Question, Where
+from rvtrace_gdb.session.replay.backend import HartContext
+from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.support.errors import Progress, silent
 
 _T = TypeVar("_T")
@@ -64,7 +66,9 @@ class SelectedHistory(NamedTuple):
 
 
 class Debugger(Protocol):
-    """A debugger that goes back in time. *resumes* counts how often it resumed the target."""
+    """A debugger that goes back in time. *resumes* counts how often it resumed the target, *writes* what it wrote."""
+
+    writes: WriteLog
 
     @property
     def resumes(self) -> int: ...
@@ -88,6 +92,9 @@ class Debugger(Protocol):
 
     def place(self, hart: int | None) -> tuple[int, int] | None:
         """Return the hart in whose history a thread's hart is, and its number there; None in the present."""
+
+    def call(self, work: Callable[[HartContext], _T]) -> _T | None:
+        """Return the result of *work* with its connection to the target; None: that is not possible now."""
 
     def trace_begins(self, *, now: bool = True) -> None:
         """Note that a trace was started: from now on it is noted what the debugger writes. *now*: just now."""

@@ -350,6 +350,11 @@ class Session:
         """Return what the history of a hart was decoded from last; None: nothing was decoded."""
         return None if self._last is None else self._last.sink_of(hart)
 
+    @property
+    def gdb(self) -> Debugger | None:
+        """The debugger, while it is connected through the proxy."""
+        return self.debugger if self.debugger is not None and self.debugger.connected else None
+
     def live_stop(self, hart: int, rams: Sequence[tuple[int, int]]) -> StopState | None:
         """Return the state of a hart that stands where its trace ends, as `session.past.live_stop` does."""
         if self._live is None or self._selected is None:

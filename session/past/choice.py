@@ -73,16 +73,7 @@ def new_past(it: SelectedHistory, facts: Facts = lambda: None) -> Past | None:
         return TandemPast(tandem, it.program)
     known = facts() if it.values != OFF and len(it.history) else None
     if known is not None:
-        return _reconstructed(it, known)
+        from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
+
+        return ReconstructedPast(it.history, it.program, known)
     return DataTracePast(it.history, it.program) if it.history.accesses else None
-
-
-def _reconstructed(it: SelectedHistory, known: "Known") -> Past:
-    from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
-
-    values = ReconstructedPast(it.history, it.program, known)
-    if not it.history.accesses:
-        return values
-    from rvtrace_gdb.session.past.data_trace.reconstructed import ReconstructedDataTracePast
-
-    return ReconstructedDataTracePast(values, it.program)

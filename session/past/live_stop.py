@@ -12,9 +12,9 @@ from rvtrace_gdb.decode.program.csrs import SATP
 from rvtrace_gdb.decode.reconstruction.facts import StopState, Value
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.replay.backend import HartContext
-from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.replay.register_numbers import PC, F, X
-from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.replay.write_log import WriteLog
+from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.session.target.target_state import TargetState
 
 T = TypeVar("T")
@@ -35,10 +35,34 @@ class StopReader(Protocol):
         """Return the bytes of stretches of memory, (address, bytes) of each; None: nothing can be read now."""
 
 
+class GdbConnection(Protocol):
+    """gdb's connection through the proxy: `session.replay.debugger.Debugger`."""
+
+    writes: WriteLog
+
+    @property
+    def resumes(self) -> int: ...
+
+    def call(self, work: Callable[[HartContext], T]) -> T | None: ...
+
+
+class StandingSession(Protocol):
+    """The session, as far as it knows the target."""
+
+    @property
+    def live(self) -> TraceSource | None: ...
+
+    @property
+    def gdb(self) -> GdbConnection | None:
+        """The debugger that is connected through the proxy."""
+
+    def stands(self, context: Context) -> bool: ...
+
+
 class ThroughGdb:
     """A `StopReader` through the connection of gdb. *alone*: the hart is the only one, and need not be a thread."""
 
-    def __init__(self, debugger: Debugger, hart: int, *, alone: bool) -> None:
+    def __init__(self, debugger: GdbConnection, hart: int, *, alone: bool) -> None:
         self._debugger, self._hart, self._alone, self._resumes = debugger, hart, alone, debugger.resumes
 
     def _ask(self, work: Callable[[HartContext], T]) -> T | None:
@@ -49,7 +73,7 @@ class ThroughGdb:
             still = connection.live() and debugger.resumes == self._resumes and debugger.writes.keeps
             return work(connection) if still and connection.reaches(self._hart, alone=self._alone) else None
 
-        return debugger.proxy.call(if_halted) if debugger.connected else None
+        return debugger.call(if_halted)
 
     def registers(self) -> Mapping[int, int] | None:
         found, kept = self._ask(lambda it: it.registers(self._hart)), self._debugger.writes.kept(self._hart)
@@ -84,16 +108,18 @@ class ThroughLink:
         return [self._state.memory_now(self._hart, *it) for it in stretches] if self._stands() else None
 
 
-def live_stop(session: Session, hart: int, rams: Sequence[tuple[int, int]], context: Context) -> StopState | None:
+def live_stop(
+    session: StandingSession, hart: int, rams: Sequence[tuple[int, int]], context: Context
+) -> StopState | None:
     """Return the state of a hart that is halted where its trace ends; None if it is not, or cannot be read.
 
     *rams*: (address, bytes) of the memory that may be read. *context*: that of a request, or gdb's last.
     """
-    live, debugger = session.live, session.debugger
+    live, debugger = session.live, session.gdb
     if live is None or not session.stands(context):
         return None
     readers: list[StopReader] = []
-    if isinstance(debugger, Debugger) and debugger.connected:
+    if debugger is not None:
         traced = {*(it.hart for it in live.encoders), *(it.hart for it in live.records)}
         readers.append(ThroughGdb(debugger, hart, alone=len(traced) < 2))
     if live.state is not None:

@@ -1,8 +1,8 @@
 """gdb while it goes back in time: the proxy between it and the target, and its positions in the past."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.gdbext.rows import OFF_HART, FoundRow
@@ -14,7 +14,7 @@ from rvtrace_gdb.session.past.choice import facts_of, past_of
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.search import Question
-from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext
+from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, HartContext
 from rvtrace_gdb.session.replay.packets import hart_of, number_of
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.proxy_state import TargetState
@@ -23,6 +23,7 @@ from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
+T = TypeVar("T")
 RECONSTRUCTED = (
     "note:     registers and memory are reconstructed from what ran, if nothing else writes the memory: `trace values`"
 )
@@ -158,6 +159,10 @@ class Debugger:
         """Return the hart in whose history a thread's hart is, and its number there; None in the present."""
         number = self.number(hart)
         return None if number is None else (self.timeline.selected(hart).hart, number)
+
+    def call(self, work: Callable[[HartContext], T]) -> T | None:
+        """Return the result of *work* with the connection to the stub, as `Proxy.call` does; None without one."""
+        return self.proxy.call(work) if self.connected else None
 
     def trace_begins(self, *, now: bool = True) -> None:
         """Note that a trace was started: from now on it is noted what the debugger writes. *now*: just now."""
