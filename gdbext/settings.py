@@ -6,6 +6,7 @@ they override the target description.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Callable, NamedTuple
 
 import gdb
@@ -20,7 +21,7 @@ class Setting(NamedTuple):
     """
 
     name: str
-    kind: str  # "file", "address", "number", "port", "text" or "choice"
+    kind: str  # "file", "address", "number", "port", "ranges", "text" or "choice"
     key: str
     doc: str
     choices: tuple[str, ...] = ()
@@ -69,7 +70,7 @@ SETTINGS = (
     ),
     Setting(
         "save-memory",
-        "text",
+        "ranges",
         "save_memory",
         "which memory is saved by `trace start -with-memory` and `trace save`:\n"
         "ranges BEGIN-END or BEGIN,+SIZE, separated by spaces, or none.\n"
@@ -107,7 +108,9 @@ def _parse(setting: Setting, text: str) -> Any:
     """Return the value of a setting; an empty text unsets it, or auto. Raises gdb.GdbError, one line."""
     if text == "auto" and setting.kind in ("address", "port", "number"):
         return None
-    if not text or setting.kind in ("file", "text", "choice"):
+    if setting.kind == "ranges":
+        _check_ranges(setting, text)
+    if not text or setting.kind in ("file", "text", "choice", "ranges"):
         return text or None
     try:
         value = int(neutral.evaluate(text))
@@ -116,6 +119,18 @@ def _parse(setting: Setting, text: str) -> Any:
     if value < 0 or value > _MOST.get(setting.kind, value):
         raise gdb.GdbError(f"set trace {setting.name}: {text} is out of range.")
     return value
+
+
+_ADDRESS = r"(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})"
+_RANGE = re.compile(rf"{_ADDRESS}(?:,\+|[-,]){_ADDRESS}")
+
+
+def _check_ranges(setting: Setting, text: str) -> None:
+    """Raise gdb.GdbError, one line, if a text is not ranges, or none; the session reads it."""
+    for word in () if text == "none" else text.split():
+        if not _RANGE.fullmatch(word):
+            how = "give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000"
+            raise gdb.GdbError(f"set trace {setting.name}: {word} is no range: {how}.")
 
 
 class _Parameter(gdb.Parameter):

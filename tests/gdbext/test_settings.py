@@ -23,6 +23,16 @@ def test_a_wrong_value_leaves_the_old_one() -> None:
     assert out["show trace buffer-size"].strip() == "The trace buffer-size is 0x1000."
 
 
+def test_ranges_of_memory() -> None:
+    good, bad = "set trace save-memory 0x80000000,+0x1000 16-32", "set trace save-memory main,+4"
+    said = ask_gdb(None, [SOURCE, good, bad, "show trace save-memory"])
+    assert said[good] == ""
+    assert said[bad].strip() == (
+        "set trace save-memory: main,+4 is no range: give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000."
+    )
+    assert said["show trace save-memory"].strip() == "The trace save-memory is 0x80000000,+0x1000 16-32."
+
+
 def test_a_value_is_unset_by_auto() -> None:
     commands = [SOURCE, "set trace hart 1", "set trace hart auto", "show trace hart", "set trace hart -1"]
     said = ask_gdb(None, commands)
