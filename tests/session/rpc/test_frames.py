@@ -4,6 +4,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.gdbext.rows import FrameRow
 from rvtrace_gdb.session.lists import SelectedHistory, call_history
+from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.rpc.replay import frame_rows
 from rvtrace_gdb.session.session import Session
@@ -13,7 +14,7 @@ from tests.decode.calls.test_frames_by_hand import HANDLED
 
 
 def selected(history: History, code: Code = PLAIN) -> SelectedHistory:
-    return SelectedHistory(history, ContextImages(code.image), 0, [])
+    return SelectedHistory(history, ContextImages(code.image), 0, [], values=OFF)
 
 
 def test_rows() -> None:
@@ -54,7 +55,7 @@ def test_behind_the_end_and_where_nothing_is() -> None:
 
 def test_no_symbols() -> None:
     image = PLAIN.image
-    it = SelectedHistory(history_of([0x90000, 0x90002]), ContextImages(image), 0, [])
+    it = SelectedHistory(history_of([0x90000, 0x90002]), ContextImages(image), 0, [], values=OFF)
     assert frame_rows(Session(environ={}), it, 2, 0, 9)["frames"] == [FrameRow(0x90002, None, 0, 2, "")]
 
 
