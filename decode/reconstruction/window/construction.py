@@ -274,6 +274,8 @@ class Construction:
             return classes.known(rule.forward(value, 0))
         node = classes.new(result_shape(rule.family, classes.shapes[a], 0, rule.constant, self.xlen))
         classes.constrain((rule.evaluate, node, a, -1), (node, a))
+        if rule.constant and rule.family in ("sll", "sllw"):
+            classes.set_low(node, rule.constant, 0)
         return node
 
     def _do_binary(self, step: Step, following: Value) -> None:

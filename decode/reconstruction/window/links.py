@@ -25,7 +25,9 @@ _FARTHEST = 64
 """So many accesses in a granule are looked through for what provides a byte."""
 _WIDEST = 1 << 16
 """By so much may an address exceed the least one that it can be, for its store to change a region only."""
-_EVERY = 256
+_EVERY = 16
+_BUDGET = 32
+"""So often, for each access, is a load looked at again; what would be learned afterwards stays unknown."""
 
 
 class WrittenConstants(Exception):
@@ -58,6 +60,7 @@ class Links:
         self._incomplete: set[int] = set()
         self._open: list[int] = []
         """Loads of RAM with known addresses that are not linked, in order."""
+        self._budget = 0
         self._news: list[int] = []
         """Accesses of which more has become known."""
         self.at = -1
@@ -73,8 +76,8 @@ class Links:
                 progress("reconstructing values (accesses)", op, len(self.kinds))
         self._link_end(self.granules)
         self._classes.propagate()
-        rounds = 0
-        while self._news:
+        rounds, self._budget = 0, _BUDGET * len(self.kinds)
+        while self._news and self._budget >= 0:
             news, self._news = sorted(set(self._news)), []
             self._learn(news)
             rounds += 1
@@ -165,6 +168,7 @@ class Links:
             changed |= self._granules_of(op)
             if self.kinds[op] == LOAD:
                 affected |= self._next_loads(op)
+        self._budget -= len(affected)
         for op in sorted(affected):
             if not self._linked[op]:
                 self._link(op)

@@ -8,6 +8,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import Access, AccessNote
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, StopState
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory, edge_of_state, edge_of_stop
+from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.reconstruction.window.by_hand import BASE, DATA, RAM, edge, encoded, stored, window
 
 A, B, C, P, Q = 10, 11, 12, 3, 4
@@ -239,6 +240,18 @@ def test_the_memory_of_a_stop_is_read_in_few_pieces() -> None:
     assert [memory.byte(DATA + 0x300 + k) for k in range(0x100)] == [7] * 0x100 and len(asked) == 1
     assert memory.byte(DATA) is None and memory.byte(DATA + 1) == 7 and memory.byte(DATA + 0xFF) == 7
     assert memory.byte(RAM[0] - 1) is None and isinstance(edge_of_stop(stop), Edge)
+
+
+def test_work_can_be_interrupted() -> None:
+    """And what was known before is still known."""
+
+    def interrupt(label: str, done: int, total: int | None = None) -> None:
+        raise Cancelled
+
+    found = window([encoded("addi", rd=A, imm=1)])
+    with pytest.raises(Cancelled):
+        found.solve(interrupt)
+    assert found.x(1, A) == 1
 
 
 def test_what_the_trace_says_of_accesses() -> None:

@@ -98,6 +98,13 @@ def test_low_bits_and_the_shape_of_a_value_tell_it() -> None:
         assert window([load, word], end=edge({D: result})).x(1, A) == 200
 
 
+def test_what_two_shifts_cut_off_was_zero() -> None:
+    """`(unsigned short)x`: of x, 16 bits are known, and the word in which it is loaded has no more."""
+    words = [encoded("lhu", rd=A, rs1=8), encoded("slli", rd=B, rs1=A, imm=48), encoded("srli", rd=B, rs1=B, imm=48)]
+    found = window([*words, encoded("addi", rd=A)], end=edge({B: 0xFEDC}))
+    assert found.x(1, A) == 0xFEDC and found.x(2, B) == 0xFEDC << 48
+
+
 def test_the_low_bits_pass_sums_products_and_shifts_backward() -> None:
     """`data[i] = (data[i] * 5 + 7) << 1`, of which a byte is stored: seven bits of what was loaded are known, and of
     the next value, which is masked to five of these, all.
