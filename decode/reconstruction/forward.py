@@ -6,7 +6,8 @@ executed on from there. Behind a gap, and behind what nobody can follow, everyth
 again.
 
 Where an instruction cannot have done what the history says, something that was believed is wrong, and nobody knows
-since when. `executed` then starts again and believes less: first no memory, then no constants of the program either.
+since when. One then starts again and believes less (`BELIEFS`): first no memory, then no constants of the program
+either.
 """
 
 from array import array
@@ -54,37 +55,6 @@ class Contradicted(RvtraceError):
             " known there: something else has written registers or memory"
         )
         self.position, self.pc = position, pc
-
-
-class Executed(NamedTuple):
-    """What came of executing a history again. *contradicted*: where more was believed than holds, in order; without
-    *forward* nothing is known.
-    """
-
-    forward: "Forward | None"
-    contradicted: Sequence[Contradicted]
-
-
-def executed(
-    history: History,
-    program: Program,
-    machine: Machine,
-    beginning: KnownState,
-    progress: Progress = silent,
-    *,
-    halts: Sequence[HaltWrites] = (),
-) -> Executed:
-    """Execute a history again from its *beginning*, with as much memory as nothing contradicts. Raises Cancelled."""
-    contradicted: list[Contradicted] = []
-    for belief in BELIEFS:
-        forward = Forward(history, program, machine, beginning, halts=halts, belief=belief)
-        try:
-            forward.run(progress)
-        except Contradicted as error:
-            contradicted.append(error)
-        else:
-            return Executed(forward, contradicted)
-    return Executed(None, contradicted)
 
 
 class Belief(NamedTuple):
@@ -136,6 +106,7 @@ class Forward:
         self._at = 0  # the position of the run that executes
         self._observed = False
         self._logs: dict[int, AccessLog] = {}
+        self._unknown: dict[int, array[int]] = {}
 
     def _use(self, image: Image) -> None:
         self._image = image
@@ -265,6 +236,12 @@ class Forward:
             del self._logs[next(iter(self._logs))]
         return log
 
+    def unknown_accesses(self, segment: int) -> Sequence[int]:
+        """Return the positions in a stretch of loads and stores whose addresses are unknown."""
+        if segment not in self._unknown:
+            self.accesses(segment)
+        return self._unknown[segment]
+
     def _observe(self, segment: int) -> AccessLog:
         log, hart = AccessLog(), self.hart
         self._restore(self._checkpoints.all[segment])
@@ -278,6 +255,7 @@ class Forward:
             self._advance(self._checkpoints.all[segment + 1].position)
         finally:
             self._observed, hart.seen = False, unobserved
+        self._unknown[segment] = array("Q", sorted({position for position, _ in log.unknown}))
         return log
 
     def _begin(self) -> None:

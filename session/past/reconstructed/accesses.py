@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Value
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.tandem.memory import Store
@@ -193,8 +192,7 @@ def _unknown(executed: Forward, first: int, last: int, *, loads: bool) -> Sequen
     found = set(stores[bisect_left(stores, first) : bisect_left(stores, last)])
     if loads:
         for segment in range(executed.segment_of(first), executed.segment_of(last - 1) + 1):
-            log: AccessLog = executed.accesses(segment)
-            found.update(log.unknown_between(first, last, loads=True))
+            found.update(at for at in executed.unknown_accesses(segment) if first <= at < last)
     return sorted(found)
 
 

@@ -18,8 +18,8 @@ from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Known
 from rvtrace_gdb.support.errors import Progress, silent
 
-FIRST, LONGEST = 20_000, 200_000
-"""Instructions of the window that ends at the stop, at first and at most."""
+FIRST, LONGEST = 20_000, 100_000
+"""Instructions of the window that ends at the stop, at first and at most: gdb does not wait long for a register."""
 _BLOCK = 10_000
 _KEPT_BLOCKS = 4
 
