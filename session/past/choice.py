@@ -48,15 +48,17 @@ def past_of(session: PastSource, it: SelectedHistory, progress: Progress = silen
 
 
 def facts_of(session: PastSource, it: SelectedHistory) -> "Known | None":
-    """Return from what values are reconstructed; None: the trace has them."""
+    """Return from what values are reconstructed; None: the trace has them, or a debugger wrote nobody knows where."""
     from rvtrace_gdb.decode.tandem.decoder import tandem_of
+    from rvtrace_gdb.session.past.halts import hides_writes
     from rvtrace_gdb.session.past.saved_facts import ends_at, known_of
 
     if tandem_of(it.history) is not None:
         return None
-    known = known_of(session.capture(), it, session.captured_of(it.hart))
-    if known.stop is not None:
-        return known
+    capture, captured = session.capture(), session.captured_of(it.hart)
+    if hides_writes(it.history, [written for written in capture.written if written.hart == it.hart], captured):
+        return None
+    known = known_of(capture, it, captured)
     stop = session.live_stop(it.hart, known.machine.rams)
     ends = stop is not None and ends_at(it.history, it.program, stop.pc)
     return known._replace(stop=stop) if ends else known

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine, StopState, Value, own_ram
 from rvtrace_gdb.session.capture.model import Capture, Captured, SavedAt, SavedMemory, SavedRegisters
 from rvtrace_gdb.session.lists import SelectedHistory
-from rvtrace_gdb.session.past.halts import halt_writes
+from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes
 from rvtrace_gdb.session.past.reconstructed.facts import Known
 from rvtrace_gdb.session.queries.ends import can_lead_to
 
@@ -36,12 +36,14 @@ def known_of(capture: Capture, selected: SelectedHistory, captured: Captured | N
     """Return what a capture says of the hart of a history. *captured*: what the history was decoded from."""
     saved = {it.at: it for it in capture.registers if it.hart == selected.hart}
     start, stop = saved.get(SavedAt.START), saved.get(SavedAt.STOP)
-    begins = start is not None and _begins_at(selected, start)
+    written = [it for it in capture.written if it.hart == selected.hart]
+    halts = halt_writes(selected.history, written, captured)
+    begins = start is not None and _begins_at(selected, start) and begins_as_saved(halts, written)
     ends = stop is not None and ends_at(selected.history, selected.program, stop.pc)
     return Known(
         machine_of(capture, selected, [it for it in (start, stop) if it is not None]),
         _beginning(capture, selected.program, start) if start is not None and begins else None,
-        halt_writes(selected.history, [it for it in capture.written if it.hart == selected.hart], captured),
+        halts,
         _stop(capture, stop) if stop is not None and ends else None,
         memory=selected.values != REGISTERS,
     )

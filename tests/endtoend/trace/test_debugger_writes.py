@@ -3,6 +3,7 @@ what is typed where it ends is not what the program left.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from rvtrace_gdb.session.capture.model import SavedAt
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes
 from rvtrace_gdb.session.past.live_stop import live_stop
+from rvtrace_gdb.session.past.saved_facts import known_of
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.session import Session
 from tests.endtoend.reverse.walk_model import Code
@@ -118,18 +120,23 @@ def test_values_across_halts_at_which_gdb_has_written(tmp_path: Path) -> None:
         assert client.ask(b"vCont;s").startswith(b"T05")
         last, memory = bytes.fromhex(client.ask(b"g").decode()), client.ask(b"m%x,4" % result)
         history = session.harts(context).harts.histories[0]
-        program, capture = session.selected(context).program, session.capture()
+        selected, capture = session.selected(context), session.capture()
         client.close()
         session.close()
     halts = halt_writes(history, capture.written, capture.sinks[0])
     assert begins_as_saved(halts, capture.written) and len(halts) == 1 + len(after)
+    known = known_of(capture, selected, capture.sinks[0])
+    assert known.beginning is not None and known.halts == halts
+    first = replace(capture.written[0], unknown=True)  # as after `monitor mww`
+    other = known_of(replace(capture, written=(first, *capture.written[1:])), selected, capture.sinks[0])
+    assert other.beginning is None and other.halts == halts[1:]
     start = next(it for it in capture.registers if it.at is SavedAt.START)
     beginning = KnownState(
         0, (0, *(start.registers.get(0x1000 + n) for n in range(1, 32))), privilege=start.privilege,
         csrs={it: value for it, value in start.registers.items() if it < 0x1000},
         memory=[(it.address, it.data) for it in capture.memory if it.at is SavedAt.START],
     )  # fmt: skip
-    forward = Forward(history, program, Machine(64, "IMAC", [RAM]), beginning, halts=halts)
+    forward = Forward(history, selected.program, Machine(64, "IMAC", [RAM]), beginning, halts=halts)
     for halt, (pc, registers) in zip(halts[1:], after, strict=True):
         assert (history.pc(halt.position), _bytes(forward.at(halt.position).x)) == (pc, registers)
     hart = forward.at(len(history))

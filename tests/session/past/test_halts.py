@@ -1,6 +1,7 @@
 """Which halts of a history are those at which a debugger wrote: histories and lists written by hand."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from rvtrace_gdb.decode.history.events import (
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
 from rvtrace_gdb.session.capture.model import Captured, CapturedRecords, DebuggerWrites, not_shown
+from rvtrace_gdb.session.past.choice import facts_of
 from rvtrace_gdb.session.past.halts import begins_as_saved, breakpoints_of, halt_writes, hides_writes
 from tests.session.captures import SMALL
 
@@ -167,3 +169,14 @@ def test_a_loop_without_halts() -> None:
     assert not_shown(only_looked) == only_looked and not hides_writes(history, only_looked)
     assert hides_writes(history, not_shown((), [0])) and not_shown(only_looked, [0])[:2] == only_looked
     assert hides_writes(ran(A), wrote, SMALL_RECORDS) and not hides_writes(ran(A), only_looked, SMALL_RECORDS)
+
+
+def test_nothing_is_reconstructed_of_such_a_trace() -> None:
+    class Source:
+        def __init__(self, *written: DebuggerWrites) -> None:
+            self.capture = lambda: replace(SMALL, written=written)
+            self.captured_of = self.live_stop = lambda *_: None
+
+    selected: Any = SimpleNamespace(history=ran((*A, *B), before=RAN_ON), hart=0)
+    hidden: Any = Source(at(0x100), at(0x200, 5))
+    assert facts_of(hidden, selected) is None
