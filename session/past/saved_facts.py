@@ -63,8 +63,12 @@ def machine_of(capture: Capture, selected: SelectedHistory, saved: Iterable[Save
 
 
 def _extensions(elves: Iterable[Elf], misa: int | None) -> tuple[str, ...]:
-    """Return the extensions whose instructions are executed. Zcmp has encodings of Zcd, so one of them is chosen."""
-    absent = [name for name in _FLOATING_POINT if misa is not None and not _has(misa, name)]
+    """Return the extensions whose instructions are executed. Zcmp has encodings of Zcd, so one of them is chosen; with
+    Zfinx the instructions of F and D use the integer registers.
+    """
+    elves = list(elves)
+    in_x = any("zfinx" in elf.isa or "zdinx" in elf.isa for elf in elves)
+    absent = [name for name in _FLOATING_POINT if in_x or (misa is not None and not _has(misa, name))]
     extensions = tuple(name for name in _ALWAYS if name not in absent)
     return (*extensions, "Zcmp") if any(elf.zcm for elf in elves) else extensions
 
