@@ -18,7 +18,7 @@ from functools import partial
 from heapq import merge
 from itertools import accumulate, chain, islice
 from operator import le
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
@@ -29,9 +29,11 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
 from rvtrace_gdb.session.queries.search import Accesses, Found, Question, Where
-from rvtrace_gdb.session.replay.backend import HartContext
-from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.support.errors import Progress, silent
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.replay.backend import HartContext
+    from rvtrace_gdb.session.replay.write_log import WriteLog
 
 _T = TypeVar("_T")
 
@@ -68,7 +70,7 @@ class SelectedHistory(NamedTuple):
 class Debugger(Protocol):
     """A debugger that goes back in time. *resumes* counts how often it resumed the target, *writes* what it wrote."""
 
-    writes: WriteLog
+    writes: "WriteLog"
 
     @property
     def resumes(self) -> int: ...
@@ -93,7 +95,7 @@ class Debugger(Protocol):
     def place(self, hart: int | None) -> tuple[int, int] | None:
         """Return the hart in whose history a thread's hart is, and its number there; None in the present."""
 
-    def call(self, work: Callable[[HartContext], _T]) -> _T | None:
+    def call(self, work: "Callable[[HartContext], _T]") -> _T | None:
         """Return the result of *work* with its connection to the target; None: that is not possible now."""
 
     def trace_begins(self, *, now: bool = True) -> None:

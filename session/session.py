@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.reconstruction.facts import StopState
 from rvtrace_gdb.gdbext.rows import MessageRow, ShortHistoryRow
 from rvtrace_gdb.session import decoded_capture, report
 from rvtrace_gdb.session import program as session_program
@@ -43,6 +42,7 @@ from rvtrace_gdb.support.text import Line
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 if TYPE_CHECKING:
+    from rvtrace_gdb.decode.reconstruction.facts import StopState
     from rvtrace_gdb.session.sources.esp32_memory import Chip
     from rvtrace_gdb.session.target.link import Connect
 
@@ -355,7 +355,7 @@ class Session:
         """The debugger, while it is connected through the proxy."""
         return self.debugger if self.debugger is not None and self.debugger.connected else None
 
-    def live_stop(self, hart: int, rams: Sequence[tuple[int, int]]) -> StopState | None:
+    def live_stop(self, hart: int, rams: Sequence[tuple[int, int]]) -> "StopState | None":
         """Return the state of a hart that stands where its trace ends, as `session.past.live_stop` does."""
         if self._live is None or self._selected is None:
             return None

@@ -9,11 +9,13 @@ Registers have the numbers of the Debug Specification (3.7, "Abstract Register N
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge
 from rvtrace_gdb.support.errors import Progress, silent
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge
 
 PC = -1
 """The number of the pc as a register."""
@@ -99,7 +101,7 @@ class Past(Protocol):
     def prepare(self, progress: Progress = silent) -> None:
         """Compute what is otherwise computed at the first question: gdb waits only briefly for a packet."""
 
-    def knowledge(self, progress: Progress = silent, *, overwritten: bool = False) -> Knowledge | None:
+    def knowledge(self, progress: Progress = silent, *, overwritten: bool = False) -> "Knowledge | None":
         """Return how much is known, from what, and why not more; None: the trace itself has the values. *overwritten*:
         older trace was.
         """
