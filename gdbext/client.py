@@ -146,6 +146,8 @@ class Client:
         self._started = 0
         self._buffer = b""
         self._last_id = 0
+        self.late: Any = None
+        """The result of the request that was interrupted last, if it had one nevertheless."""
 
     @property
     def running(self) -> bool:
@@ -211,16 +213,20 @@ class Client:
         try:
             return self._wait(number)
         except KeyboardInterrupt:
-            self._cancel(number)
+            self.late = None
+            self.late = self._cancel(number)
             raise
 
-    def _cancel(self, number: int) -> None:
-        """Request the session to stop, and read its (error) reply, so that the next request does not see it."""
+    def _cancel(self, number: int) -> Any:
+        """Request the session to stop, and read its reply, so that the next request does not see it.
+
+        Return the result if it has one nevertheless: only a part of the work was left out.
+        """
         try:
             self._send({"cancel": number})
-            self._wait(number, timeout=5.0)
+            return self._wait(number, timeout=5.0)
         except SessionError:
-            pass
+            return None
 
     def _send(self, message: dict[str, Any]) -> None:
         process = self._process

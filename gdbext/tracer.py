@@ -130,6 +130,11 @@ class Tracer:
         finally:
             self._end_progress()
 
+    @property
+    def late_answer(self) -> Any:
+        """The result of the request that Ctrl-C has interrupted last, if only a part of it was left out; else None."""
+        return self._client.late
+
     def _report(self, label: str, done: int, total: int | None = None) -> None:
         """Show progress that the session reports."""
         self._begin_progress()

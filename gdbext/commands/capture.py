@@ -105,7 +105,13 @@ A file of that name is replaced, and the line about the saved file says so."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         path = _one_file(argument, "trace save FILE.rvt")
-        print_lines(tracer().request("save", path=path, context=tracer().context()))
+        try:
+            found = tracer().request("save", path=path, context=tracer().context())
+        except KeyboardInterrupt:
+            found = tracer().late_answer  # the file was written, with the memory that had been read
+            if not found:
+                raise
+        print_lines(found)
 
 
 class Open(Command, name="trace open", completer=gdb.COMPLETE_FILENAME):

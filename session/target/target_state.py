@@ -166,7 +166,10 @@ class TargetState:
 
     def wish(self, save_memory: str | None) -> None:
         """Take over the setting. Raises BadOption."""
-        self.wishes = self.wishes._replace(ranges=None if save_memory is None else ranges_of(save_memory))
+        ranges = None if save_memory is None else ranges_of(save_memory)
+        if ranges != self.wishes.ranges:
+            self._memory.pop(SavedAt.STOP, None)
+        self.wishes = self.wishes._replace(ranges=ranges)
 
     def begin(self, progress: Progress = silent) -> None:
         """Save what is there where the trace begins. Ctrl-C ends the reading of memory, and keeps what was read."""

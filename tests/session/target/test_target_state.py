@@ -293,6 +293,15 @@ def test_after_the_trace_was_stopped_memory_is_saved_if_nothing_ran(
     assert [line for line in lines if line.startswith("saved:")]
 
 
+def test_another_setting_reads_other_memory(target: Board, session: Session, tmp_path: Path) -> None:
+    context = replace(target.describe(extra=DECLARED), runs=1)
+    session.start(context)
+    target.run(100)
+    for size in (0x100, 0x80):
+        session.save(tmp_path / "x.rvt", replace(context, runs=2, save_memory=f"{RAM},+{size}"))
+        assert len(of_capture(load(tmp_path / "x.rvt"), SavedAt.STOP)[1]) == size
+
+
 def test_nothing_is_saved_of_a_running_hart(target: Board, session: Session, tmp_path: Path) -> None:
     context = target.describe(extra=DECLARED)
     session.start(context)
