@@ -5,8 +5,9 @@ address is volatile, so that a load of it is unknown and a store to it changes n
 physical, and the hart's own.
 """
 
+import mmap
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from mmap import mmap
 from typing import NamedTuple, Protocol
 
 PAGE = 4096
@@ -18,6 +19,8 @@ WHOLE = 0xFF
 
 
 _LARGE = 1 << 25  # bytes; a larger array takes memory only where it is used
+_LARGEST = 1 << 36
+_MAP_NORESERVE = 0x4000  # Linux: it may be more than the machine has (mmap(2)); Python 3.13 has the name
 
 
 class Rom(Protocol):
@@ -81,13 +84,17 @@ class Ram:
         return bool(self.known[offset // GRANULE] >> offset % GRANULE & 1)
 
 
-def _zeros(size: int) -> "bytearray | mmap":
-    return bytearray(size) if size < _LARGE else mmap(-1, size)
+def _zeros(size: int) -> "bytearray | mmap.mmap":
+    if size < _LARGE:
+        return bytearray(size)
+    if sys.platform != "linux":
+        return mmap.mmap(-1, size)
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
 
 
 def rams_of(ranges: Iterable[tuple[int, int]]) -> list[Ram]:
     """Return the RAM of disjoint ranges, (address, bytes): whole pages together, and each page of which only parts are
-    RAM by itself.
+    RAM by itself. Ranges that are too large for this machine are left out.
     """
     found: list[Ram] = []
     parts: dict[int, list[tuple[int, int]]] = {}
@@ -95,7 +102,13 @@ def rams_of(ranges: Iterable[tuple[int, int]]) -> list[Ram]:
         end, first = begin + size, -(-begin // PAGE) * PAGE
         last = max(end // PAGE * PAGE, first)
         if first < last:
-            found.append(Ram(first, last - first))
+            try:
+                whole = Ram(first, last - first) if last - first <= _LARGEST else None
+            except (OSError, MemoryError):
+                whole = None
+            if whole is None:
+                continue
+            found.append(whole)
         for low, high in ((begin, min(first, end)), (max(last, begin), end)):
             if low < high:
                 parts.setdefault(low // PAGE * PAGE, []).append((low, high - low))

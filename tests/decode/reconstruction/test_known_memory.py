@@ -36,6 +36,13 @@ def test_a_large_range_takes_no_memory() -> None:
     assert set(pages) == set(stored.stored) == {0xFFFF_F000}
 
 
+def test_a_range_that_nothing_can_hold_is_not_believed() -> None:
+    memory = KnownMemory(rams_of([(0, 1 << 60), (1 << 61, 0x1000)]), NoConstants())
+    memory.store(0x100, 8, 5)
+    memory.store(1 << 61, 8, 6)
+    assert memory.load(0x100, 8) is None and memory.load(1 << 61, 8) == 6
+
+
 def test_where_stores_went() -> None:
     """Stores to what is not RAM count, too; what was forgotten was not stored to."""
     memory = KnownMemory(rams_of([(0x1000, 0x2000)]), NoConstants())
