@@ -107,7 +107,8 @@ if GDB16 is not None:  # gdb 13 has no DAP
             assert bodies[0]["text"] == bodies[0]["description"] == "No more reverse-execution history"
 
     def test_scopes_show_what_is_known(dap: Dap) -> None:
-        """Of a trace without registers that is pc, and what does not change."""
+        """Of a trace without registers that is pc, and what does not change, if nothing is reconstructed."""
+        dap.repl("set trace values off")
         dap.repl("trace goto -next fib")
         [frame] = dap.request("stackTrace", threadId=1, levels=1)["body"]["stackFrames"]
         scopes = {it["name"]: it for it in dap.request("scopes", frameId=frame["id"])["body"]["scopes"]}
@@ -124,6 +125,7 @@ if GDB16 is not None:  # gdb 13 has no DAP
         assert [re.findall(r"<(.*)>", row["value"]) for row in rows] == [["add"], ["sub"], ["mul"]]
         body = dap.request("evaluate", expression="ticks", context="watch", frameId=frame["id"])["body"]
         assert body == {"variablesReference": 0, "result": "<unavailable>"}
+        dap.repl("set trace values on")
 
     @pytest.mark.parametrize("gdb", SERVERS)
     def test_where_gdb_cannot_go_back_the_client_is_told_that_the_thread_has_not_moved(gdb: str) -> None:

@@ -112,6 +112,7 @@ def test_step_back_over_a_call(past: Past) -> None:
 
 def test_why_memory_is_not_known_is_said_where_there_is_no_prompt(past: Past) -> None:
     """At the next stop, or to whoever asks; once in each stay."""
+    past.mi.command("-gdb-set trace values off")
     note = "the trace shows what ran there, not what memory held"
     begun = len(past.mi.records)
     past.go("-exec-next --reverse")
@@ -130,6 +131,7 @@ def test_why_memory_is_not_known_is_said_where_there_is_no_prompt(past: Past) ->
     assert past.mi.command("-rvtrace-told") == {}
     past.go("-exec-next --reverse")
     assert past.mi.console(begun).count(note) == 1
+    past.mi.command("-gdb-set trace values on")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 50])
