@@ -138,12 +138,14 @@ class KnownMemory:
     """All memory of a hart. *rams*: the ranges of RAM, which do not overlap.
 
     rewritten  the pages that have constants, and are stored to nevertheless: their constants are not believed
+    replaced   the bytes that breakpoints replace: they have no constants
     """
 
     def __init__(self, rams: Iterable[Ram], rom: Rom) -> None:
         self.rams = sorted(rams, key=lambda ram: ram.base)
         self._rom = rom
         self.rewritten: frozenset[int] = frozenset()
+        self.replaced: frozenset[int] = frozenset()
         self._stored: set[int] = set()
         self._elsewhere: set[int] = set()
 
@@ -162,19 +164,23 @@ class KnownMemory:
             self.store(address + at, len(part), int.from_bytes(part, "little"))
 
     def lose(self, address: int, size: int) -> None:
-        """Make bytes unknown, which a debugger may have written."""
-        for at in range(address, address + size, GRANULE):
-            self.store(at, min(GRANULE, address + size - at), None)
+        """Make bytes unknown that breakpoints replace while the program runs. Constants beside them stay."""
+        for ram in self.rams:
+            ram.forget(address, size)
+        self.replaced |= {*range(address, address + size)}
 
     def load(self, address: int, size: int) -> int | None:
         """Return *size* bytes as a number, None if any of them is unknown."""
         ram = self._ram(address)
-        if ram is None and address & -PAGE not in self.rewritten:
+        if ram is None and address & -PAGE not in self.rewritten and not self._is_replaced(address, size):
             constant = self._rom.constant(address, size)
             if len(constant) == size:
                 return int.from_bytes(constant, "little")
         found = self.bytes(address, size)
         return None if None in found else int.from_bytes(bytes(found), "little")  # type: ignore[arg-type]
+
+    def _is_replaced(self, address: int, size: int) -> bool:
+        return bool(self.replaced) and not self.replaced.isdisjoint(range(address, address + size))
 
     def bytes(self, address: int, size: int) -> list[int | None]:
         """Return each byte, None for an unknown one."""
@@ -277,7 +283,7 @@ class KnownMemory:
 
     def _or_constant(self, address: int, byte: int | None) -> int | None:
         """Return a byte of RAM, or the constant there."""
-        if byte is not None or address & -PAGE in self.rewritten:
+        if byte is not None or address & -PAGE in self.rewritten or address in self.replaced:
             return byte
         constant = self._rom.constant(address, 1)
         return constant[0] if constant else None

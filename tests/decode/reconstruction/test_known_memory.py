@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants
 from rvtrace_gdb.decode.reconstruction.known_memory import KnownMemory, rams_of
 
@@ -87,3 +89,17 @@ def test_a_value_that_is_stored_over_an_equal_constant() -> None:
     memory.store(0x1004, 1, 4)
     memory.forget()
     assert memory.bytes(0x1004, 2) == [4, 5]
+
+
+@pytest.mark.parametrize("declared", [[], [(0x1000, 0x1000)]])
+def test_breakpoints_replace_code_and_leave_what_is_beside_it(declared: list[tuple[int, int]]) -> None:
+    memory = KnownMemory(rams_of(declared), Constants())
+    memory.begin([(0x1000, bytes(range(0x20)))])
+    memory.lose(0x1004, 2)
+    assert memory.bytes(0x1002, 6) == [2, 3, None, None, 6, 7] and memory.load(0x1004, 2) is None
+    assert memory.load(0x1006, 2) == 0x0706 and memory.load(0x1000, 4) == 0x03020100
+    memory.forget()
+    assert memory.load(0x1006, 2) == 0x0706 and memory.load(0x1005, 1) is None
+    memory.store(0x1004, 2, 0x0909)
+    assert memory.load(0x1004, 2) == (0x0909 if declared else None)
+    assert not declared or memory.load(0x1010, 2) == 0x1110
