@@ -94,13 +94,15 @@ class RegisterWriters:
 
     def unknown_instructions(self, machine: Machine, progress: Progress = silent) -> list[tuple[int, int]]:
         """Return (position, pc) of the last execution of each instruction that ran, and is not executed for a hart."""
-        decoder, image = Decoder(machine.xlen, machine.extensions), self._program.image_of(csrs.Context())
-        unknown = set[int]()
-        for pc, _ in self._all(progress):
-            word = word_at(image, pc)
-            has_several = "Zcmp" in machine.extensions and bool(zcmp.operations(word, machine.xlen))
-            if not has_several and decoder.decode(word).name == "illegal":
-                unknown.add(pc)
+        decoder, has_zcm = Decoder(machine.xlen, machine.extensions), "Zcmp" in machine.extensions
+
+        def is_known(word: int) -> bool:
+            several = has_zcm and bool(zcmp.operations(word, machine.xlen))
+            return several or decoder.decode(word).name != "illegal"
+
+        images = self._images()
+        executed = {pc for pc, _ in self._all(progress)}
+        unknown = {pc for pc in executed if not any(is_known(word_at(image, pc)) for image in images)}
         found: list[tuple[int, int]] = []
         while unknown and len(found) < _MOST_UNKNOWN:
             at = self._search.find(len(self._history), -1, frozenset(unknown), progress)
@@ -282,14 +284,16 @@ class RegisterWriters:
         """Yield the address of each instruction that ran, with what it writes, in each program it may be of."""
         if self._executed is None:
             self._executed = _executed(self._history, progress)
-        images = {id(image): image for image in map(self._program.image_of, self._contexts())}
-        for image in images.values():
+        for image in self._images():
             for number, pc in enumerate(self._executed):
                 if not number % _EVERY:
                     progress("looking at the instructions (instructions)", number, len(self._executed))
                 yield pc, self._in(image, pc)
         for path in {id(path): path for path in self._history.entries if path.code}.values():
             yield from ((pc, self._of(self._program.image_of(csrs.Context()), word)) for pc, word in path.code.items())
+
+    def _images(self) -> Sequence[Image]:
+        return list({id(image): image for image in map(self._program.image_of, self._contexts())}.values())
 
     def _contexts(self) -> Sequence[csrs.Context]:
         contexts = dict.fromkeys(context for _, context in self._history.contexts)
