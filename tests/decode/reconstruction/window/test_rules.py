@@ -38,16 +38,16 @@ def test_no_operand_and_no_result_is_ever_wrong(xlen: int) -> None:
     random, values = Random(xlen), edge_values(xlen)
     known = 0
     for name in _instructions(xlen):
-        for _ in range(6 if LONG else 2):
+        for _ in range(6 if LONG else 1):
             imm = random.randrange(32) if name in _SHIFTS else random.choice((-2048, -1, 0, 1, 5, 255, 2047))
             imm = imm if name in (*_IMMEDIATE, *_SHIFTS) else 0
             a, b = random.choice(values), random.choice(values)
             truth = {A: a, B: b, D: value_function(name, imm, xlen)(a, b)}
             word = encoded(name, xlen, rd=D, rs1=A, rs2=B if name not in (*_IMMEDIATE, *_SHIFTS) else 0, imm=imm)
             ways = list(product((0, 1, 8, "begin"), (0, 1, 8, "begin"), (0, 1, 8)))
-            for told in ways if LONG else random.sample(ways, 4):
+            for told in random.sample(ways, 12 if LONG else 4):
                 known += _compare(word, truth, dict(zip(truth, told, strict=True)), xlen)
-    assert known > 50
+    assert known > 30
 
 
 def _compare(word: int, truth: Mapping[int, int], told: Mapping[int, object], xlen: int) -> int:
