@@ -299,6 +299,7 @@ def test_why_memory_is_not_known_is_said_once_in_each_stay(gdb: str, rig: Rig, t
     """And not before somebody asks for it."""
     note, returns = "the trace shows what ran there, not what memory held", "; `trace live` returns to the present"
     with typed(rig, gdb=gdb) as session:
+        session.run("set trace values off")
         for _ in range(2):
             for command in ("reverse-step", "reverse-next", "backtrace", "trace goto fib", "info locals", "x/2i $pc"):
                 assert note not in session.run(command)
