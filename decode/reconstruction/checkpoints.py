@@ -45,6 +45,15 @@ class Checkpoints:
         self.all.append(self._made(position, self._versions))
         self._base = position
 
+    def drop(self) -> None:
+        """Drop the last one: it does not hold. The state is to be restored from another one."""
+        last = self.all.pop()
+        for address in last.pages:
+            self._versions[address].pop()
+            self._versions_there.setdefault(address, [])  # it has changed since it was restored
+        self._base, self._visited = self.all[-1].position, -1
+        self._more.clear()
+
     def keep_there(self, position: int) -> None:
         """Keep one more in the stretch that `nearest` was asked for."""
         if not self._more or position > self._more[-1].position:
@@ -67,7 +76,7 @@ class Checkpoints:
         """Set the hart back, or forward."""
         there, position = self._versions_there, checkpoint.position
         since = min(self._base, position)
-        changed = {address for address, versions in self._versions.items() if versions[-1][0] > since}
+        changed = {address for address, versions in self._versions.items() if versions and versions[-1][0] > since}
         changed.update(there, self._memory.dirty_pages())
         is_more = any(checkpoint is it for it in self._more)
         pages = {}

@@ -101,7 +101,6 @@ class Forward:
         self._switched: list[int] = []  # positions from which on addresses are no longer those of memory, or are again
         self._notes = True  # what is executed now is so for the first time
         self._position = beginning.position
-        """The checkpoint from which memory differs in its dirty pages alone."""
         self._entry, self._entry_begin = 0, 0
         self._at = 0  # the position of the run that executes
         self._observed = False
@@ -144,7 +143,17 @@ class Forward:
             finally:
                 self.hart.stored_anywhere, self._notes = unnoted, False
             self._checkpoints.keep(self._position)
+            if self._has_written_code():
+                self._checkpoints.drop()
+                self._position = -1
+                continue
             progress("reconstructing values (instructions)", self._position, end)
+
+    def _has_written_code(self) -> bool:
+        """Return whether the program has written code that was believed: it is not from now on."""
+        pages = self.memory.rewritten
+        distrusted = [code.distrust(pages, self.memory) for code in self._codes.values()] if pages else []
+        return any(distrusted)
 
     @property
     def reached(self) -> int:

@@ -1,6 +1,6 @@
 """The runs of a history as functions: compiled once for the code that they have, and found again by their paths."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, Path
@@ -41,6 +41,26 @@ class Code:
         self.image, self.others, self._compilers = image, others, compilers
         self._words: dict[int, int] = {}
         self._compiled: dict[Kind, _Compilations] = {}
+        self._written: set[int] = set()  # addresses of instructions that the program has replaced
+
+    def distrust(self, pages: Iterable[int], memory: KnownMemory) -> bool:
+        """Do not believe instructions in *pages*, which the program has written to, if they are not in memory any more.
+        Return whether there are such.
+        """
+        looked_at = frozenset(pages)
+        found = [pc for pc, word in self._words.items() if pc & -PAGE in looked_at and self._differs(pc, word, memory)]
+        for pc in found:
+            self._words[pc] = 0
+        self._written.update(found)
+        if found:
+            self._compiled.clear()
+        return bool(found)
+
+    def _differs(self, pc: int, word: int, memory: KnownMemory) -> bool:
+        if not word or pc in self.others:
+            return False
+        size = 2 if word & 3 != 3 else 4
+        return memory.bytes(pc, size) != list((word & (1 << 8 * size) - 1).to_bytes(size, "little"))
 
     def whole(self, path: Path, following: Value, kind: Kind) -> Runs | None:
         """Return the runs of all of a path, None if it is too long to keep them together."""
@@ -74,7 +94,8 @@ class Code:
         """Return an instruction; one whose code is not there counts as illegal, so that nothing is known behind it."""
         word = self._words.get(pc)
         if word is None:
-            word = self._words[pc] = word_at(self.image, pc, self.others.get(pc, b""))
+            word = 0 if pc in self._written else word_at(self.image, pc, self.others.get(pc, b""))
+            self._words[pc] = word
         return word
 
     def _of_kind(self, kind: Kind) -> _Compilations:

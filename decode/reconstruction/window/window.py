@@ -25,12 +25,19 @@ from rvtrace_gdb.decode.reconstruction.window.construction import Construction, 
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory
 from rvtrace_gdb.decode.reconstruction.window.links import GRANULE, Links, WrittenConstants
 from rvtrace_gdb.decode.reconstruction.window.steps import CSRS, F0
-from rvtrace_gdb.decode.reconstruction.window.table import FAILED, LOAD, MAYBE
+from rvtrace_gdb.decode.reconstruction.window.table import FAILED, LOAD, MAYBE, Accesses
 from rvtrace_gdb.decode.reconstruction.window.traced import believe
 from rvtrace_gdb.support.errors import Progress, silent
 
 UNKNOWN = Edge()
 """Nothing is known."""
+
+
+_LONGEST = 4  # bytes of an instruction
+
+
+class _WrittenCode(Exception):
+    """The program has written code that ran: nothing is known."""
 
 
 class Window:
@@ -79,6 +86,9 @@ class Window:
                 self._attempt(rams, has_constants, progress)
             except Contradicted as error:
                 contradicted.append(error)
+            except _WrittenCode:
+                self._built = self._links = None
+                break
             else:
                 break
         else:
@@ -90,7 +100,22 @@ class Window:
         try:
             self._attempt_once(rams, has_constants, progress)
         except WrittenConstants:
+            has_constants = False
             self._attempt_once(rams, False, progress)
+        built, links = self._built, self._links
+        if not has_constants and built is not None and links is not None and self._writes_code(links, built.accesses):
+            raise _WrittenCode
+
+    def _writes_code(self, links: Links, accesses: Accesses) -> bool:
+        """Return whether something is stored where an instruction runs later: a trace does not say which one it is."""
+        span = self._span
+        last = {pc: position for position, pc in enumerate(span.history.pcs(span.first, span.last), span.first)}
+        for op, address in enumerate(links.addresses):
+            if links.kinds[op] != LOAD and address is not None:
+                places = range(address - _LONGEST + 1, address + accesses.sizes[op])
+                if any(last.get(at, -1) > accesses.positions[op] for at in places):
+                    return True
+        return False
 
     def _attempt_once(self, rams: Sequence[tuple[int, int]], has_constants: bool, progress: Progress) -> None:
         """Solve once, with so much memory believed. Raises Contradicted, WrittenConstants."""
@@ -105,8 +130,7 @@ class Window:
             rom = ProgramConstants(built.images[0]) if has_constants and len(built.images) == 1 else NoConstants()
             links = Links(built.classes, built.accesses, rams, begin, end, rom)
             built.classes.propagate()
-            if rams or has_constants:
-                links.solve(progress)
+            links.solve(progress)
         except Impossible as error:
             raise self._contradicted(error.position) from None
         except Contradiction as error:
