@@ -51,6 +51,7 @@ class Past:
 
 
 COMMANDS = [
+    "set trace values off",
     "reverse-step", "printf \"A %d\\n\", $trace_pos",
     "trace goto fib", "printf \"B %d\\n\", $trace_pos", "backtrace", "up 2", "printf \"C %d\\n\", $trace_pos",
     "frame 0", "finish", "printf \"D %d\\n\", $trace_pos",
@@ -180,7 +181,7 @@ def test_the_past_outlives_openocd(tmp_path: Path, gdb: str) -> None:
     said = past.said
     assert f"{line_of('return finish(sum)')}\t" in said["reverse-stepi "]
     assert "main ()" in said["backtrace"]
-    assert "fib (n=...)" in said["trace goto fib"]
+    assert "fib (n=n@entry=1)" in said["trace goto fib"]
     assert "No more reverse-execution history" in said["continue"] or "Reached end" in said["continue"]
     assert "there is no present to return to" in said["trace live"] and "`disconnect`" in said["trace live"]
     assert "the target is gone: `disconnect` first" in said["trace stop"] and "`trace live`" not in said["trace stop"]
