@@ -98,6 +98,8 @@ class Construction:
         self._current = [self._zero] * REGISTERS
         self.positions = [array("Q") for _ in range(REGISTERS)]
         self.nodes = [array("I") for _ in range(REGISTERS)]
+        self.code: set[int] = set()
+        """The halfwords of the instructions that ran, by their addresses divided by two."""
         self.is_complete = False
         """Whether `build` has come to the end."""
 
@@ -195,6 +197,7 @@ class Construction:
 
     def _steps(self, pc: int, code: bytes | None, image: Image) -> list[tuple[Handler, Step]]:
         word = word_at(image, pc) if code is None else int.from_bytes(code, "little")
+        self.code.update((pc >> 1, pc + 2 >> 1) if word & 3 == 3 else (pc >> 1,))
         return [(self._handlers[step.kind], step) for step in self._table.steps(pc, word)]
 
     def _image_at(self) -> Iterator[tuple[Image, int]]:

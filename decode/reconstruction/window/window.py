@@ -25,7 +25,7 @@ from rvtrace_gdb.decode.reconstruction.window.construction import Construction, 
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory
 from rvtrace_gdb.decode.reconstruction.window.links import GRANULE, Links, WrittenConstants
 from rvtrace_gdb.decode.reconstruction.window.steps import CSRS, F0
-from rvtrace_gdb.decode.reconstruction.window.table import FAILED, LOAD, MAYBE, Accesses
+from rvtrace_gdb.decode.reconstruction.window.table import FAILED, LOAD, MAYBE, STORE, Accesses
 from rvtrace_gdb.decode.reconstruction.window.traced import believe
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -131,12 +131,21 @@ class Window:
             links = Links(built.classes, built.accesses, rams, begin, end, rom)
             built.classes.propagate()
             links.solve(progress)
+            self._check_code(built, links)
         except Impossible as error:
             raise self._contradicted(error.position) from None
         except Contradiction as error:
             place = self._place(error.node, built, links) if error.position is None else error.position
             raise self._contradicted(place) from None
         self._built, self._links = built, links
+
+    def _check_code(self, built: Construction, links: Links) -> None:
+        """Look whether a store hit instructions that ran: what ran is not known then. Raises Impossible."""
+        for op, address in enumerate(links.addresses):
+            if address is not None and links.kinds[op] == STORE:
+                last = address + built.accesses.sizes[op] - 1
+                if not built.code.isdisjoint(range(address >> 1, (last >> 1) + 1)):
+                    raise Impossible(built.accesses.positions[op])
 
     def _place(self, node: int, built: Construction, links: Links | None) -> int:
         """Return where a contradiction shows: at the access that was looked at, or else where the node was written."""

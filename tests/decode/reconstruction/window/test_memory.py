@@ -110,14 +110,14 @@ def test_what_is_not_declared_is_not_believed() -> None:
     assert found.x(2, C) is None and found.memory(1, DATA, 1) == [None]
 
 
-@pytest.mark.parametrize("offset", [-4, 0x2000 - 4])
+@pytest.mark.parametrize("offset", [-4, 0x1000 - 4])
 def test_an_access_at_the_edge_of_ram_is_no_access_of_ram(offset: int) -> None:
     """It may have changed the bytes that are RAM."""
     words = [encoded("sw", rs1=Q, rs2=A), encoded("sd", rs1=P, rs2=B), encoded("lw", rd=C, rs1=Q)]
-    inner = BASE + offset + (4 if offset < 0 else 0)
-    begin = edge({P: BASE + offset, Q: inner, A: 1, B: 2})
-    assert window(words, begin=begin).x(3, C) is None
-    assert window(words, begin=edge({P: DATA, Q: inner, A: 1, B: 2})).x(3, C) == 1
+    inner, rams = DATA + offset + (4 if offset < 0 else 0), [(DATA, 0x1000)]
+    begin = edge({P: DATA + offset, Q: inner, A: 1, B: 2})
+    assert window(words, begin=begin, rams=rams).x(3, C) is None
+    assert window(words, begin=edge({P: DATA + 8, Q: inner, A: 1, B: 2}), rams=rams).x(3, C) == 1
 
 
 def test_constants_are_known_until_one_is_written() -> None:
@@ -129,12 +129,20 @@ def test_constants_are_known_until_one_is_written() -> None:
         def constants(self, addr: int, size: int) -> Iterator[tuple[int, bytes]]:
             yield from [(BASE, content)] if addr <= BASE < addr + size else []
 
+    content += bytes(20)
     image = _Image(64)
     image.add_code(BASE, content)
     assert window(code, image=image, begin=edge({P: BASE, Q: DATA})).x(1, A) == code[0]
-    found = window(code, image=image, begin=edge({P: BASE, Q: BASE, B: 7}))
+    found = window(code, image=image, begin=edge({P: BASE + 16, Q: BASE + 16, B: 7}))
     assert (found.x(1, A), found.x(3, C)) == (None, 7) and not found.contradicted
     assert found.memory(0, BASE, 1) == [None]
+
+
+def test_where_code_that_ran_is_written_nothing_is_known() -> None:
+    code = [encoded("sw", rs1=P, rs2=A), encoded("addi", rd=B, imm=3)]
+    found = window(code, begin=edge({P: BASE + 4, A: encoded("addi", rd=B, imm=4)}))
+    assert found.x(2, B) is None and {error.position for error in found.contradicted} == {0}
+    assert window(code, begin=edge({P: BASE + 8})).x(2, B) == 3
 
 
 SC = [
