@@ -57,10 +57,13 @@ class Unwinder:
             assert frame is not None
             left = {} if caller is None else self._when_left(caller)
             found = self._natively(frame, known, position, is_caller=number > 0)
-            if found is not None and (caller is None or (found[0] == caller.pc and found[1].get(_SP) == left.get(_SP))):
+            if found is not None and _leads_to(found, caller, left):
                 known = found[1]
                 yield Unwound(frame, True, known.get(_SP), {})
             else:
+                if number and frame.kind is Kind.TRAP:  # not at a call: what holds there holds at the pc itself
+                    exact = self._natively(frame, known, position, is_caller=False)
+                    found = exact if exact is not None and _leads_to(exact, caller, left) else None
                 sp = left.get(_SP) if found is None else found[1][_SP]
                 known = left
                 yield Unwound(frame, False, sp, known)
@@ -111,6 +114,11 @@ class Unwinder:
 
     def _address(self, value: int) -> int:
         return value & (1 << 8 * self._bytes) - 1
+
+
+def _leads_to(found: tuple[int | None, Integers], caller: CallFrame | None, left: Integers) -> bool:
+    """Return whether what was found of a frame's caller, its pc and registers, is the caller in the trace."""
+    return caller is None or (found[0] == caller.pc and found[1].get(_SP) == left.get(_SP))
 
 
 _LOOK_AHEAD = 16  # frames
