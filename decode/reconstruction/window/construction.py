@@ -252,7 +252,7 @@ class Construction:
                 self.accesses.add_debuggers(position, self._zero, address + at, len(piece), node)
         for address, size in halt.forgotten:
             for at in range(address, address + size):
-                self.accesses.add_debuggers(position, self._zero, at, 1, self._new(0))
+                self.accesses.add_debuggers(position, self._zero, at, 1, self._new(0), is_breakpoint=True)
 
     # -- integer instructions
 

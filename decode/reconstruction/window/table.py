@@ -21,7 +21,8 @@ class Accesses:
         self.outcomes: dict[int, int] = {}
         """Of each store-conditional, the node of its result: 0 if it stores."""
         self.debuggers: set[int] = set()
-        """Which stores are those of a debugger."""
+        """Which stores are those of a debugger; *breakpoints*: which of them put breakpoints in the place of code."""
+        self.breakpoints: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -41,9 +42,15 @@ class Accesses:
         self.outcomes[len(self)] = outcome
         self.add(MAYBE, position, base, 0, size, node)
 
-    def add_debuggers(self, position: int, zero: int, address: int, size: int, node: int) -> None:
-        """Add what a debugger stored before the instruction at a position. *zero*: a node that is 0."""
+    def add_debuggers(
+        self, position: int, zero: int, address: int, size: int, node: int, *, is_breakpoint: bool = False
+    ) -> None:
+        """Add what a debugger stored before the instruction at a position. *zero*: a node that is 0. *is_breakpoint*:
+        the program is what it is without it.
+        """
         self.debuggers.add(len(self))
+        if is_breakpoint:
+            self.breakpoints.add(len(self))
         self.add(STORE, position - 1, zero, address, size, node)
 
     def kill(self, position: int, *, accesses: bool) -> None:

@@ -111,7 +111,7 @@ class Window:
         span = self._span
         last = {pc: position for position, pc in enumerate(span.history.pcs(span.first, span.last), span.first)}
         for op, address in enumerate(links.addresses):
-            if links.kinds[op] != LOAD and address is not None:
+            if links.kinds[op] != LOAD and address is not None and op not in accesses.breakpoints:
                 places = range(address - _LONGEST + 1, address + accesses.sizes[op])
                 if any(last.get(at, -1) > accesses.positions[op] for at in places):
                     return True
@@ -142,7 +142,7 @@ class Window:
     def _check_code(self, built: Construction, links: Links) -> None:
         """Look whether a store hit instructions that ran: what ran is not known then. Raises Impossible."""
         for op, address in enumerate(links.addresses):
-            if address is not None and links.kinds[op] == STORE:
+            if address is not None and links.kinds[op] == STORE and op not in built.accesses.breakpoints:
                 last = address + built.accesses.sizes[op] - 1
                 if not built.code.isdisjoint(range(address >> 1, (last >> 1) + 1)):
                     raise Impossible(built.accesses.positions[op])
@@ -162,7 +162,7 @@ class Window:
         return max(min(written, default=self._span.last - 1), self._span.first)
 
     def _contradicted(self, position: int) -> Contradicted:
-        position = min(position, self._span.last - 1)
+        position = max(min(position, self._span.last - 1), self._span.first)  # a debugger stores before the first one
         return Contradicted(position, self._span.history.pc(position))
 
     # -- registers

@@ -75,6 +75,19 @@ def test_what_a_debugger_wrote_at_a_halt() -> None:
     assert found.memory(1, DATA, 8) == [1, 2, 3, 4, 5, 0, 0, 0] and found.memory(0, DATA, 1) == [9]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_breakpoint_in_code_that_ran_is_no_change_of_it(first: int) -> None:
+    """What ran is the program, whose code is in RAM; what gdb really writes there is another matter."""
+    words = [NOP, encoded("addi", rd=B, rs1=A, imm=1)]
+    happened = [(first, EventKind.TRACE_ON, RESUMED)]
+    hidden = HaltWrites(first, forgotten=[(BASE, 4), (BASE + 4, 4)])
+    found = window(words, begin=BEGIN, happened=happened, halts=[hidden])
+    assert found.x(2, B) == 6 and not found.contradicted
+    written = HaltWrites(first, memory=[(BASE + 4, bytes(4))])
+    found = window(words, begin=BEGIN, happened=happened, halts=[written])
+    assert {it.position for it in found.contradicted} <= {0} and found.contradicted
+
+
 def test_a_trap_writes_its_csrs() -> None:
     """mepc is the next instruction, and mcause the interrupt; mscratch is swapped with sp, and back."""
     swap = encoded("csrrw", rd=2, rs1=2, imm=0x340)
