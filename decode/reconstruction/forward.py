@@ -306,7 +306,10 @@ class Forward:
         """Execute up to a position. What it leaves when it raises anything is valid nowhere."""
         try:
             while self._position < stop:
-                cut = self._cuts.after(self._position)
+                cut, lost = self._cuts.after(self._position), self._cuts.lost_until(self._position)
+                if lost is not None:
+                    self._pass_over(min(stop, lost))
+                    continue
                 try:
                     self._run_entries(stop if cut is None else min(stop, cut))
                 except TranslationChanged as change:
@@ -319,6 +322,13 @@ class Forward:
                 at = self._at + error.number
                 raise Contradicted(at, self._history.pc(at)) from None
             raise
+
+    def _pass_over(self, stop: int) -> None:
+        """Go on without executing anything: what is computed here need not be what the hart had."""
+        self._forget(stop)
+        self._seek(stop)
+        if stop in self._cuts:
+            self._happened()
 
     def _run_entries(self, stop: int) -> None:
         """Execute the entries up to *stop*, with no event in between."""
@@ -443,12 +453,14 @@ class Forward:
         if not halts and self._is_call(position - 1) and not any(isinstance(it.fact, Trap) for it in happening.events):
             self._forget(position)
         self._use(self._program.image_of(self._history.context_at(position)))
+        traps = 0
         for event in happening.events:
             fact = event.fact
             if is_lost(event, happening.halts):
                 self._forget(position)
             elif isinstance(fact, Trap):
-                self._trap(event, fact)
+                self._trap(event, fact, in_handler=traps > 0)
+                traps += 1
             elif isinstance(fact, ContextChange):
                 if "prv" in fact.changed:
                     self.hart.privilege = fact.now.prv
@@ -476,7 +488,8 @@ class Forward:
             for address, size in halt.forgotten:
                 self.memory.lose(address, size)
 
-    def _trap(self, event: Event, trap: Trap) -> None:
+    def _trap(self, event: Event, trap: Trap, *, in_handler: bool) -> None:
+        """Take a trap. *in_handler*: it hit the first instruction of the handler of another one."""
         mode = MACHINE if self._machine.machine_only or self.hart.privilege == MACHINE else None
-        epc = sequential_pc(self._history, self._program, event.position - 1)
+        epc = None if in_handler else sequential_pc(self._history, self._program, event.position - 1)
         self.hart.trap(mode, epc, trap_cause(trap, self._machine.xlen), trap.value)

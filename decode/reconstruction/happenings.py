@@ -4,7 +4,7 @@ At the end of a history nothing is forgotten: what is known there is what the la
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, Start, StartReason, Stop, StopReason, Trap
@@ -39,6 +39,7 @@ class Cuts:
         contexts = (position for position, _ in history.contexts)
         self._positions = sorted({*self._at, *contexts})
         self._all = frozenset(self._positions)
+        self._lost = [*_lost_stretches(history, begin)]
 
     def __contains__(self, position: int) -> bool:
         return position in self._all
@@ -46,6 +47,12 @@ class Cuts:
     def at(self, position: int) -> Happening:
         """Return what happens before the instruction at a position."""
         return self._at.get(position, NOTHING)
+
+    def lost_until(self, position: int) -> int | None:
+        """Return the end of the stretch in which something is missing, and nobody knows where; None: a position is in
+        none.
+        """
+        return max((end for begin, end in self._lost if begin <= position < end), default=None)
 
     def after(self, position: int) -> int | None:
         """Return the next cut behind a position."""
@@ -83,6 +90,16 @@ def _happenings(history: History, begin: int, halts: Sequence[HaltWrites]) -> Ma
         if begin <= halt.position < len(history):
             written.setdefault(halt.position, []).append(halt)
     return {at: Happening(events.get(at, ()), written.get(at, ())) for at in {*events, *written}}
+
+
+def _lost_stretches(history: History, begin: int) -> Iterator[tuple[int, int]]:
+    """Yield the first position, and the one behind the last, of what may lack instructions at any place."""
+    last_sync = 0
+    for event in history.events:
+        if event.kind is EventKind.SYNC:
+            last_sync = event.position
+        if isinstance(event.fact, Loss) and not event.fact.has_place and event.position > begin:
+            yield max(last_sync, begin), event.position
 
 
 def _matters(event: Event, begin: int) -> bool:

@@ -2,11 +2,21 @@
 
 import pytest
 
-from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Fact, Start, StartReason, Trap, TrapKind
-from rvtrace_gdb.decode.program.csrs import MSTATUS, SATP, Context
+from rvtrace_gdb.decode.history.events import (
+    ContextChange,
+    EventKind,
+    Fact,
+    Loss,
+    LossCause,
+    Start,
+    StartReason,
+    Trap,
+    TrapKind,
+)
+from rvtrace_gdb.decode.program.csrs import MEPC, MSTATUS, SATP, Context
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine
 from rvtrace_gdb.decode.reconstruction.forward import Forward
-from tests.decode.reconstruction.small_histories import history, program
+from tests.decode.reconstruction.small_histories import BASE, history, program
 
 NOP, LOAD_A1, STORE_A0 = 0x0000_0013, 0x0006_3583, 0x00A6_3023  # ld a1, 0(a2); sd a0, 0(a2)
 ECALL, EBREAK, MRET, SET_SATP = 0x0000_0073, 0x0010_0073, 0x3020_0073, 0x1805_1073  # csrw satp, a0
@@ -94,3 +104,21 @@ def test_stores_to_unknown_addresses_are_noted_once() -> None:
     found = forward([NOP, STORE_A0, NOP, STORE_A0], [4], begin=begin)
     found.at(1), found.accesses(0), found.at(3)
     assert list(found.unknown_stores) == [1, 3]
+
+
+def test_what_is_computed_where_something_is_missing_is_not_believed() -> None:
+    """Of a loss without a place only the end is known: from the synchronization before it on, anything may have run."""
+    lost: tuple[EventKind, Fact] = (EventKind.NOTE, Loss(LossCause.MESSAGES_MISSING, (1, 2)))
+    synced: tuple[EventKind, Fact] = (EventKind.SYNC, Start(StartReason.PERIODIC))
+    li_a0 = 0x0070_0513
+    found = forward([NOP, li_a0, NOP, NOP, li_a0, STORE_A0], [1, synced, 3, lost, 2])
+    assert [found.at(position).x[10] for position in range(7)] == [10, None, None, None, None, 7, 7]
+    assert [found.at(position).x[9] for position in range(7)] == [9, *[None] * 6]
+    assert [found.at(position).x[10] for position in (6, 3, 5, 2, 0)] == [7, None, 7, None, 10]
+
+
+def test_of_two_traps_at_one_place_the_second_hit_in_a_handler() -> None:
+    """Where that is, is not known: mepc is not the place of the first one."""
+    traps: list[int | tuple[EventKind, Fact]] = [(EventKind.TRAP, Trap(TrapKind.INTERRUPT, 7))] * 2
+    assert forward([NOP, NOP], [1, *traps[:1], 1]).at(1).read_csr(MEPC) == BASE + 4
+    assert forward([NOP, NOP], [1, *traps, 1]).at(1).read_csr(MEPC) is None
