@@ -15,6 +15,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.support.errors import Progress, silent
 
 if TYPE_CHECKING:
+    from rvtrace_gdb.session.past.reconstructed.facts import Disagreement
     from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge
 
 PC = -1
@@ -100,6 +101,14 @@ class Past(Protocol):
 
     def prepare(self, progress: Progress = silent) -> None:
         """Compute what is otherwise computed at the first question: gdb waits only briefly for a packet."""
+
+    @property
+    def is_reconstructed(self) -> bool:
+        """Whether values follow from what ran, and from assumptions; otherwise the trace has them."""
+
+    @property
+    def disagreements(self) -> "Sequence[Disagreement]":
+        """Where more was believed than holds, as far as that has shown."""
 
     def knowledge(self, progress: Progress = silent, *, overwritten: bool = False) -> "Knowledge | None":
         """Return how much is known, from what, and why not more; None: the trace itself has the values. *overwritten*:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.gdbext.rows import OFF_HART, FoundRow
 from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.lists import SelectedHistory
-from rvtrace_gdb.session.past.choice import facts_of, past_of
+from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.search import Question
@@ -22,10 +22,15 @@ from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.support.text import warning
 
 T = TypeVar("T")
 RECONSTRUCTED = (
     "note:     registers and memory are reconstructed from what ran, if nothing else writes the memory: `trace values`"
+)
+_CONTRADICTED = (
+    "instruction {}, at {:#x}, cannot have done what the trace says with the values that are reconstructed: something"
+    " else wrote memory, and less is believed: `trace values`"
 )
 _NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those after it"
 _NONE_AFTER = "there is none after this place; without -next it goes to those before it"
@@ -110,6 +115,7 @@ class Debugger:
         self._stub: tuple[str, int] | None = None
         self._xlen = 64
         self._is_noted = False  # that values are reconstructed
+        self._contradicted: History | None = None  # of which it was said that they are wrong
 
     def past_of(self, selected: SelectedHistory, progress: Progress = silent) -> Past | None:
         """Return the values that are known in a history, by the settings that gdb sent last."""
@@ -340,24 +346,31 @@ class Debugger:
             self.timeline.begin_anew(hart, silent)
         position = self.timeline.nearest_instruction(hart, min(position, len(selected.history) - 1))
         self.proxy.jump(hart, position)
-        return Destination(position + 1, [*selected.lines, *joins])
+        return Destination(position + 1, [*selected.lines, *joins, *self.value_notes(hart)])
 
     def _enter(self, hart: int | None, progress: Progress, pc: int | None) -> list[str]:
         """Enter the past; return a line if the trace does not lead to where the program is."""
         self.timeline.enter(hart, progress)
         line = "" if pc is None else self.timeline.joins(hart, pc)
-        return [*([line] if line else []), *self._value_notes(hart)]
+        return [*([line] if line else []), *self.value_notes(hart)]
 
-    def _value_notes(self, hart: int | None) -> list[str]:
-        """Return, once, that values are reconstructed, and from which assumptions."""
-        selected = self.timeline.selected(hart)
-        if self._is_noted or facts_of(self._session, selected) is None:
+    def value_notes(self, hart: int | None) -> list[str]:
+        """Return, once, that values are reconstructed, and from which assumptions; of each history, once, that these do
+        not hold.
+        """
+        if self.timeline.position(hart) is None:
             return []
+        selected, lines = self.timeline.selected(hart), list[str]()
         past = self.past_of(selected)
-        if past is None or not past.has_memory:
+        if past is None or not past.is_reconstructed:
             return []
-        self._is_noted = True
-        return [RECONSTRUCTED]
+        if not self._is_noted and past.has_memory:
+            self._is_noted = True
+            lines.append(RECONSTRUCTED)
+        if past.disagreements and self._contradicted is not selected.history:
+            self._contradicted, first = selected.history, past.disagreements[0]
+            lines.append(warning(_CONTRADICTED.format(first.position + 1, first.pc)))
+        return lines
 
     def _history(self, progress: Progress) -> SelectedHistory:
         """Return the history in which the hart can go back. The hart stays in the present until a place is found."""

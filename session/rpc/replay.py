@@ -148,6 +148,7 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
     debugger.proxy.shown()
     left = params.given("prompt") and debugger.leave_end()
     said = _notes(debugger) if params.given("prompt") else debugger.proxy.take_lines()
+    said = [*said, *debugger.value_notes(hart)]
     return {"connected": debugger.connected, "number": debugger.number(hart), "said": said, "left": left}
 
 

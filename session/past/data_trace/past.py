@@ -25,6 +25,8 @@ class DataTracePast:
     """The past of a data trace. *program*: what is in memory, by context."""
 
     has_accesses, has_memory = True, False
+    is_reconstructed = False
+    disagreements = ()
 
     def __init__(self, history: History, program: ContextImages) -> None:
         self._history, self._program = history, program

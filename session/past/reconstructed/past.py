@@ -40,6 +40,8 @@ assert len(_RESULTS) == len(RESULTS)
 class ReconstructedPast:
     """The past of a history. *program*: what is in memory, by context. *known*: besides the trace."""
 
+    is_reconstructed = True
+
     def __init__(self, history: History, program: ContextImages, known: Known) -> None:
         known = known.boxed()
         self._history, self._program, self._known = history, program, known

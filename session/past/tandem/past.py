@@ -21,6 +21,8 @@ class TandemPast:
     """The past of a tandem trace. *program*: what is in memory, by context."""
 
     has_accesses = has_memory = True
+    is_reconstructed = False
+    disagreements = ()
 
     def __init__(self, tandem: Tandem, program: ContextImages) -> None:
         self._tandem, self._program = tandem, program

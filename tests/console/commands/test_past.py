@@ -3,18 +3,22 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.session.capture.file import load, save
+from rvtrace_gdb.session.capture.model import SavedAt
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
 from tests.helpers.started_python import rvtrace
 
 _NAMES = ("sp", "ra", "a0", "a5", "s0", "mscratch")
 STOPS = 3
+_S0 = 0x1008
 
 
 class Traced(NamedTuple):
@@ -88,3 +92,23 @@ def test_how_much_is_known_is_what_gdb_says(traced: Traced) -> None:
     shell, gdb = (text.splitlines() for text in (traced.run("values"), traced.said["trace values"]))
     assert any(line.startswith("known:    all integer registers") for line in shell)
     assert set(gdb) - set(shell) <= {line for line in gdb if line.startswith(("stop:", "note:"))}
+
+
+def test_what_something_else_changed_is_said_and_not_believed(traced: Traced, tmp_path: Path) -> None:
+    """A register at the stop is not what the instructions left: nothing wrong is shown, on the way there either."""
+    capture, bad = load(traced.capture), tmp_path / "bad.rvt"
+    registers = [
+        replace(it, registers={**it.registers, _S0: it.registers[_S0] ^ 4}) if it.at is SavedAt.STOP else it
+        for it in capture.registers
+    ]
+    save(replace(capture, registers=tuple(registers)), bad)
+    found = traced._replace(capture=bad)
+    (summary,) = found.rows("values")
+    entered = found.rows("find classify")
+    assert [it["dropped"] for it in summary["contradicted"]][:1] == ["ram"]
+    for number, stop in enumerate(traced.stops):
+        rows = found.rows(f"values --at {entered[9 * (number + 1)]['position']} $s0 $sp $a0")
+        assert all("value" not in row or int(row["value"], 16) == stop[row["register"]] for row in rows)
+    said = run_gdb(traced.elf, [SOURCE, f"trace open {bad}", "trace replay", "trace goto fib", "trace goto classify"])
+    assert "cannot have done what the trace says" in said["trace goto fib"]
+    assert "cannot have done what the trace says" not in said["trace goto classify"]
