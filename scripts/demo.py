@@ -1,7 +1,6 @@
 """`make demo`: a C program on the simulated target, the real OpenOCD and the real gdb with rvtrace.py sourced.
 
-Prints a short session as the user would see it, and another one with a tandem trace, whose past has values. With
---interactive the user goes on at the gdb prompt of the first.
+Prints a short session as the user would see it. With --interactive the user goes on at its gdb prompt.
 """
 
 import argparse
@@ -33,22 +32,12 @@ SESSION = [
     "backtrace",
     "reverse-finish",
     "trace live",
-]
-TANDEM = [
-    "source rvtrace.py",
-    "trace connect :{port}",
-    "trace start",
-    "break finish",
-    "continue",
     "trace who-wrote ticks",
     "trace goto -wrote ticks",
     "print ticks",
     "backtrace",
-    "info registers mcause mepc",
+    "trace live",
 ]
-"""Who changed this variable? On the same program, on a core that sends a tandem-verification trace."""
-
-
 NEXT = """
 Go on:
   . .venv/bin/activate     # then `rvtrace` is a command of this shell; `rvtrace` alone lists what it can do
@@ -67,10 +56,10 @@ def build() -> Path:
     return elf
 
 
-def gdb_script(rig: Rig, session: list[str]) -> Path:
-    """A gdb command file that shows each command of a session before it runs."""
+def gdb_script(rig: Rig) -> Path:
+    """A gdb command file that shows each command of the session before it runs."""
     lines = ["set pagination off", "set confirm off", "set height 0"]
-    for template in session:
+    for template in SESSION:
         command = template.format(port=rig.gdb_port)
         lines += [f"echo (gdb) {command}\\n", command]
     script = BUILD / "session.gdb"
@@ -84,21 +73,19 @@ def run(interactive: bool) -> int:
         raise RvtraceError("gdb-multiarch is not installed: run `make demo`, which installs it")
     elf = build()
     if not interactive:
-        status = _shown(gdb, elf, SESSION)
-        print("\nThe same program on a core that sends a tandem-verification trace, which has values:\n", flush=True)
-        status = status or _shown(gdb, elf, TANDEM, "--tandem", str(BUILD / "demo.tvt"))
+        status = _shown(gdb, elf)
         print("" if status else NEXT, end="", flush=True)
         return status
     with Rig(elf, BUILD) as rig:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is gdb's
-        command = [gdb, "-q", "-nx", str(elf), "-x", str(gdb_script(rig, SESSION))]
+        command = [gdb, "-q", "-nx", str(elf), "-x", str(gdb_script(rig))]
         return subprocess.run(command, cwd=HOME, check=False).returncode
 
 
-def _shown(gdb: str, elf: Path, session: list[str], *sim_options: str) -> int:
-    """Run a session, and return gdb's exit status."""
-    with Rig(elf, BUILD, *sim_options) as rig:
-        command = [gdb, "-q", "-nx", "-batch", str(elf), "-x", str(gdb_script(rig, session))]
+def _shown(gdb: str, elf: Path) -> int:
+    """Run the session, and return gdb's exit status."""
+    with Rig(elf, BUILD) as rig:
+        command = [gdb, "-q", "-nx", "-batch", str(elf), "-x", str(gdb_script(rig))]
         return subprocess.run(command, cwd=HOME, stdin=subprocess.DEVNULL, check=False).returncode
 
 

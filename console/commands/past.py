@@ -63,13 +63,13 @@ class _Asked(NamedTuple):
 
 EXAMPLES = {
     "who-wrote": (
-        ("who-wrote demo.rvt counter", "the store that last changed the variable `counter`"),
+        ("who-wrote demo.rvt ticks", "the store that last changed the variable `ticks`"),
         ("who-wrote demo.rvt '$a0' --at 1200 --count 3", "the last three writes to a0 before instruction 1200"),
     ),
     "values": (
         ("values demo.rvt", "how much is known of registers and memory, and why not more"),
         ("values demo.rvt --at 1200", "the registers before instruction 1200"),
-        ("values demo.rvt counter 0x80001000,64 --at 1200", "a variable, and 64 bytes of memory"),
+        ("values demo.rvt ticks 0x80001000,64 --at 1200", "a variable, and 64 bytes of memory"),
     ),
 }
 
