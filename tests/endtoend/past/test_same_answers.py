@@ -41,9 +41,12 @@ def answers(elf: Path, capture: Path, gdb: str) -> Mapping[str, str]:
 
 
 def lines(text: str) -> list[str]:
-    """The lines, without what a trace has besides values: groups, and the values before a store."""
+    """The lines, without what a trace has besides values: groups, and the values before a store; and without the line
+    that says once where the values come from.
+    """
     text = re.sub(r" \(group \d+\)", "", text)
-    return re.sub(r"(?m)^(\S+): \S+ -> ", r"\1: ", text).splitlines()
+    text = re.sub(r"(?m)^(\S+): \S+ -> ", r"\1: ", text)
+    return [line for line in text.splitlines() if not line.startswith("note: ")]
 
 
 @pytest.mark.parametrize("name", ["ntrace", *long_only("etrace")])
