@@ -80,6 +80,10 @@ class HartCsrs:
             self._xlen = 32 if len(text.strip()) <= len("0x00000000") else 64
         return self._xlen
 
+    def read_all(self, registers: Sequence[str]) -> dict[str, int] | None:
+        """Return the values of registers by their names, None if not all can be read at once."""
+        return self._csrs.read_all(registers)
+
     def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
         try:
             return self._csrs.run(accesses)

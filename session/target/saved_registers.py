@@ -6,6 +6,7 @@ the names are those of OpenOCD and gdb.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from rvtrace_gdb.controlregs.target import Access, CsrAccess, Register
 from rvtrace_gdb.decode.program.csrs import CSRS
@@ -30,6 +31,14 @@ NAMES: Mapping[int, str] = {
 """The registers that are saved, by number. Counters and what devices change (mip) are not: they go on by themselves."""
 
 
+@runtime_checkable
+class ReadsAll(Protocol):
+    """A way to registers that reads several at once, by their names."""
+
+    def read_all(self, registers: Sequence[str]) -> dict[str, int] | None:
+        """Return the values; None: not all of them can be read."""
+
+
 def read_registers(access: CsrAccess, hart: int, at: SavedAt) -> SavedRegisters | None:
     """Return what can be read, None if that is not even the pc. Raises nothing."""
     try:
@@ -38,7 +47,9 @@ def read_registers(access: CsrAccess, hart: int, at: SavedAt) -> SavedRegisters 
         if pc is None:
             return None
         privilege = found.pop("priv", None)
-        found |= _values(access, _numbers(found.get(_MISA) or None, access.xlen))
+        numbers = _numbers(found.get(_MISA) or None, access.xlen)
+        for kind in (range(X), range(X, F), range(F, F + 32)):
+            found |= _values(access, [number for number in numbers if number in kind])
     except RvtraceError:
         return None
     values = {number: value for number, value in found.items() if isinstance(number, int)}
@@ -60,6 +71,11 @@ def _values(access: CsrAccess, registers: Sequence[Register]) -> dict[Register, 
     """Return the values of those registers that can be read."""
     found: dict[Register, int] = {}
     left = list(registers)
+    if left and isinstance(access, ReadsAll):
+        names = [NAMES[it] if isinstance(it, int) else it for it in left]
+        values = access.read_all(names)
+        if values is not None:
+            return {register: values[name] for register, name in zip(left, names, strict=True)}
     while left:
         accesses: list[Access] = [(register, None) for register in left]
         answers = access.run(accesses)

@@ -76,6 +76,20 @@ class OpenOcdCsrs:
         answers += done
         return bool(done) and isinstance(done[-1], str)
 
+    def read_all(self, registers: Sequence[str]) -> dict[str, int] | None:
+        """Return the values of registers by OpenOCD's names, read with one command; None: not all of them can be read.
+
+        OpenOCD looks after all harts of the target before each command, which takes a while if these are many.
+        """
+        said = self._asked(
+            f"set _rvtrace_target {self._target}; set _rvtrace_out {{}}; "
+            f"catch {{set _rvtrace_out [$_rvtrace_target get_reg -force {{{' '.join(registers)}}}]}}; set _rvtrace_out"
+        )
+        words = said.split()
+        values = {name: _answer(value) for name, value in zip(words[::2], words[1::2], strict=False)}
+        found = {name: value for name, value in values.items() if isinstance(value, int)}
+        return found if set(registers) <= found.keys() else None
+
     def _script(self, pieces: Sequence[str]) -> list[Answer]:
         """Execute *pieces*, which print each value on a line of its own, and the refusal of the last one with a "!" in
         front.
