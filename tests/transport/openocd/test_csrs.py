@@ -56,6 +56,19 @@ def test_a_write_reaches_the_hart(csrs: OpenOcdCsrs, target: Target) -> None:
     assert target.tcl.reg("mscratch") == 0xDEAD_BEEF_CAFE_BABE
 
 
+def test_several_registers_with_one_command(csrs: OpenOcdCsrs, target: Target) -> None:
+    target.tcl.set_reg("csr_siselect", 0x201)
+    target.tcl.set_reg("mscratch", 77)
+    values = {"csr_siselect": 0x201, "mscratch": 77, "pc": 0x8000_0000}
+    assert csrs.read_all(list(values)) == values
+    assert csrs.read_all(["mscratch", "csr1985"]) is None
+    target.tcl("resume")
+    try:
+        assert csrs.read_all(["mscratch", "ra"]) is None, "the hart runs"
+    finally:
+        target.tcl("halt")
+
+
 def test_pc_and_privilege_mode(csrs: OpenOcdCsrs, target: Target) -> None:
     assert csrs.run([("pc", None), ("priv", None)]) == [0x8000_0000, 3]
     assert csrs.run([("priv", 0), ("priv", None), ("priv", 3), ("priv", None)]) == [0, 0, 0, 3]
