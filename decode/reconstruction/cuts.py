@@ -4,13 +4,13 @@
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.events import EventKind, Loss, Start, Stop, Trap, TrapKind
+from rvtrace_gdb.decode.history.events import Start, Stop, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Value
-from rvtrace_gdb.decode.reconstruction.happenings import is_lost
+from rvtrace_gdb.decode.reconstruction.happenings import is_lost, lost_stretches
 
 
 class Cut(NamedTuple):
@@ -45,28 +45,12 @@ def cuts_between(history: History, first: int, last: int, halts: Collection[int]
             found[position] = FORGETS
         elif isinstance(event.fact, Trap) and found.get(position) is not FORGETS:
             found[position] = Cut(False, event.fact, position in found)
-    for begin, end in _lost_stretches(history, first, last):
+    for begin, end in lost_stretches(history, first, last):
         found |= dict.fromkeys(range(max(begin, first), min(end, last) + 1), FORGETS)
     gaps = history.gap_positions
     for gap in gaps[bisect_left(gaps, first - 1) : bisect_right(gaps, last)]:
         found |= dict.fromkeys(range(max(gap, first), min(gap + 1, last) + 1), FORGETS)
     return found
-
-
-def _lost_stretches(history: History, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) of the stretches in which something is missing, and nobody knows where."""
-    events = history.events
-    at = bisect_right(events, first, key=lambda event: event.position)
-    while at > 0 and events[at - 1].kind is not EventKind.SYNC:
-        at -= 1
-    synchronized = events[at - 1].position if at else 0
-    for event in events[at:]:
-        if event.kind is EventKind.SYNC:
-            synchronized = event.position
-            if synchronized > last:
-                return
-        elif isinstance(event.fact, Loss) and not event.fact.has_place:
-            yield synchronized, event.position
 
 
 def trap_cause(trap: Trap, xlen: int) -> Value:

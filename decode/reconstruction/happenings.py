@@ -39,7 +39,7 @@ class Cuts:
         contexts = (position for position, _ in history.contexts)
         self._positions = sorted({*self._at, *contexts})
         self._all = frozenset(self._positions)
-        self._lost = [*_lost_stretches(history, begin)]
+        self._lost = [(max(first, begin), last) for first, last in lost_stretches(history, begin, len(history))]
 
     def __contains__(self, position: int) -> bool:
         return position in self._all
@@ -92,14 +92,20 @@ def _happenings(history: History, begin: int, halts: Sequence[HaltWrites]) -> Ma
     return {at: Happening(events.get(at, ()), written.get(at, ())) for at in {*events, *written}}
 
 
-def _lost_stretches(history: History, begin: int) -> Iterator[tuple[int, int]]:
-    """Yield the first position, and the one behind the last, of what may lack instructions at any place."""
-    last_sync = 0
-    for event in history.events:
+def lost_stretches(history: History, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Yield (begin, end) of the stretches in which something is missing, and nobody knows where."""
+    events = history.events
+    at = bisect_right(events, first, key=lambda event: event.position)
+    while at > 0 and events[at - 1].kind is not EventKind.SYNC:
+        at -= 1
+    synchronized = events[at - 1].position if at else 0
+    for event in events[at:]:
         if event.kind is EventKind.SYNC:
-            last_sync = event.position
-        if isinstance(event.fact, Loss) and not event.fact.has_place and event.position > begin:
-            yield max(last_sync, begin), event.position
+            synchronized = event.position
+            if synchronized > last:
+                return
+        elif isinstance(event.fact, Loss) and not event.fact.has_place:
+            yield synchronized, event.position
 
 
 def _matters(event: Event, begin: int) -> bool:
