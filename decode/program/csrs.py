@@ -81,6 +81,8 @@ MNCAUSE = 0x742
 STATUS = frozenset({MSTATUS, SSTATUS})
 FLOATING = frozenset({FFLAGS, FRM, FCSR})
 
+X, F = 0x1000, 0x1020
+"""The numbers of x0 and f0, behind those of the CSRs."""
 PRIVILEGE, MTIME, PC_PHYSICAL = 0x1_0000, 0x1_0001, 0x1_0002
 """Numbers, beyond those of the Debug Specification, for states that are not registers."""
 

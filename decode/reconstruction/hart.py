@@ -11,7 +11,7 @@ Sources: RISC-V Instruction Set Manual, Volume II, 20240411, 3.1.6 (mstatus and 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MSTATUS, SATP, SSTATUS
+from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MSTATUS, SATP, SSTATUS, F, X
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, Value
 from rvtrace_gdb.decode.reconstruction.known_memory import KnownMemory
 from rvtrace_gdb.decode.semantics.encodings import signed
@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.semantics.operations import AMO
 MSCRATCH, SSCRATCH = 0x340, 0x140
 MACHINE, SUPERVISOR = 3, 1
 LOST_ALL = 0b1111
-_X, _F, _REGISTERS = 0x1000, 0x1020, 0x1040
+_REGISTERS = F + 32
 """The numbers of x0 and f0, and where the registers end."""
 
 SIE_BIT, MIE_BIT, SPIE_BIT, MPIE_BIT, SPP, MPP_SHIFT, MPP, FS, MPRV = (
@@ -133,11 +133,11 @@ class ExecutedHart:
     def write(self, registers: Mapping[int, int]) -> None:
         """Set registers to what a debugger wrote, by their numbers of the Debug Specification."""
         for number, value in registers.items():
-            if _X < number < _F:
-                self.x[number - _X] = value
-            elif _F <= number < _REGISTERS:
-                self.f[number - _F] = value
-            elif 0 <= number < _X:
+            if X < number < F:
+                self.x[number - X] = value
+            elif F <= number < _REGISTERS:
+                self.f[number - F] = value
+            elif 0 <= number < X:
                 self.set_csr(number, value)
 
     def snapshot(self) -> HartState:

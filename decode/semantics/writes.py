@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FLOATING, MSTATUS, PRIVILEGE
+from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FLOATING, MSTATUS, PRIVILEGE, F, X
 from rvtrace_gdb.decode.semantics import operations, zcmp
 from rvtrace_gdb.decode.semantics.encodings import TABLES, Decoder, Operation
 from rvtrace_gdb.decode.semantics.templates import fp_template
 
-X, F = 0x1000, 0x1020
-"""The numbers of x0 and f0."""
 EXTENSIONS = tuple(dict.fromkeys(name.rstrip("0123456789") for name in (*TABLES, "C", "Zcb")))
 """All that can be decoded: no two of them use the same encodings for instructions that write different registers."""
 

@@ -8,11 +8,11 @@ program left: the old content counts (`session.replay.write_log`). Nothing is re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from rvtrace_gdb.decode.program.csrs import SATP
+from rvtrace_gdb.decode.program.csrs import SATP, F, X
 from rvtrace_gdb.decode.reconstruction.facts import StopState, Value
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.replay.backend import HartContext
-from rvtrace_gdb.session.replay.register_numbers import PC, F, X
+from rvtrace_gdb.session.replay.register_numbers import PC
 from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.session.target.target_state import TargetState

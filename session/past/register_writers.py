@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.events import Loss, Start, StartReason, Stop, Tr
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, MSTATUS, PRIVILEGE, SSTATUS
+from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, MSTATUS, PRIVILEGE, SSTATUS, X
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
 from rvtrace_gdb.decode.reconstruction.code import word_at
@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine
 from rvtrace_gdb.decode.reconstruction.happenings import is_lost
 from rvtrace_gdb.decode.semantics import zcmp
 from rvtrace_gdb.decode.semantics.encodings import Decoder
-from rvtrace_gdb.decode.semantics.writes import Writes, WriteTable, X
+from rvtrace_gdb.decode.semantics.writes import Writes, WriteTable
 from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, TRAP, NotWritten, Written
 from rvtrace_gdb.support.errors import Progress, silent
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from rvtrace_gdb.decode.history.events import Start, StartReason, Stop, StopReason
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.csrs import F, X
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine, StopState, Value, own_ram
@@ -17,7 +18,6 @@ from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes
 from rvtrace_gdb.session.past.reconstructed.facts import Known
 from rvtrace_gdb.session.queries.ends import can_lead_to
 
-_X, _F, _CSRS = 0x1000, 0x1020, 0x1000  # Debug Specification 3.7
 _MISA = 0x301
 _MACHINE_MODE = 3
 REGISTERS = "registers"
@@ -133,8 +133,8 @@ def _memory(capture: Capture, at: SavedAt) -> list[SavedMemory]:
 
 def _files(registers: Mapping[int, int]) -> tuple[list[Value], list[Value], dict[int, int]]:
     """Return the integer registers, the floating-point registers, and the CSRs."""
-    x = [0, *(registers.get(_X + number) for number in range(1, 32))]
-    f = [registers.get(_F + number) for number in range(32)]
+    x = [0, *(registers.get(X + number) for number in range(1, 32))]
+    f = [registers.get(F + number) for number in range(32)]
     if not registers.get(_MISA):  # a single in registers of 32 bits is not one in registers of 64 bits
         f = [None if it is None or it < 1 << 32 else it for it in f]
-    return x, f, {number: value for number, value in registers.items() if number < _CSRS}
+    return x, f, {number: value for number, value in registers.items() if number < X}

@@ -6,10 +6,10 @@ gdb's numbers of x and f registers and of the pc are those of its riscv-tdep.h; 
 
 from collections.abc import Sequence
 
-from rvtrace_gdb.decode.program.csrs import CSRS
+from rvtrace_gdb.decode.program.csrs import CSRS, F, X
 from rvtrace_gdb.session.replay.target_xml import Description, Register
 
-PC, X, F = -1, 0x1000, 0x1020
+PC = -1
 GDB_PC = 32
 _FIRST_F, _AFTER_F = 33, 65
 _CSRS = """

@@ -8,11 +8,11 @@ X, c, s, vCont, vFlash, Z), "General Query Packets" (qRcmd); of F: "File-I/O Ext
 import re
 from contextlib import suppress
 
-from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MIE, MIP, MSTATUS, SIE, SIP, SSTATUS
+from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MIE, MIP, MSTATUS, SIE, SIP, SSTATUS, X
 from rvtrace_gdb.session.replay.connection import Connection
 from rvtrace_gdb.session.replay.monitor_commands import Effect, effect_of_packet
 from rvtrace_gdb.session.replay.packets import canonical
-from rvtrace_gdb.session.replay.register_numbers import GDB_PC, PC, X, debug_number, numbered, pc_in, value_of
+from rvtrace_gdb.session.replay.register_numbers import GDB_PC, PC, debug_number, numbered, pc_in, value_of
 from rvtrace_gdb.session.replay.target_xml import Description, Register
 from rvtrace_gdb.session.replay.wire import unescape
 from rvtrace_gdb.session.replay.write_log import Hart

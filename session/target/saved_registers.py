@@ -9,12 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from rvtrace_gdb.controlregs.target import Access, CsrAccess, Register
-from rvtrace_gdb.decode.program.csrs import CSRS
+from rvtrace_gdb.decode.program.csrs import CSRS, F, X
 from rvtrace_gdb.session.capture.model import SavedAt, SavedRegisters
 from rvtrace_gdb.support.errors import RvtraceError
 
-X, F = 0x1000, 0x1020
-"""The numbers of x0 and f0."""
 _X = "zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"
 _F = (
     "ft0 ft1 ft2 ft3 ft4 ft5 ft6 ft7 fs0 fs1 fa0 fa1 fa2 fa3 fa4 fa5 fa6 fa7 fs2 fs3 fs4 fs5 fs6 fs7 fs8 fs9 fs10 fs11"

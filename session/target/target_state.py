@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
+from rvtrace_gdb.decode.program.csrs import F, X
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange, own_ram
@@ -19,7 +20,7 @@ from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.replay.register_numbers import PC
 from rvtrace_gdb.session.replay.write_log import Kept
 from rvtrace_gdb.session.target.link import Link, WithCsrs, csrs_of, halted_of, other_type
-from rvtrace_gdb.session.target.saved_registers import NAMES, F, X, read_registers
+from rvtrace_gdb.session.target.saved_registers import NAMES, read_registers
 from rvtrace_gdb.session.target.stretches import Stretch, common, cut, disjoint, joined, up_to, without
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.system import memory_size

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.csrs import FCSR, FRM, SATP
+from rvtrace_gdb.decode.program.csrs import FCSR, FRM, SATP, F, X
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.reconstruction.code import word_at
 from rvtrace_gdb.decode.reconstruction.cuts import Cut, cuts_between, trap_cause
@@ -42,7 +42,6 @@ _TRANSLATION = (SATP, 0x280, 0x680)
 """satp, vsatp, hgatp."""
 _SWAPPED = {0x348: MSCRATCH, 0x349: MSCRATCH, 0x148: SSCRATCH, 0x149: SSCRATCH}
 """mscratchcsw, mscratchcswl and those of S-mode, which write other CSRs (Smclic)."""
-_X, _F = 0x1000, 0x1020  # in the numbers of the Debug Specification
 _A0 = 10
 _EVERY = 4096
 
@@ -235,8 +234,8 @@ class Construction:
     def _debugger_wrote(self, position: int, halt: HaltWrites) -> None:
         for number, value in halt.registers.items():
             register = CSRS.get(number, 0)
-            if _X <= number < _F + 32:
-                register = number - _X
+            if X <= number < F + 32:
+                register = number - X
             elif number == FCSR:
                 register, value = CSRS[FRM], value >> 5 & 7
             if register:

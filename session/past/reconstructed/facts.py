@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.program.csrs import F
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, StopState, Value
 from rvtrace_gdb.decode.semantics.templates import BOX
-from rvtrace_gdb.decode.semantics.writes import F
 
 
 class Known(NamedTuple):

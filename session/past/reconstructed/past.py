@@ -6,12 +6,11 @@ What follows from the beginning is asked first (`execution`); what does not, of 
 from collections.abc import Mapping, Sequence
 
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.csrs import CSRS, FCSR, FFLAGS, FRM
+from rvtrace_gdb.decode.program.csrs import CSRS, FCSR, FFLAGS, FRM, X
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction.compiler import RESULTS
 from rvtrace_gdb.decode.reconstruction.facts import Value
 from rvtrace_gdb.decode.reconstruction.known_memory import PAGE
-from rvtrace_gdb.decode.semantics.writes import X
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
 from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, Written

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.csrs import PRIVILEGE
+from rvtrace_gdb.decode.program.csrs import PRIVILEGE, F, X
 from rvtrace_gdb.decode.reconstruction.facts import Value
 from rvtrace_gdb.decode.reconstruction.hart import HartState, csr_of
-from rvtrace_gdb.decode.semantics.writes import F, X
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Known
 from rvtrace_gdb.session.past.reconstructed.windows import Windows

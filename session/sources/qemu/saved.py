@@ -9,8 +9,9 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
+from rvtrace_gdb.decode.program.csrs import F, X
 from rvtrace_gdb.session.capture.model import SavedAt, SavedRegisters
-from rvtrace_gdb.session.target.saved_registers import NAMES, F, X
+from rvtrace_gdb.session.target.saved_registers import NAMES
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.transport.qemu import recorder
 from rvtrace_gdb.transport.qemu.recorder import QemuError

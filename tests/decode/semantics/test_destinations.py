@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.program.csrs import FCSR
-from rvtrace_gdb.decode.semantics.destinations import Destinations, F, X
+from rvtrace_gdb.decode.program.csrs import FCSR, F, X
+from rvtrace_gdb.decode.semantics.destinations import Destinations
 from tests.transport.simulated.hart import torture
 from tests.transport.simulated.hart.programs import assemble
 from tests.transport.simulated.hart.spike import Commit, run_spike

@@ -3,10 +3,10 @@
 import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Start, StartReason, Trap, TrapKind
-from rvtrace_gdb.decode.program.csrs import CSRS, PRIVILEGE
+from rvtrace_gdb.decode.program.csrs import CSRS, PRIVILEGE, F, X
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
-from rvtrace_gdb.decode.semantics.writes import F, Writes, WriteTable, X
+from rvtrace_gdb.decode.semantics.writes import Writes, WriteTable
 from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, TRAP, NotWritten, Written
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from tests.decode.reconstruction.small_histories import BASE, history, program
