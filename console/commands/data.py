@@ -3,9 +3,10 @@
 import argparse
 from collections.abc import Iterator, Mapping
 
-from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser, decode
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.locations import memory_place
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Image
@@ -82,15 +83,8 @@ def _rows(
 
 
 def _place(text: str, image: Image) -> tuple[int, int]:
-    """Return (address, size) of a place in memory. Raises DataError."""
-    address, comma, size = text.partition(",")
-    try:
-        place = commands.address(address), int(size, 0) if comma else 1
-        if place[1] > 0:
-            return place
-    except commands.Unclear as error:
-        raise DataError(str(error)) from None
-    except ValueError:
-        for found, length in image.symbols_named(text):
-            return found, max(length, 1)
-    raise DataError(f"{text}: neither ADDRESS, nor ADDRESS,SIZE, nor a symbol of {image.path}")
+    """Return (address, size) of a place in memory. Raises DataError and LocationError."""
+    found = memory_place(text, image)
+    if found is None or found[1] <= 0:
+        raise DataError(f"{text}: neither ADDRESS, nor ADDRESS,SIZE, nor a symbol of {image.path}")
+    return found

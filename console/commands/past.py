@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser, decode
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.locations import memory_place
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
@@ -286,15 +287,9 @@ def _place(text: str, asked: _Asked) -> dict[str, Any]:
         if name != "pc" and regno_of(name) is None:
             raise PastError(f"there is no register {text}")
         return {"name": f"${name}", "register": name}
-    address, comma, size = text.partition(",")
-    try:
-        where = commands.address(address), int(size, 0) if comma else 1
-        if 0 < where[1] <= analysis.SIZE_MOST:
-            return {"name": text, "where": list(where)}
+    where = memory_place(text, asked.image)
+    if where is None:
+        raise PastError(f"{text}: neither $REGISTER, nor ADDRESS, nor ADDRESS,SIZE, nor a symbol of {asked.image.path}")
+    if not 0 < where[1] <= analysis.SIZE_MOST:
         raise PastError(f"{text}: SIZE is 1 to {analysis.SIZE_MOST}")
-    except commands.Unclear as error:
-        raise PastError(str(error)) from None
-    except ValueError:
-        for found, length in asked.image.symbols_named(text):
-            return {"name": text, "where": [found, max(length, 1)]}
-    raise PastError(f"{text}: neither $REGISTER, nor ADDRESS, nor ADDRESS,SIZE, nor a symbol of {asked.image.path}")
+    return {"name": text, "where": list(where)}

@@ -95,6 +95,19 @@ class Locations:
         raise LocationError(f"{text}: the program has no source file {file}{known}")
 
 
+def memory_place(text: str, image: Image) -> tuple[int, int] | None:
+    """Return (address, size) of what ADDRESS, ADDRESS,SIZE or a symbol stands for; None: it is none of these. A SIZE is
+    what the user gave. Raises LocationError: it is unclear whether the address is decimal.
+    """
+    address, comma, size = text.partition(",")
+    try:
+        return commands.address(address), int(size, 0) if comma else 1
+    except commands.Unclear as error:
+        raise LocationError(str(error)) from None
+    except ValueError:
+        return next(((found, max(length, 1)) for found, length in image.symbols_named(text)), None)
+
+
 def _in_files(text: str) -> Iterator[tuple[str, str]]:
     """Yield (FILE, what follows) for each colon of a text that can be the end of a file's name: not those of `::`."""
     for place, character in enumerate(text):

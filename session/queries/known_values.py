@@ -6,7 +6,6 @@ from rvtrace_gdb.session.capture.model import Capture, SavedAt
 from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.past.reconstructed.facts import Known
 from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge, Limit, sampled_positions
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -14,22 +13,20 @@ INTEGERS, FLOATS = "integer registers", "floating-point registers"
 
 
 def known_values(
-    it: SelectedHistory, past: Past | None, facts: Known | None, capture: Capture, position: int,
-    progress: Progress = silent,
-) -> ValuesRow:  # fmt: skip
-    """Return how much a past knows. *facts*: from which it is reconstructed, None: the trace has the values."""
+    it: SelectedHistory, past: Past | None, capture: Capture, position: int, progress: Progress = silent
+) -> ValuesRow:
+    """Return how much a past knows."""
     if past is None or past.traced_registers() is None:
         return ValuesRow(it.hart, "off" if it.values == OFF else "none", position + 1)
     row = ValuesRow(it.hart, "trace", position + 1, here=_counted(past, [position]))
-    if facts is None:
+    found = past.knowledge(progress, overwritten=it.overwritten)
+    if found is None:
         positions = [at for at in sampled_positions(0, len(it.history)) if at < len(it.history)]
         return row._replace(known=_counted(past, positions, progress), places=len(positions))
-    found = past.knowledge(progress, overwritten=it.overwritten)
-    assert found is not None
     return row._replace(
         source="reconstructed",
         start=_start(found, capture, it.hart),
-        stop=_stop(facts, capture) if found.stop else "",
+        stop=_stop(found, capture),
         ram=[(begin, begin + size) for begin, size in found.rams],
         known=[KnownRegisters(INTEGERS, found.known, found.registers)],
         places=found.sampled,
@@ -65,7 +62,7 @@ def _start(found: Knowledge, capture: Capture, hart: int) -> str:
     return "memory" if found.memory else "registers"
 
 
-def _stop(facts: Known, capture: Capture) -> str:
-    assert facts.stop is not None
-    has_memory = any(facts.stop.memory(address, 1) for address, _ in facts.machine.rams)
-    return "memory" if has_memory or any(it.at is SavedAt.STOP for it in capture.memory) else "registers"
+def _stop(found: Knowledge, capture: Capture) -> str:
+    if not found.stop:
+        return ""
+    return "memory" if found.stop_memory or any(it.at is SavedAt.STOP for it in capture.memory) else "registers"

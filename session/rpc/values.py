@@ -11,7 +11,7 @@ from typing import Any
 
 from rvtrace_gdb.gdbext.rows import ValuesRow
 from rvtrace_gdb.session.lists import SelectedHistory
-from rvtrace_gdb.session.past.choice import facts_of, past_of
+from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.queries.known_values import known_values
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.rpc.protocol import Params
@@ -33,7 +33,7 @@ def row_at(session: Session, it: SelectedHistory, at: int | None, progress: Prog
     """Return how much is known; *at*: the number of the instruction that `here` is about, None: the end."""
     position = len(it.history) if at is None else min(max(at - 1, 0), len(it.history))
     past = past_of(session, it, progress)
-    return known_values(it, past, facts_of(session, it), session.capture(), position, progress)
+    return known_values(it, past, session.capture(), position, progress)
 
 
 METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"values": values}

@@ -95,6 +95,8 @@ class Knowledge(NamedTuple):
     reasons: Sequence[Reason]
     remedies: Sequence[Remedy]
     disagreements: Sequence[Disagreement]
+    stop_memory: bool = False
+    """Whether RAM is known at the stop."""
 
 
 def sampled_positions(first: int, length: int) -> Sequence[int]:

@@ -92,6 +92,7 @@ class ReconstructedPast:
             found,
             remedies(found),
             self.disagreements,
+            known.stop is not None and any(known.stop.memory(address, 1) for address, _ in known.machine.rams),
         )
 
     # -- registers

@@ -9,14 +9,9 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.console.bench.rig import Rig
-from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import decode
-from rvtrace_gdb.decode.tandem.protocol import Parameters
 from rvtrace_gdb.session.capture.file import save
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
-from tests.endtoend.reverse.test_commands import WALKER, Follower, Reached, random_commands
-from tests.endtoend.reverse.walk_model import Code, Walk
+from tests.endtoend.tandem.random_walk import check_walk
 from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
 from tests.helpers.amounts import long_only, some_of
 from tests.helpers.cross_compiler import demo
@@ -72,20 +67,4 @@ def test_stacks_are_those_with_all_values_and_values_these_or_unavailable(
 
 @pytest.mark.parametrize("gdb, share", [(GDB, 30), *long_only((GDB16 or GDB, 60), (GDB, 5), (GDB, 90))])
 def test_random_commands_end_where_the_model_says(gdb: str, share: int, tmp_path: Path) -> None:
-    elf = demo(tmp_path, "rv32imac_zicsr")
-    code, trace = Code(elf), tmp_path / "x.tvt"
-    script, result = tmp_path / "commands.txt", tmp_path / "result.txt"
-    script.write_text("\n".join(random_commands(random.Random(9).randrange(1000), COMMANDS, code.symbols)))
-    with Rig(elf, tmp_path / "rig", "--isa", "IMAC", "--tandem", str(trace)) as rig:
-        begin = [SOURCE, f"set trace target {rig.target_file}", f"trace connect localhost:{rig.gdb_port}"]
-        files = {"WALK_COMMANDS": str(script), "WALK_RESULT": str(result)}
-        files["RVTRACE_PYTHON"] = hiding_python(tmp_path, share)
-        run_gdb(elf, [*begin, "trace start", "tbreak finish", "continue", WALKER], gdb=gdb, **files)
-    ran = list(decode(trace.read_bytes(), Image.from_elf(elf), Parameters(32, 64)).history.pcs())
-    if code.symbols["finish"] in ran:  # the hart ran on when gdb let go of it
-        ran = ran[: ran.index(code.symbols["finish"])]
-    follower = Follower(Walk(code, ran, frozenset([code.symbols["on_trap"]])))
-    rows = [line.split("\t") for line in result.read_text().splitlines()]
-    for row in rows:
-        follower.check(Reached(row[0], int(row[1]), int(row[2], 16), row[3]))
-    assert len(rows) > COMMANDS * 0.8
+    check_walk(gdb, tmp_path, COMMANDS, RVTRACE_PYTHON=hiding_python(tmp_path, share))

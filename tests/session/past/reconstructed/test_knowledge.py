@@ -27,7 +27,7 @@ def knowledge(
 
 def test_everything_is_known() -> None:
     found = knowledge(Known(MACHINE, BEGIN, stop=STOP), [4])
-    assert found == Knowledge(True, True, True, 0, 4, [RAM], 5, 5, 155, 155, [], [], [])
+    assert found == Knowledge(True, True, True, 0, 4, [RAM], 5, 5, 155, 155, [], [], [], stop_memory=True)
 
 
 @pytest.mark.parametrize(
