@@ -302,11 +302,11 @@ class Client:
             return self._end
         status = None if self._process is None else self._process.wait()
         self._is_end_reported = True
-        self._end = f"the rvtrace session has ended unexpectedly{_how(status)}"
+        self._end = f"the rvtrace session has ended unexpectedly{_exit_text(status)}"
         return self._end
 
 
-def _how(status: int | None) -> str:
+def _exit_text(status: int | None) -> str:
     """Return how a process ended. When memory is short, Linux kills the largest by signal 9, Python aborts (6)."""
     if not status:
         return ""

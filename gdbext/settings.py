@@ -129,8 +129,8 @@ def _check_ranges(setting: Setting, text: str) -> None:
     """Raise gdb.GdbError, one line, if a text is not ranges, or none; the session reads it."""
     for word in () if text == "none" else text.split():
         if not _RANGE.fullmatch(word):
-            how = "give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000"
-            raise gdb.GdbError(f"set trace {setting.name}: {word} is no range: {how}.")
+            hint = "give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000"
+            raise gdb.GdbError(f"set trace {setting.name}: {word} is no range: {hint}.")
 
 
 class _Parameter(gdb.Parameter):

@@ -369,11 +369,13 @@ class DecodedCapture:
         Raises `Unsupported`, `NoTrace`.
         """
         sink = self._sink(self._messages_of)
-        name, how = sink.in_force.name, formats_sinks.how_of(sink, self.capture.encoders)
+        name, trace_options = sink.in_force.name, formats_sinks.options_of_sink(sink, self.capture.encoders)
         known = self._messages.get(name)
-        if known is None or known.data != sink.data or known.how != how:
+        if known is None or known.data != sink.data or known.trace_options != trace_options:
             wrapped = not isinstance(sink, CapturedRecords) and sink.wrapped
-            fresh = registry.numbered_items(sink.data, how, self.capture.xlen, wrapped=wrapped, progress=progress)
+            fresh = registry.numbered_items(
+                sink.data, trace_options, self.capture.xlen, wrapped=wrapped, progress=progress
+            )
             if known is None or len(known) != len(fresh):
                 self._message_cursors[name] = Cursor("trace")
             self._messages[name] = known = fresh

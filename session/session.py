@@ -269,7 +269,7 @@ class Session:
         Raises `NoTrace`, `Unsupported`.
         """
         messages = self.require_capture().messages()
-        wording = registry.wording(messages.how)
+        wording = registry.wording(messages.trace_options)
         found = messages.items(begin, end)
         return [MessageRow(number, item.offset, wording.text(item, raw=raw)) for number, item in found]
 

@@ -11,8 +11,8 @@ from rvtrace_gdb.console.options import raw as options_raw
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.session.capture.model import Captured, TandemPort
 from rvtrace_gdb.session.formats import registry, sinks
-from rvtrace_gdb.session.formats.format import How
-from rvtrace_gdb.session.formats.raw_import import EncoderHow
+from rvtrace_gdb.session.formats.format import TraceOptions
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import counted
@@ -31,7 +31,7 @@ class _Trace(NamedTuple):
 
     name: str
     data: Iterable[bytes]
-    how: How
+    trace_options: TraceOptions
     xlen: int
     wrapped: bool = False
     imported: bool = False
@@ -103,10 +103,12 @@ def _range(words: Sequence[str]) -> tuple[range, bool]:
 def _print(shown: Output, trace: _Trace, numbers: range, args: argparse.Namespace, *, raw: bool) -> None:
     looked = _Looked(trace, numbers, args)
     shown.rows(looked.rows(shown, raw=raw))
-    if trace.imported and isinstance(trace.how, EncoderHow):
-        shown.say(options_raw.hints_of_messages(bytes(looked.beginning), trace.how, trace.xlen, trace.wrapped))
-    if isinstance(trace.how, TandemPort):
-        shown.say(options_raw.hints_of_groups(bytes(looked.beginning), trace.how.parameters, trace.wrapped))
+    if trace.imported and isinstance(trace.trace_options, EncoderTraceOptions):
+        shown.say(
+            options_raw.hints_of_messages(bytes(looked.beginning), trace.trace_options, trace.xlen, trace.wrapped)
+        )
+    if isinstance(trace.trace_options, TandemPort):
+        shown.say(options_raw.hints_of_groups(bytes(looked.beginning), trace.trace_options.parameters, trace.wrapped))
     if not looked.shown:
         raise RangeError(_nothing_there(trace, numbers, args, looked.count))
 
@@ -121,8 +123,9 @@ class _Looked:
 
     def rows(self, output: Output, *, raw: bool) -> Iterator[str]:
         trace, numbers, args = self._trace, self._numbers, self._args
-        itemizer, wording = registry.itemizer(trace.how, trace.xlen, wrapped=trace.wrapped), registry.wording(trace.how)
-        source_of = registry.format_of(trace.how).source_of
+        itemizer = registry.itemizer(trace.trace_options, trace.xlen, wrapped=trace.wrapped)
+        wording = registry.wording(trace.trace_options)
+        source_of = registry.format_of(trace.trace_options).source_of
         for number, item, line in dump.lines_of(self._pieces(output), itemizer, wording, raw=raw):
             if number >= numbers.stop:
                 break
@@ -158,11 +161,13 @@ def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
         yield _Trace(args.file, options_raw.pieces(args.file), port, xlen, args.wrapped, imported=True, size=size)
         return
     if options_raw.is_raw(args, also_for_captures=("src",)):
-        how, xlen = options_raw.how(args), args.xlen or 64
+        trace_options, xlen = options_raw.trace_options(args), args.xlen or 64
         if args.settings is not None:
             xlen = options_raw.settings(args.settings).xlen
         size = _size(args.file)
-        yield _Trace(args.file, options_raw.pieces(args.file), how, xlen, args.wrapped, imported=True, size=size)
+        yield _Trace(
+            args.file, options_raw.pieces(args.file), trace_options, xlen, args.wrapped, imported=True, size=size
+        )
         return
     capture = options_raw.core_dump(args, args.file) or options_raw.load(args.file)
     for sink in capture.sinks:

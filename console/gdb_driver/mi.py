@@ -295,8 +295,8 @@ class Mi:
             self.process.wait(1)
         said = self.noise + self._line.decode(errors="replace")
         code = self.process.returncode
-        how = f" (signal {-code})" if code is not None and code < 0 else ""
-        return GdbGone(f"gdb has ended{how}", said)
+        killed_by = f" (signal {-code})" if code is not None and code < 0 else ""
+        return GdbGone(f"gdb has ended{killed_by}", said)
 
 
 GDB_NAMES = ("gdb-multiarch", "riscv64-unknown-elf-gdb", "riscv32-unknown-elf-gdb", "riscv-none-elf-gdb", "gdb")

@@ -324,14 +324,14 @@ class Spike:
             return "does not answer any more"
         return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
-    def _fail(self, how: str) -> NoReturn:
+    def _fail(self, reason: str) -> NoReturn:
         """Raise ModelFailed; the process has ended and is not started again."""
         by = "" if self._python == sys.executable else f", run by {self._python},"
         self._said.seek(0)
         lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
         words = f": {lines[-1]}" if lines else " without a word"
         hart = f"{self._machine.isa}, modes {self._machine.modes}"
-        self._failure = ModelFailed(f"Spike{by} {how}{words}; it was started as {hart}")
+        self._failure = ModelFailed(f"Spike{by} {reason}{words}; it was started as {hart}")
         self.close()
         raise self._failure from None
 

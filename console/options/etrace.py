@@ -260,7 +260,7 @@ def whole_number(bits: int) -> Any:
     return _number(Setting(Owner.NOTHING, Kind.NUMBER, "", "", range(1 << bits)))
 
 
-def how(args: argparse.Namespace, xlen: int | None) -> ETrace:
+def trace_options(args: argparse.Namespace, xlen: int | None) -> ETrace:
     """Return how the bytes were encoded. *xlen*: that of the program, if known. Raises `BadETrace`.
 
     A dialect has default parameters and a default transport, which other options override.

@@ -38,7 +38,7 @@ from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import sinks
 from rvtrace_gdb.session.formats import tandem as formats_tandem
 from rvtrace_gdb.session.formats.detect_options import better_layout, guess
-from rvtrace_gdb.session.formats.raw_import import EncoderHow, Raw, capture_of, is_imported, with_settings
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of, is_imported, with_settings
 from rvtrace_gdb.session.sources import esp32_memory
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.inputs import read_input
@@ -53,17 +53,17 @@ __all__ = [
     "core_dump",
     "elf_of_settings",
     "etrace",
-    "how",
-    "how_of",
     "is_raw",
     "load",
     "number_from",
     "one_elf",
     "options",
+    "options_of_capture",
     "pieces",
     "settings",
     "tandem",
     "title",
+    "trace_options",
 ]
 
 _RETURNS = {
@@ -188,13 +188,13 @@ def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False, [])]
 
 
-def how(args: argparse.Namespace, xlen: int | None = None) -> EncoderHow:
+def trace_options(args: argparse.Namespace, xlen: int | None = None) -> EncoderTraceOptions:
     """Return how the bytes were encoded. *xlen*: that of the program, if known.
 
     Raises `RawError`, `BadETrace`, CaptureError, Unsupported.
     """
     if args.settings is not None:
-        return how_of(settings(args.settings))
+        return options_of_capture(settings(args.settings))
     return etrace(args, xlen) if args.etrace else options(args)
 
 
@@ -206,7 +206,7 @@ def etrace(args: argparse.Namespace, xlen: int | None) -> ETrace:
         raise RawError(f"{name} is an option of tandem traces, not of E-Trace")
     if args.dialect is not None and args.dialect not in _ETRACE_DIALECTS:
         raise RawError(f"--dialect {args.dialect} {_whose(args)}; of E-Trace there are {', '.join(_ETRACE_DIALECTS)}")
-    found = options_etrace.how(args, args.xlen or xlen)
+    found = options_etrace.trace_options(args, args.xlen or xlen)
     if args.src is not None and not found.has_sources:
         raise RawError(f"--src {args.src}: packets do not say their source: say with --src-bits how wide srcID is")
     if args.src is not None and found.encapsulation.src_bits and args.src >> found.encapsulation.src_bits:
@@ -273,12 +273,12 @@ def settings(file: str) -> Capture:
     return found
 
 
-def how_of(found: Capture) -> EncoderHow:
+def options_of_capture(found: Capture) -> EncoderTraceOptions:
     """Return how the bytes that left the chip were encoded, by a capture's settings. Raises Unsupported."""
-    how = sinks.options_of(list(with_settings(found, "", b"").encoders))
-    if not isinstance(how, EncoderHow):
-        raise Unsupported(f"{how.format} is not a format of raw bytes")
-    return how
+    trace_options = sinks.options_of(list(with_settings(found, "", b"").encoders))
+    if not isinstance(trace_options, EncoderTraceOptions):
+        raise Unsupported(f"{trace_options.format} is not a format of raw bytes")
+    return trace_options
 
 
 def elf_of_settings(args: argparse.Namespace) -> str | None:
@@ -313,20 +313,20 @@ def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
 
 
 def capture(args: argparse.Namespace, file: str) -> Capture:
-    """Return the raw bytes in *file* as a capture. Raises as `how` and `inputs.programs_of`."""
+    """Return the raw bytes in *file* as a capture. Raises as `trace_options` and `inputs.programs_of`."""
     check_file(file)  # first: for a capture, a missing program is not the problem
     if args.settings is not None:
         known = settings(args.settings)
-        how_of(known)
+        options_of_capture(known)
         return with_settings(known, title(file), b"".join(pieces(file)), wrapped=args.wrapped)
     if args.tandem:
         tandem(args)
         return options_tandem.capture_of(args, title(file), b"".join(pieces(file)))
-    how(args)  # errors in the options are reported before errors in files
+    trace_options(args)  # errors in the options are reported before errors in files
     image, images = inputs.programs_of(args)
     check_xlen(args, image)
     data = b"".join(pieces(file))
-    return capture_of(Raw(title(file), data, how(args, image.xlen), image, images, args.wrapped, args.src))
+    return capture_of(Raw(title(file), data, trace_options(args, image.xlen), image, images, args.wrapped, args.src))
 
 
 def check_xlen(args: argparse.Namespace, image: Image) -> None:
@@ -346,7 +346,7 @@ def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> 
     return [] if found is None else [hint(f"the trace fits far better {_changes(*found)}")]
 
 
-def hints_of_messages(beginning: bytes, said: EncoderHow, xlen: int, wrapped: bool) -> list[str]:
+def hints_of_messages(beginning: bytes, said: EncoderTraceOptions, xlen: int, wrapped: bool) -> list[str]:
     """Return a hint about better options, or none, from the *beginning* of a trace alone, without a program."""
     better = better_layout(beginning, said, xlen, wrapped=wrapped)
     return [] if better is None else [hint(f"the messages make far more sense {_changes(said, better)}")]
@@ -358,7 +358,7 @@ def hints_of_groups(beginning: bytes, said: Parameters, wrapped: bool) -> list[s
     return [warning(text)] if text else []
 
 
-def _changes(said: EncoderHow, better: EncoderHow) -> str:
+def _changes(said: EncoderTraceOptions, better: EncoderTraceOptions) -> str:
     if isinstance(said, ETrace) and isinstance(better, ETrace):
         return " and ".join(options_etrace.words(values_of(said), values_of(better)))
     if isinstance(better, ETrace):

@@ -13,8 +13,8 @@ from rvtrace_gdb.decode.check.etrace_comparison import (
     UNKNOWN,
     Build,
     Closing,
+    ClosingKind,
     EtraceScheme,
-    How,
     Opening,
     can_encode,
 )
@@ -136,7 +136,7 @@ class CheckedHart(HartDecoder):
         if trap is not None and not packet.fields["thaddr"]:
             self._rows.add(piece.history, piece.begin, piece.end, image)
             self._rows.flush(image, trap.epc)
-            self._checker.close(Closing(How.AT_TARGET, trap=trap, packet=message), message.offset, piece.end)
+            self._checker.close(Closing(ClosingKind.AT_TARGET, trap=trap, packet=message), message.offset, piece.end)
             return
         pc = piece.history.pc(piece.end - 1) if piece.end > piece.begin else self._rows.newest  # reported before
         self._rows.add(piece.history, piece.begin, piece.end - 1, image)
@@ -146,10 +146,10 @@ class CheckedHart(HartDecoder):
             return
         self._rows.flush(image, pc if trap is None else trap.epc if trap.epc != UNKNOWN else None)
         context = Context(packet.fields.get("privilege"), False, packet.fields.get("context", 0))
-        closing = Closing(How.TRAPPED, trap=trap)
+        closing = Closing(ClosingKind.TRAPPED, trap=trap)
         if trap is None:
             free = "context" not in packet.fields and _follows_csr(pc, self._image)
-            closing = Closing(How.SYNCHRONIZED, block, context, free=free)
+            closing = Closing(ClosingKind.SYNCHRONIZED, block, context, free=free)
         position = max(piece.end - 1, piece.begin)
         self._checker.close(closing, message.offset, position)
         self._open(Opening(message, trap, context, self._setup), position, pc, starts=mode is not Mode.ON)
@@ -165,7 +165,7 @@ class CheckedHart(HartDecoder):
         self._rows.add(piece.history, piece.begin, piece.end, image)
         if self._status(message.raw) in _ENDED and mode is Mode.ON:
             self._rows.flush(image)
-            self._checker.close(Closing(How.STOPPED, packet=message), message.offset, piece.end)
+            self._checker.close(Closing(ClosingKind.STOPPED, packet=message), message.offset, piece.end)
         elif self._state.place.mode is not Mode.ON:
             self._checker.drop(lost=False)
         else:

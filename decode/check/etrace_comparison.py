@@ -40,7 +40,7 @@ class Opening(NamedTuple):
     setup: Setup
 
 
-class How(Enum):
+class ClosingKind(Enum):
     """How an interval ends."""
 
     SYNCHRONIZED = "synchronized"
@@ -85,7 +85,7 @@ class Closing(NamedTuple):
     epc      see `Epc`
     """
 
-    how: How
+    kind: ClosingKind
     block: Block | None = None
     context: Context = Context()
     trap: Trap | None = None
@@ -124,20 +124,20 @@ class Follower(Encoder):
         self._period = maxsize
         self._resync = Resync.COUNTING
 
-    def resync(self, how: Resyncing) -> None:
+    def resync(self, state: Resyncing) -> None:
         """Set the resync timer before the last instruction goes through the flow chart."""
-        self._counts_packets = how is not Resyncing.ELAPSED
-        if how is not Resyncing.IDLE:
-            self._resync = Resync.DUE if how is Resyncing.DUE else Resync.REACHED
+        self._counts_packets = state is not Resyncing.ELAPSED
+        if state is not Resyncing.IDLE:
+            self._resync = Resync.DUE if state is Resyncing.DUE else Resync.REACHED
 
-    def traps(self, trap: Trap, epc: Epc, how: How) -> list[Block | Trap | Context]:
+    def traps(self, trap: Trap, epc: Epc, kind: ClosingKind) -> list[Block | Trap | Context]:
         """Return the trap that ends an interval, and the one that hits its handler if it was reported so."""
         last = self._pending
         if epc is Epc.TOLD or last is None:
             return [trap]
         own = last.fall - 2 * last.lengths[-1]
         first = trap._replace(epc={Epc.FALL: last.fall, Epc.TARGET: last.taken_target, Epc.SAME: own}[epc])
-        return [first, trap] if how is How.AT_TARGET else [first]
+        return [first, trap] if kind is ClosingKind.AT_TARGET else [first]
 
     def end(self, *, taken: bool, stop: Stop) -> None:
         """Stop tracing."""
@@ -183,14 +183,14 @@ class EtraceComparison(Comparison):
 
     def close(self, closing: Closing) -> bool:
         encoder = self._encoder
-        if closing.how is How.STOPPED:
+        if closing.kind is ClosingKind.STOPPED:
             encoder.end(taken=closing.taken, stop=closing.stop)
             if closing.packet is not None:
                 self._sent.append(closing.packet)
         elif closing.trap is not None:
             self._lenient = not closing.trap.interrupt and closing.trap.cause in _ECALLS
-            encoder.retire(encoder.traps(closing.trap, closing.epc, closing.how))
-            if closing.how is How.AT_TARGET and closing.packet is not None:
+            encoder.retire(encoder.traps(closing.trap, closing.epc, closing.kind))
+            if closing.kind is ClosingKind.AT_TARGET and closing.packet is not None:
                 self._sent.append(closing.packet)
         elif closing.block is not None:
             self._resync(closing, closing.block)
@@ -205,7 +205,7 @@ class EtraceComparison(Comparison):
         self._encoder.retire([block])
 
     def is_timed(self, closing: Closing | None) -> bool:
-        if closing is None or closing.how is not How.SYNCHRONIZED or closing.context != self._context:
+        if closing is None or closing.kind is not ClosingKind.SYNCHRONIZED or closing.context != self._context:
             return False
         return bool(self._build.period) and not self._foreign and not closing.free
 
@@ -308,10 +308,10 @@ class EtraceScheme:
         return build._replace(period=0)
 
     def closings(self, closing: Closing) -> Sequence[Closing]:
-        if closing.how is How.SYNCHRONIZED:
+        if closing.kind is ClosingKind.SYNCHRONIZED:
             return [closing._replace(resync=state) for state in Resyncing]
-        if closing.how is How.STOPPED:
+        if closing.kind is ClosingKind.STOPPED:
             return [closing._replace(stop=stop, taken=taken) for stop in Stop for taken in (False, True)]
-        if closing.how is How.TRAPPED and closing.trap is not None and closing.trap.epc != UNKNOWN:
+        if closing.kind is ClosingKind.TRAPPED and closing.trap is not None and closing.trap.epc != UNKNOWN:
             return [closing]
         return [closing._replace(epc=epc) for epc in Epc]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rvtrace_gdb.decode.check.comparison import Message, Part
 from rvtrace_gdb.decode.check.intervals import IntervalChecker
-from rvtrace_gdb.decode.check.ntrace_comparison import Build, Closing, How, NtraceScheme, Opening
+from rvtrace_gdb.decode.check.ntrace_comparison import Build, Closing, ClosingKind, NtraceScheme, Opening
 from rvtrace_gdb.decode.check.rows import Rows, checking
 from rvtrace_gdb.decode.check.verdict import Difference, Verdict
 from rvtrace_gdb.decode.executed.encoder_ingress import Trap
@@ -169,7 +169,7 @@ class CheckedHart(HartDecoder):
         if before.mode is not Mode.ON or (hit is not None and trap is None) or block is None:
             self._checker.drop(lost=False)
         if self._checker.is_open:
-            closing = Closing(How.SYNCHRONIZED, message, code, block, trap)
+            closing = Closing(ClosingKind.SYNCHRONIZED, message, code, block, trap)
             self._checker.close(closing, message.offset, piece.end)
         self._rows.begin()
         self._checker.open(Opening(code), message.offset, piece.end)
@@ -180,7 +180,7 @@ class CheckedHart(HartDecoder):
         self._rows.flush(image, before.pc if piece.begin == piece.end else None)
         if before.mode is Mode.ON:
             code = self._read(message.raw).fields["evcode"]
-            closing = Closing(How.STOPPED, message, code, next_pc=before.pc)
+            closing = Closing(ClosingKind.STOPPED, message, code, next_pc=before.pc)
             self._checker.close(closing, message.offset, piece.end)
         self._checker.drop(lost=False)
 

@@ -35,7 +35,7 @@ class Opening(NamedTuple):
     sync: int
 
 
-class How(Enum):
+class ClosingKind(Enum):
     """How an interval ends."""
 
     SYNCHRONIZED = "synchronized"
@@ -61,7 +61,7 @@ class Closing(NamedTuple):
     late     whether the encoder was asked to synchronize only after it had reported the last branch
     """
 
-    how: How
+    kind: ClosingKind
     message: Message
     code: int
     block: Block | None = None
@@ -165,7 +165,7 @@ class NtraceComparison(Comparison):
 
     def close(self, closing: Closing) -> bool:
         self.receive([closing.message])
-        if closing.how is How.STOPPED:
+        if closing.kind is ClosingKind.STOPPED:
             if not self._at_start:
                 self._encoder.end(closing)
                 self._take()
@@ -200,7 +200,12 @@ class NtraceComparison(Comparison):
         return False
 
     def is_timed(self, closing: Closing | None) -> bool:
-        return self._timed and closing is not None and closing.code == Sync.PERIODIC and closing.how is How.SYNCHRONIZED
+        return (
+            self._timed
+            and closing is not None
+            and closing.code == Sync.PERIODIC
+            and closing.kind is ClosingKind.SYNCHRONIZED
+        )
 
     def mistimed(self, closing: Closing) -> bool:
         return False  # its message is missing then
@@ -371,7 +376,7 @@ class NtraceScheme:
         return build._replace(options=replace(build.options, sync_mode=SyncMode.OFF), period=0)
 
     def closings(self, closing: Closing) -> Sequence[Closing]:
-        if closing.how is How.STOPPED:
+        if closing.kind is ClosingKind.STOPPED:
             return [closing._replace(outcome=outcome) for outcome in Outcome]
         return [closing, closing._replace(late=True)]
 

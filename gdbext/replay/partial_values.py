@@ -27,7 +27,7 @@ _FORMAT = re.compile(r"/([xduotacfs]) ")
 
 
 def text(value: gdb.Value, **options: Any) -> str:
-    """Return a value as gdb prints it, its unknown parts as <unavailable>. *how*: as for gdb.Value.format_string."""
+    """Return a value as gdb prints it, its unknown parts <unavailable>. *options*: as for gdb.Value.format_string."""
     try:
         return neutral.value_text(value, **options)
     except gdb.MemoryError:

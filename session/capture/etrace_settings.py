@@ -235,11 +235,11 @@ def etrace_of(values: Values, base: ETrace = _DEFAULTS) -> ETrace:
         raise BadSetting("encapsulation", f"does not fit the other settings: {error}") from None
 
 
-def values_of(how: ETrace, base: ETrace = _DEFAULTS) -> dict[str, Value]:
-    """Return the settings in which *how* differs from *base*: `etrace_of` creates *how* from them and *base*."""
+def values_of(trace_options: ETrace, base: ETrace = _DEFAULTS) -> dict[str, Value]:
+    """Return the settings in which *trace_options* differs from *base*; `etrace_of` is the inverse."""
     found: dict[str, Value] = {}
     for key, setting in SETTINGS.items():
-        value = _get(how, key, setting)
+        value = _get(trace_options, key, setting)
         if value is not None and value != _get(base, key, setting):
             found[key] = value
     return found
@@ -250,8 +250,8 @@ def default(key: str) -> Value | None:
     return _get(_DEFAULTS, key, SETTINGS[key])
 
 
-def _get(how: ETrace, key: str, setting: Setting) -> Value | None:
-    options = how.options
+def _get(trace_options: ETrace, key: str, setting: Setting) -> Value | None:
+    options = trace_options.options
     if setting.owner is Owner.NOTHING:
         return None
     if setting.kind is Kind.ADDRESS:
@@ -265,7 +265,7 @@ def _get(how: ETrace, key: str, setting: Setting) -> Value | None:
         Owner.PARAMETERS: options.parameters,
         Owner.MODES: options.modes,
         Owner.OPTIONS: options,
-        Owner.ENCAPSULATION: how.encapsulation,
+        Owner.ENCAPSULATION: trace_options.encapsulation,
     }
     value = getattr(parts[setting.owner], _FIELD.get(key, key))
     return value.value if isinstance(value, Enum) else value  # type: ignore[no-any-return]

@@ -89,26 +89,28 @@ class Wording:
         return False
 
 
-def options_of(how: CtrRegisterValues, records: Sequence[Record] = ()) -> Options:
+def options_of(trace_options: CtrRegisterValues, records: Sequence[Record] = ()) -> Options:
     """Return the decoder's options; a kind of transfer that occurs was recorded, whatever the registers say now."""
-    found = settings(how)
+    found = settings(trace_options)
     kinds = frozenset(IType(kind) for kind in found.kinds) | {record.kind for record in records} - {IType.NONE}
-    return Options(kinds, found.ras, how.pc if found.recording_at_end else None, found.hidden)
+    return Options(kinds, found.ras, trace_options.pc if found.recording_at_end else None, found.hidden)
 
 
-def decode(data: bytes, program: Program, how: CtrRegisterValues, progress: Progress = silent) -> Decoded:
+def decode(data: bytes, program: Program, trace_options: CtrRegisterValues, progress: Progress = silent) -> Decoded:
     """Return the history of the entries *data*, and where in it the stretches between them are."""
     found = list(items(data))
     idle = sum(item.end - item.offset for item in found if item.record is None)
     records = [item.record for item in found if item.record is not None]
-    return decode_records(records, program, options_of(how, records), total=len(data), idle=idle, progress=progress)
+    return decode_records(
+        records, program, options_of(trace_options, records), total=len(data), idle=idle, progress=progress
+    )
 
 
 class Entries:
     """All entries in *data*."""
 
-    def __init__(self, data: bytes, how: CtrRegisterValues) -> None:
-        self.data, self.how = data, how
+    def __init__(self, data: bytes, trace_options: CtrRegisterValues) -> None:
+        self.data, self.trace_options = data, trace_options
         self._items = list(items(data))
 
     def __len__(self) -> int:
@@ -126,53 +128,57 @@ class Entries:
 class _RecordsDecoding:
     """The `Decoding` of a hart's records: there are some hundred at most, which are decoded at once."""
 
-    def __init__(self, data: bytes, program: Program, how: CtrRegisterValues) -> None:
-        self._data, self._program, self._how = data, program, how
+    def __init__(self, data: bytes, program: Program, trace_options: CtrRegisterValues) -> None:
+        self._data, self._program, self._trace_options = data, program, trace_options
         self._found: Streams | None = None
 
     def result(self, progress: Progress) -> Streams:
         """Return the history. Raises only what *progress* raises, and can be called again then."""
         if self._found is None:
-            history = decode(self._data, self._program, self._how, progress).history
+            history = decode(self._data, self._program, self._trace_options, progress).history
             self._found = Streams({0: history}, history.accounting)
         return self._found
 
 
 def decoding(
-    data: bytes, program: Program, how: CtrRegisterValues, *, wrapped: bool, stop_at_error: bool
+    data: bytes, program: Program, trace_options: CtrRegisterValues, *, wrapped: bool, stop_at_error: bool
 ) -> _RecordsDecoding:
     """See `Format`."""
-    return _RecordsDecoding(data, program, how)
+    return _RecordsDecoding(data, program, trace_options)
 
 
 def arriving_decoder(
-    program: Program, how: CtrRegisterValues, builders: Builders, *, wrapped: bool, stop_at_error: bool
+    program: Program, trace_options: CtrRegisterValues, builders: Builders, *, wrapped: bool, stop_at_error: bool
 ) -> NoReturn:
     """Raises `Unsupported`: records do not come as a stream."""
     raise Unsupported("the records of a hart do not come as a stream")
 
 
-def checker(program: Program, how: CtrRegisterValues, progress: Progress, *, wrapped: bool, total: int) -> NoReturn:
+def checker(
+    program: Program, trace_options: CtrRegisterValues, progress: Progress, *, wrapped: bool, total: int
+) -> NoReturn:
     """Raises `Unsupported`: records are not encoded."""
     raise Unsupported("Control Transfer Records cannot be checked: each has both addresses, and nothing is encoded")
 
 
-def itemizer(how: CtrRegisterValues, xlen: int, *, wrapped: bool = False) -> Itemizer:
+def itemizer(trace_options: CtrRegisterValues, xlen: int, *, wrapped: bool = False) -> Itemizer:
     """See `Format`."""
     return Itemizer()
 
 
-def wording(how: CtrRegisterValues) -> Wording:
+def wording(trace_options: CtrRegisterValues) -> Wording:
     """See `Format`."""
     return Wording()
 
 
-def numbered_items(data: bytes, how: CtrRegisterValues, xlen: int, *, wrapped: bool, progress: Progress) -> Entries:
+def numbered_items(
+    data: bytes, trace_options: CtrRegisterValues, xlen: int, *, wrapped: bool, progress: Progress
+) -> Entries:
     """See `Format`."""
-    return Entries(data, how)
+    return Entries(data, trace_options)
 
 
-def has_sources(how: CtrRegisterValues) -> bool:
+def has_sources(trace_options: CtrRegisterValues) -> bool:
     """Records do not carry the hart."""
     return False
 

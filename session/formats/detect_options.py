@@ -26,7 +26,7 @@ from rvtrace_gdb.session.capture.model import Capture, CapturedSink
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.option_trial import BY_CHANCE, MUCH, OptionTrial
-from rvtrace_gdb.session.formats.raw_import import EncoderHow, is_imported
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, is_imported
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -69,52 +69,57 @@ _MUCH_SENSE = 4  # so many times less nonsense is much better
 _TRANSPORTS = tuple(map(Encapsulation, NAMES))
 
 
-def changed_etrace(how: ETrace) -> Iterator[ETrace]:
-    """Yield *how* with one setting changed: first with a given setting omitted, then with others added."""
-    return iter(sorted(_etrace_candidates(how), key=lambda candidate: etrace_words(candidate) >= etrace_words(how)))
+def changed_etrace(trace_options: ETrace) -> Iterator[ETrace]:
+    """Yield *trace_options* with one setting changed: first with a given setting omitted, then with others added."""
+    return iter(
+        sorted(
+            _etrace_candidates(trace_options),
+            key=lambda candidate: etrace_words(candidate) >= etrace_words(trace_options),
+        )
+    )
 
 
-def _etrace_candidates(how: ETrace) -> Iterator[ETrace]:
+def _etrace_candidates(trace_options: ETrace) -> Iterator[ETrace]:
     for transport in _TRANSPORTS:
-        if transport.name != how.encapsulation.name:
-            yield replace(how, encapsulation=transport)
+        if transport.name != trace_options.encapsulation.name:
+            yield replace(trace_options, encapsulation=transport)
     single: list[Mapping[str, Value]]
     single = [{key: value} for key, values in _LIKELY.items() for value in values]
     dialects: list[Mapping[str, Value]] = [{"dialect": dialect.value, **DEFAULTS[dialect]} for dialect in Dialect]
-    plain = how.encapsulation == Encapsulation("smi")  # its header contains the types
+    plain = trace_options.encapsulation == Encapsulation("smi")  # its header contains the types
     for change in (*single, *dialects, *_TOGETHER):
         if plain and "type_bits" in change:
             continue
         try:
-            other = etrace_of(change, how)
+            other = etrace_of(change, trace_options)
         except BadSetting:
             continue
-        if other != how:
+        if other != trace_options:
             yield other
 
 
-def etrace_words(how: ETrace) -> int:
+def etrace_words(trace_options: ETrace) -> int:
     """Return how many settings differ from the defaults."""
-    return len(values_of(how))
+    return len(values_of(trace_options))
 
 
-def better_etrace_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False) -> ETrace | None:
-    """Return settings with which the beginning of *data* is far more plausible than with *how*, without a program."""
+def better_etrace_layout(data: bytes, trace_options: ETrace, xlen: int, *, wrapped: bool = False) -> ETrace | None:
+    """Return settings with which the beginning of *data* makes far more sense, without a program; None if none do."""
 
-    if makes_sense(data, how, xlen, wrapped=wrapped):
+    if makes_sense(data, trace_options, xlen, wrapped=wrapped):
         return None
 
     def least(candidates: Iterable[ETrace], size: int) -> tuple[ETrace, int]:
-        """Return the candidate with the least nonsense, of several the one nearest to *how*; and its nonsense."""
-        best, worth = how, (size + 1, 0)
+        """Return the candidate with the least nonsense, of several the nearest to *trace_options*; and the nonsense."""
+        best, worth = trace_options, (size + 1, 0)
         for candidate in candidates:
             bad = nonsense(data[:size], candidate, xlen, wrapped, worth[0])
-            if bad <= worth[0] and (mine := (bad, len(values_of(candidate, how)))) < worth:
+            if bad <= worth[0] and (mine := (bad, len(values_of(candidate, trace_options)))) < worth:
                 best, worth = candidate, mine
         return best, worth[0]
 
-    first = nonsense(data[:_LOOK], how, xlen, wrapped)
-    best, _ = least(chain([how], _framings(how)), _FIRST_LOOK)
+    first = nonsense(data[:_LOOK], trace_options, xlen, wrapped)
+    best, _ = least(chain([trace_options], _framings(trace_options)), _FIRST_LOOK)
     fewest = nonsense(data[:_LOOK], best, xlen, wrapped)
     for _ in range(_ETRACE_CHANGES):
         better, bad = least(chain([best], _etrace_candidates(best)), _LOOK)
@@ -131,19 +136,20 @@ def sensible_layout(data: bytes, xlen: int, *, wrapped: bool = False) -> ETrace 
     return found if len(data) >= _LEAST and makes_sense(data, found, xlen, wrapped=wrapped) else None
 
 
-def makes_sense(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False) -> bool:
+def makes_sense(data: bytes, trace_options: ETrace, xlen: int, *, wrapped: bool = False) -> bool:
     """Return whether hardly any byte at the beginning of *data* is nonsense; True for a few bytes."""
     size = min(len(data), _LOOK)
-    return size < _LEAST or nonsense(data[:size], how, xlen, wrapped) * _SENSIBLE <= size
+    return size < _LEAST or nonsense(data[:size], trace_options, xlen, wrapped) * _SENSIBLE <= size
 
 
-def nonsense(data: bytes, how: ETrace, xlen: int, wrapped: bool, limit: int | None = None) -> int:
+def nonsense(data: bytes, trace_options: ETrace, xlen: int, wrapped: bool, limit: int | None = None) -> int:
     """Return how many bytes are neither filling nor packets that an encoder sends; all, if no packet synchronizes.
 
     A trace of data only needs no synchronization. More than *limit* are not counted to the end.
     """
     most = len(data) if limit is None else limit
-    itemizer, wording = Itemizer(how.options, how.encapsulation, xlen, wrapped=wrapped), Wording(how.options)
+    itemizer = Itemizer(trace_options.options, trace_options.encapsulation, xlen, wrapped=wrapped)
+    wording = Wording(trace_options.options)
     bad, synchronizes, only_data = 0, False, True
     for item in chain(itemizer.feed(data), itemizer.finish()):
         if item.packet is not None:
@@ -151,26 +157,26 @@ def nonsense(data: bytes, how: ETrace, xlen: int, wrapped: bool, limit: int | No
             synchronizes |= of_sync and item.packet.subformat in (Sync.START, Sync.TRAP)
             only_data &= of_sync and item.packet.subformat == Sync.SUPPORT
         known = item.packet is not None or item.data is not None
-        if not item.is_idle and (not known or wording.is_odd(item) or _is_long(item, how)):
+        if not item.is_idle and (not known or wording.is_odd(item) or _is_long(item, trace_options)):
             bad += item.length
             if bad > most:
                 break
     return bad if synchronizes or only_data else len(data)
 
 
-def _framings(how: ETrace) -> Iterator[ETrace]:
-    """Yield *how* with other fields around packets, or in another transport."""
-    yield from (replace(how, encapsulation=transport) for transport in _TRANSPORTS)
-    if how.encapsulation.name not in ("encap", "smi"):
+def _framings(trace_options: ETrace) -> Iterator[ETrace]:
+    """Yield *trace_options* with other fields around packets, or in another transport."""
+    yield from (replace(trace_options, encapsulation=transport) for transport in _TRANSPORTS)
+    if trace_options.encapsulation.name not in ("encap", "smi"):
         return
     for bits, size, types in product(_ETRACE_SRC_BITS, _TIMESTAMP_BYTES, _TYPES):
         transport = {"encapsulation": "encap", "src_bits": bits, "timestamp_bytes": size, **types}
-        yield etrace_of(transport, replace(how, encapsulation=Encapsulation()))
+        yield etrace_of(transport, replace(trace_options, encapsulation=Encapsulation()))
 
 
-def _is_long(item: Item, how: ETrace) -> bool:
+def _is_long(item: Item, trace_options: ETrace) -> bool:
     """Return whether sign based compression would have omitted the last byte."""
-    if how.options.dialect is not Dialect.STANDARD or len(item.raw) < 2:
+    if trace_options.options.dialect is not Dialect.STANDARD or len(item.raw) < 2:
         return False
     last, before = item.raw[-1], item.raw[-2]
     return last in (0, 0xFF) and last & 0x80 == before & 0x80
@@ -190,7 +196,9 @@ The first that fits is taken: more bits than an encoder sends do not fit, fewer 
 _BAD = (EventKind.MISMATCH, EventKind.LOSS)
 
 
-def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tuple[EncoderHow, EncoderHow] | None:
+def guess(
+    capture: Capture, decoded: Decoded, progress: Progress = silent
+) -> tuple[EncoderTraceOptions, EncoderTraceOptions] | None:
     """Return (given options, options that fit much better) for an imported trace that does not fit its program.
 
     None: it fits, or nothing fits better, or an encoder's registers were read. Raises only what *progress* raises.
@@ -201,7 +209,7 @@ def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tu
     doubtful = MUCH * used < total - idle
     for number, sink in enumerate(capture.sinks):
         said = options_of(feeding(sink, capture.encoders))
-        if not isinstance(said, EncoderHow):  # of other formats there is nothing to guess
+        if not isinstance(said, EncoderTraceOptions):  # of other formats there is nothing to guess
             continue
         found = decoded.harts.histories.items()
         histories = [history for hart, history in found if decoded.harts.sinks.get(hart, 0) == number]
@@ -247,13 +255,13 @@ def _is_of_sync(event: Event) -> bool:
 def better_options(
     data: bytes,
     program: Program,
-    options: EncoderHow,
+    options: EncoderTraceOptions,
     histories: Iterable[History],
     *,
     wrapped: bool = False,
     doubtful: bool = False,
     progress: Progress = silent,
-) -> EncoderHow | None:
+) -> EncoderTraceOptions | None:
     """Return options with which *data* fit *program* much better than with *options*, None if there are none.
 
     *histories*: decoded with *options*. *doubtful*: most bytes could not be decoded. Raises only what *progress*
@@ -283,7 +291,7 @@ def better_options(
     return best if better else None
 
 
-def _is_of_data(best: ETrace, result: OptionTrial, said: EncoderHow, data: bytes, xlen: int) -> bool:
+def _is_of_data(best: ETrace, result: OptionTrial, said: EncoderTraceOptions, data: bytes, xlen: int) -> bool:
     """Return whether there are data only, and nearly all settings were right: with some of many options noise is data,
     too.
     """
@@ -292,7 +300,7 @@ def _is_of_data(best: ETrace, result: OptionTrial, said: EncoderHow, data: bytes
     return only and near and makes_sense(data, best, xlen)
 
 
-def _without_flow(data: bytes, options: EncoderHow, xlen: int, *, wrapped: bool) -> EncoderHow | None:
+def _without_flow(data: bytes, options: EncoderTraceOptions, xlen: int, *, wrapped: bool) -> EncoderTraceOptions | None:
     """Return options for *data* that contain no flow to compare with a program: SiFive's events and samples."""
     if not isinstance(options, Options) or options.dialect == SIFIVE:
         return None
@@ -306,7 +314,7 @@ class _Search:
     def __init__(self, data: bytes, program: Program, wrapped: bool, progress: Progress) -> None:
         self._data, self._program, self._wrapped, self._progress = data, program, wrapped, progress
 
-    def tried(self, candidate: EncoderHow) -> OptionTrial:
+    def tried(self, candidate: EncoderTraceOptions) -> OptionTrial:
         """Return the result of decoding with *candidate*."""
         self._progress("trying other options", 0, None)
         trial = registry.decode(self._data, self._program, candidate, wrapped=self._wrapped)
@@ -316,11 +324,11 @@ class _Search:
         total, decoded, idle, _ = trial.accounting
         return OptionTrial(total - idle, contradictions + (not instructions), decoded, instructions, accesses)
 
-    def best_of(self, options: EncoderHow) -> tuple[EncoderHow, OptionTrial]:
+    def best_of(self, options: EncoderTraceOptions) -> tuple[EncoderTraceOptions, OptionTrial]:
         """Return the best options that are found from *options* on."""
         return self.best(options, self.tried(options))
 
-    def best(self, options: EncoderHow, result: OptionTrial) -> tuple[EncoderHow, OptionTrial]:
+    def best(self, options: EncoderTraceOptions, result: OptionTrial) -> tuple[EncoderTraceOptions, OptionTrial]:
         """Return the best options that are found from *options* on, which had *result*."""
         best = options
         if isinstance(options, ETrace):  # several settings must be right at once before anything fits
@@ -347,14 +355,14 @@ class _Search:
         return steps[-1]
 
 
-def _has_fewer_address_bits(one: EncoderHow, other: EncoderHow) -> bool:
+def _has_fewer_address_bits(one: EncoderTraceOptions, other: EncoderTraceOptions) -> bool:
     """Return whether the addresses of N-Trace have fewer bits, which may fit by chance: high ones are often alike."""
     if not isinstance(one, Options) or not isinstance(other, Options) or one.address_bits is None:
         return False
     return one.address_bits < (other.sent_address_bits or 64)
 
 
-def _fits_by_chance(one: EncoderHow, other: EncoderHow) -> bool:
+def _fits_by_chance(one: EncoderTraceOptions, other: EncoderTraceOptions) -> bool:
     """Return whether only fields differ of which wrong ones may fit a part of a trace: those around packets or
     messages, the right ones of which show in all of them, and address bits.
     """
@@ -367,12 +375,14 @@ def _fits_by_chance(one: EncoderHow, other: EncoderHow) -> bool:
     return False
 
 
-def _other_format(options: EncoderHow, xlen: int) -> EncoderHow:
+def _other_format(options: EncoderTraceOptions, xlen: int) -> EncoderTraceOptions:
     """Return default options of the other format: E-Trace for N-Trace, and the reverse."""
     return Options() if isinstance(options, ETrace) else etrace_of({"iaddress_width": xlen})
 
 
-def better_layout(data: bytes, options: EncoderHow, xlen: int, *, wrapped: bool = False) -> EncoderHow | None:
+def better_layout(
+    data: bytes, options: EncoderTraceOptions, xlen: int, *, wrapped: bool = False
+) -> EncoderTraceOptions | None:
     """Return options with which the beginning of *data* has far fewer odd messages than with *options*, without a
     program.
     """
@@ -402,7 +412,7 @@ def _odd(data: bytes, options: Options, xlen: int, wrapped: bool) -> int:
     return sum(map(wording.is_odd, chain(itemizer.feed(data[:_LOOKED_AT]), itemizer.finish())))
 
 
-def _changed(options: EncoderHow) -> Iterator[EncoderHow]:
+def _changed(options: EncoderTraceOptions) -> Iterator[EncoderTraceOptions]:
     """Yield *options* with one changed: first with a given one omitted, then with others added."""
     return changed_etrace(options) if isinstance(options, ETrace) else _changed_ntrace(options)
 

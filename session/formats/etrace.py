@@ -77,7 +77,7 @@ def _branch_count_bits(encoder: EncoderSettings) -> int:
     return min(exponent + SYNC_MAX_LOWEST_UNIT + _SLACK_BITS, BRANCH_COUNT_BITS)
 
 
-def how_of(encoder: CapturedEncoder) -> ETrace:
+def options_of_encoder(encoder: CapturedEncoder) -> ETrace:
     """Return the decoder's options for an encoder, whoever else feeds the same sink. Raises `Unsupported`."""
     try:
         return etrace_of_registers(encoder.in_force, encoder.unregistered.etrace)
@@ -85,45 +85,51 @@ def how_of(encoder: CapturedEncoder) -> ETrace:
         raise Unsupported(printable(f"{encoder.in_force.name}: {error}")) from None
 
 
-def without_sync_period(how: ETrace) -> ETrace:
-    """Return *how* for several encoders that synchronize after different numbers of packets."""
-    return replace(how, options=replace(how.options, sync_packets=0))
+def without_sync_period(trace_options: ETrace) -> ETrace:
+    """Return *trace_options* for several encoders that synchronize after different numbers of packets."""
+    return replace(trace_options, options=replace(trace_options.options, sync_packets=0))
 
 
-def decoding(data: bytes, program: Program, how: ETrace, *, wrapped: bool, stop_at_error: bool) -> PiecewiseDecoding:
+def decoding(
+    data: bytes, program: Program, trace_options: ETrace, *, wrapped: bool, stop_at_error: bool
+) -> PiecewiseDecoding:
     """See `Format`."""
-    options = replace(how.options, stop_at_error=stop_at_error)
-    return PiecewiseDecoding(data, lambda: StreamDecoder(program, options, how.encapsulation, wrapped=wrapped))
+    options = replace(trace_options.options, stop_at_error=stop_at_error)
+    return PiecewiseDecoding(
+        data, lambda: StreamDecoder(program, options, trace_options.encapsulation, wrapped=wrapped)
+    )
 
 
 def arriving_decoder(
-    program: Program, how: ETrace, builders: Builders, *, wrapped: bool, stop_at_error: bool
+    program: Program, trace_options: ETrace, builders: Builders, *, wrapped: bool, stop_at_error: bool
 ) -> StreamDecoder:
     """See `Format`."""
-    options = replace(how.options, stop_at_error=stop_at_error)
-    return StreamDecoder(program, options, how.encapsulation, wrapped=wrapped, builders=builders)
+    options = replace(trace_options.options, stop_at_error=stop_at_error)
+    return StreamDecoder(program, options, trace_options.encapsulation, wrapped=wrapped, builders=builders)
 
 
-def checker(program: Program, how: ETrace, progress: Progress, *, wrapped: bool, total: int) -> Checker:
+def checker(program: Program, trace_options: ETrace, progress: Progress, *, wrapped: bool, total: int) -> Checker:
     """See `Format`."""
     from rvtrace_gdb.decode.check.etrace import StreamChecker  # only where a trace is checked
 
-    return StreamChecker(program, how.options, how.encapsulation, progress, wrapped=wrapped, total=total)
+    return StreamChecker(
+        program, trace_options.options, trace_options.encapsulation, progress, wrapped=wrapped, total=total
+    )
 
 
-def itemizer(how: ETrace, xlen: int, *, wrapped: bool = False) -> Itemizer:
+def itemizer(trace_options: ETrace, xlen: int, *, wrapped: bool = False) -> Itemizer:
     """Return an object that splits such a trace into items."""
-    return Itemizer(how.options, how.encapsulation, xlen, wrapped=wrapped)
+    return Itemizer(trace_options.options, trace_options.encapsulation, xlen, wrapped=wrapped)
 
 
-def wording(how: ETrace) -> Wording:
+def wording(trace_options: ETrace) -> Wording:
     """Return an object that writes such items as text."""
-    return Wording(how.options)
+    return Wording(trace_options.options)
 
 
-def has_sources(how: ETrace) -> bool:
+def has_sources(trace_options: ETrace) -> bool:
     """Whether the encapsulation carries the source of a packet."""
-    return how.has_sources
+    return trace_options.has_sources
 
 
 def source_of(item: Any) -> int | None:
@@ -146,16 +152,16 @@ class _PacketNote(NamedTuple):
 class Packets:
     """All items of *data* (packets, filling, bytes that are neither), numbered from 1. Raises what *progress* raises.
 
-    *how*: its settings; *wrapped*: it may start inside a packet.
+    *trace_options*: its settings; *wrapped*: it may start inside a packet.
     """
 
     def __init__(
-        self, data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False, progress: Progress = silent
+        self, data: bytes, trace_options: ETrace, xlen: int, *, wrapped: bool = False, progress: Progress = silent
     ) -> None:
-        self.data, self.how = data, how
+        self.data, self.trace_options = data, trace_options
         self._notes: list[_PacketNote] = []
         self._count = end = 0
-        taker = itemizer(how, xlen, wrapped=wrapped)
+        taker = itemizer(trace_options, xlen, wrapped=wrapped)
         for at in range(0, len(data), _PACKET_SLICE):
             self._notes.append(_PacketNote(at, self._count + 1, end, deepcopy(taker)))
             for item in taker.feed(data[at : at + _PACKET_SLICE]):

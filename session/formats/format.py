@@ -23,7 +23,7 @@ _PIECE = 1 << 16
 """Bytes decoded between two calls of the progress: some hundredths of a second if nothing repeats."""
 
 
-class How(Protocol):
+class TraceOptions(Protocol):
     """The options of a trace of encoders."""
 
     @property
@@ -60,7 +60,7 @@ class NumberedItems(Protocol):
     data: bytes
 
     @property
-    def how(self) -> Any: ...
+    def trace_options(self) -> Any: ...
     def __len__(self) -> int: ...
     def items(self, begin: int, end: int) -> Iterator[tuple[int, Any]]: ...
     def number_at(self, offset: int) -> int: ...
@@ -90,29 +90,33 @@ class Checker(Protocol):
 
 
 class Format(Protocol):
-    """One trace format. *how*: the parameters of a trace of this format. *wrapped*: the trace may begin anywhere."""
+    """One trace format. *trace_options*: those of a trace of this format. *wrapped*: the trace may begin anywhere."""
 
-    def decoding(self, data: bytes, program: Program, how: Any, *, wrapped: bool, stop_at_error: bool) -> Decoding:
+    def decoding(
+        self, data: bytes, program: Program, trace_options: Any, *, wrapped: bool, stop_at_error: bool
+    ) -> Decoding:
         """Return the decoding of *data*, before anything is decoded."""
         ...
 
     def arriving_decoder(
-        self, program: Program, how: Any, builders: Builders, *, wrapped: bool, stop_at_error: bool
+        self, program: Program, trace_options: Any, builders: Builders, *, wrapped: bool, stop_at_error: bool
     ) -> ArrivingDecoder:
         """Return a decoder for a stream. Raises `Unsupported` where the format has no streams."""
         ...
 
-    def checker(self, program: Program, how: Any, progress: Progress, *, wrapped: bool, total: int) -> Checker:
+    def checker(
+        self, program: Program, trace_options: Any, progress: Progress, *, wrapped: bool, total: int
+    ) -> Checker:
         """Return a checker for *total* bytes. Raises `Unsupported` where the format cannot be checked."""
         ...
 
-    def itemizer(self, how: Any, xlen: int, *, wrapped: bool = False) -> Itemizer: ...
-    def wording(self, how: Any) -> Wording: ...
+    def itemizer(self, trace_options: Any, xlen: int, *, wrapped: bool = False) -> Itemizer: ...
+    def wording(self, trace_options: Any) -> Wording: ...
     def numbered_items(
-        self, data: bytes, how: Any, xlen: int, *, wrapped: bool, progress: Progress
+        self, data: bytes, trace_options: Any, xlen: int, *, wrapped: bool, progress: Progress
     ) -> NumberedItems: ...
 
-    def has_sources(self, how: Any) -> bool:
+    def has_sources(self, trace_options: Any) -> bool:
         """Whether messages carry their source."""
         ...
 
@@ -124,12 +128,12 @@ class Format(Protocol):
 class EncoderFormat(Format, Protocol):
     """A format that encoders with trTe* registers send."""
 
-    def how_of(self, encoder: CapturedEncoder) -> Any:
+    def options_of_encoder(self, encoder: CapturedEncoder) -> Any:
         """Return the decoder's options for an encoder, whoever else feeds the same sink. Raises `Unsupported`."""
         ...
 
-    def without_sync_period(self, how: Any) -> Any:
-        """Return *how* for several encoders that synchronize after different numbers of messages."""
+    def without_sync_period(self, trace_options: Any) -> Any:
+        """Return *trace_options* for several encoders that synchronize after different numbers of messages."""
         ...
 
 

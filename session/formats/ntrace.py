@@ -67,49 +67,53 @@ def _overridden(options: Options, unregistered: Unregistered) -> Options:
     return options
 
 
-def how_of(encoder: CapturedEncoder) -> Options:
+def options_of_encoder(encoder: CapturedEncoder) -> Options:
     """Return the decoder's options for an encoder, whoever else feeds the same sink. Raises `Unsupported`."""
     return _overridden(ntrace_options(encoder.in_force, alone=True), encoder.unregistered)
 
 
-def without_sync_period(how: Options) -> Options:
-    """Return *how* for several encoders that synchronize after different numbers of messages."""
-    return replace(how, sync_period=None)
+def without_sync_period(trace_options: Options) -> Options:
+    """Return *trace_options* for several encoders that synchronize after different numbers of messages."""
+    return replace(trace_options, sync_period=None)
 
 
-def decoding(data: bytes, program: Program, how: Options, *, wrapped: bool, stop_at_error: bool) -> PiecewiseDecoding:
+def decoding(
+    data: bytes, program: Program, trace_options: Options, *, wrapped: bool, stop_at_error: bool
+) -> PiecewiseDecoding:
     """See `Format`."""
-    options = replace(how, stop_at_error=stop_at_error)
+    options = replace(trace_options, stop_at_error=stop_at_error)
     return PiecewiseDecoding(data, lambda: StreamDecoder(program, options, wrapped=wrapped))
 
 
 def arriving_decoder(
-    program: Program, how: Options, builders: Builders, *, wrapped: bool, stop_at_error: bool
+    program: Program, trace_options: Options, builders: Builders, *, wrapped: bool, stop_at_error: bool
 ) -> StreamDecoder:
     """See `Format`."""
-    return StreamDecoder(program, replace(how, stop_at_error=stop_at_error), wrapped=wrapped, builders=builders)
+    return StreamDecoder(
+        program, replace(trace_options, stop_at_error=stop_at_error), wrapped=wrapped, builders=builders
+    )
 
 
-def checker(program: Program, how: Options, progress: Progress, *, wrapped: bool, total: int) -> Checker:
+def checker(program: Program, trace_options: Options, progress: Progress, *, wrapped: bool, total: int) -> Checker:
     """See `Format`."""
     from rvtrace_gdb.decode.check.ntrace import StreamChecker  # only where a trace is checked
 
-    return StreamChecker(program, how, progress, wrapped=wrapped, total=total)
+    return StreamChecker(program, trace_options, progress, wrapped=wrapped, total=total)
 
 
-def itemizer(how: Options, xlen: int, *, wrapped: bool = False) -> Itemizer:
+def itemizer(trace_options: Options, xlen: int, *, wrapped: bool = False) -> Itemizer:
     """Return an object that splits such a trace into items."""
-    return Itemizer(how, xlen, wrapped=wrapped)
+    return Itemizer(trace_options, xlen, wrapped=wrapped)
 
 
-def wording(how: Options) -> Wording:
+def wording(trace_options: Options) -> Wording:
     """Return an object that writes such items as text."""
-    return Wording(how)
+    return Wording(trace_options)
 
 
-def has_sources(how: Options) -> bool:
+def has_sources(trace_options: Options) -> bool:
     """Whether messages carry SRC."""
-    return how.src_bits > 0
+    return trace_options.src_bits > 0
 
 
 def source_of(item: Item) -> int | None:
@@ -137,7 +141,7 @@ class Messages:
     def __init__(
         self, data: bytes, options: Options, xlen: int, *, wrapped: bool = False, progress: Progress = silent
     ) -> None:
-        self.data, self.how = data, options
+        self.data, self.trace_options = data, options
         self._xlen, self._wrapped = xlen, wrapped
         self._notes = [_Note(0, {})]
         itemizer = Itemizer(options, xlen, wrapped=wrapped)
@@ -169,7 +173,9 @@ class Messages:
     def _from(self, note: int) -> Iterator[Item]:
         offset, known = self._notes[note]
         wrapped = self._wrapped and not note
-        return _all(Itemizer(self.how, self._xlen, wrapped=wrapped, offset=offset, known=known), self.data, offset)
+        return _all(
+            Itemizer(self.trace_options, self._xlen, wrapped=wrapped, offset=offset, known=known), self.data, offset
+        )
 
 
 def _all(itemizer: Itemizer, data: bytes, offset: int, progress: Progress = silent) -> Iterator[Item]:

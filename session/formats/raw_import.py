@@ -53,12 +53,12 @@ from rvtrace_gdb.session.capture.model import (
 )
 from rvtrace_gdb.session.formats import format, registry, sinks
 from rvtrace_gdb.session.formats.etrace import etrace_of_registers
-from rvtrace_gdb.session.formats.format import How
+from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.sinks import Harts
 from rvtrace_gdb.session.program import identity_of
 from rvtrace_gdb.session.version import tool
 
-EncoderHow = NTrace | ETrace
+EncoderTraceOptions = NTrace | ETrace
 """How to read a trace that encoders sent."""
 
 _MAX_SRC_BITS, _MAX_SRC = 12, (1 << 12) - 1  # of trTeSrcBits and trTeSrcID
@@ -66,7 +66,7 @@ _MAX_WIDTH = (1 << component_registers.TS_CONTROL.by_name["trTsWidth"].width) - 
 _SYNC, _WITH_ADDRESS = 0b11, (0, 1)  # format 3, subformats 0 and 1 (2.0, "Format 3 packets")
 
 
-def etrace_encoder(name: str, hart: int, how: ETrace, source: int = 0) -> CapturedEncoder:
+def etrace_encoder(name: str, hart: int, trace_options: ETrace, source: int = 0) -> CapturedEncoder:
     """Return an encoder with these settings: in its registers if they can hold them, else beside them."""
     in_force = EncoderSettings(
         name=name,
@@ -79,24 +79,27 @@ def etrace_encoder(name: str, hart: int, how: ETrace, source: int = 0) -> Captur
             trTeFormat=Format.E_TRACE,
         ),
         impl=encoder_registers.ENCODER_IMPL.pack(trTeVerMajor=1, trTeCompType=CompType.ENCODER),
-        features=_features(how, source),
+        features=_features(trace_options, source),
         ts_control=component_registers.TS_CONTROL.pack(
-            trTsActive=how.encapsulation.timestamp_bytes > 0,
-            trTsEnable=how.encapsulation.timestamp_bytes > 0,
-            trTsWidth=min(8 * how.encapsulation.timestamp_bytes, _MAX_WIDTH),
+            trTsActive=trace_options.encapsulation.timestamp_bytes > 0,
+            trTsEnable=trace_options.encapsulation.timestamp_bytes > 0,
+            trTsWidth=min(8 * trace_options.encapsulation.timestamp_bytes, _MAX_WIDTH),
         ),
     )
     told = etrace_of_registers(in_force, {})
-    beside: dict[str, Value] = {"iaddress_width": how.options.parameters.iaddress_width, **values_of(how, told)}
+    beside: dict[str, Value] = {
+        "iaddress_width": trace_options.options.parameters.iaddress_width,
+        **values_of(trace_options, told),
+    }
     if source != in_force.src_id & (1 << in_force.src_bits) - 1:
         beside["src_id"] = source
     return CapturedEncoder(hart, in_force, Unregistered(etrace=beside))
 
 
-def etrace_sources(data: bytes, how: ETrace, *, wrapped: bool = False) -> list[int]:
+def etrace_sources(data: bytes, trace_options: ETrace, *, wrapped: bool = False) -> list[int]:
     """Return the sources that have a synchronizing packet, so that decoding can start; [0] if there are none."""
     found: set[int] = set()
-    deframer = how.encapsulation.deframer(wrapped=wrapped)
+    deframer = trace_options.encapsulation.deframer(wrapped=wrapped)
     for item in chain(deframer.feed(data), deframer.finish()):
         if not isinstance(item, Packets) or item.kind is not Kind.INSTRUCTION or item.source in found:
             continue
@@ -109,9 +112,9 @@ def _starts(payload: bytes) -> bool:
     return bool(payload) and payload[0] & 3 == _SYNC and payload[0] >> 2 & 3 in _WITH_ADDRESS
 
 
-def _features(how: ETrace, source: int) -> int:
-    modes = {feature.field: getattr(how.options.modes, feature.etrace) for feature in ETRACE}
-    bits = how.encapsulation.src_bits
+def _features(trace_options: ETrace, source: int) -> int:
+    modes = {feature.field: getattr(trace_options.options.modes, feature.etrace) for feature in ETRACE}
+    bits = trace_options.encapsulation.src_bits
     fits = bits <= _MAX_SRC_BITS and source <= _MAX_SRC
     return encoder_registers.INST_FEATURES.pack(
         **modes, trTeSrcID=source if fits else 0, trTeSrcBits=bits if bits <= _MAX_SRC_BITS else 0
@@ -140,14 +143,14 @@ def tandem_capture(
 class Raw:
     """Raw trace bytes, and what the user knows about them.
 
-    *name*: the file's. *options*: those of the encoder. *image*: the program. *images*: see `captured_image`.
+    *name*: the file's. *trace_options*: those of the encoder. *image*: the program. *images*: see `captured_image`.
     *wrapped*: they may start inside a message. *source*: they all come from the hart with this source; for N-Trace see
     also `src_id`. *sources*: the sources in them, if these are known already.
     """
 
     name: str
     data: bytes
-    options: EncoderHow
+    trace_options: EncoderTraceOptions
     image: Image
     images: tuple[CapturedImage, ...] = field(default=())
     wrapped: bool = False
@@ -197,15 +200,17 @@ def _now() -> str:
 
 
 def _encoders(raw: Raw) -> Iterator[CapturedEncoder]:
-    how = raw.options
-    if isinstance(how, ETrace):
+    trace_options = raw.trace_options
+    if isinstance(trace_options, ETrace):
         only = raw.source
-        found = raw.sources or ([only] if only is not None else etrace_sources(raw.data, how, wrapped=raw.wrapped))
-        yield from (etrace_encoder(f"encoder{source}", source, how, source) for source in found)
+        found = raw.sources or (
+            [only] if only is not None else etrace_sources(raw.data, trace_options, wrapped=raw.wrapped)
+        )
+        yield from (etrace_encoder(f"encoder{source}", source, trace_options, source) for source in found)
         return
-    only = how.src_id
-    for source in raw.sources or ([only] if only is not None else sources_in(raw.data, how, raw.wrapped)):
-        yield _encoder(source, how)
+    only = trace_options.src_id
+    for source in raw.sources or ([only] if only is not None else sources_in(raw.data, trace_options, raw.wrapped)):
+        yield _encoder(source, trace_options)
 
 
 def is_imported(capture: Capture) -> bool:
@@ -348,9 +353,9 @@ def _problem(captured: Captured, capture: Capture, instructions: int) -> str | N
     """Return the same as `why_unreadable` for one buffer."""
     if isinstance(captured, CapturedRecords) or _is_of_other_parameters(captured):
         return None
-    how = sinks.how_of(captured, capture.encoders)
-    kind = _FORMATS.get(type(how), _TANDEM)
-    sensible, others = _share_of_messages(captured.data, how, capture.xlen, wrapped=captured.wrapped)
+    trace_options = sinks.options_of_sink(captured, capture.encoders)
+    kind = _FORMATS.get(type(trace_options), _TANDEM)
+    sensible, others = _share_of_messages(captured.data, trace_options, capture.xlen, wrapped=captured.wrapped)
     size = sensible + others
     if sensible and sensible * 100 >= size * (_OF_FEW if size < _FEW else kind.least):
         return None
@@ -372,9 +377,9 @@ def _is_of_other_parameters(captured: Captured) -> bool:
     return tandem_guess.likelier_parameters(captured.data, told, wrapped=captured.wrapped) is not None
 
 
-def _share_of_messages(data: bytes, how: How, xlen: int, *, wrapped: bool) -> _Read:
+def _share_of_messages(data: bytes, trace_options: TraceOptions, xlen: int, *, wrapped: bool) -> _Read:
     """Count the messages at the beginning of a trace, without one that the trace's end cuts off."""
-    itemizer, makes_sense = registry.itemizer(how, xlen, wrapped=wrapped), _judge(how)
+    itemizer, makes_sense = registry.itemizer(trace_options, xlen, wrapped=wrapped), _judge(trace_options)
     sensible = others = 0
     for item in _items(data, itemizer):
         if item.is_idle:
@@ -394,10 +399,10 @@ def _items(data: bytes, itemizer: format.Itemizer) -> Iterator[Any]:
     yield from itemizer.finish()
 
 
-def _judge(how: How) -> Callable[[Any], bool]:
+def _judge(trace_options: TraceOptions) -> Callable[[Any], bool]:
     """Return a function that returns whether an item is a message that such an encoder sends."""
-    wording = registry.wording(how)
-    if isinstance(how, ETrace):
+    wording = registry.wording(trace_options)
+    if isinstance(trace_options, ETrace):
         return lambda item: (item.packet or item.data) is not None and not wording.is_odd(item)
     return lambda item: not wording.is_odd(item)
 

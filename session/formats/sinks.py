@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink, CapturedTandem
 from rvtrace_gdb.session.errors import NoTrace, Unsupported
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.format import Decoding, How
+from rvtrace_gdb.session.formats.format import Decoding, TraceOptions
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import counted, printable, warning
 
@@ -62,14 +62,14 @@ def feeding(sink: CapturedSink, encoders: tuple[CapturedEncoder, ...]) -> list[C
     return found
 
 
-def how_of(sink: Captured, encoders: tuple[CapturedEncoder, ...]) -> How:
+def options_of_sink(sink: Captured, encoders: tuple[CapturedEncoder, ...]) -> TraceOptions:
     """Return the decoder's options for a sink. Raises as `feeding` and `options_of`."""
     return options_of(feeding(sink, encoders)) if isinstance(sink, CapturedSink) else sink.in_force
 
 
-def options_of(encoders: list[CapturedEncoder]) -> How:
+def options_of(encoders: list[CapturedEncoder]) -> TraceOptions:
     """Return the decoder's options for *encoders* that share a sink. Raises `Unsupported`."""
-    all_options = registry.with_one_period([registry.how_of(encoder) for encoder in encoders])
+    all_options = registry.with_one_period([registry.options_of_encoder(encoder) for encoder in encoders])
     for encoder, options in zip(encoders, all_options, strict=True):
         if options != all_options[0]:
             names = f"{encoders[0].in_force.name} and {encoder.in_force.name}"
@@ -97,19 +97,19 @@ def decode(
         streams = _result(sink, program, sink.in_force, wrapped, stop_at_error, progress, begun, number)
         return Harts({sink.hart: streams.histories[0]}, streams.accounting)
     fed = feeding(sink, encoders)
-    how = options_of(fed)
-    found = _result(sink, program, how, sink.wrapped, stop_at_error, progress, begun, number)
+    trace_options = options_of(fed)
+    found = _result(sink, program, trace_options, sink.wrapped, stop_at_error, progress, begun, number)
     by_source = dict(found.histories)
     sizes = {source: history.instructions for source, history in by_source.items()}
-    sources = _sources(fed, registry.has_sources(how), sizes)
+    sources = _sources(fed, registry.has_sources(trace_options), sizes)
     histories = {hart: by_source.pop(src) if src in by_source else _nothing() for src, hart in sources}
-    return Harts(histories, found.accounting, tuple(_notes(fed, registry.has_sources(how), by_source)))
+    return Harts(histories, found.accounting, tuple(_notes(fed, registry.has_sources(trace_options), by_source)))
 
 
 def _result(
     sink: Captured,
     program: Program,
-    how: How,
+    trace_options: TraceOptions,
     wrapped: bool,
     stop_at_error: bool,
     progress: Progress,
@@ -118,7 +118,7 @@ def _result(
 ) -> Streams:
     found = None if begun is None else begun.get(number)
     if found is None:
-        found = registry.decoding(sink.data, program, how, wrapped=wrapped, stop_at_error=stop_at_error)
+        found = registry.decoding(sink.data, program, trace_options, wrapped=wrapped, stop_at_error=stop_at_error)
     if begun is not None:
         begun[number] = found
     return found.result(progress)
@@ -161,15 +161,17 @@ def check(
 ) -> "dict[int, Verdict]":
     """Return what a check of the trace in *sink* finds out, by hart. Raises as `decode`."""
     fed = feeding(sink, encoders) if isinstance(sink, CapturedSink) else []
-    how = options_of(fed) if fed else how_of(sink, encoders)
+    trace_options = options_of(fed) if fed else options_of_sink(sink, encoders)
     wrapped = isinstance(sink, CapturedSink) and sink.wrapped
-    checker = registry.format_of(how).checker(program, how, progress, wrapped=wrapped, total=len(sink.data))
+    checker = registry.format_of(trace_options).checker(
+        program, trace_options, progress, wrapped=wrapped, total=len(sink.data)
+    )
     for at in range(0, len(sink.data), _PIECE):
         progress("checking", at, len(sink.data))
         checker.feed(sink.data[at : at + _PIECE])
     found = checker.verdicts()
     sizes = {source: verdict.matched for source, verdict in found.items()}
-    sources = dict(_sources(fed, registry.has_sources(how), sizes))
+    sources = dict(_sources(fed, registry.has_sources(trace_options), sizes))
     return {sources[source]: verdict for source, verdict in found.items() if source in sources}
 
 

@@ -22,7 +22,7 @@ from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.file import CaptureError
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry, sinks
-from rvtrace_gdb.session.formats.format import How
+from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import opener_beside
 from rvtrace_gdb.support.text import printable, warning
@@ -39,7 +39,7 @@ class Source(NamedTuple):
     *bytes_tell*: messages contain their source.
     """
 
-    how: How
+    trace_options: TraceOptions
     harts: Mapping[int, int] | None
     alone: bool
 
@@ -47,9 +47,9 @@ class Source(NamedTuple):
 def source_of(capture: Capture) -> Source:
     """Return the encoders that feed the first sink of *capture*, and how to decode it. Raises Unsupported, NoTrace."""
     fed = sinks.feeding(capture.sinks[0], capture.encoders)
-    how = sinks.options_of(fed)
-    told = registry.has_sources(how)
-    return Source(how, dict(sinks.sources(fed, told)), alone=not told or len(fed) == 1)
+    trace_options = sinks.options_of(fed)
+    told = registry.has_sources(trace_options)
+    return Source(trace_options, dict(sinks.sources(fed, told)), alone=not told or len(fed) == 1)
 
 
 @dataclass
@@ -84,8 +84,8 @@ class StreamFollower:
         self.counts = Counts()
         self._source = source
         self._builders: dict[int, IncrementalBuilder] = {}
-        self._decoder = registry.format_of(source.how).arriving_decoder(
-            program, source.how, self._builder, wrapped=wrapped, stop_at_error=stop_at_error
+        self._decoder = registry.format_of(source.trace_options).arriving_decoder(
+            program, source.trace_options, self._builder, wrapped=wrapped, stop_at_error=stop_at_error
         )
 
     @property

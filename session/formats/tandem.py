@@ -139,9 +139,11 @@ def _bytes(trace: Trace, begin: int, size: int, head: bytes) -> bytes:
 class Groups:
     """All groups of *data*, numbered from 1. Raises what *progress* raises."""
 
-    def __init__(self, data: bytes, how: TandemPort, *, wrapped: bool = False, progress: Progress = silent) -> None:
-        self.data, self.how = data, how
-        self._trace = Trace.of(data, how.parameters, progress, wrapped=wrapped)
+    def __init__(
+        self, data: bytes, trace_options: TandemPort, *, wrapped: bool = False, progress: Progress = silent
+    ) -> None:
+        self.data, self.trace_options = data, trace_options
+        self._trace = Trace.of(data, trace_options.parameters, progress, wrapped=wrapped)
 
     def __len__(self) -> int:
         """Return the last number."""
@@ -328,21 +330,25 @@ class _TandemDecoding:
         return self._found
 
 
-def decoding(data: bytes, program: Program, how: TandemPort, *, wrapped: bool, stop_at_error: bool) -> _TandemDecoding:
+def decoding(
+    data: bytes, program: Program, trace_options: TandemPort, *, wrapped: bool, stop_at_error: bool
+) -> _TandemDecoding:
     """See `Format`."""
     return _TandemDecoding(
-        lambda: TandemDecoding(data, program, how.parameters, wrapped=wrapped, stop_at_error=stop_at_error)
+        lambda: TandemDecoding(data, program, trace_options.parameters, wrapped=wrapped, stop_at_error=stop_at_error)
     )
 
 
 def arriving_decoder(
-    program: Program, how: TandemPort, builders: Builders, *, wrapped: bool, stop_at_error: bool
+    program: Program, trace_options: TandemPort, builders: Builders, *, wrapped: bool, stop_at_error: bool
 ) -> IncrementalDecoder:
     """See `Format`."""
-    return IncrementalDecoder(program, how.parameters, builders(0), wrapped=wrapped, stop_at_error=stop_at_error)
+    return IncrementalDecoder(
+        program, trace_options.parameters, builders(0), wrapped=wrapped, stop_at_error=stop_at_error
+    )
 
 
-def checker(program: Program, how: TandemPort, progress: Progress, *, wrapped: bool, total: int) -> NoReturn:
+def checker(program: Program, trace_options: TandemPort, progress: Progress, *, wrapped: bool, total: int) -> NoReturn:
     """Raises `Unsupported`: each group has what it changes, and a model checks it."""
     raise Unsupported(
         "a tandem trace is not checked so: it has what each instruction changed, and `rvtrace tandem verify` compares"
@@ -350,22 +356,22 @@ def checker(program: Program, how: TandemPort, progress: Progress, *, wrapped: b
     )
 
 
-def itemizer(how: TandemPort, xlen: int, *, wrapped: bool = False) -> Itemizer:
+def itemizer(trace_options: TandemPort, xlen: int, *, wrapped: bool = False) -> Itemizer:
     """See `Format`."""
-    return Itemizer(how.parameters, wrapped=wrapped)
+    return Itemizer(trace_options.parameters, wrapped=wrapped)
 
 
-def wording(how: TandemPort) -> Wording:
+def wording(trace_options: TandemPort) -> Wording:
     """See `Format`."""
-    return Wording(how.parameters)
+    return Wording(trace_options.parameters)
 
 
-def numbered_items(data: bytes, how: TandemPort, xlen: int, *, wrapped: bool, progress: Progress) -> Groups:
+def numbered_items(data: bytes, trace_options: TandemPort, xlen: int, *, wrapped: bool, progress: Progress) -> Groups:
     """See `Format`."""
-    return Groups(data, how, wrapped=wrapped, progress=progress)
+    return Groups(data, trace_options, wrapped=wrapped, progress=progress)
 
 
-def has_sources(how: TandemPort) -> bool:
+def has_sources(trace_options: TandemPort) -> bool:
     """A tandem trace does not carry the source."""
     return False
 

@@ -107,9 +107,9 @@ _NO_STACK = (
 )
 
 
-def _nothing(how: CtrRegisterValues) -> str:
+def _nothing(registers: CtrRegisterValues) -> str:
     """Return why there are no records."""
-    return _NOTHING_YET if settings(how).modes else _NOT_RECORDING
+    return _NOTHING_YET if settings(registers).modes else _NOT_RECORDING
 
 
 class Line(NamedTuple):
@@ -182,17 +182,17 @@ def stack(session: Session, context: Context, way: Way | None, progress: Progres
         selected is not None and selected != hart
     ):  # gdb's frames, beside which they are printed, are those of its thread
         raise NoTrace(f"the records are of hart {hart}, and hart {selected} is selected (`thread` selects another)")
-    how, valid = found.records.in_force, [line.record for line in found.lines if line.record is not None]
-    made = options_of(how, valid)
+    registers, valid = found.records.in_force, [line.record for line in found.lines if line.record is not None]
+    made = options_of(registers, valid)
     ras = made.ras
-    if not valid and not (ras and settings(how).modes):
-        raise NoTrace(_nothing(how))
+    if not valid and not (ras and settings(registers).modes):
+        raise NoTrace(_nothing(registers))
     if not ras and not {*_CALL_KINDS, *_RETURN_KINDS} <= made.kinds:
         raise NoTrace(_NO_STACK)
     calls = [record for record in valid if record.kind in _CALL_KINDS] if ras else _open_calls(valid)
-    frames = [] if how.pc is None else [{"pc": how.pc, "call": False, "to": None}]
+    frames = [] if registers.pc is None else [{"pc": registers.pc, "call": False, "to": None}]
     frames += [{"pc": record.source, "call": True, "to": record.target} for record in calls]
-    return {"lines": lines, "ras": ras, "full": len(valid) >= how.depth, "frames": frames}
+    return {"lines": lines, "ras": ras, "full": len(valid) >= registers.depth, "frames": frames}
 
 
 def _open_calls(records: list[Record]) -> list[Record]:

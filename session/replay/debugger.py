@@ -62,8 +62,8 @@ class NotOnHart(RvtraceError):
 
     def __init__(self, other: int | None) -> None:
         which = "the thread that runs" if other is None else f"thread {other}"
-        how = "" if other is None else f" (`thread {other}`)"
-        super().__init__(f"this task is not on a hart, so it has no past of its own: {which} is, and has one{how}")
+        hint = "" if other is None else f" (`thread {other}`)"
+        super().__init__(f"this task is not on a hart, so it has no past of its own: {which} is, and has one{hint}")
 
 
 class TargetGone(RvtraceError):

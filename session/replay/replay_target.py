@@ -211,9 +211,9 @@ class ReplayTarget:
         if position is None and self._state.has_stub():
             return False
         at = "" if position is None else f" at number {position + 1} of the history"
-        how = "`trace live` returns to the present" if self._state.has_stub() else "there is no target"
-        gdb.say(f"{what} not written: gdb is in the past{at}, which cannot be changed; {how}")
-        gdb.send(f"{_PAST}: {how}".encode() if answer == _PAST else answer.encode())
+        hint = "`trace live` returns to the present" if self._state.has_stub() else "there is no target"
+        gdb.say(f"{what} not written: gdb is in the past{at}, which cannot be changed; {hint}")
+        gdb.send(f"{_PAST}: {hint}".encode() if answer == _PAST else answer.encode())
         return True
 
     # Breakpoints

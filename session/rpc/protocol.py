@@ -253,7 +253,7 @@ def reported_facts(lines: Sequence[str]) -> dict[str, Any]:
     state |= {name: value for name, value in facts if name in _TEXTS}
     encoders = dict(value for name, value in facts if name == "encoder")
     if encoders:
-        state["encoders"] = [{"name": name, "state": how} for name, how in encoders.items()]
+        state["encoders"] = [{"name": name, "state": state} for name, state in encoders.items()]
     fills = [value for name, value in facts if name == "filled"]
     if fills:
         captured, size = map(sum, zip(*fills, strict=True))

@@ -34,11 +34,15 @@ def target(access: CsrAccess) -> str:
     return line("target", f"CSRs by {access.name}")
 
 
-def recording(how: CtrRegisterValues) -> str:
+def recording(registers: CtrRegisterValues) -> str:
     """Describe what is recorded, e.g. "ctr0: CTR 1.0, 16 entries, M-, S- and U-mode, without direct jumps, freezes at
     breakpoints".
     """
-    return line(how.name, f"CTR {how.version}, {how.depth} entries, {_what(how)}", encoder=(how.name, "stopped"))
+    return line(
+        registers.name,
+        f"CTR {registers.version}, {registers.depth} entries, {_what(registers)}",
+        encoder=(registers.name, "stopped"),
+    )
 
 
 def held(records: CapturedRecords) -> str:
@@ -48,11 +52,13 @@ def held(records: CapturedRecords) -> str:
 
 def status(records: CapturedRecords, now: CtrStatus | RvtraceError | None) -> list[str]:
     """Describe a hart's records. *now*: its current status, or why it cannot be read; None: it is not read."""
-    how = now.in_force if isinstance(now, CtrStatus) else records.in_force
-    lines = [recording(how)]
+    registers = now.in_force if isinstance(now, CtrStatus) else records.in_force
+    lines = [recording(registers)]
     if isinstance(now, CtrStatus):
-        state = "frozen" if settings(how).frozen else "recording"
-        lines.append(line("state", _state(now), encoder=(how.name, state), records=(now.recorded, how.depth)))
+        state = "frozen" if settings(registers).frozen else "recording"
+        lines.append(
+            line("state", _state(now), encoder=(registers.name, state), records=(now.recorded, registers.depth))
+        )
     else:
         lines.append(line("read", _filled(records), records=_counted(records)))
     return [*lines, *([warning(now)] if isinstance(now, RvtraceError) else [])]
@@ -67,8 +73,8 @@ def failure(error: RvtraceError | None) -> list[str]:
     return [] if error is None else [warning(f"the records were not read: {error}")]
 
 
-def _what(how: CtrRegisterValues) -> str:
-    found = settings(how)
+def _what(registers: CtrRegisterValues) -> str:
+    found = settings(registers)
     modes = [f"{mode.upper()}-mode" for mode in _MODES if mode in found.modes]
     if not modes:
         return "records nothing: no privilege mode is enabled"
@@ -139,10 +145,10 @@ class Recorder:
 
     def differs(self, now: "procedures.CtrStatus | RvtraceError") -> bool:
         """Return whether *now* shows that the hart records differently than it was set up."""
-        how = self.set_up or self.captured.in_force
+        registers = self.set_up or self.captured.in_force
         if isinstance(now, RvtraceError):
             return not isinstance(now, HartRuns)
-        return (now.in_force.control, now.in_force.depth) != (how.control, how.depth)
+        return (now.in_force.control, now.in_force.depth) != (registers.control, registers.depth)
 
 
 class CtrTrace(TraceSource):

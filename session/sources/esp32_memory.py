@@ -146,13 +146,13 @@ def _fitting(capture: Capture) -> Capture:
         told = sinks.decode(sink, (encoder,), program).histories[encoder.hart]
         if _losses(told) < _LOSSES:
             continue
-        how = etrace_of_registers(encoder.in_force, encoder.unregistered.etrace)
-        for options in _alternatives(how.options):
-            other = etrace_encoder(encoder.in_force.name, encoder.hart, replace(how, options=options))
+        trace_options = etrace_of_registers(encoder.in_force, encoder.unregistered.etrace)
+        for options in _alternatives(trace_options.options):
+            other = etrace_encoder(encoder.in_force.name, encoder.hart, replace(trace_options, options=options))
             found = sinks.decode(sink, (other,), program).histories[encoder.hart]
             if 2 * _losses(found) < _losses(told) and found.instructions > told.instructions:
                 encoders[i] = other
-                said, fit = _named(how.options), _named(options)
+                said, fit = _named(trace_options.options), _named(options)
                 notes.append(f"core {encoder.hart}: the firmware says {said}, but only {fit} fit the program")
                 break
     return replace(capture, encoders=tuple(encoders), notes=tuple(notes))
@@ -216,8 +216,8 @@ def _code_of(others: Iterable[Elf]) -> Code:
 def _traced(snapshot: Snapshot, core: Core) -> tuple[CapturedEncoder, CapturedSink]:
     """Return the encoder and the buffer of a core. Raises `BadSnapshot`."""
     ring = ring_of(core)
-    how = ETrace(options_of(snapshot, core), Encapsulation("esp32", block_start=ring.seam))
-    encoder = etrace_encoder(f"core{core.core_id}", core.core_id, how)
+    trace_options = ETrace(options_of(snapshot, core), Encapsulation("esp32", block_start=ring.seam))
+    encoder = etrace_encoder(f"core{core.core_id}", core.core_id, trace_options)
     name = encoder.in_force.name
     lost = (name,) if core.fifo_overflow else ()
     return encoder, CapturedSink(_sink(core), ring.data, ring.wrapped, 0, (name,), lost)

@@ -123,8 +123,8 @@ def _connected(server: Server, connect: Connect) -> tuple[Link, list[Hart]]:
         link.target = usable.name if usable else None
     except OpenOcdAbsent as error:
         link.close()
-        how = f": `{server.start}` starts it" if server.files else f"; without a target: {NONE}, with a device tree"
-        raise Unfit(f"no OpenOCD at {server.host}:{server.port} ({error.reason}){how}") from None
+        hint = f": `{server.start}` starts it" if server.files else f"; without a target: {NONE}, with a device tree"
+        raise Unfit(f"no OpenOCD at {server.host}:{server.port} ({error.reason}){hint}") from None
     except RvtraceError as error:
         link.close()
         raise Unfit(str(error)) from None

@@ -133,6 +133,6 @@ NAMES = {
 
 def _component(seen: Seen) -> str:
     storage = {(): "", ("SRAM",): ", memory of its own", ("SMEM",): ", writes to system memory"}
-    how = storage.get(seen.storage, ", memory of its own or system memory") if seen.kind == "ram_sink" else ""
+    storage_text = storage.get(seen.storage, ", memory of its own or system memory") if seen.kind == "ram_sink" else ""
     newer = f", newer than {VERSION[0]}.{VERSION[1]} and used like it" if seen.newer else ""
-    return f"{NAMES[seen.kind]}, interface {seen.version[0]}.{seen.version[1]}{newer}{how}"
+    return f"{NAMES[seen.kind]}, interface {seen.version[0]}.{seen.version[1]}{newer}{storage_text}"

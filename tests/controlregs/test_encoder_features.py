@@ -61,9 +61,13 @@ def in_force(format: str, features: int, base: int = 0x2000_0000) -> EncoderSett
     return EncoderSettings("encoder0", base, 7 << 4, 0x0101, features, 0)
 
 
-def is_on(how: Any, feature: EncoderFeature) -> bool:
+def is_on(trace_options: Any, feature: EncoderFeature) -> bool:
     """Whether the decoder's options say that the feature is on."""
-    return bool(getattr(how.options.modes, feature.etrace) if isinstance(how, ETrace) else getattr(how, feature.ntrace))
+    return bool(
+        getattr(trace_options.options.modes, feature.etrace)
+        if isinstance(trace_options, ETrace)
+        else getattr(trace_options, feature.ntrace)
+    )
 
 
 def raw_arguments(*words: str) -> argparse.Namespace:
@@ -90,7 +94,9 @@ def test_decoders_know_what_the_register_says(feature: EncoderFeature) -> None:
     for format in formats(feature):
         if format == "ntrace" and feature.in_messages:
             continue
-        on, off = (registry.how_of(CapturedEncoder(0, in_force(format, bits))) for bits in (1 << feature.bit, 0))
+        on, off = (
+            registry.options_of_encoder(CapturedEncoder(0, in_force(format, bits))) for bits in (1 << feature.bit, 0)
+        )
         assert is_on(on, feature) and not is_on(off, feature)
 
 
@@ -101,13 +107,13 @@ def test_raw_bytes_have_an_option_that_the_capture_keeps(feature: EncoderFeature
             continue
         name = f"--{(feature.ntrace or feature.etrace).replace('_', '-')}"
         args = raw_arguments(f"--{format}", name, *["full"] * bool(feature.words))
-        (encoder,) = capture_of(Raw("x", b"", raw.how(args, 64), Image())).encoders
+        (encoder,) = capture_of(Raw("x", b"", raw.trace_options(args, 64), Image())).encoders
         assert encoder.in_force.features >> feature.bit & 1
-        assert is_on(registry.how_of(encoder), feature)
+        assert is_on(registry.options_of_encoder(encoder), feature)
         other = {"ntrace": "etrace", "etrace": "ntrace"}[format]
         if other not in formats(feature):
             with pytest.raises(raw.RawError, match=name):
-                raw.how(raw_arguments(f"--{other}", name, *["full"] * bool(feature.words)), 64)
+                raw.trace_options(raw_arguments(f"--{other}", name, *["full"] * bool(feature.words)), 64)
         with pytest.raises(raw.RawError, match=name):
             raw.is_raw(raw_arguments(name, *["full"] * bool(feature.words)))
 
@@ -119,9 +125,11 @@ def test_it_is_tried_where_bytes_do_not_fit_and_named_in_the_hint(feature: Encod
     for format in formats(feature):
         if format == "ntrace" and feature.in_messages:
             continue
-        tried = [how for how in detect_options._changed(plain[format]) if is_on(how, feature)]
-        assert any(option in raw._changes(plain[format], how) for how in tried)
-        assert not all(is_on(how, feature) for how in detect_options._changed(tried[-1]))
+        tried = [
+            trace_options for trace_options in detect_options._changed(plain[format]) if is_on(trace_options, feature)
+        ]
+        assert any(option in raw._changes(plain[format], trace_options) for trace_options in tried)
+        assert not all(is_on(trace_options, feature) for trace_options in detect_options._changed(tried[-1]))
 
 
 @EACH
@@ -137,7 +145,7 @@ def test_encode_has_an_option_for_it(feature: EncoderFeature) -> None:
         options_etrace.add_arguments(parser, raw=False)
         options_etrace.add_shared(parser)
         args = parser.parse_args([f"--{(feature.ntrace or feature.etrace).replace('_', '-')}"])
-        assert is_on(options_etrace.how(args, 64), feature)
+        assert is_on(options_etrace.trace_options(args, 64), feature)
 
 
 @EACH
@@ -151,7 +159,7 @@ def test_the_encoder_for_qemu_does_it(feature: EncoderFeature) -> None:
         elif isinstance(built, NTraceOptions):
             assert getattr(built.options, feature.ntrace)
         else:
-            assert is_on(built.how, feature)
+            assert is_on(built.trace_options, feature)
 
 
 @EACH_SWITCH

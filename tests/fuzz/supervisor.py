@@ -142,8 +142,8 @@ class Supervisor:
         if self._stuck:
             self.result.add(Finding(HANG, "without a way to end it", number, *tried, ""))
             return
-        how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {os.WEXITSTATUS(status)}"
-        self.result.add(crash(number, tried, how))
+        end = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {os.WEXITSTATUS(status)}"
+        self.result.add(crash(number, tried, end))
 
     def _input(self, number: int) -> Input:
         """An input again, to say what it was."""

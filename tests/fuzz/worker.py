@@ -150,9 +150,9 @@ class _Logged(logging.Handler):
             self._errors.append(error)
 
 
-def crash(number: int, tried: Input, how: str) -> Finding:
+def crash(number: int, tried: Input, end: str) -> Finding:
     """The process ended in the middle of an input."""
-    return Finding(CRASH, how, number, tried.variant, tried.data, "")
+    return Finding(CRASH, end, number, tried.variant, tried.data, "")
 
 
 def _too_long(number: int, frame: FrameType | None) -> None:

@@ -117,14 +117,14 @@ SHORT = r"as happens when there is not enough memory \(a shorter trace takes les
 
 
 @pytest.mark.parametrize(
-    ("number", "how"),
+    ("number", "end"),
     [
         (signal.SIGKILL, rf"killed by signal 9, {SHORT}"),
         (signal.SIGABRT, rf"killed by signal 6, {SHORT}"),
         (signal.SIGTERM, "killed by signal 15"),
     ],
 )
-def test_a_session_that_was_killed_is_not_replaced_without_a_word(make: Make, number: int, how: str) -> None:
+def test_a_session_that_was_killed_is_not_replaced_without_a_word(make: Make, number: int, end: str) -> None:
     """Its trace is gone with it: the next request says so, the one after that has a new session. Linux ends who has
     most by signal 9 when memory is short, Python itself by signal 6.
     """
@@ -132,7 +132,7 @@ def test_a_session_that_was_killed_is_not_replaced_without_a_word(make: Make, nu
     os.kill(client.request("work_id"), number)
     while client.running:
         time.sleep(0.01)
-    with pytest.raises(SessionError, match=f"^the rvtrace session has ended unexpectedly, {how}; "):
+    with pytest.raises(SessionError, match=f"^the rvtrace session has ended unexpectedly, {end}; "):
         client.request("hello")
     assert client.request("hello")["protocol"] == 1
 

@@ -65,11 +65,11 @@ def test_works_through_a_symbolic_link(tmp_path: Path) -> None:
 
 
 @every_gdb
-@pytest.mark.parametrize("how", ["gdb.execute('source {0}')", "exec(compile(open('{0}').read(), '{0}', 'exec'))"])
-def test_sourced_from_another_python_file(gdb: str, how: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["gdb.execute('source {0}')", "exec(compile(open('{0}').read(), '{0}', 'exec'))"])
+def test_sourced_from_another_python_file(gdb: str, command: str, tmp_path: Path) -> None:
     """In a file that another one sources, `__file__` is the outer one's."""
     outer = tmp_path / "init.py"
-    outer.write_text(f"import gdb\n{how.format(HOME / 'rvtrace.py')}\n")
+    outer.write_text(f"import gdb\n{command.format(HOME / 'rvtrace.py')}\n")
     out = run_gdb(None, [f"source {outer}", "help trace start"], gdb=gdb)
     assert "Usage: trace start" in out["help trace start"], out[f"source {outer}"]
 

@@ -61,8 +61,8 @@ def test_a_toy_transport_captures_a_trace(tmp_path: Path) -> None:
     assert steps.stop(graph).failures == ()
     trace = steps.drain_all(graph, in_force).drained["ram0"].data
     image = Image.from_elf(str(DEMO))
-    how = registry.how_of(CapturedEncoder(0, in_force.encoders[0]))
-    history = registry.decode(trace, image, how).histories[0]
+    trace_options = registry.options_of_encoder(CapturedEncoder(0, in_force.encoders[0]))
+    history = registry.decode(trace, image, trace_options).histories[0]
     assert list(history.pcs()) == list(islice(executed(), retired))
     assert transport.words > 100
 

@@ -59,10 +59,10 @@ def same(one: History, other: History) -> bool:
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_decoding_goes_on_where_it_was(wrapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(format, "_PIECE", 100)
-    image, how = Image.from_elf(ELF), Options()
-    unfinished = registry.decoding(STREAM, image, how, wrapped=wrapped)
+    image, trace_options = Image.from_elf(ELF), Options()
+    unfinished = registry.decoding(STREAM, image, trace_options, wrapped=wrapped)
     found, reports = in_the_end(unfinished.result)
-    whole = registry.decode(STREAM, image, how, wrapped=wrapped)
+    whole = registry.decode(STREAM, image, trace_options, wrapped=wrapped)
     assert same(found.histories[0], whole.histories[0]) and found.accounting == whole.accounting
     assert [done for _, done in reports] == list(range(0, len(STREAM), 100)), "each piece once"
     assert unfinished.result(silent) is found

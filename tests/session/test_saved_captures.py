@@ -107,8 +107,8 @@ def test_a_program_that_is_gone_is_asked_for(tmp_path: Path) -> None:
     shutil.copy(DEMO, elf)
     file = saved(board(tmp_path, elf))
     os.remove(elf)
-    how = r"in gdb: `file app\.elf`, in the shell: --elf app\.elf"
-    with pytest.raises(NoElf, match=rf"gone\.elf, which was not found: give the ELF \({how}\)$"):
+    hint = r"in gdb: `file app\.elf`, in the shell: --elf app\.elf"
+    with pytest.raises(NoElf, match=rf"gone\.elf, which was not found: give the ELF \({hint}\)$"):
         elsewhere().open(file, None)
 
 

@@ -15,9 +15,9 @@ REFERENCE = Path(__file__).resolve().parent.parent / "data" / "ntrace-reference"
 PLAIN = Options()
 
 
-def dump(data: bytes, options: Options = PLAIN, xlen: int = 64, **how: bool) -> list[str]:
+def dump(data: bytes, options: Options = PLAIN, xlen: int = 64, **output: bool) -> list[str]:
     """The lines without number and offset."""
-    shown = [line for _, _, line in lines([data], options, xlen, **how)]
+    shown = [line for _, _, line in lines([data], options, xlen, **output)]
     return [line.split(" ", 1)[1] for line in shown]
 
 

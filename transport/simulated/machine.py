@@ -317,13 +317,13 @@ def build(
     ctr: CtrBuild | None = None,
     harts: int = 1,
     wiring: Wiring | None = None,
-    **how: Unpack[EncoderProperties],
+    **properties: Unpack[EncoderProperties],
 ) -> Machine:
     """Return a machine with a program loaded, all *harts* about to run its first instruction. *xlen* None: the
     program's.
 
     *ctr*: the Control Transfer Records of each hart, None: none. *wiring*: the trace components; without it an encoder
-    for each hart, with the properties in *how*, and a RAM sink.
+    for each hart, with the properties in *properties*, and a RAM sink.
 
     Raises ElfError and WiringError.
     """
@@ -333,7 +333,9 @@ def build(
     first, *others = (
         Hart(bus, xlen or program.xlen, extensions, program.entry, ctr=ctr, hartid=number) for number in range(harts)
     )
-    machine = Machine(first, memory_map, spec, others=others, wiring=wiring or standard(memory_map, harts, **how))
+    machine = Machine(
+        first, memory_map, spec, others=others, wiring=wiring or standard(memory_map, harts, **properties)
+    )
     load_elf(bus, elf)
     tohost = program.symbol("tohost")
     if tohost is not None:

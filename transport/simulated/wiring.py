@@ -247,13 +247,13 @@ class EncoderProperties(TypedDict, total=False):
     polls: int
 
 
-def standard(memory_map: MemoryMap, harts: int = 1, **how: Unpack[EncoderProperties]) -> Wiring:
+def standard(memory_map: MemoryMap, harts: int = 1, **properties: Unpack[EncoderProperties]) -> Wiring:
     """Return a wiring with an encoder for each hart, all with the same properties."""
     encoders = (
-        EncoderPart(name=f"encoder{hart}", base=memory_map.encoder_of(hart), hart=hart, to=(SINK,), **how)
+        EncoderPart(name=f"encoder{hart}", base=memory_map.encoder_of(hart), hart=hart, to=(SINK,), **properties)
         for hart in range(harts)
     )
-    start, size, polls = memory_map.trace_ram, memory_map.trace_ram_size, how.get("polls", 1)
+    start, size, polls = memory_map.trace_ram, memory_map.trace_ram_size, properties.get("polls", 1)
     sink = RamSinkPart(name=SINK, base=memory_map.ram_sink, start=start, size=size, sram_size=size, polls=polls)
     return Wiring((*encoders, sink))
 

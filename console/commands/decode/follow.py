@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.model import Capture, CapturedImage
 from rvtrace_gdb.session.errors import WrongXlen
 from rvtrace_gdb.session.formats import raw_import, registry, stream
-from rvtrace_gdb.session.formats.raw_import import EncoderHow, Raw, capture_of, tandem_capture, with_settings
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of, tandem_capture, with_settings
 from rvtrace_gdb.session.formats.stream import (
     WAITING,
     NotKept,
@@ -54,7 +54,10 @@ class Made(NamedTuple):
 
 
 def made_of(args: argparse.Namespace) -> Made:
-    """Return how the bytes were encoded. Raises as `raw.how` and `inputs.programs_of`, and `RawError` if unknown."""
+    """Return how the bytes were encoded.
+
+    Raises as `raw.trace_options` and `inputs.programs_of`, and `RawError` if it is unknown.
+    """
     if not raw.is_raw(args):
         raise raw.RawError(
             "--follow: how were the bytes encoded? Give --ntrace, --etrace or --tandem, or --settings FILE.rvt"
@@ -86,24 +89,26 @@ def _of_tandem(args: argparse.Namespace) -> Made:
 
 
 def _of_options(args: argparse.Namespace) -> Made:
-    raw.how(args)  # errors in the options are reported before errors in files
+    raw.trace_options(args)  # errors in the options are reported before errors in files
     image, images = inputs.programs_of(args)
     raw.check_xlen(args, image)
-    how = raw.how(args, image.xlen)
-    return Made(*_capturing(args, how, image, images))
+    trace_options = raw.trace_options(args, image.xlen)
+    return Made(*_capturing(args, trace_options, image, images))
 
 
 def _capturing(
-    args: argparse.Namespace, how: EncoderHow, image: Image, images: tuple[CapturedImage, ...]
+    args: argparse.Namespace, trace_options: EncoderTraceOptions, image: Image, images: tuple[CapturedImage, ...]
 ) -> tuple[Capture, Source, Callable[[bytes, Sequence[int]], Capture]]:
-    told = registry.has_sources(how)
+    told = registry.has_sources(trace_options)
 
     def finished(data: bytes, found: Sequence[int]) -> Capture:
         sources = (args.src,) if args.src is not None else tuple(found) or (0,)
-        return capture_of(Raw(raw.title(args.capture), data, how, image, images, args.wrapped, args.src, sources))
+        return capture_of(
+            Raw(raw.title(args.capture), data, trace_options, image, images, args.wrapped, args.src, sources)
+        )
 
     harts = None if args.src is None or not told else {args.src: args.src}
-    return finished(b"", ()), Source(how, harts, alone=not told or harts is not None), finished
+    return finished(b"", ()), Source(trace_options, harts, alone=not told or harts is not None), finished
 
 
 _TURN = 0.1  # seconds

@@ -259,13 +259,14 @@ def run(args: argparse.Namespace) -> int:
             )  # fmt: skip
 
             def made(data: bytes) -> Capture:
-                capture = capture_of(Raw(args.output, data, encoding.how, image))
+                capture = capture_of(Raw(args.output, data, encoding.trace_options, image))
                 return dataclasses.replace(capture, notes=tuple(executed.notes))
 
             with encode_encoding.destination(args, made) as write:
                 pieces = encode_encoding.written(encoding.pieces(executed), write)
                 if args.dump:
-                    itemizer, wording = registry.itemizer(encoding.how, image.xlen), registry.wording(encoding.how)
+                    itemizer = registry.itemizer(encoding.trace_options, image.xlen)
+                    wording = registry.wording(encoding.trace_options)
                     shown.rows(encode_encoding.items(pieces, itemizer, wording, json=shown.json))
                 else:
                     deque(pieces, maxlen=0)

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
-from rvtrace_gdb.session.formats.raw_import import EncoderHow
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
 from rvtrace_gdb.support.files import atomic_output
 from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views import dump, json_rows
@@ -36,7 +36,7 @@ class Encoding(ABC):
 
     @property
     @abstractmethod
-    def how(self) -> EncoderHow:
+    def trace_options(self) -> EncoderTraceOptions:
         """How to decode the trace; complete only after everything is encoded."""
 
     @abstractmethod

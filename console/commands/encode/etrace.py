@@ -60,22 +60,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def encoding(args: argparse.Namespace, image: Image) -> Encoding:
     """Return the encoding that the command line describes. Raises BadETrace."""
-    how = etrace.how(args, image.xlen)
+    trace_options = etrace.trace_options(args, image.xlen)
     own = {name: getattr(args, name) for name in HELP if getattr(args, name, None) is not None}
     own = {name: _CHOICES[name][value] if name in _CHOICES else value for name, value in own.items()}
-    said = how.options
+    said = trace_options.options
     try:
         options = EncoderOptions(said.parameters, said.modes, said.dialect, said.support, **own)
     except ValueError as error:
         raise etrace.BadETrace(in_words(str(error), _all_names())) from None
-    if args.src_id >> (7 if how.encapsulation.name == "atb" else how.encapsulation.src_bits):
+    if args.src_id >> (7 if trace_options.encapsulation.name == "atb" else trace_options.encapsulation.src_bits):
         raise etrace.BadETrace(f"--src-id {args.src_id} does not fit srcID: say with --src-bits how wide it is")
     given = {*own, *(key for key in _NEEDED if getattr(args, key, None) is not None)}
     idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if name in given and not there(options)]
     notes = [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
     if options.sync_mode is SyncMode.PACKETS and options.period <= LONGEST_PERIOD:
-        how = replace(how, options=replace(said, sync_packets=options.period))
-    return _ETrace(options, how, args.src_id, args.alignment, notes + list(_unfit(image, how.options.parameters)))
+        trace_options = replace(trace_options, options=replace(said, sync_packets=options.period))
+    return _ETrace(
+        options,
+        trace_options,
+        args.src_id,
+        args.alignment,
+        notes + list(_unfit(image, trace_options.options.parameters)),
+    )
 
 
 def _unfit(image: Image, parameters: Parameters) -> Iterator[str]:
@@ -123,14 +129,16 @@ class _ETrace(Encoding):
 
     messages_are = "packets"
 
-    def __init__(self, options: EncoderOptions, how: ETrace, source: int, alignment: int, idle: list[str]) -> None:
+    def __init__(
+        self, options: EncoderOptions, trace_options: ETrace, source: int, alignment: int, idle: list[str]
+    ) -> None:
         super().__init__()
         self._idle = idle
-        self._how, self._source, self._alignment = how, source, alignment
-        self._timed = how.encapsulation.timestamp_bytes > 0
-        self._mask = (1 << 8 * how.encapsulation.timestamp_bytes) - 1
+        self._trace_options, self._source, self._alignment = trace_options, source, alignment
+        self._timed = trace_options.encapsulation.timestamp_bytes > 0
+        self._mask = (1 << 8 * trace_options.encapsulation.timestamp_bytes) - 1
         self._now = self._sent = 0
-        self._framer = how.encapsulation.framer()
+        self._framer = trace_options.encapsulation.framer()
         self._pieces: list[bytes] = []
         self._encoder = Encoder(options, self._emit)
         self._low_bits = 0  # of addresses
@@ -138,13 +146,13 @@ class _ETrace(Encoding):
         self._several: set[tuple[int, bool]] = set()
 
     @property
-    def how(self) -> ETrace:
+    def trace_options(self) -> ETrace:
         """How to decode the trace, with the trap handlers in the log if packets and options do not give them."""
-        options = self._how.options
+        options = self._trace_options.options
         known = options.trap_handlers
         if not options.modes.implicit_exception or known.tvec is not None or known.handlers:
-            return self._how
-        return replace(self._how, options=replace(options, trap_handlers=TrapHandlers(None, self._handlers)))
+            return self._trace_options
+        return replace(self._trace_options, options=replace(options, trap_handlers=TrapHandlers(None, self._handlers)))
 
     def start(self) -> bytes:
         self._encoder.start()
@@ -170,12 +178,12 @@ class _ETrace(Encoding):
 
     def notes(self, executed: Executed) -> list[str]:
         lines = list(self._idle)
-        lsb = self._how.options.parameters.iaddress_lsb
+        lsb = self._trace_options.options.parameters.iaddress_lsb
         if self._low_bits & (1 << lsb) - 1:
             lines.append(f"not all addresses are multiples of {1 << lsb}: --iaddress-lsb {lsb} cuts them")
-        if self._how.options.parameters.context_width and not self.contexts_seen:
+        if self._trace_options.options.parameters.context_width and not self.contexts_seen:
             lines.append(f"all contexts are 0: none are in this log (format {executed.format})")
-        if self._how.options.modes.implicit_exception and self._several:
+        if self._trace_options.options.modes.implicit_exception and self._several:
             cause, interrupt = min(self._several)
             what = f"{'interrupt' if interrupt else 'exception'} {cause}"
             lines.append(f"{what} has several handlers: packets without their addresses cannot be decoded")

@@ -46,7 +46,7 @@ class _NTrace(Encoding):
         self._encoder = Encoder(options, self._sent.append)
 
     @property
-    def how(self) -> Options:
+    def trace_options(self) -> Options:
         return self._options.of_decoder
 
     def start(self) -> bytes:

@@ -248,7 +248,7 @@ def wiring(
 
 
 def _wiring(args: argparse.Namespace, description: Description | None, memory_map: MemoryMap) -> Wiring:
-    how: EncoderProperties = {
+    properties: EncoderProperties = {
         "formats": encoder.formats(args),
         "built_with": encoder.built_with(args),
         "etrace": sim_etrace.built(args),
@@ -256,17 +256,19 @@ def _wiring(args: argparse.Namespace, description: Description | None, memory_ma
         "filters": encoder.filters(args),
     }
     if description is None:
-        return standard(memory_map, harts(args, None), **how)
-    return Wiring(tuple(_part(component, how) for component in description.components))
+        return standard(memory_map, harts(args, None), **properties)
+    return Wiring(tuple(_part(component, properties) for component in description.components))
 
 
-def _part(component: told.AnyComponent, how: EncoderProperties) -> AnyPart:
+def _part(component: told.AnyComponent, properties: EncoderProperties) -> AnyPart:
     match component:
         case told.Encoder():
-            how = how | {"etrace": sim_etrace.described(how["etrace"] or ETraceBuild(), component.etrace)}
+            properties = properties | {
+                "etrace": sim_etrace.described(properties["etrace"] or ETraceBuild(), component.etrace)
+            }
             return EncoderPart(
                 name=component.name, base=component.base, hart=component.hart, to=component.to,
-                version=component.version, **how,
+                version=component.version, **properties,
             )  # fmt: skip
         case told.Funnel():
             return FunnelPart(

@@ -43,7 +43,7 @@ class NTraceOptions:
     options: options.EncoderOptions
 
     @property
-    def how(self) -> Options:
+    def trace_options(self) -> Options:
         return self.options.of_decoder
 
 
@@ -52,7 +52,7 @@ class ETraceOptions:
     """The options of an E-Trace encoder, and of the decoder of its packets."""
 
     options: etrace_options.EncoderOptions
-    how: ETrace
+    trace_options: ETrace
 
 
 EncoderOptions = NTraceOptions | ETraceOptions
@@ -114,13 +114,14 @@ def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOpti
     values |= {"bpred_size": _TABLE} if "branch_prediction" in on else {}
     values |= {"cache_size": _TABLE} if "jump_target_cache" in on else {}
     values |= {"timestamp_bytes": 8} if request.timestamps else {}
-    how = etrace_of(values)
+    trace_options = etrace_of(values)
     mode, period = _sync(request)
+    of_decoder = trace_options.options
     options = etrace_options.EncoderOptions(
-        how.options.parameters, how.options.modes, how.options.dialect, how.options.support,
+        of_decoder.parameters, of_decoder.modes, of_decoder.dialect, of_decoder.support,
         sync_mode=etrace_options.SyncMode(mode), sync_max=period,
     )  # fmt: skip
-    return ETraceOptions(options, how)
+    return ETraceOptions(options, trace_options)
 
 
 def _unknown(request: TraceRequest, known: Sequence[EncoderFeature], format: str) -> list[str]:
@@ -138,8 +139,8 @@ def encoder(hart: int, wanted: EncoderOptions, image: Image) -> CapturedEncoder:
     """Return the capture's description of a hart's encoder."""
     name = f"encoder{hart}"
     if not isinstance(wanted, NTraceOptions):
-        return etrace_encoder(name, hart, wanted.how)
-    (made,) = capture_of(Raw(name, b"", wanted.how, image)).encoders
+        return etrace_encoder(name, hart, wanted.trace_options)
+    (made,) = capture_of(Raw(name, b"", wanted.trace_options, image)).encoders
     in_force, options = made.in_force, wanted.options
     assert isinstance(in_force, EncoderSettings)
     beside = registers.ENCODER_CONTROL.pack(
@@ -246,12 +247,12 @@ class _Efficient(HartEncoder):
         super().__init__()
         self._shared += [wanted.options]
         self._clock = [0]
-        self._timed = wanted.how.encapsulation.timestamp_bytes > 0
+        self._timed = wanted.trace_options.encapsulation.timestamp_bytes > 0
         self._encoder = etrace.Encoder(wanted.options, self._emitter(wanted))
         self._encoder.start()
 
     def _emitter(self, wanted: ETraceOptions) -> Callable[[bytes], None]:
-        framer, sent, clock, timed = wanted.how.encapsulation.framer(), self._sent, self._clock, self._timed
+        framer, sent, clock, timed = wanted.trace_options.encapsulation.framer(), self._sent, self._clock, self._timed
 
         def emit(payload: bytes) -> None:
             sent.append(framer.packet(payload, source=0, time=clock[0] if timed else None))

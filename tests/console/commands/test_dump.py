@@ -126,12 +126,14 @@ def test_sifive_events_have_their_addresses(capsys: pytest.CaptureFixture[str]) 
 
 def test_sifive_times_never_go_back(capsys: pytest.CaptureFixture[str]) -> None:
     """XOR is how TSTAMP is meant in all 834 messages; added up, the times would run away from the absolute ones."""
-    how = ("--ntrace", "--timestamps", "--timestamp-bits", 40)
-    shown = dump(capsys, sifive("timestamp.rtd"), *how, "--dialect", "sifive")
+    options = ("--ntrace", "--timestamps", "--timestamp-bits", 40)
+    shown = dump(capsys, sifive("timestamp.rtd"), *options, "--dialect", "sifive")
     times = [int(columns(line)["time"]) for line in shown if "TSTAMP=" in line]
     assert len(times) == 834
     assert times == sorted(times) and times[-1] - times[0] < 1 << 20
-    added = [int(columns(line)["time"]) for line in dump(capsys, sifive("timestamp.rtd"), *how) if "TSTAMP=" in line]
+    added = [
+        int(columns(line)["time"]) for line in dump(capsys, sifive("timestamp.rtd"), *options) if "TSTAMP=" in line
+    ]
     assert added[-1] > times[-1] + 1_000_000
 
 

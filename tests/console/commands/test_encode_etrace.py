@@ -135,9 +135,9 @@ def test_times_are_numbers_of_instructions(words: list[str], tmp_path: Path) -> 
 def test_a_capture_knows_the_handlers_that_the_log_shows(words: list[str], tmp_path: Path) -> None:
     """events.csv: interrupt 7 and exception 2, both to 0x800001b0."""
     assert main([*words, "--implicit-exception", "-o", str(tmp_path / "x.rvt")]) == 0
-    how = options_of(list(load(tmp_path / "x.rvt").encoders))
-    assert isinstance(how, ETrace)
-    assert how.options.trap_handlers.handlers == {(7, True): 0x800001B0, (2, False): 0x800001B0}
+    trace_options = options_of(list(load(tmp_path / "x.rvt").encoders))
+    assert isinstance(trace_options, ETrace)
+    assert trace_options.options.trap_handlers.handlers == {(7, True): 0x800001B0, (2, False): 0x800001B0}
 
 
 def test_packets_are_printed_as_dump_prints_them(

@@ -427,11 +427,13 @@ def test_accesses_are_not_collected_while_it_is_followed() -> None:
     """The history is the one with them, but they take no memory: nobody can ask for them."""
     record = ROOT / "data" / "basic" / "qsort.te_data_raw"
     words = ["dump", str(record), "--etrace", "--encapsulation", "smi", "--data-reference", "--lrid-width", "0"]
-    how = raw_options.how(parser().parse_args([*words, "--parameters", str(ROOT / "data" / "basic" / "hw.scf")]), 64)
-    assert isinstance(how, ETrace)
+    trace_options = raw_options.trace_options(
+        parser().parse_args([*words, "--parameters", str(ROOT / "data" / "basic" / "hw.scf")]), 64
+    )
+    assert isinstance(trace_options, ETrace)
     image, data = Image.from_elf(ROOT / "qsort" / "qsort.riscv"), record.read_bytes()[:20_000]
-    whole = registry.decode(data, image, how).histories[0]
-    followed = StreamFollower(Source(how, None, alone=False), image)
+    whole = registry.decode(data, image, trace_options).histories[0]
+    followed = StreamFollower(Source(trace_options, None, alone=False), image)
     pcs: list[int] = []
     for arrived in [*followed.feed(data[:9001]), *followed.feed(data[9001:]), *followed.finish()]:
         pcs += arrived.piece.history.pcs(arrived.piece.begin, arrived.piece.end)

@@ -470,14 +470,17 @@ def test_there_is_no_such_python(python: str) -> None:
 @needs_spike
 def test_a_spike_that_dies_or_hangs() -> None:
     """One line, for each later question, too; and it is gone."""
-    for number, how in ((signal.SIGKILL, "was ended by signal 9"), (signal.SIGSTOP, "does not answer for 0.1 seconds")):
+    for number, reason in (
+        (signal.SIGKILL, "was ended by signal 9"),
+        (signal.SIGSTOP, "does not answer for 0.1 seconds"),
+    ):
         model = spike()
         os.kill(model.pid, number)
         model.wait_at_most(30 if number == signal.SIGKILL else 0.1)
         for _ in range(2):
             with pytest.raises(ModelFailed) as raised:
                 model.step()
-            assert str(raised.value).startswith(f"Spike {how} without a word; it was started as rv64imafdc")
+            assert str(raised.value).startswith(f"Spike {reason} without a word; it was started as rv64imafdc")
         model.write_register(X + 1, 1)
         assert not Path(f"/proc/{model.pid}").exists()
         model.close()

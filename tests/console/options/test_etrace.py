@@ -127,8 +127,8 @@ def said(*words: object) -> ETrace:
 def test_a_dialect_goes_with_a_transport_and_parameters() -> None:
     """Unless others are said."""
     for words, transport, width in (("", "esp32", 5), ("--encapsulation encap --ecause-width 8", "encap", 8)):
-        how = said("--dialect", "pt10", *words.split())
-        assert (how.encapsulation.name, how.options.parameters.ecause_width) == (transport, width)
+        trace_options = said("--dialect", "pt10", *words.split())
+        assert (trace_options.encapsulation.name, trace_options.options.parameters.ecause_width) == (transport, width)
 
 
 def test_a_capture_and_its_raw_bytes_are_the_same(tmp_path: Path, rom: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,7 +112,7 @@ class Spot(NamedTuple):
 
     function: str
     number: int
-    how: str = "@"
+    state: str = "@"
 
 
 class Tasks:
@@ -153,13 +153,13 @@ class Tasks:
             self.stack.append(Spot(self.rng.choice(below), 0))
         elif code in (RET, asm.MRET):
             self.stack.pop()
-            if code == asm.MRET and self.stack[-1].how == "asked":
+            if code == asm.MRET and self.stack[-1].state == "asked":
                 self.go(self.stack[-1].number + 1)
             if function in ("swap", "handler"):
                 self.now = self.rng.randrange(len(self.stacks))
 
-    def go(self, number: int, how: str = "") -> None:
-        self.stack[-1] = Spot(self.stack[-1].function, number, how)
+    def go(self, number: int, state: str = "") -> None:
+        self.stack[-1] = Spot(self.stack[-1].function, number, state)
 
     def trap(self, handler: str, *, asked: bool = False) -> None:
         function, number, _ = self.stack[-1]

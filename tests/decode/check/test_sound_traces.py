@@ -29,8 +29,10 @@ from tests.helpers.amounts import LONG, each_seed
 from tests.helpers.core_captures import sifive
 
 
-def of_etrace(data: bytes, program: Image, options: EtraceOptions, how: Encapsulation | None = None) -> Verdict:
-    checker = EtraceChecker(program, options, how or Encapsulation(), split=False)
+def of_etrace(
+    data: bytes, program: Image, options: EtraceOptions, encapsulation: Encapsulation | None = None
+) -> Verdict:
+    checker = EtraceChecker(program, options, encapsulation or Encapsulation(), split=False)
     checker.feed(data)
     return checker.verdicts()[0]
 

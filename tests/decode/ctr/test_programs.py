@@ -49,8 +49,8 @@ def options(kinds: frozenset[Kind], *, hidden: bool = False, end: int | None = N
     return Options(frozenset(IType(kind) for kind in kinds), hidden=hidden, end=end)
 
 
-def decode(elf: Path, records: list[Record], how: Options) -> Decoded:
-    return decode_records(records, Image.from_elf(elf), how, total=24 * len(records), idle=0)
+def decode(elf: Path, records: list[Record], options: Options) -> Decoded:
+    return decode_records(records, Image.from_elf(elf), options, total=24 * len(records), idle=0)
 
 
 def check(decoded: Decoded, records: list[Record], stretches: list[list[int]]) -> int:

@@ -26,9 +26,9 @@ def options(types: frozenset[int], **rest: bool) -> Options:
     return Options(frozenset(map(IType, types)), **rest)
 
 
-def decode(program: Program, records: Sequence[Record], how: Options) -> Decoded:
+def decode(program: Program, records: Sequence[Record], options: Options) -> Decoded:
     size = 24 * len(records)
-    return decode_records(records, program.image(), how, total=size, idle=0)
+    return decode_records(records, program.image(), options, total=size, idle=0)
 
 
 def shown(decoded: Decoded, number: int) -> tuple[list[int], list[int]]:
@@ -116,8 +116,8 @@ def test_a_stretch_is_whole_if_there_is_one_way_only(seed: int, sure: bool) -> N
     hart.run(rng.randint(10, 100))
     records, _ = recorded(hart.events, types)
     end = hart.pc if rng.random() < 0.7 else None
-    how = Options(frozenset(map(IType, types)), hidden=not sure, end=end)
-    decoded = decode(program, records, how)
+    options = Options(frozenset(map(IType, types)), hidden=not sure, end=end)
+    decoded = decode(program, records, options)
     believed: Believed | None = Believed()
     for number, record in enumerate(records):
         found = None
@@ -241,12 +241,12 @@ def test_nothing_makes_it_fail(
 ) -> None:
     image = Image(xlen)
     image.add_code(BASE, code)
-    how = Options(types, ras, end, hidden)
-    decoded = decode_records(records, image, how, total=24 * len(records) + 48, idle=24)
+    options = Options(types, ras, end, hidden)
+    decoded = decode_records(records, image, options, total=24 * len(records) + 48, idle=24)
     check_account(decoded)
     assert len(decoded.stretches) == len(records) + 1
     assert decoded.history.accounting.skipped == 24
-    again = decode_records(records, image, how, total=24 * len(records) + 48, idle=24)
+    again = decode_records(records, image, options, total=24 * len(records) + 48, idle=24)
     assert list(again.history.pcs()) == list(decoded.history.pcs()) and again.stretches == decoded.stretches
 
 

@@ -27,9 +27,9 @@ MANY = 3000  # positions looked at: one flipped bit can make a loop of four bill
 LOSSES = GAP_KINDS - {EventKind.TRACE_OFF}
 
 
-def periodic(seed: int, drawn: dict[str, Any], **how: Any) -> Case:
+def periodic(seed: int, drawn: dict[str, Any], **options: Any) -> Case:
     """A case with many synchronizing packets, each of which resets the encoder."""
-    return Case(seed, drawn | {"resync_disabled": False, "sync_mode": SyncMode.PACKETS, "sync_max": 0}, **how)
+    return Case(seed, drawn | {"resync_disabled": False, "sync_mode": SyncMode.PACKETS, "sync_max": 0}, **options)
 
 
 def is_sync(case: Case, packet: bytes) -> bool:

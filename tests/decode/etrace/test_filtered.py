@@ -169,11 +169,11 @@ def filtered(options: EncoderOptions, ran: Sequence[int | Trap], where: range) -
     return packets
 
 
-@pytest.mark.parametrize("how", HAND)
+@pytest.mark.parametrize("ending", HAND)
 @pytest.mark.parametrize("stop", Stop)
 @pytest.mark.parametrize("dialect", Dialect)
-def test_how_a_stretch_ends(how: str, stop: Stop, dialect: Dialect) -> None:
-    ran, where, expected, ends = HAND[how]
+def test_how_a_stretch_ends(ending: str, stop: Stop, dialect: Dialect) -> None:
+    ran, where, expected, ends = HAND[ending]
     texts = [JUMP if end == JUMPS else MOVED for end in ends]
     options = replace(options_of(dialect), stop=stop)
     packets = filtered(options, ran, where)

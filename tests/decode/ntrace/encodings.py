@@ -191,13 +191,13 @@ def _interrupt(encoder: Encoder, rng: random.Random, next_pc: int) -> None:
         encoder.start(Sync.TRACE_ENABLE)
 
 
-def periodic(seed: int, fields: dict[str, Any], period: int = 0, **how: Any) -> Case:
+def periodic(seed: int, fields: dict[str, Any], period: int = 0, **options: Any) -> Case:
     """A case with many synchronizing messages, each of which resets the encoder."""
     fields = fields | {"sync_mode": SyncMode.MESSAGES, "sync_max": period}
     if fields.get("dialect") == "rc7":
         del fields["dialect"]
         fields["icnt_full_sync"] = False
-    return Case(seed, fields, **how)
+    return Case(seed, fields, **options)
 
 
 def _next_pc(run: Run, number: int) -> int:

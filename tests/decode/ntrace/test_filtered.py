@@ -98,12 +98,12 @@ def filtered(options: EncoderOptions, ran: Sequence[int | Trap], where: range) -
     return b"".join(messages)
 
 
-@pytest.mark.parametrize("how", HAND)
+@pytest.mark.parametrize("ending", HAND)
 @pytest.mark.parametrize("btm", [False, True])
 @pytest.mark.parametrize("more", [{}, {"implicit_return": 3, "all_jumps": True}])
-def test_how_a_stretch_ends(how: str, btm: bool, more: dict[str, Any]) -> None:
+def test_how_a_stretch_ends(ending: str, btm: bool, more: dict[str, Any]) -> None:
     """N-Trace tells the target of the last jump, too."""
-    ran, where, expected, ends = HAND[how]
+    ran, where, expected, ends = HAND[ending]
     options = EncoderOptions(btm=btm, xlen=32, **more)
     history = decode(filtered(options, ran, where), PROGRAM, decoder_options(options))
     assert [*map(hex, history.pcs())] == [*map(hex, expected)]

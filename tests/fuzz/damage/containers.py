@@ -39,8 +39,8 @@ def mutated_zip(rng: random.Random, content: bytes) -> bytes:
 
 
 def _zipped(rng: random.Random, members: list[tuple[str, bytes]]) -> bytes:
-    buffer, how = io.BytesIO(), rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
-    with zipfile.ZipFile(buffer, "w", how) as container:
+    buffer, compression = io.BytesIO(), rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+    with zipfile.ZipFile(buffer, "w", compression) as container:
         for name, data in members:
             container.writestr(zipfile.ZipInfo(name), data)
     return buffer.getvalue()

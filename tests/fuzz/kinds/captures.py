@@ -49,9 +49,9 @@ def captures() -> Iterator[Capture]:
     """A small one of each sort, with its program."""
     for number in range(3):
         trace = ntrace_of(number)
-        yield capture_of(Raw("x.nex", trace.data, trace.how, trace.program.base, (), trace.wrapped))  # type: ignore[arg-type]
+        yield capture_of(Raw("x.nex", trace.data, trace.trace_options, trace.program.base, (), trace.wrapped))  # type: ignore[arg-type]
         trace = etrace_of(number)
-        yield capture_of(Raw("x.bin", trace.data, trace.how, trace.program.base, (), trace.wrapped))  # type: ignore[arg-type]
+        yield capture_of(Raw("x.bin", trace.data, trace.trace_options, trace.program.base, (), trace.wrapped))  # type: ignore[arg-type]
         yield records_of(number)
     for name, xlen in (("flute_rv64-irq", 64), ("piccolo_rv32-irq", 32)):
         yield tandem_capture("x.tvt", trace_bytes(name)[:300], Parameters(xlen), Image(xlen), hart=0, wrapped=False)

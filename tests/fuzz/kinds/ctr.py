@@ -40,18 +40,18 @@ def ctr_of(number: int) -> Trace:
     ]
     version, xlen = ("1.0", 64) if number % 3 else ("0.1.4", 64)
     control, status = rng.choice((0x8000000087, 0x87, (1 << 64) - 1, rng.getrandbits(64))), rng.getrandbits(32)
-    how = CtrRegisterValues(
+    trace_options = CtrRegisterValues(
         "ctr0", version, xlen, _DEPTHS[number % 5], control, rng.choice((0, 3)), status,
         rng.choice((None, hart.pc)), rng.choice((None, 3, 7)), rng.choice((None, 0x8000000000141101)),
     )  # fmt: skip
-    return Trace(pack(entries), ContextImages(program.image()), how)
+    return Trace(pack(entries), ContextImages(program.image()), trace_options)
 
 
 def records_of(number: int) -> Capture:
     """The same as a capture."""
     trace = ctr_of(number)
-    assert isinstance(trace.how, CtrRegisterValues)
+    assert isinstance(trace.trace_options, CtrRegisterValues)
     return Capture(
         "2025-01-02T03:04:05Z", "rvtrace 0.1.0", "board", 64, None, (), (), tuple(trace.program.base.code),
-        records=(CapturedRecords(0, trace.how, trace.data[: ENTRY_BYTES * trace.how.depth]),),
+        records=(CapturedRecords(0, trace.trace_options, trace.data[: ENTRY_BYTES * trace.trace_options.depth]),),
     )  # fmt: skip

@@ -89,8 +89,8 @@ def etrace_of(number: int) -> Trace:
     if number % 4 == 3:
         dialect, support = random.Random(number).choice(list(_others()))
         options = replace(options, dialect=dialect, support=support)
-    how = ETrace(options, Encapsulation())
-    return Trace(case.trace, ContextImages(case.image), how, wrapped=number % 3 == 0)
+    trace_options = ETrace(options, Encapsulation())
+    return Trace(case.trace, ContextImages(case.image), trace_options, wrapped=number % 3 == 0)
 
 
 def _others() -> Iterator[tuple[Dialect, SupportLayout]]:
@@ -106,10 +106,10 @@ class Encapsulated(Traces):
         traces = {}
         for number, (name, encapsulation) in enumerate(_ENCAPSULATIONS.items()):
             case = _case(number + 100)
-            how = ETrace(replace(case.options, dialect=_DIALECTS.get(name, Dialect.STANDARD)), encapsulation)
+            trace_options = ETrace(replace(case.options, dialect=_DIALECTS.get(name, Dialect.STANDARD)), encapsulation)
             data = _put(case.packets, encapsulation)
             for wrapped in (False, True):
-                traces[f"{name}{' wrapped' * wrapped}"] = Trace(data, ContextImages(case.image), how, wrapped)
+                traces[f"{name}{' wrapped' * wrapped}"] = Trace(data, ContextImages(case.image), trace_options, wrapped)
         super().__init__(traces)
 
 
@@ -145,8 +145,10 @@ class DataTrace(Traces):
         for number, (name, (parameters, modes)) in enumerate(_DATA.items()):
             case = _case(number + 200)
             options = _with_data(case.options, parameters, modes)
-            how = ETrace(options, Encapsulation("encap", type_bits=1))
-            traces[name] = Trace(_mixed(case, how, number), ContextImages(case.image), how, wrapped=number % 2 == 0)
+            trace_options = ETrace(options, Encapsulation("encap", type_bits=1))
+            traces[name] = Trace(
+                _mixed(case, trace_options, number), ContextImages(case.image), trace_options, wrapped=number % 2 == 0
+            )
         super().__init__(traces)
 
 
@@ -161,10 +163,12 @@ def _with_data(options: Options, parameters: Parameters, modes: Modes) -> Option
     )
 
 
-def _mixed(case: Case, how: ETrace, number: int) -> bytes:
-    rng, stream, framer = random.Random(number), bytearray(), how.encapsulation.framer()
+def _mixed(case: Case, trace_options: ETrace, number: int) -> bytes:
+    rng, stream, framer = random.Random(number), bytearray(), trace_options.encapsulation.framer()
     data = DataEncoder(
-        how.options.parameters, how.options.modes, lambda packet: stream.extend(framer.packet(packet, Kind.DATA))
+        trace_options.options.parameters,
+        trace_options.options.modes,
+        lambda packet: stream.extend(framer.packet(packet, Kind.DATA)),
     )
     for packet in case.packets:
         stream += framer.packet(packet)

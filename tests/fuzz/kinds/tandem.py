@@ -140,15 +140,15 @@ class TandemTrace(Exercise):
         elif way == "number":
             _number(trace)
         else:
-            found = tandem_of(registry.decode(data, trace.program, trace.how, wrapped=wrapped).histories[0])
+            found = tandem_of(registry.decode(data, trace.program, trace.trace_options, wrapped=wrapped).histories[0])
             assert found is not None
             _OF_GROUPS[way](Looked(trace, found))
 
 
 def _number(trace: Trace) -> None:
-    assert isinstance(trace.how, TandemPort)
-    items = Items(trace.data, trace.how, wrapped=trace.wrapped)
-    wording = registry.wording(trace.how)
+    assert isinstance(trace.trace_options, TandemPort)
+    items = Items(trace.data, trace.trace_options, wrapped=trace.wrapped)
+    wording = registry.wording(trace.trace_options)
     for _, item in items.items(1, len(items) + 1):
         wording.text(item, raw=True)
     for offset in (0, len(trace.data) // 2, len(trace.data)):

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.format import How
+from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.stream import Arrived, Source, StreamFollower
 from rvtrace_gdb.session.queries.check import row_of
 from rvtrace_gdb.session.queries.executions import Executions
@@ -32,7 +32,7 @@ class Trace(NamedTuple):
 
     data: bytes
     program: ContextImages
-    how: How
+    trace_options: TraceOptions
     wrapped: bool = False
 
 
@@ -69,7 +69,7 @@ class Disassembled:
 
 def decoded(trace: Trace) -> dict[int, History]:
     """Raises AssertionError where bytes are not accounted for."""
-    found = registry.decode(trace.data, trace.program, trace.how, wrapped=trace.wrapped)
+    found = registry.decode(trace.data, trace.program, trace.trace_options, wrapped=trace.wrapped)
     check_accounting(found.accounting, len(trace.data))
     for history in found.histories.values():
         check_accounting(history.accounting, None)
@@ -132,9 +132,9 @@ def _find(trace: Trace) -> None:
 
 def _follow(trace: Trace) -> None:
     """As it arrives, in small pieces."""
-    if isinstance(trace.how, CtrRegisterValues):
+    if isinstance(trace.trace_options, CtrRegisterValues):
         return
-    following = StreamFollower(Source(trace.how, None, alone=False), trace.program, wrapped=trace.wrapped)
+    following = StreamFollower(Source(trace.trace_options, None, alone=False), trace.program, wrapped=trace.wrapped)
     for at in range(0, len(trace.data), 37):
         _pieces(following.feed(trace.data[at : at + 37]), trace.program)
     _pieces(following.finish(), trace.program)
@@ -151,20 +151,20 @@ def _pieces(arrived: Iterable[Arrived], program: Program) -> None:
 def _dump(trace: Trace) -> None:
     """The messages, in words and as JSON, which need no program."""
     xlen, data = trace.program.xlen, trace.data
-    itemizer = registry.itemizer(trace.how, xlen, wrapped=trace.wrapped)
-    wording, half = registry.wording(trace.how), len(data) // 2
+    itemizer = registry.itemizer(trace.trace_options, xlen, wrapped=trace.wrapped)
+    wording, half = registry.wording(trace.trace_options), len(data) // 2
     for number, item, line in dump.lines_of([data[:half], data[half:]], itemizer, wording, raw=True):
         if number < ROWS:
             json_rows.message("it", number, item.offset, line.partition(" ")[2])
-            registry.format_of(trace.how).source_of(item)
+            registry.format_of(trace.trace_options).source_of(item)
             wording.is_odd(item)
 
 
 def _check(trace: Trace) -> None:
     """Raises AssertionError where the check does not come to an end as it should, whatever the bytes are."""
     try:
-        made = registry.format_of(trace.how).checker(
-            trace.program, trace.how, silent, wrapped=trace.wrapped, total=len(trace.data)
+        made = registry.format_of(trace.trace_options).checker(
+            trace.program, trace.trace_options, silent, wrapped=trace.wrapped, total=len(trace.data)
         )
     except Unsupported:
         return

@@ -32,7 +32,7 @@ from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats.etrace import etrace_of_registers
 from rvtrace_gdb.session.formats.raw_import import etrace_encoder
-from rvtrace_gdb.session.formats.registry import how_of
+from rvtrace_gdb.session.formats.registry import options_of_encoder
 from rvtrace_gdb.session.formats.sinks import options_of
 from tests.session.captures import SMALL
 from tests.session.etraces import etraces
@@ -54,21 +54,21 @@ def test_every_field_a_decoder_is_told_is_a_setting() -> None:
 
 @given(etraces)
 @settings(deadline=None)
-def test_settings_say_all_of_it(how: ETrace) -> None:
-    assert etrace_of(check_settings(values_of(how))) == how
+def test_settings_say_all_of_it(trace_options: ETrace) -> None:
+    assert etrace_of(check_settings(values_of(trace_options))) == trace_options
 
 
 @given(etraces, st.integers(0, (1 << 16) - 1))
 @settings(deadline=None)
-def test_what_was_said_of_the_bytes_is_what_the_decoder_is_told(how: ETrace, source: int) -> None:
+def test_what_was_said_of_the_bytes_is_what_the_decoder_is_told(trace_options: ETrace, source: int) -> None:
     """By way of registers, and through the file."""
-    encoder = etrace_encoder("e", 3, how, source)
+    encoder = etrace_encoder("e", 3, trace_options, source)
     capture = replace(SMALL, encoders=(encoder,), sinks=(replace(SMALL.sinks[0], encoders=("e",), lost=()),))
     with TemporaryDirectory() as folder:
         save(capture, Path(folder, "x.rvt"))
         read = load(Path(folder, "x.rvt"))
     assert read == capture
-    assert options_of(list(read.encoders)) == how
+    assert options_of(list(read.encoders)) == trace_options
 
 
 # Registers: bit numbers as in the Trace Control Interface 1.0, trTeInstFeatures, trTeDataControl, trTsControl.
@@ -131,9 +131,9 @@ def test_encoders_with_different_periods_can_feed_one_sink() -> None:
     """The packets of all are read alike; how many there have to be is not known then."""
     plain, other = (CapturedEncoder(0, replace(LIVE, control=LIVE.control | n << 20)) for n in (3, 4))
     for encoders, packets in (([plain, plain], 128), ([plain, other], 0)):
-        how = options_of(encoders)
-        assert isinstance(how, ETrace)
-        assert how.options.sync_packets == packets
+        trace_options = options_of(encoders)
+        assert isinstance(trace_options, ETrace)
+        assert trace_options.options.sync_packets == packets
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_another_version_of_the_protocol_is_refused() -> None:
     """E-Trace 2.0, "Basic Control": trTeProtocolMajor "must be 0 to indicate this version"."""
     encoder = replace(etrace_encoder("e", 0, ETrace()), in_force=replace(LIVE, impl=0x0001_0101))
     with pytest.raises(Unsupported, match=r"^encoder0 produces E-Trace 1\.0, which cannot be decoded yet"):
-        how_of(encoder)
+        options_of_encoder(encoder)
 
 
 # Files

@@ -51,8 +51,8 @@ def stream(name: str) -> bytes:
 
 
 def capture(name: str, transport: Encapsulation, source: int | None = None) -> Capture:
-    how = replace(SAID, encapsulation=transport)
-    return capture_of(Raw(f"{name}.bin", stream(name), how, program(), source=source))
+    trace_options = replace(SAID, encapsulation=transport)
+    return capture_of(Raw(f"{name}.bin", stream(name), trace_options, program(), source=source))
 
 
 def looking_at(shown: Capture) -> Session:
@@ -71,20 +71,20 @@ def test_every_transport_is_imported_and_decoded(name: str, transport: Encapsula
 
 def test_sources_are_those_decoding_can_start_at() -> None:
     """Bytes by hand: a header with the length, srcID of 8 bits; format 2 of source 5, format 3.0 of source 7."""
-    how = etrace_of({"src_bits": 8})
-    assert etrace_sources(bytes.fromhex("01 05 02 01 07 73"), how) == [7]
-    assert etrace_sources(b"", how) == [0], "at least one"
-    assert etrace_sources(bytes.fromhex("01 05 0f"), how) == [0], "a support packet alone is no start"
+    trace_options = etrace_of({"src_bits": 8})
+    assert etrace_sources(bytes.fromhex("01 05 02 01 07 73"), trace_options) == [7]
+    assert etrace_sources(b"", trace_options) == [0], "at least one"
+    assert etrace_sources(bytes.fromhex("01 05 0f"), trace_options) == [0], "a support packet alone is no start"
 
 
 def test_one_source_of_several_is_chosen() -> None:
     mixed = b"".join(packet for pair in zip(*(_packets(source) for source in (1, 2)), strict=True) for packet in pair)
-    how = replace(SAID, encapsulation=Encapsulation(src_bits=8))
-    both = looking_at(capture_of(Raw("x", mixed, how, program())))
+    trace_options = replace(SAID, encapsulation=Encapsulation(src_bits=8))
+    both = looking_at(capture_of(Raw("x", mixed, trace_options, program())))
     assert {hart: list(history.pcs()) for hart, history in both.harts().harts.histories.items()} == dict.fromkeys(
         (1, 2), expected("br_j_asm", "o01")
     )
-    one = capture_of(Raw("x", mixed, how, program(), source=2))
+    one = capture_of(Raw("x", mixed, trace_options, program(), source=2))
     assert [encoder.hart for encoder in one.encoders] == [2]
     history, _ = looking_at(one).decoded()
     assert list(history.pcs()) == expected("br_j_asm", "o01")
@@ -181,10 +181,10 @@ _pieces = st.lists(st.binary(max_size=12) | _any_packets.map(lambda packet: byte
 
 @given(_pieces.map(b"".join), etraces, st.booleans())
 @settings(deadline=None, max_examples=some_of(60))
-def test_no_bytes_do_more_than_be_told_of(data: bytes, how: ETrace, wrapped: bool) -> None:
+def test_no_bytes_do_more_than_be_told_of(data: bytes, trace_options: ETrace, wrapped: bool) -> None:
     session = Session()
     try:
-        lines = session.open_capture(capture_of(Raw("x", data, how, program(), wrapped=wrapped)), "x", None)
+        lines = session.open_capture(capture_of(Raw("x", data, trace_options, program(), wrapped=wrapped)), "x", None)
         lines += session.status(Context())
         lines += session.history("", 10, Context()).lines
     except RvtraceError as error:
@@ -194,4 +194,4 @@ def test_no_bytes_do_more_than_be_told_of(data: bytes, how: ETrace, wrapped: boo
         listing = session.dump("1,+999", None, Context())
         rows = session.messages(listing.begin, listing.end)
         assert all(text.isprintable() for _, _, text in rows)
-    better_etrace_layout(data, how, 64, wrapped=wrapped)
+    better_etrace_layout(data, trace_options, 64, wrapped=wrapped)

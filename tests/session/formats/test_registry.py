@@ -84,10 +84,10 @@ class Decoding:
 def addresses(monkeypatch: pytest.MonkeyPatch) -> Addresses:
     """The format in a module beside the others, and its name in the table."""
     module: Any = ModuleType("rvtrace_gdb.session.formats.addresses")
-    module.decoding = lambda data, program, how, *, wrapped, stop_at_error: Decoding(data)
-    module.itemizer = lambda how, xlen, *, wrapped=False: Itemizer()
-    module.wording = lambda how: Wording()
-    module.has_sources = lambda how: False
+    module.decoding = lambda data, program, trace_options, *, wrapped, stop_at_error: Decoding(data)
+    module.itemizer = lambda trace_options, xlen, *, wrapped=False: Itemizer()
+    module.wording = lambda trace_options: Wording()
+    module.has_sources = lambda trace_options: False
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(registry, "FORMATS", (*registry.FORMATS, "addresses"))
     return Addresses()

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.format import How
+from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.stream import Source, StreamFollower
 from rvtrace_gdb.views import listing
 from tests.decode.etrace import random_programs
@@ -43,9 +43,9 @@ Shown = tuple[list[tuple[Any, ...]], list[str]]
 """(rows, lines of events) of a hart."""
 
 
-def at_once(data: bytes, program: Program, how: How, wrapped: bool = False) -> dict[int, Shown]:
+def at_once(data: bytes, program: Program, trace_options: TraceOptions, wrapped: bool = False) -> dict[int, Shown]:
     """By the decoder of whole traces. Of harts in which nothing could be decoded nothing is shown."""
-    found = registry.decode(data, program, how, wrapped=wrapped).histories
+    found = registry.decode(data, program, trace_options, wrapped=wrapped).histories
     started = {
         source: history
         for source, history in found.items()
@@ -69,8 +69,10 @@ def cut(data: bytes, rng: random.Random) -> Iterator[bytes]:
         at += size
 
 
-def followed(pieces: Iterable[bytes], program: Program, how: How, wrapped: bool = False) -> dict[int, Shown]:
-    following = StreamFollower(Source(how, None, alone=False), program, wrapped=wrapped)
+def followed(
+    pieces: Iterable[bytes], program: Program, trace_options: TraceOptions, wrapped: bool = False
+) -> dict[int, Shown]:
+    following = StreamFollower(Source(trace_options, None, alone=False), program, wrapped=wrapped)
     shown: dict[int, Shown] = {}
     total = gaps = 0
 
@@ -91,9 +93,11 @@ def followed(pieces: Iterable[bytes], program: Program, how: How, wrapped: bool 
     return {hart: both for hart, both in shown.items() if both != ([], [])}
 
 
-def check(data: bytes, program: Program, how: How, rng: random.Random, wrapped: bool = False) -> dict[int, Shown]:
-    expected = at_once(data, program, how, wrapped)
-    assert followed(cut(data, rng), program, how, wrapped) == expected
+def check(
+    data: bytes, program: Program, trace_options: TraceOptions, rng: random.Random, wrapped: bool = False
+) -> dict[int, Shown]:
+    expected = at_once(data, program, trace_options, wrapped)
+    assert followed(cut(data, rng), program, trace_options, wrapped) == expected
     return expected
 
 
@@ -136,14 +140,14 @@ def test_n_trace_attached_in_the_middle(seed: int, fields: dict[str, Any], rng: 
 @given(seeds, random_programs.any_options, st.sampled_from([0, 0.1]), randoms)
 def test_e_trace_cut_anyhow(seed: int, drawn: dict[str, Any], breaks: float, rng: random.Random) -> None:
     case = random_programs.Case(seed, drawn, breaks=breaks)
-    how = ETrace(case.options, Encapsulation())
-    rows, _ = check(case.trace, case.image, how, rng)[0]
+    trace_options = ETrace(case.options, Encapsulation())
+    rows, _ = check(case.trace, case.image, trace_options, rng)[0]
     if not breaks:
         assert [pc for _, pc, *_ in rows] == case.pcs[:MANY]
     regular = etrace_periodic(seed, drawn)
-    how = ETrace(regular.options, Encapsulation())
-    check(damaged(regular.trace, rng), regular.image, how, rng)
-    check(regular.trace[rng.randrange(len(regular.trace)) :], regular.image, how, rng, wrapped=True)
+    trace_options = ETrace(regular.options, Encapsulation())
+    check(damaged(regular.trace, rng), regular.image, trace_options, rng)
+    check(regular.trace[rng.randrange(len(regular.trace)) :], regular.image, trace_options, rng, wrapped=True)
 
 
 @examples
@@ -155,10 +159,10 @@ def test_several_harts_with_damage(seed: int, fields: dict[str, Any], rng: rando
     stream = bytearray()
     while any(queues):
         stream += rng.choice([queue for queue in queues if queue]).pop(0)
-    how = replace(cases[0].options, src_id=None)
-    found = check(bytes(stream), cases[0].program.image(), how, rng)
+    trace_options = replace(cases[0].options, src_id=None)
+    found = check(bytes(stream), cases[0].program.image(), trace_options, rng)
     assert found.keys() == {1, 6}
-    check(damaged(bytes(stream), rng), cases[0].program.image(), how, rng)
+    check(damaged(bytes(stream), rng), cases[0].program.image(), trace_options, rng)
 
 
 # Bounded memory

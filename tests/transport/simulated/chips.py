@@ -35,18 +35,18 @@ SMEM_AT, SIZE = 0x3000_0000, 1 << 17
 SMALL = MemoryMap(ram_size=1 << 20)
 
 
-def encoder(hart: int, *to: str, **how: Any) -> EncoderPart:
-    return EncoderPart(name=f"encoder{hart}", base=0x2000_0000 + 0x1000 * hart, hart=hart, to=to, **how)
+def encoder(hart: int, *to: str, **properties: Any) -> EncoderPart:
+    return EncoderPart(name=f"encoder{hart}", base=0x2000_0000 + 0x1000 * hart, hart=hart, to=to, **properties)
 
 
-def funnel(name: str, base: int, inputs: Mapping[str, int], *to: str, **how: Any) -> FunnelPart:
-    return FunnelPart(name=name, base=base, to=to, inputs=inputs, **how)
+def funnel(name: str, base: int, inputs: Mapping[str, int], *to: str, **properties: Any) -> FunnelPart:
+    return FunnelPart(name=name, base=base, to=to, inputs=inputs, **properties)
 
 
 def smem(
-    name: str = "smem", base: int = 0x2003_0000, start: int = SMEM_AT, size: int = SIZE, **how: Any
+    name: str = "smem", base: int = 0x2003_0000, start: int = SMEM_AT, size: int = SIZE, **properties: Any
 ) -> RamSinkPart:
-    return RamSinkPart(name=name, base=base, start=start, size=size, **how)
+    return RamSinkPart(name=name, base=base, start=start, size=size, **properties)
 
 
 def sram(name: str = "sram", base: int = 0x2003_1000) -> RamSinkPart:

@@ -91,7 +91,7 @@ def test_memory_by_any_way_however_busy(name: str, busy: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "busy", "words"), [(name, *how) for name in WAYS for how in crossed([0, 1, 2, 3, 7], [1, 2, 9])]
+    ("name", "busy", "words"), [(name, *way) for name in WAYS for way in crossed([0, 1, 2, 3, 7], [1, 2, 9])]
 )
 def test_a_data_port_is_read_exactly_as_often_as_asked(name: str, busy: int, words: int) -> None:
     way = chip(name)

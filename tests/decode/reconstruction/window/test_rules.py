@@ -54,10 +54,10 @@ def _compare(word: int, truth: Mapping[int, int], told: Mapping[int, object], xl
     """Compare what a window knows. *told*: of each register, 1: all at the end, "begin": all at the beginning, 8: the
     low byte, 0: nothing.
     """
-    stores = [encoded("sb", xlen, rs1=3, rs2=number, imm=number) for number, how in told.items() if how == 8]
+    stores = [encoded("sb", xlen, rs1=3, rs2=number, imm=number) for number, kind in told.items() if kind == 8]
     memory = {DATA + number: truth[number] & 0xFF for number in truth}
-    x = {number: truth[number] for number, how in told.items() if how == 1}
-    begin = edge({number: truth[number] for number, how in told.items() if how == "begin"})
+    x = {number: truth[number] for number, kind in told.items() if kind == 1}
+    begin = edge({number: truth[number] for number, kind in told.items() if kind == "begin"})
     found = window([word, *stores], begin=begin, end=edge({**x, 3: DATA}, memory), xlen=xlen)
     assert not found.contradicted, (hex(word), truth, told)
     values = {A: found.x(0, A), B: found.x(0, B), D: found.x(1, D)}

@@ -163,8 +163,8 @@ def decoded(chip: Chip, data: bytes, encoders: Sequence[Any], *, wrapped: bool =
 
 
 def streams_of(chip: Chip, data: bytes, encoders: Sequence[Any], *, wrapped: bool = False) -> Streams:
-    how = registry.how_of(CapturedEncoder(0, encoders[0]))
-    return registry.decode(data, chip.rigs[0].image, how, wrapped=wrapped)
+    trace_options = registry.options_of_encoder(CapturedEncoder(0, encoders[0]))
+    return registry.decode(data, chip.rigs[0].image, trace_options, wrapped=wrapped)
 
 
 def p550(elf: Path, harts: int = 2, *, funnel: V0Build | None = None, **builds: V0Build) -> Chip:

@@ -80,15 +80,17 @@ def test_how_it_is_decoded() -> None:
     expected = Options(
         src_bits=2, timestamps=True, timestamp_bits=40, implicit_return=ImplicitReturn.COUNTER, dialect=SIFIVE
     )
-    assert registry.how_of(CapturedEncoder(1, BOARD)) == expected
+    assert registry.options_of_encoder(CapturedEncoder(1, BOARD)) == expected
     known = Unregistered(dialect="1.0", address_bits=39)  # what a user knows better counts more
-    assert registry.how_of(CapturedEncoder(1, BOARD, known)) == replace(expected, dialect=RATIFIED, address_bits=39)
+    assert registry.options_of_encoder(CapturedEncoder(1, BOARD, known)) == replace(
+        expected, dialect=RATIFIED, address_bits=39
+    )
 
 
 def test_what_cannot_be_decoded() -> None:
     vendor = EncoderSettings("e", 0x10_0000, 0x8700_0073, BOARD.impl, 0, 0)
     with pytest.raises(Unsupported, match="e produces trTeFormat 7"):
-        registry.how_of(CapturedEncoder(0, vendor))
+        registry.options_of_encoder(CapturedEncoder(0, vendor))
 
 
 def test_written_and_read() -> None:

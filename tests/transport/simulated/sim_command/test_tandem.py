@@ -24,16 +24,16 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def decoded(path: Path, elf: Path, dialect: str = "specification") -> Tandem:
-    how = Parameters(64, 64, dialect=DIALECTS[dialect], supervisor=False)
-    return decode(path.read_bytes(), Image.from_elf(elf), how)
+    options = Parameters(64, 64, dialect=DIALECTS[dialect], supervisor=False)
+    return decode(path.read_bytes(), Image.from_elf(elf), options)
 
 
 def test_a_program_that_runs(elf: Path, tmp_path: Path) -> None:
     """The demo ends in WFI, in finish(); its description says where the trace is, and how to read it."""
     trace, target, forms = tmp_path / "x.tvt", tmp_path / "rvtrace.toml", "implied-end,memory,increment-pc"
     where = ["--unix", str(tmp_path / "jtag"), "--tandem", str(trace), "--write-target", str(target)]
-    how = ["--tandem-dialect", "flute", "--tandem-forms", forms, "--isa", "IMAC"]
-    with started("--elf", str(elf), *where, *how, "--json") as process:
+    options = ["--tandem-dialect", "flute", "--tandem-forms", forms, "--isa", "IMAC"]
+    with started("--elf", str(elf), *where, *options, "--json") as process:
         said = json.loads(until(process, '"serving"'))
         begun = decoded(trace, elf, "flute")
         process.send_signal(signal.SIGTERM)
