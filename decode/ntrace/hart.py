@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.ntrace.framing import (
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Mode, Step
-from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES, StepFunction
+from rvtrace_gdb.decode.ntrace.step import HANDLERS, SYNC_TCODES, StepFunction
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
@@ -33,7 +33,7 @@ from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 _BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
-_NO_BRANCHES = bytes(tcode << 2 for tcode in (*SYNC_TCODES, Tcode.ERROR, Tcode.RESOURCE_FULL))
+_NO_BRANCHES = bytes(tcode << 2 for tcode in (*HANDLERS, Tcode.ERROR) if tcode << 2 not in _BRANCHES)
 _ONE_BY_ONE = 1 << 12  # repetitions of a branch that are decoded one by one
 _LISTED = 16  # approximate number of repetitions of a trap that become events
 _AGAIN = b"\xff"  # prefix of the cache key for the repetition of a branch message; no message starts with it

@@ -38,7 +38,10 @@ _TRAPS: Mapping[int, TrapKind] = {
     BType.EXCEPTION: TrapKind.EXCEPTION,
     BType.INTERRUPT: TrapKind.INTERRUPT,
 }
-_MARKERS = frozenset(sync for sync in Sync if sync.goes_on and sync is not Sync.PERIODIC)
+_RC7_MARKERS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.SEQUENTIAL_INSTRUCTION_COUNTER, Sync.TRACE_EVENT})
+"""The values of SYNC that do not reset the encoder: rc7, table 25, column "Encoder Reset"."""
+_FIRST_SYNCS = range(10)
+"""The values of SYNC that the first published version defines, and SiFive's encoders have."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Dialect:
 
 
 RATIFIED = Dialect("1.0")
-RC7 = Dialect("rc7", keeps_state=_MARKERS)
+RC7 = Dialect("rc7", keeps_state=_RC7_MARKERS)
 SIFIVE = Dialect(
     "sifive",
     layouts=SIFIVE_LAYOUTS,
@@ -85,7 +88,11 @@ SIFIVE = Dialect(
     scontext_first=True,
     omits_empty_hist=True,
     recounts_branch=True,
-    starts={**_STARTS, 11: StartReason.MESSAGE_CONTENTION, 15: StartReason.PC_SAMPLE},
+    starts={
+        **{sync: sync.reason for sync in Sync if sync in _FIRST_SYNCS},
+        11: StartReason.MESSAGE_CONTENTION,
+        15: StartReason.PC_SAMPLE,
+    },
     stops={**_STOPS, 8: StopReason.RESET},
 )
 
@@ -380,13 +387,3 @@ _LOWEST = {
     "idle_bytes": 0,
     "idle_before_sync": 0,
 }
-
-
-def is_plain_htm(options: EncoderOptions) -> bool:
-    """Whether the fast path of the encoder (`Encoder._run`) implements all of *options*."""
-    follows = options.sequential_jump or options.all_jumps or options.implicit_return is not ImplicitReturn.OFF
-    varies = bool(options.hist_chunks) or options.hist_full_first or options.branch_runs or options.repeat_branch
-    extended = options.timestamps or options.context
-    placed = options.sync_placement is SyncPlacement.AT_ONCE
-    forms = options.indirect_without_hist or options.linear_sync is not None
-    return placed and not (options.btm or follows or varies or extended or forms)

@@ -106,7 +106,7 @@ class StepFunction:
         if message.tcode == Tcode.OWNERSHIP:
             return self._ownership(state, message, ahead, stack)
         if state.mode is Mode.ON:
-            return _HANDLERS[message.tcode](self, state, message, ahead, stack)
+            return HANDLERS[message.tcode](self, state, message, ahead, stack)
         if message.tcode in SYNC_TCODES:
             return self._resume(state, message, ahead)
         if message.tcode == Tcode.PROG_TRACE_CORRELATION:
@@ -487,7 +487,7 @@ def _clearing_effect(*walks: Walk) -> CallEffect:
 
 
 _Handler = Callable[[StepFunction, State, Message, int, Stack], Step]
-_HANDLERS: dict[int, _Handler] = {
+HANDLERS: dict[int, _Handler] = {
     Tcode.DIRECT_BRANCH: StepFunction._direct_branch,
     Tcode.INDIRECT_BRANCH: StepFunction._indirect_branch,
     Tcode.PROG_TRACE_SYNC: StepFunction._sync,

@@ -7,13 +7,31 @@ fields", "Context type ctype values and corresponding actions"; the v0.8 extensi
 "Implicit Return".
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rvtrace_gdb.decode.etrace.encoder.flow_chart import OTHERWISE, FlowChart, Next, Resync
-from rvtrace_gdb.decode.etrace.encoder.options import ContextType, Reached, Stop, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Reached, Stop, SyncMode
 from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
 from rvtrace_gdb.decode.program.csrs import Context
+
+_HONOURED = HonouredOptions(
+    # EncoderOptions
+    "parameters", "modes", "dialect", "support", "sync_mode", "sync_max", "compress", "itype_width", "context",
+    "hcontext_at", "stop", "epc_after_inferred", "shortest",
+    # Parameters
+    "iaddress_width", "iaddress_lsb", "privilege_width", "ecause_width", "context_width", "time_width", "bpred_size",
+    "cache_size", "return_stack_size", "call_counter_size", "f0s_width", "iret_ext", "ecall_retires", "data_width",
+    "daddress_width", "lrid_width", "data_format_width", "data_diff_width", "data_difference", "data_reference",
+    "csr_width", "mmacas_ext",
+    # Modes
+    "full_address", "implicit_exception", "sijump", "implicit_return", "branch_prediction", "jump_target_cache",
+    "resync_disabled", "data_no_address", "data_no_data", "data_full_address", "data_full_data",
+)  # fmt: skip
+"""The fields of the options that the fast path, `Encoder._passes_quietly`, honours. With another one that is set,
+`_step` encodes everything.
+"""
 
 
 class Encoder(FlowChart):
@@ -31,6 +49,10 @@ class Encoder(FlowChart):
     """Whether support packets report that data trace is on."""
     _enabled = False
     _next_pc: int | None = None
+
+    def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
+        super().__init__(options, emit)
+        self._is_honoured = _HONOURED.suffice(options, options.parameters, options.modes)
 
     def enable(self) -> None:
         """Enable the encoder: a support packet reports its configuration. `start` does this if necessary."""
@@ -151,7 +173,7 @@ class Encoder(FlowChart):
     def _run(self, items: Iterable[Block | Trap | Context]) -> None:
         """Do the same as `_step` for each item, with a fast path while there is nothing to send between two blocks."""
         each, by_packets, by_halfwords = self._instruction_cycles, self._counts_packets, self._counts_halfwords
-        quiet = False
+        quiet, honoured = False, self._is_honoured
         for item in items:
             if quiet and isinstance(item, Block) and self._pending is not None:
                 if self._passes_quietly(self._pending, item.pc, item.instructions == 1):
@@ -165,7 +187,7 @@ class Encoder(FlowChart):
             elif quiet:
                 self._pending_time = self._now - each
             self._step(item)
-            quiet = self._is_quiet()
+            quiet = honoured and self._is_quiet()
         if quiet:
             self._pending_time = self._now - each
 

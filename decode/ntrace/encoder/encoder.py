@@ -8,9 +8,10 @@ encoders. The choices that the rules leave to the encoder are options in `Encode
 from collections.abc import Callable, Iterable, Sequence
 
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
 from rvtrace_gdb.decode.ntrace.encoder.output import Output, ReturnStack, process_fields
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, TCODE_BITS, BType, Evcode, Rcode, Sync, Tcode
-from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode, SyncPlacement, is_plain_htm
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode, SyncPlacement
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.instructions import IType
 
@@ -32,6 +33,23 @@ _PROG_TRACE_CORRELATION = int(Tcode.PROG_TRACE_CORRELATION)
 DIRECT_JUMPS = frozenset({IType.INFERABLE_CALL, IType.INFERABLE_TAIL_CALL, IType.OTHER_INFERABLE})
 NOWHERE = Block(0, b"")
 """An empty block, about which nothing is pending."""
+
+_HONOURED = HonouredOptions(
+    # EncoderOptions
+    "src_bits", "src_id", "sync_mode", "sync_max", "repeated_history", "extend_addr_msb",
+    "dialect", "xlen", "icnt_limit", "hist_limit", "hrepeat_limit", "bcnt_limit",
+    "full_at_once", "icnt_full_sync", "icnt_by_block", "repeat_trims", "repeat_shortest", "repeat_broken_by_icnt",
+    "run_minimum", "b_type_extended", "correlation_without_hist", "marks_keep_hist", "trap_return_sync",
+    "empty_fields", "field_padding", "idle_bytes", "idle_before_sync",
+    # of these nothing is seen unless others are set that are not honoured
+    "return_depth", "partial_bits", "timestamp_bits", "timestamp_sparse", "ownership_full", "exact_context",
+    # Dialect
+    "name", "layouts", "keeps_state", "xor_timestamps", "address_bits", "run_rcodes", "jump_ends_branch",
+    "scontext_first", "omits_empty_hist", "recounts_branch", "starts", "stops", "traps",
+)  # fmt: skip
+"""The fields of the options that the fast path, `Encoder._run`, honours. With another one that is set, `_step` encodes
+everything.
+"""
 
 UNREQUESTED = tuple(sync for sync in Sync if sync.silent)
 """The reasons of synchronizing messages that the encoder sends by itself; any other synchronization replaces them."""
@@ -64,7 +82,7 @@ class Encoder:
         self._context = self._sent_context = Context()  # now; as last sent
         self._reference = 0
         self._tracing = False
-        self._is_plain = is_plain_htm(options)
+        self._is_plain = _HONOURED.suffice(options, options.dialect) and not options.branch_runs
         self._reset()
 
     def _reset(self) -> None:

@@ -1,23 +1,17 @@
 """What the encoder sends when: synchronization in its three modes, full registers, sources, lost messages."""
 
-import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Message, Sync, Tcode, parse
-from rvtrace_gdb.decode.ntrace.options import RC7, EncoderOptions, Options, SyncMode
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options, SyncMode
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode import assembler as asm
-from tests.decode.executions import execute
-from tests.decode.synthetic import Program
-from tests.helpers.amounts import some_of
 
 # 0x100: three instructions of 4 halfwords, a branch back; 0x108: c.jr to wherever.
 IMAGE = Image(32)
@@ -186,33 +180,3 @@ def test_batches_of_any_size_make_the_same_messages() -> None:
 
 def chunks(items: list[Block | Trap], size: int) -> list[list[Block | Trap]]:
     return [items[i : i + size] for i in range(0, len(items), size)]
-
-
-@settings(derandomize=True, max_examples=some_of(60), deadline=None)
-@given(
-    st.integers(0, 1 << 32),
-    st.builds(
-        EncoderOptions,
-        icnt_limit=st.sampled_from([1, 2, 9, 64, 1 << 16]),
-        hist_limit=st.integers(2, 32),
-        full_at_once=st.booleans(),
-        icnt_by_block=st.booleans(),
-        icnt_full_sync=st.booleans(),
-        repeated_history=st.booleans(),
-        b_type_extended=st.booleans(),
-        sync_mode=st.sampled_from(SyncMode),
-        sync_max=st.integers(0, 3),
-        dialect=st.just(RC7),
-    ),
-)
-def test_the_short_way_for_plain_htm_sends_the_same(seed: int, options: EncoderOptions) -> None:
-    """What is encoded fast is encoded by the same rules: with a timestamp taken off each message, the same bytes."""
-    rng = random.Random(seed)
-    run = execute(Program(rng, 32, 40), rng, 300)
-    plain, stamped = Recorder(**vars(options)), Recorder(**(vars(options) | {"timestamps": True}))
-    for recorder in (plain, stamped):
-        recorder.encoder.retire(run.items[:50])
-        recorder.encoder.mark(Sync.TRACE_EVENT)
-        recorder.encoder.retire(run.items[50:], run.next_pc)
-        recorder.encoder.stop(Evcode.DEBUG_MODE)
-    assert [message._replace(tstamp=None) for message in stamped.messages] == plain.messages
