@@ -197,7 +197,7 @@ class Verb(NamedTuple):
 
 VERBS = {
     "functions": Verb(
-        _functions, "FILE [RANGE] [--calls] [--instructions]",
+        _functions, "FILE [RANGE] [--calls] [--instructions]\n                        ",
         "Prints the functions that ran, oldest first, as `trace functions` does in gdb.", "each function that ran",
     ),
     "calls": Verb(
@@ -306,7 +306,8 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
         depth = raw.number_from(0, (1 << 31) - 1)
         parser.add_argument("--depth", type=depth, default=DEPTH, metavar="N", help=f"levels (default {DEPTH}), 0: all")
     if name == "events":
-        parser.add_argument("--kind", action="append", default=[], choices=KINDS, help="only these; may be repeated")
+        text = f"only this kind; may be repeated: {', '.join(KINDS)}"
+        parser.add_argument("--kind", action="append", default=[], choices=KINDS, metavar="KIND", help=text)
     if name in ("find", "events", "gaps"):
         parser.add_argument(
             "--from", dest="since", type=raw.number_from(1, (1 << 63) - 1), metavar="N",

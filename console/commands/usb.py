@@ -28,8 +28,8 @@ class UsbUsage(RvtraceError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace usb`."""
     parser.usage = (
-        "%(prog)s [list | harts | halt | resume | step | reg [NAME[=VALUE] ...] | read ADDRESS [BYTES] |"
-        " write ADDRESS VALUE ...] [options]"
+        "%(prog)s [list | harts | halt | resume | step | reg [NAME[=VALUE] ...]\n"
+        "                    | read ADDRESS [BYTES] | write ADDRESS VALUE ...] [options]"
     )
     parser.description = (
         "Reaches a RISC-V debug module through a USB adapter (Espressif's built-in USB-JTAG, FTDI's MPSSE)."

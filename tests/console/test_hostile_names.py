@@ -2,19 +2,33 @@
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.session import Session
 from tests.console.interruption import meanwhile
+from tests.console.verbs import check_all_are_tried
 from tests.decode.tandem.corpus import DATA
+from tests.helpers.cross_compiler import symbol_address
 from tests.helpers.hostile_program import OF_TESTS, SHOWN, hostile, renamed, unfit
 from tests.session.board import board
 
-COMMANDS = (["decode"], ["decode", "/r"], ["decode", "--events"], ["dump"], ["status", "--check"])
+DISASSEMBLED = (["decode"], ["decode", "/r"])
+LISTS = (
+    ["decode", "--events"], ["dump"], ["status", "--check"], ["functions", "--calls"], ["functions", "--json"],
+    ["calls"], ["calls", "--json"], ["find", "ON_TRAP"], ["find", "ON_TRAP", "--json"], ["events"],
+    ["events", "--json"], ["check"], ["coverage", "--all"], ["coverage", "--json"], ["values"],
+    ["values", "--at", "1200"], ["values", "--at", "1200", "--json"], ["who-wrote", "$a0", "--count", "9"],
+    ["who-wrote", "$a0", "--json"], ["gaps"], ["gaps", "--json"],
+)  # fmt: skip
+NAMING = ("decode --events", "functions --calls", "calls", "find ON_TRAP", "events", "coverage --all", "gaps")
+"""Those of them that print a name that a terminal would obey."""
 TANDEM = (
     ["data"], ["data", "--json"], ["decode"], ["dump"], ["decode", "--follow"], ["decode", "--follow", "--json"],
     ["tandem show"], ["tandem show", "/r"], ["tandem show", "--traps"], ["tandem show", "--state", "99"],
@@ -22,6 +36,42 @@ TANDEM = (
     ["tandem convert", "--to", "riscv-dv", "-o", "-"], ["tandem verify", "--model", "simulated", "--last", "99"],
     ["tandem verify", "--model", "simulated", "--state"], ["tandem verify", "--model", "simulated", "--json"],
 )  # fmt: skip
+NO_ROWS = {
+    "console": "prints what gdb prints: tests/gdbext/test_hostile_names.py",
+    "run": "prints what it does, of names those that the script has",
+    "sim": "prints no name of the program",
+    "qemu": "prints no name of the program",
+    "usb": "reads no program, but for `gdb`, which prints no name of it",
+    "import": "prints no name of the program",
+    "encode": "prints no name of the program",
+    "init": "prints no name of the program",
+    "import-dt": "reads no program",
+    "completion": "reads no program",
+    "man": "reads no program",
+    "gdb-script": "reads no program",
+}
+"""The verbs that print nothing of a program, and why."""
+FILES = (
+    "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
+    "gaps FILE", "check FILE", "coverage FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
+    "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
+    "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
+    "tandem verify FILE --mask-file FILE", "run FILE", "sim --elf FILE --port 0", "console --elf FILE",
+    "decode --follow FILE --ntrace --elf FILE", "init --elf FILE -o x",
+    "usb halt --target FILE",
+)  # fmt: skip
+NO_FILES = {
+    "qemu": "hands its arguments on to QEMU",
+    "completion": "has no file as an argument",
+    "man": "has no file as an argument",
+    "gdb-script": "has no file as an argument",
+}
+"""The verbs that open no file, and why."""
+
+
+def test_every_verb_is_tried() -> None:
+    check_all_are_tried([words[0].split() for words in (*DISASSEMBLED, *LISTS, *TANDEM)], NO_ROWS)
+    check_all_are_tried([words.split() for words in FILES], NO_FILES)
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +92,23 @@ def captured(folder: Path, elf: Path) -> Path:
     return file
 
 
+def printed_of(words: list[str], files: Sequence[Path], capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    """The lines of a command for each file: as many, with as many columns, and none that a terminal obeys."""
+    printed = []
+    for file in files:
+        assert main([words[0], str(file), *words[1:]]) == 0
+        out, err = capsys.readouterr()
+        assert unfit(out + err) == set()
+        printed.append([*out.splitlines(), *err.splitlines()])
+    hostile_rows, rows = printed
+    assert len(hostile_rows) == len(rows) > 3
+    assert [row.count("\t") for row in hostile_rows] == [row.count("\t") for row in rows]
+    return printed
+
+
 @pytest.mark.parametrize("program", ["gdb", "objdump", ""])
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_rows(
+@pytest.mark.parametrize("words", DISASSEMBLED, ids=" ".join)
+def test_instructions(
     words: list[str], program: str, captures: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -53,18 +117,33 @@ def test_rows(
         monkeypatch.setattr("rvtrace_gdb.views.instruction_text.GDB_NAMES", ())
     if not program:
         monkeypatch.setattr("rvtrace_gdb.views.instruction_text.OBJDUMP_NAMES", ())
-    printed = []
-    for file in captures:
-        assert main([words[0], str(file), *words[1:]]) == 0
-        out, err = capsys.readouterr()
-        assert unfit(out + err) == set()
-        printed.append(out.splitlines())
-    hostile_rows, rows = printed
-    assert len(hostile_rows) == len(rows) > 3
-    assert [row.count("\t") for row in hostile_rows] == [row.count("\t") for row in rows]
+    hostile_rows, _ = printed_of(words, captures, capsys)
     if words == ["decode"]:
         for name in SHOWN:
             assert any(f"<{name}+0>" in row for row in hostile_rows), name
+
+
+@pytest.fixture(scope="module")
+def damaged(captures: tuple[Path, Path]) -> list[Path]:
+    """The same captures, with a gap that begins in a function of such a name."""
+    files = []
+    for file in captures:
+        capture = capture_file.load(file)
+        (sink,) = capture.sinks
+        data = sink.data[:0x228] + b"\xff" * 8 + sink.data[0x230:]
+        files.append(file.with_name(f"damaged-{file.name}"))
+        capture_file.save(replace(capture, sinks=[replace(sink, data=data)]), files[-1])
+    return files
+
+
+@pytest.mark.parametrize("words", LISTS, ids=" ".join)
+def test_rows(
+    words: list[str], captures: tuple[Path, Path], damaged: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_trap = symbol_address(captures[1].with_suffix(".elf"), "on_trap")
+    typed = [hex(on_trap) if word == "ON_TRAP" else word for word in words]
+    hostile_rows, _ = printed_of(typed, damaged if words[0] == "gaps" else captures, capsys)
+    assert any(name in row for row in hostile_rows for name in SHOWN) or " ".join(words) not in NAMING
 
 
 def test_json_has_the_names_as_they_are(captures: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,16 +155,7 @@ def test_json_has_the_names_as_they_are(captures: tuple[Path, Path], capsys: pyt
     assert {"\x1b[2J\nfy\x07", "o\x9b31mp", "f\n  0x"} <= names
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "decode FILE", "dump FILE", "data FILE", "check FILE", "import FILE --ntrace --elf FILE -o x",
-        "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
-        "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
-        "tandem verify FILE --mask-file FILE", "run FILE", "sim --elf FILE --port 0", "console --elf FILE",
-        "decode --follow FILE --ntrace --elf FILE",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("words", FILES)
 def test_a_file_with_such_a_name(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(tmp_path / "a\x1b[2J\nb.rvt")
     assert main([file if word == "FILE" else word for word in words.split()]) in (1, 2)

@@ -12,13 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.commands import Command, CommandParser, tandem
+from rvtrace_gdb.console.commands import Command, tandem
 from rvtrace_gdb.console.help_pages import PAGES
 from rvtrace_gdb.console.main import COMMANDS as TABLE
 from rvtrace_gdb.console.main import main, parser
+from tests.console.verbs import VERBS, check_all_are_tried, parser_of, verb_of
+from tests.decode.tandem.corpus import DATA
 from tests.helpers import reference_streams
 from tests.helpers.amounts import long_only
 from tests.helpers.started_python import CLOSED, Started, rvtrace
+from tests.session.description import devicetrees
 
 HOME = Path(__file__).resolve().parent.parent.parent
 
@@ -81,8 +84,7 @@ except SystemExit:
 
 @pytest.mark.parametrize("command", [*TABLE, *tandem.COMMANDS], ids=lambda command: str(command.name))
 def test_each_command_of_the_table_has_its_arguments(command: Command) -> None:
-    parser = CommandParser(prog=command.name)
-    command.add_arguments(parser)
+    parser = parser_of(command)
     assert parser.description or command.name == "gdb-script"
     assert parser.get_default("run") or parser._subparsers is not None
 
@@ -107,12 +109,6 @@ def options_in(page: str) -> list[str]:
     """The names of the options that a page of help explains."""
     lines = re.findall(r"^  (-.*?)(?:  .*)?$", page, re.M)
     return [name for line in lines for name in re.findall(r"(?:^|, )(--[a-z0-9-]+)", line)]
-
-
-def parser_of(command: Command) -> CommandParser:
-    parser = CommandParser(prog=command.name)
-    command.add_arguments(parser)
-    return parser
 
 
 @pytest.mark.parametrize("command", [*TABLE, *tandem.COMMANDS], ids=lambda command: str(command.name))
@@ -153,22 +149,7 @@ def test_what_a_command_does_not_know_is_its_error(words: str, capsys: pytest.Ca
     assert said.endswith(f"{command}: error: unrecognized arguments: --pcs app.elf\n")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "",
-        "sim",
-        "decode",
-        "dump",
-        "data",
-        "import",
-        "encode",
-        "gdb-script",
-        "tandem show",
-        "tandem convert",
-        "tandem verify",
-    ],
-)
+@pytest.mark.parametrize("command", ["", "tandem", *VERBS])
 def test_the_help_fits_80_columns(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,19 +162,56 @@ def test_the_help_fits_80_columns(
 
 STREAM, ELF = reference_streams.FOLDER / "median.1.nex", reference_streams.FOLDER / "median.elf"
 T1 = reference_streams.FOLDER / "t1"
+TANDEM = DATA / "tandem" / "flute_rv64mi-p-scall.tvt", "--dialect", "flute"
+TRACE = STREAM, "--ntrace", "--elf", ELF
+DAMAGED = "SHORT", "--ntrace", "--elf", ELF
+LISTS = ("functions", "calls", "events", "gaps", "coverage", "status", "values")
 COMMANDS: list[list[object]] = [
     ["dump", STREAM, "--ntrace"],
     ["dump", STREAM, "--ntrace", "1,2"],
-    ["decode", STREAM, "--ntrace", "--elf", ELF],
-    ["decode", STREAM, "--ntrace", "--elf", ELF, "--events"],
-    ["check", STREAM, "--ntrace", "--elf", ELF],
+    ["decode", *TRACE],
+    ["decode", *TRACE, "--events"],
+    *([verb, *DAMAGED] for verb in LISTS),
+    ["check", "SOUND", *DAMAGED[1:]],
+    ["find", "SHORT", "0x80000000,0x80004000", *DAMAGED[1:]],
+    ["who-wrote", "SHORT", "$a0", *DAMAGED[1:]],
+    ["data", TANDEM[0], "--tandem", *TANDEM[1:]],
+    ["tandem", "show", *TANDEM],
+    ["tandem", "convert", *TANDEM, "--to", "spike", "-o", "-"],
+    ["tandem", "verify", *TANDEM, "--model", "simulated"],
     ["encode", "--elf", T1.with_suffix(".elf"), "--pcs", T1.with_suffix(".pcs.gz"), "--dump", "--limit", 60_000],
     ["gdb-script"],
+    ["completion", "bash"],
+    ["man"],
     ["decode", "--help"],
     ["--version"],
     ["run", "--verbs"],
-    ["import", STREAM, "--ntrace", "--elf", ELF, "-o", "/dev/null"],
+    ["import", *TRACE, "-o", "/dev/null"],
+    ["import-dt", "DTB", "-o", "-"],
 ]
+NO_OUTPUT = {
+    "console": "prints what gdb prints: tests/console/commands/console",
+    "sim": "serves until it is interrupted",
+    "qemu": "starts QEMU",
+    "usb": "needs an adapter",
+    "init": "asks the user",
+}
+"""The verbs whose output is not tried here, and why."""
+
+
+def test_every_verb_is_tried() -> None:
+    check_all_are_tried([words for words in COMMANDS if words[0] != "--version"], NO_OUTPUT)
+
+
+@pytest.fixture
+def words(request: pytest.FixtureRequest, tmp_path: Path) -> list[object]:
+    """One of the command lines above, with the files that it reads. SHORT is a trace with a gap."""
+    made = {"DTB": tmp_path / "board.dtb", "SHORT": tmp_path / "short.nex", "SOUND": tmp_path / "sound.nex"}
+    data = STREAM.read_bytes()
+    made["DTB"].write_bytes(devicetrees.blob("xuantie_small"))
+    made["SOUND"].write_bytes(data[:150])
+    made["SHORT"].write_bytes(data[:150] + b"\xff" * 8 + data[158:300])
+    return [made.get(str(word), word) for word in request.param]
 
 
 def shell(words: Sequence[object], redirection: str) -> subprocess.CompletedProcess[str]:
@@ -207,13 +225,13 @@ BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHON
 
 
 def check_full(done: "subprocess.CompletedProcess[str]") -> None:
-    assert done.returncode == 1
+    assert done.returncode == (2 if "verify" in done.args else 1)
     assert done.stderr.splitlines()[-1] == "rvtrace: standard output: cannot be written: No space left on device"
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
 def check_closed(done: "subprocess.CompletedProcess[str]") -> None:
-    assert done.returncode == 1
+    assert done.returncode == (2 if "verify" in done.args else 1)
     assert done.stderr.splitlines()[-1] == "rvtrace: standard output: cannot be written: it is closed"
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
@@ -235,19 +253,19 @@ def test_as_a_shell_starts_it(redirection: str, check: Callable[["subprocess.Com
     check(shell(COMMANDS[1], redirection))
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
+@pytest.mark.parametrize("words", COMMANDS, ids=verb_of, indirect=True)
 def test_a_full_disk_is_one_line(words: Sequence[object]) -> None:
     with open("/dev/full", "wb") as full:
         check_full(rvtrace(*words, stdout=full.fileno(), environ=BUFFERED))
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
+@pytest.mark.parametrize("words", COMMANDS, ids=verb_of, indirect=True)
 def test_a_closed_output_is_one_line(words: Sequence[object]) -> None:
     """What was asked for went nowhere."""
     check_closed(rvtrace(*words, stdout=CLOSED, environ=BUFFERED))
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
+@pytest.mark.parametrize("words", COMMANDS, ids=verb_of, indirect=True)
 def test_nobody_reads_the_output(words: Sequence[object]) -> None:
     """After the first byte, or from the beginning."""
     for taken in (1, 0):
@@ -268,7 +286,7 @@ def test_nobody_reads_the_output(words: Sequence[object]) -> None:
         *(words for words in COMMANDS if words[0] in ("encode", "import", "--version") or "--events" in words),
         *long_only(*(words for words in COMMANDS if words[0] not in ("encode", "import", "--version"))),
     ],
-    ids=lambda words: " ".join(map(str, words[:1])),
+    ids=verb_of, indirect=True,
 )
 def test_errors_that_cannot_be_written_are_lost(words: Sequence[object]) -> None:
     check_not_read(rvtrace(*words, stderr=CLOSED, environ=BUFFERED))

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.console.verbs import VERBS, check_all_are_tried, option_names
 from tests.fuzz.damage import containers, mutations, texts
 from tests.fuzz.exercise import generator, made
 from tests.fuzz.findings import CRASH, GROWTH, HANG, HOME, TRACEBACK
 from tests.fuzz.kinds import BY_NAME, KINDS
+from tests.fuzz.kinds.commands import UNTRIED, UNTRIED_OPTIONS
 from tests.fuzz.minimize import smaller
 from tests.helpers.amounts import LONG
 
@@ -83,6 +85,13 @@ def test_an_input_follows_from_seed_kind_and_number() -> None:
     first = [made(exercise, generator(7, "typed", number)) for number in range(50)]
     assert first == [made(exercise, generator(7, "typed", number)) for number in range(50)]
     assert first != [made(exercise, generator(8, "typed", number)) for number in range(50)]
+    exercise.close()
+
+
+def test_every_verb_is_tried() -> None:
+    exercise = BY_NAME["command"].factory()()
+    check_all_are_tried([json.loads(seed.data.partition(b"\n")[0]) for seed in exercise.seeds], UNTRIED)
+    assert UNTRIED_OPTIONS.keys() <= set(option_names(VERBS.keys() - UNTRIED.keys()))
     exercise.close()
 
 

@@ -1,7 +1,9 @@
 """Compiling the programs the tests run, with the real cross compiler."""
 
+from functools import cache
 from pathlib import Path
 
+from rvtrace_gdb.decode.program.image import read_elf
 from tests.helpers.compiled import elf_bytes
 
 HOME = Path(__file__).resolve().parents[2]
@@ -26,3 +28,10 @@ def compile_program(
 def demo(folder: Path, march: str = "rv64imac_zicsr") -> Path:
     """Compile the program of `make demo`."""
     return compile_program(folder, EXAMPLES / "demo.c", march=march)
+
+
+@cache
+def symbol_address(elf: Path, name: str) -> int:
+    """Return the address of a symbol of the program."""
+    symbols = [symbol for section in read_elf(str(elf)).sections for symbol in section.symbols]
+    return next(symbol.address for symbol in symbols if symbol.name == name)

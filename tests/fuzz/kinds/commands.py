@@ -14,9 +14,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from rvtrace_gdb.console.commands.lists import VERBS
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.capture.file import dump
+from tests.console.verbs import VERBS, option_names, verb_of
 from tests.decode.tandem.corpus import DATA, trace_bytes
 from tests.fuzz.damage import containers, mutations, texts
 from tests.fuzz.exercise import Input
@@ -27,17 +27,25 @@ from tests.helpers.reference_streams import FOLDER as NTRACE
 from tests.session.description import devicetrees
 
 _PIECE = 300  # bytes of a real trace
-_TRACED = ("ntrace", "etrace", "tandem")
-_OPTIONS = (
-    "--json", "--quiet", "--events", "--check", "--stop-at-error", "--wrapped", "--raw", "--ntrace", "--etrace",
-    "--tandem",
-    "--timestamps", "--btm", "--all-jumps", "--extend-addr-msb", "--sijump", "--traps", "--no-supervisor", "--dump",
-    "--src-bits", "--src", "--xlen", "--implicit-return", "--dialect", "--timestamp-bits", "--address-bits", "--flen",
-    "--mlen", "--eaddr", "--hart", "--offset", "--register", "--address", "--function", "--state", "--mask", "--ignore",
-    "--device", "--every", "--show", "--last", "--groups", "--mode", "--to", "--limit", "--start", "--format", "--pcs",
-    "--elf", "--maps", "--vdso", "--sysroot", "--kernel-pages", "--settings", "--parameters", "--support",
-    "--encapsulation", "--type-bits", "--buffer", "--isa", "--memory", "-o",
-)  # fmt: skip
+UNTRIED = {
+    "console": "drives gdb: what passes between them is tried by the kinds `session`, `request` and `gdb-text`",
+    "run": "is the kind `run`",
+    "sim": "serves until it is interrupted: what it reads are the kinds `sim-devices` and `jtag`",
+    "qemu": "starts QEMU",
+    "usb": "needs an adapter: what it reads are the kinds `description` and `jtag`",
+    "init": "needs OpenOCD",
+    "completion": "reads no file",
+    "man": "reads no file",
+    "gdb-script": "reads no file",
+}
+"""The verbs that are not tried here, and why."""
+_VERBS = [verb for verb in VERBS if verb not in UNTRIED]
+UNTRIED_OPTIONS = {
+    "--follow": "waits for more of a file: the kind `follow`",
+    "--baud": "belongs to --follow",
+    "--spike-python": "starts a program",
+}
+_OPTIONS = [name for name in option_names(_VERBS) if name not in UNTRIED_OPTIONS]
 _VALUES = (
     "1", "32", "64", "34", "1,5", "3,+2", "/r", "/rf", "sifive", "rc7", "pulp", "qemu", "flute", "piccolo", "full",
     "off", "counter", "main", "a0", "mstatus:0x600", "0x80000000:0x1000", "spike", "riscv-dv", "M", "all", "smi", "atb",
@@ -49,12 +57,18 @@ _COMMANDS = {
         "decode it.bin --ntrace --elf n.elf", "decode it.bin --ntrace --elf n.elf --events --json",
         "decode it.bin 1,9 /r --ntrace --implicit-return full --elf n.elf", "dump it.bin --ntrace --raw",
         "import it.bin --ntrace --elf n.elf -o out.rvt", "import it.bin --ntrace --elf n.elf -o out.rvt --json",
+        "functions it.bin --ntrace --elf n.elf --calls", "calls it.bin --ntrace --elf n.elf --depth 0",
+        "find it.bin 0x80000000,0x80002000 --ntrace --elf n.elf --json", "events it.bin --ntrace --elf n.elf",
+        "coverage it.bin --ntrace --elf n.elf --all", "status it.bin --ntrace --elf n.elf --json",
+        "values it.bin --ntrace --elf n.elf", "values it.bin --at 9 --ntrace --elf n.elf --json",
+        "who-wrote it.bin $a0 --ntrace --elf n.elf", "who-wrote it.bin 0x80001000,8 --count 9 --ntrace --elf n.elf",
         "check it.bin --ntrace --elf n.elf", "gaps it.bin --ntrace --elf n.elf --check --json",
     ),
     "etrace": (
         "decode it.bin --etrace --elf n.elf", "dump it.bin --etrace --json", "data it.bin --etrace --elf n.elf",
         "import it.bin --etrace --elf n.elf -o out.rvt", "decode it.bin --etrace --dialect pulp --elf n.elf --events",
-        "check it.bin --etrace --elf n.elf --json",
+        "check it.bin --etrace --elf n.elf --json", "functions it.bin --etrace --elf n.elf --instructions --json",
+        "calls it.bin --etrace --elf n.elf --json", "find it.bin main --etrace --elf n.elf",
     ),
     "tandem": (
         "decode it.bin --tandem --dialect flute --elf t.elf", "data it.bin --tandem --dialect flute",
@@ -64,9 +78,13 @@ _COMMANDS = {
         "tandem convert it.bin --to riscv-dv -o - --elf t.elf",
         "tandem verify it.bin --model simulated --elf t.elf --dialect flute",
         "tandem verify it.bin --model simulated --json --state --every 3 --dialect flute",
+        "values it.bin --at 5 --tandem --dialect flute --elf t.elf",
+        "who-wrote it.bin $a0 --at 9 --tandem --dialect flute --elf t.elf --json",
+        "coverage it.bin --tandem --dialect flute --elf t.elf --json",
     ),
     "capture": (
-        "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt",
+        "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt", "functions it.rvt", "calls it.rvt",
+        "coverage it.rvt", "status it.rvt --check", "values it.rvt", "who-wrote it.rvt $ra",
         "events it.rvt --check", "dump it.rvt", "data it.rvt",
         "tandem show it.rvt", "tandem verify it.rvt --model simulated", "decode it.bin --settings it.rvt --elf n.elf",
     ),
@@ -77,7 +95,6 @@ _COMMANDS = {
     "device-tree": ("import-dt it.dtb -o out.toml --buffer 0x80000000:0x10000", "import-dt it.dtb -o -"),
     "elf": ("decode sound.nex --ntrace --elf it.elf", "tandem show sound.tvt --elf it.elf --dialect flute"),
 }  # fmt: skip
-_VERBS = ("decode", "dump", "data", *VERBS, "import", "encode", "tandem", "import-dt")
 _NAMES = {"capture": "it.rvt", "log": "it.log", "device-tree": "it.dtb", "elf": "it.elf"}
 
 
@@ -122,7 +139,7 @@ class Commands(OnFiles):
             words = [str(word) for word in json.loads(line)]
         except (ValueError, TypeError, RecursionError):
             return
-        if not words or words[0] not in _VERBS:
+        if not words or verb_of(words) not in _VERBS:
             return
         self.written(blob, _NAMES.get(variant, "it.bin"))
         with quiet(self.folder), contextlib.suppress(SystemExit):

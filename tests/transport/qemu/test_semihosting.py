@@ -1,14 +1,12 @@
 """Semihosting calls, which QEMU serves at their ebreak without a trap: what ran is what QEMU's own log has."""
 
 import json
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.console.main import main
-from rvtrace_gdb.decode.program.image import read_elf
-from tests.helpers.cross_compiler import HOME, compile_program
+from tests.helpers.cross_compiler import HOME, compile_program, symbol_address
 from tests.transport.qemu.machine import Ran, logged, recorded, same
 
 SERVED = "-semihosting-config", "enable=on,target=native,chardev=nowhere", "-chardev", "null,id=nowhere"
@@ -21,15 +19,9 @@ def program(folder: Path, march: str) -> Path:
     return compile_program(folder, HOME / "tests" / "programs" / "qemu" / "semihosting.S", march=march)
 
 
-@cache
-def address(elf: Path, name: str) -> int:
-    symbols = [symbol for section in read_elf(str(elf)).sections for symbol in section.symbols]
-    return next(symbol.address for symbol in symbols if symbol.name == name)
-
-
 def expected(elf: Path, *more: str, traps: int) -> Ran:
     (ran,) = logged(elf, *more)
-    assert ran.pcs.count(address(elf, "semi")) == CALLS and len(ran.traps) == traps
+    assert ran.pcs.count(symbol_address(elf, "semi")) == CALLS and len(ran.traps) == traps
     return ran
 
 
@@ -39,7 +31,7 @@ def test_the_trace_goes_on_behind_each_call(tmp_path: Path, march: str, options:
     """The last call ends the run."""
     elf = program(tmp_path, march)
     found, said = recorded(elf, tmp_path, *options, more=SERVED)
-    same(found.histories[0], expected(elf, *SERVED, traps=1), to=address(elf, "semi"))
+    same(found.histories[0], expected(elf, *SERVED, traps=1), to=symbol_address(elf, "semi"))
     assert "is this the program" not in said
 
 
@@ -47,7 +39,7 @@ def test_the_trace_goes_on_behind_each_call(tmp_path: Path, march: str, options:
 def test_where_nobody_serves_them_they_trap(tmp_path: Path, options: list[str]) -> None:
     elf = program(tmp_path, MARCHES[0])
     found, _ = recorded(elf, tmp_path, *options)
-    same(found.histories[0], expected(elf, traps=1 + CALLS), to=address(elf, "finish") - 4)
+    same(found.histories[0], expected(elf, traps=1 + CALLS), to=symbol_address(elf, "finish") - 4)
 
 
 @pytest.mark.parametrize("format", ["--ntrace", "--etrace"])
@@ -57,7 +49,7 @@ def test_a_list_of_addresses_is_encoded_and_decoded(
 ) -> None:
     elf, pcs, file = program(tmp_path, MARCHES[0]), tmp_path / "pcs.txt", tmp_path / "x.rvt"
     ran = [pc for pc in expected(elf, *more, traps=1 if more else 1 + CALLS).pcs if pc >= 0x8000_0000]
-    ran = ran[: ran.index(address(elf, "finish")) if address(elf, "finish") in ran else None]
+    ran = ran[: ran.index(symbol_address(elf, "finish")) if symbol_address(elf, "finish") in ran else None]
     pcs.write_text("".join(f"{pc:#x}\n" for pc in ran))
     assert main(["encode", "--elf", str(elf), "--pcs", str(pcs), format, "-o", str(file)]) == 0
     capsys.readouterr()

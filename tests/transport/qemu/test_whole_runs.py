@@ -2,26 +2,18 @@
 
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.program.image import read_elf
 from rvtrace_gdb.session.capture import file as capture_file
 from tests.helpers.amounts import LONG
-from tests.helpers.cross_compiler import HOME, compile_program
+from tests.helpers.cross_compiler import HOME, compile_program, symbol_address
 from tests.helpers.started_python import rvtrace
 from tests.transport.qemu.machine import arguments, histories, logged, recorded, same, ticks
 
 MARCHES = ("rv64imac_zicsr", "rv32imac_zicsr")
 SOURCES = ("plugin", "log")
-
-
-@cache
-def address(elf: Path, name: str) -> int:
-    symbols = [symbol for section in read_elf(str(elf)).sections for symbol in section.symbols]
-    return next(symbol.address for symbol in symbols if symbol.name == name)
 
 
 class Program:
@@ -31,7 +23,7 @@ class Program:
         self.folder = folder
         self.elf = ticks(folder, march, "-DPATCHING")
         (self.ran,) = logged(self.elf)
-        self.finish = address(self.elf, "finish")
+        self.finish = symbol_address(self.elf, "finish")
 
 
 @pytest.fixture(scope="module", params=MARCHES)
@@ -43,7 +35,7 @@ def test_the_program_does_what_is_hard(program: Program) -> None:
     """What the other tests rest on: interrupts within loops, faults in the middle of blocks, code that changes."""
     kinds = [(interrupt, cause) for _, interrupt, cause in program.ran.traps]
     assert kinds.count((True, 7)) > 20 and kinds.count((False, 11)) == 20 and kinds.count((False, 5)) == 20
-    assert program.ran.pcs.count(address(program.elf, "patched")) == 20
+    assert program.ran.pcs.count(symbol_address(program.elf, "patched")) == 20
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -113,4 +105,4 @@ def test_two_harts(tmp_path: Path, icount: bool, source: str) -> None:
     found = histories(file).histories
     assert sorted(found) == [0, 1]
     for hart, name in enumerate(("first", "second")):
-        same(found[hart], expected[hart], to=address(elf, name), beyond=False)  # there one waits for the other
+        same(found[hart], expected[hart], to=symbol_address(elf, name), beyond=False)  # there one waits for the other
