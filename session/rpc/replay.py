@@ -4,9 +4,12 @@
 |---------|------------------------------------|------------------------------------------------------------------|
 | connect | context, host, port, listen, socket | {where, elf}: where gdb is to connect; no port: no target        |
 | past    | thread_hart, prompt                | {connected, number, said, left}: *said*: lines to print, once    |
+| gone    |                                    | {gone}: whether the target has closed the connection             |
 | notes   |                                    | {lines}: the lines to print alone                                |
 | place   | thread_hart                        | {number, length}: where a hart is in the past, and its history   |
 | enter   | context, pc                        | {number, lines}: enter the past, at its end                      |
+| entered_at | thread_hart, number             | nothing: the next way back stops at no other of its executions   |
+| follow_program | context                     | {lines}: gdb has loaded another program                          |
 | goto    | context, pc, number, to or what    | {number, lines, moves, found, of}: where the next resumption leads |
 | told    | thread_hart, number, registers     | {told}: registers are known; these stay known from there on      |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see below                                     |

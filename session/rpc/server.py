@@ -14,6 +14,7 @@
 | status  | context             | {lines}                                                                            |
 | save    | context, path       | {lines}                                                                            |
 | open    | path, elf, objfiles | {lines}                                                                            |
+| close   |                     | {lines}: drop the trace that was recorded or opened                                |
 
 In the middle of a request the session may ask the client for something, see `session.rpc.protocol`.
 

@@ -361,6 +361,17 @@ def test_every_module_has_the_methods_it_is_loaded_for() -> None:
     assert {(name, module) for module, table in tables.items() for name in table} == set(server.MODULES.items())
 
 
+@pytest.mark.parametrize("name", sorted({"server", *server.MODULES.values()}))
+def test_the_docstring_of_a_module_has_each_of_its_methods(name: str) -> None:
+    """In a row of a table, or as `method {params}`. A module of lists has a row for each list, too."""
+    module = import_module(f"rvtrace_gdb.session.rpc.{name}")
+    text = str(module.__doc__)
+    rows = re.findall(r"^\| ([a-z_]+(?:, [a-z_]+)*) +\|", text, re.M)
+    cells = rows + re.findall(r"^(?:    )?([a-z_]+) \{", text, re.M)
+    named = sorted(word for cell in cells for word in cell.split(", ") if cell not in ("method", "what"))
+    assert named == sorted([*module.METHODS, *getattr(module, "LISTS", ())])
+
+
 def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> None:
     """Each gdb starts one, and waits for it: what one format, or one sort of target, needs comes with the first."""
 
