@@ -132,7 +132,7 @@ def damaged(captures: tuple[Path, Path]) -> list[Path]:
         (sink,) = capture.sinks
         data = sink.data[:0x228] + b"\xff" * 8 + sink.data[0x230:]
         files.append(file.with_name(f"damaged-{file.name}"))
-        capture_file.save(replace(capture, sinks=[replace(sink, data=data)]), files[-1])
+        capture_file.save(replace(capture, sinks=(replace(sink, data=data),)), files[-1])
     return files
 
 

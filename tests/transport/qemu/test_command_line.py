@@ -20,12 +20,11 @@ from rvtrace_gdb.session.errors import Busy
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.qemu import launch, recorder
 from rvtrace_gdb.transport.qemu.recorder import QemuError, QemuGone, Ring
-from tests.helpers.cross_compiler import HOME, compile_program
+from tests.helpers.cross_compiler import HOME, compile_program, symbol_address
 from tests.helpers.started_python import python_stub, rvtrace
 from tests.helpers.wait import until
 from tests.support.foreign_owner import given_away
 from tests.transport.qemu.machine import arguments, histories, logged, recorded, same, ticks
-from tests.transport.qemu.test_whole_runs import address
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +202,7 @@ def test_an_old_qemu_is_read_by_its_log(elf: Path, tmp_path: Path) -> None:
     assert "is taken from QEMU's log" in done.stderr
     found, _ = recorded(elf, tmp_path)
     (expected,) = logged(elf)
-    same(found.histories[0], expected, to=address(elf, "finish"))
+    same(found.histories[0], expected, to=symbol_address(elf, "finish"))
 
 
 @contextmanager
@@ -340,10 +339,10 @@ def test_what_ran_before_qemus_log_hangs_is_kept(tmp_path: Path, source: str) ->
     history = histories(file).histories[0]
     assert not history.gaps
     pcs = [history.pc(i) for i in range(len(history))]
-    assert pcs.count(address(elf, "main")) == 1
+    assert pcs.count(symbol_address(elf, "main")) == 1
     if source == "log":
         assert done.returncode == 1 and "use --source plugin" in done.stderr and "SIGKILL" not in done.stderr
-        assert address(elf, "handler") not in pcs
+        assert symbol_address(elf, "handler") not in pcs
     else:
         assert done.returncode == 0, done.stderr
-        assert address(elf, "handler") in pcs
+        assert symbol_address(elf, "handler") in pcs

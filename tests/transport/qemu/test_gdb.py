@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.amounts import long_only
-from tests.helpers.cross_compiler import HOME, compile_program
+from tests.helpers.cross_compiler import HOME, compile_program, symbol_address
 from tests.transport.qemu.machine import gdb, histories, logged, ticks, told
-from tests.transport.qemu.test_whole_runs import address
 
 COUNTED = (1, 2, 3, 8, 11)
 """Causes of exceptions whose instruction QEMU counts in minstret."""
@@ -67,7 +66,7 @@ def test_retired_is_minstret_wherever_it_stops(elf: Path, tmp_path: Path, source
         counts.append(count)
         assert "0 gaps" in status
     assert counts == sorted(counts) and len(set(counts)) >= len(STOPS) - 8
-    assert counts[-1] == expected.pcs.index(address(elf, "finish")) + 1
+    assert counts[-1] == expected.pcs.index(symbol_address(elf, "finish")) + 1
 
 
 @pytest.mark.parametrize("source", [SOURCES[0], *long_only(*SOURCES[1:])])
@@ -120,7 +119,7 @@ def said(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_options_change_the_trace_not_the_history(elf: Path, said: dict[str, str]) -> None:
     (expected,) = logged(elf)
-    there = expected.pcs.index(address(elf, "finish"))
+    there = expected.pcs.index(symbol_address(elf, "finish"))
     for number, option in enumerate(OPTIONS):
         status = said[f"trace status{' ' * (9 + number)}"]
         assert retired(status) == there and OPTIONS[option] in status, option
@@ -135,7 +134,7 @@ def test_what_qemu_does_not_do_is_said(said: dict[str, str]) -> None:
 
 def test_tracing_in_the_middle_and_again(elf: Path, said: dict[str, str]) -> None:
     (expected,) = logged(elf)
-    calls = [at for at, pc in enumerate(expected.pcs) if pc == address(elf, "work")]
+    calls = [at for at, pc in enumerate(expected.pcs) if pc == symbol_address(elf, "work")]
     assert retired(said["trace status"]) == calls[1] - calls[0]
     assert retired(said["trace status "]) == 2
 
@@ -144,7 +143,7 @@ def test_a_ring_that_goes_round_keeps_the_newest(elf: Path, tmp_path: Path) -> N
     commands = ["trace start", "break finish", "continue", "trace history -", "trace status"]
     said = gdb(elf, tmp_path, [*commands, f"trace save {tmp_path}/all.rvt"], "--ring", "16K")
     (expected,) = logged(elf)
-    there = expected.pcs.index(address(elf, "finish"))
+    there = expected.pcs.index(symbol_address(elf, "finish"))
     assert "older trace was overwritten" in said["trace status"] and "0 gaps" in said["trace status"]
     pcs, _ = told(histories(tmp_path / "all.rvt").histories[0])
     assert 3500 < len(pcs) < there  # of 4096 words; around a breakpoint blocks have one instruction
@@ -157,7 +156,7 @@ def test_going_back_and_forth(elf: Path, tmp_path: Path) -> None:
     commands += ["trace history -", "trace status"]
     said = gdb(elf, tmp_path, commands, connect="trace connect")
     (expected,) = logged(elf)
-    there, work = expected.pcs.index(address(elf, "finish")), address(elf, "work")
+    there, work = expected.pcs.index(symbol_address(elf, "finish")), symbol_address(elf, "work")
     assert value(said["print/x $pc"]) == expected.pcs[there - 1]
     last = max(at for at, pc in enumerate(expected.pcs[:there]) if pc == work)
     assert value(said["print $trace_pos"]) == last + 1
@@ -177,7 +176,7 @@ def test_two_harts(tmp_path: Path, icount: bool) -> None:
     (first, _), (second, _) = told(found[0]), told(found[1])
     compared = []
     for pcs, ran, name in ((first, expected[0].pcs, "first"), (second, expected[1].pcs, "second")):
-        there = min(ran.index(address(elf, name)), len(pcs))  # one of them may stop twice before the other is there
+        there = min(ran.index(symbol_address(elf, name)), len(pcs))  # one may stop twice before the other is there
         assert pcs[:there] == ran[:there]
         compared.append(there)
     assert (min if icount else max)(compared) > 100  # free harts need not take turns
@@ -189,7 +188,7 @@ def test_rv32(tmp_path: Path) -> None:
     commands += ["monitor system_reset", "stepi 5", "trace history - ", "trace status ", "trace info"]
     said = gdb(elf, tmp_path, commands)
     (expected,) = logged(elf)
-    there = expected.pcs.index(address(elf, "finish"))
+    there = expected.pcs.index(symbol_address(elf, "finish"))
     assert retired(said["trace status"]) == there
     assert value(said["print $minstret"]) == there + 3  # three ecalls
     assert retired(said["trace status "]) == there + 5 and "1 gap" in said["trace status "]  # that is the reset
@@ -203,5 +202,5 @@ def test_qemu_ends_before_it_is_asked(elf: Path, tmp_path: Path) -> None:
     (expected,) = logged(elf)
     pcs, _ = told(histories(tmp_path / "all.rvt").histories[0])
     both = min(len(pcs), len(expected.pcs))
-    assert address(elf, "finish") in pcs and pcs[:both] == expected.pcs[:both]
+    assert symbol_address(elf, "finish") in pcs and pcs[:both] == expected.pcs[:both]
     assert "QEMU has ended" in said["trace status"], said["trace history -"]

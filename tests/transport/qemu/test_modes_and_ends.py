@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind
-from tests.helpers.cross_compiler import HOME, compile_program
+from tests.helpers.cross_compiler import HOME, compile_program, symbol_address
 from tests.helpers.started_python import rvtrace
 from tests.transport.qemu.machine import Ran, arguments, histories, logged, recorded, same
-from tests.transport.qemu.test_whole_runs import address
 
 PROGRAMS = HOME / "tests" / "programs" / "qemu"
 SEMIHOSTING = ("-semihosting-config", "enable=on,target=native")
@@ -27,7 +26,7 @@ class Supervised:
 
     @property
     def finish(self) -> int:
-        return address(self.elf, "finish")
+        return symbol_address(self.elf, "finish")
 
 
 def test_the_program_does_what_is_hard(tmp_path: Path) -> None:
@@ -35,7 +34,7 @@ def test_the_program_does_what_is_hard(tmp_path: Path) -> None:
     ran: Ran = Supervised(tmp_path, "rv64imac_zicsr", CALL).ran
     kinds = {(interrupt, cause) for _, interrupt, cause in ran.traps}
     assert {(True, 7), (True, 5), (False, 8), (False, 9), (False, 12), (False, 13)} <= kinds
-    leaf = address(Supervised(tmp_path, "rv64imac_zicsr", CALL).elf, "leaf") & 0xFFFFFF
+    leaf = symbol_address(Supervised(tmp_path, "rv64imac_zicsr", CALL).elf, "leaf") & 0xFFFFFF
     assert {0x40000000 | leaf, 0xC0000000 | leaf} <= set(ran.pcs)
 
 
