@@ -43,9 +43,9 @@ _SOURCES = {
 }
 _STARTS = {
     "": "nothing is known",
-    "registers": "registers were saved",
-    "memory": "registers and memory were saved",
-    "program": "registers were saved; memory is as the program file has it",
+    "registers": "registers are known",
+    "memory": "registers and memory are known",
+    "program": "registers are known; memory is as the program file has it",
 }
 _ASSUMED = (
     "nothing but the hart writes that memory, constants of the program are not written, and the code that ran is the"

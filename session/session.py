@@ -126,6 +126,10 @@ class Session:
 
             if tandem_port.is_requested(description, chosen):
                 return tandem_port.start(self, description, context, chosen)
+        if not description.encoders and not description.tandem:
+            from rvtrace_gdb.session.description.file import no_encoder
+
+            raise no_encoder(description.file)
         from rvtrace_gdb.session.sources import trace_control
 
         return trace_control.start(self, description, context, chosen, self._connect, progress)

@@ -48,6 +48,7 @@ class CtrRegisterValues:
     pc          the hart's pc, None where it is not known
     privilege   its mode (bits 1:0; bit 2: V), None where it is not known
     misa        misa, which tells the modes the hart has; None where it is not known
+    begin       where the hart was when its entries were empty and recording began; None where it is not known
     """
 
     format: ClassVar = "ctr"
@@ -62,6 +63,7 @@ class CtrRegisterValues:
     pc: int | None = None
     privilege: int | None = None
     misa: int | None = None
+    begin: int | None = None
 
 
 VIRTUALIZED = 1 << 2  # of the privilege

@@ -77,7 +77,8 @@ class Stretch(NamedTuple):
 class Decoded(NamedTuple):
     """The result of decoding records.
 
-    *stretches* has one for each record, oldest first, the oldest record's being its source alone; and a last one for
+    *stretches* has one for each record, oldest first; the oldest record's is its source alone, or begins where
+    recording did (`Options.begin`), if all that ran since is certain; and a last one for
     what ran from the newest record's target to `Options.end` (without the instruction there), if that is known.
     """
 
@@ -161,7 +162,7 @@ class _Decoder:
         if number:
             known, missing = self._lead(number, record, found)
         else:
-            missing = self._begin(record, found)
+            known, missing = self._begin(record, found)
         source = found.source if found.retired and not found.wrong else None
         absent = "" if source is None else self._code.at(source)
         if source is not None and isinstance(absent, str):  # there is no code, so whether the place exists is unknown
@@ -200,11 +201,33 @@ class _Decoder:
             missing = self._follow(route, goal, self._records[-1], blames=False)  # the user may have set pc
         self.stretches.append(Stretch(first, self.builder.position, missing))
 
-    def _begin(self, record: Record, found: Interpretation) -> _Missing:
-        """Record what precedes everything that ran. Returns why the oldest record cannot be right, None if it can."""
-        event = self.builder.event
+    def _begin(self, record: Record, found: Interpretation) -> tuple[KnownRegisters, _Missing]:
+        """Record what precedes everything that ran, and add what ran since recording began, if all of it is known.
+
+        Returns what is known of the registers before the oldest record, and why that cannot be right, None if it can.
+        """
+        begin, route = self._options.begin, self._route_from_begin(found)
+        if begin is not None and route is not None:
+            self._introduce(record, Start(StartReason.TRACING_STARTS), begin)
+            self.builder.resume(begin, record.offset)
+            self._ran(route.parts)
+            return route.known or NOTHING_KNOWN, None
         pc = found.source if found.retired else found.target
-        event(EventKind.SYNC, record.offset, Start(StartReason.OLDEST_RECORD), next_pc=pc)
+        self._introduce(record, Start(StartReason.OLDEST_RECORD), pc)
+        return NOTHING_KNOWN, self._mismatch(record, found.source or 0, found.wrong) if found.wrong else None
+
+    def _route_from_begin(self, found: Interpretation) -> Route | None:
+        """Return what ran from where recording began to the oldest record, None unless all of it is certain."""
+        begin = self._options.begin
+        if begin is None or found.source is None or found.wrong or not self._sure or self._code.may_switch:
+            return None
+        goal = Goal(found.source, found.target if found.retired else None)
+        route = self._routes.find(begin, NOTHING_KNOWN, goal)
+        return None if route.why else route
+
+    def _introduce(self, record: Record, start: Start, pc: int | None) -> None:
+        event = self.builder.event
+        event(EventKind.SYNC, record.offset, start, next_pc=pc)
         if self._options.ras:
             event(EventKind.NOTE, record.offset, Note(NoteCause.CALLS_ALONE))
         elif not self._sure:
@@ -212,7 +235,6 @@ class _Decoder:
         times = zip(self._times, self._times[1:], self._records[1:], strict=False)
         if any(time is not None and is_rounded(later) for time, _, later in times):
             event(EventKind.NOTE, record.offset, Note(NoteCause.ROUNDED_TIMES, (ROUNDED_FROM,)))
-        return self._mismatch(record, found.source or 0, found.wrong) if found.wrong else None
 
     def _lead(self, number: int, record: Record, found: Interpretation) -> tuple[KnownRegisters, _Missing]:
         """Add what ran between the previous record and this one.

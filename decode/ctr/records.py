@@ -67,12 +67,14 @@ class Options:
     ras       RAS emulation: calls alone are recorded, and removed when the function returns
     end       where the hart was when the records were read, if it recorded up to there; else None
     hidden    it may have been in modes that are not recorded, or recorded only at times: it left and came back unseen
+    begin     where the hart was when recording began, if all records since then are there; else None
     """
 
     kinds: frozenset[IType] = frozenset(IType) - {IType.NONE, IType.NOT_TAKEN, IType.UNINFERABLE_JUMP}
     ras: bool = False
     end: int | None = None
     hidden: bool = False
+    begin: int | None = None
 
 
 TYPE_NAMES: Mapping[IType, str] = {

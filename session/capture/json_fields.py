@@ -192,6 +192,7 @@ def describe_records(records: CapturedRecords, member: str, members: dict[str, b
         "misa": _hex(settings.misa),
         "pc": _hex(settings.pc),
         "privilege": settings.privilege,
+        "begin": _hex(settings.begin),
         "member": member,
         "size": len(records.data),
     }
@@ -219,6 +220,7 @@ def _read_records_of_hart(table: Table, fetch: Callable[[Member], bytes]) -> Cap
         misa=table.optional("misa", table.address),
         pc=table.optional("pc", table.address),
         privilege=table.optional("privilege", lambda key: table.number(key, range(8))),
+        begin=table.optional("begin", table.address),
     )
     member = table.member()
     if member.size is None or member.size % ENTRY_BYTES or member.size > in_force.depth * ENTRY_BYTES:

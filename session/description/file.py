@@ -75,6 +75,11 @@ def table_of(name: str) -> str:
     return f'[[component]] "{name}"'
 
 
+def no_encoder(file: str) -> DescriptionError:
+    """Return the error of a description that names no encoder."""
+    return DescriptionError('there is none of type "encoder"; `rvtrace init` looks for one', file, "[[component]]")
+
+
 def connected(read: Tables, components: Sequence[AnyComponent]) -> list[AnyComponent]:
     """Return the components with complete connections in both directions. Raises `DescriptionError`."""
     return _Graph(read, components).connected()
@@ -126,7 +131,7 @@ class _Graph:
     def _both_ends(self) -> None:
         components = self._components.values()
         if not any(isinstance(component, Encoder) for component in components):
-            raise self._read.error('there is none of type "encoder"; `rvtrace init` looks for one', "[[component]]")
+            raise no_encoder(self._read.file)
         if all(isinstance(component, Source) for component in components):
             what = 'there is none of type "ram_sink", "pib_sink" or "atb_bridge"; `rvtrace init` looks for one'
             raise self._read.error(what, "[[component]]")
@@ -276,7 +281,8 @@ def _description(read: Tables, document: dict[str, Any]) -> Description:
         return _qemu(read, document, target, openocd)
     components = [_component(read, table, number) for number, table in enumerate(read.tables(document, "component"), 1)]
     tandem = tables.read_tandem(read, document, components)
-    if components or not tandem:
+    ranges = memory.read_memory(read, document)
+    if components or not (tandem or ranges or usb):  # Control Transfer Records need no components
         components = connected(read, components)
     return Description(
         name=read.string(target, "[target]", "name", Path(read.file).name),
@@ -290,7 +296,7 @@ def _description(read: Tables, document: dict[str, Any]) -> Description:
         bridges=tuple(c for c in components if isinstance(c, AtbBridge)),
         usb=usb,
         tandem=tandem,
-        memory=memory.read_memory(read, document),
+        memory=ranges,
     )
 
 

@@ -93,7 +93,9 @@ def options_of(trace_options: CtrRegisterValues, records: Sequence[Record] = ())
     """Return the decoder's options; a kind of transfer that occurs was recorded, whatever the registers say now."""
     found = settings(trace_options)
     kinds = frozenset(IType(kind) for kind in found.kinds) | {record.kind for record in records} - {IType.NONE}
-    return Options(kinds, found.ras, trace_options.pc if found.recording_at_end else None, found.hidden)
+    end = trace_options.pc if found.recording_at_end else None
+    begin = trace_options.begin if len(records) < trace_options.depth else None
+    return Options(kinds, found.ras, end, found.hidden, begin)
 
 
 def decode(data: bytes, program: Program, trace_options: CtrRegisterValues, progress: Progress = silent) -> Decoded:

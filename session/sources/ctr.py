@@ -3,9 +3,9 @@
 The functions describe the records in lines that are ready to print.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, Entry, TransferType, pack
@@ -15,13 +15,17 @@ from rvtrace_gdb.controlregs.ctr.versions import CtrVersion
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.decode.ctr.records import TYPE_NAMES
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
 from rvtrace_gdb.session.capture.model import CapturedRecords, CapturedTrap
 from rvtrace_gdb.session.formats.ctr import items
 from rvtrace_gdb.session.report import line
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.session.sources.last_traps import LastTraps
+from rvtrace_gdb.session.target.access_reader import AccessReader
 from rvtrace_gdb.session.target.csr_access import UsbAccess, Way
+from rvtrace_gdb.session.target.target_state import LinkReader, Reader, TargetState, Wishes
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
 
@@ -133,7 +137,7 @@ def _listed(words: Sequence[str]) -> str:
 @dataclass
 class Recorder:
     """The records of one hart. *found*: its registers' values before rvtrace set them up, None if it did not; *set_up*:
-    their values then.
+    their values then. *begin*: where it was when recording began and its entries were empty, None if that is not known.
     """
 
     hart: int
@@ -142,6 +146,7 @@ class Recorder:
     captured: CapturedRecords
     found: SavedSetup | None = None
     set_up: CtrRegisterValues | None = None
+    begin: int | None = None
 
     def differs(self, now: "procedures.CtrStatus | RvtraceError") -> bool:
         """Return whether *now* shows that the hart records differently than it was set up."""
@@ -162,7 +167,7 @@ class CtrTrace(TraceSource):
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
         self.started_here = self.ours
-        self._last_traps = LastTraps(lambda hart: next(it.access for it in self.recorders if it.hart == hart))
+        self._last_traps = LastTraps(self._access)
 
     @property
     def records(self) -> tuple[CapturedRecords, ...]:
@@ -237,6 +242,7 @@ class CtrTrace(TraceSource):
         """Empty all records; recording continues. Raises what the procedures raise."""
         for recorder in self.recorders:
             procedures.clear(recorder.access, recorder.version, progress)
+            recorder.begin = None
         self.incomplete = True
 
     def abandon(self) -> None:
@@ -276,21 +282,39 @@ class CtrTrace(TraceSource):
             return any(procedures.has_run_since(it.access, it.version, it.captured.in_force) for it in self.recorders)
         return True
 
+    def save_state(
+        self, image: Image, ranges: Sequence[MemoryRange], wishes: Wishes, begun: Collection[int], progress: Progress
+    ) -> None:
+        """Let registers and memory be saved where the trace ends, and do so now for the harts in *begun*."""
+        harts = [recorder.hart for recorder in self.recorders]
+        self.state = TargetState(self._reader(harts), harts, image, ranges, wishes)
+        if begun:
+            self.state.begin(progress, begun)
+            self.notes += self.state.unsaid()
+
+    def _reader(self, harts: Sequence[int]) -> Reader:
+        access = self.recorders[0].access
+        return LinkReader(access.link) if isinstance(access, UsbAccess) else AccessReader(self._access, harts)
+
+    def _access(self, hart: int) -> CsrAccess:
+        return next(it.access for it in self.recorders if it.hart == hart)
+
     def _read(self, progress: Progress) -> None:
-        self.failure, self.incomplete = None, True
+        self.failure, self.incomplete, self.halted = None, True, ()
         self._last_traps.may_ask(())
         try:
             for recorder in self.recorders:
                 name = recorder.captured.in_force.name
                 in_force, entries = procedures.read(recorder.access, recorder.version, name, progress)
-                recorder.captured = captured(recorder.hart, in_force, entries)
+                recorder.captured = captured(recorder.hart, replace(in_force, begin=recorder.begin), entries)
         except Cancelled:
             raise
         except RvtraceError as error:
             self.failure = error
         else:
             self.incomplete = False
-            self._last_traps.may_ask(it.hart for it in self.recorders)  # one that runs could not have been read
+            self.halted = [recorder.hart for recorder in self.recorders]  # one that runs could not have been read
+            self._last_traps.may_ask(self.halted)
         finally:
             self.let_go()
 

@@ -3,7 +3,7 @@
 `ctr_request` converts the options of `trace ctr start`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,15 +14,19 @@ from rvtrace_gdb.controlregs.ctr.settings import CtrRequest
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
 from rvtrace_gdb.session import program
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
+from rvtrace_gdb.session.description.memory import believed
+from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import BadOption, Busy, NoTrace, WrongXlen
 from rvtrace_gdb.session.program import Program
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr
 from rvtrace_gdb.session.sources.ctr import CtrTrace, Recorder, captured
 from rvtrace_gdb.session.target.csr_access import UsbAccess, Way, open_access
+from rvtrace_gdb.session.target.target_state import wishes_of
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 _MODES = ("m", "s", "u", "vs", "vu")
@@ -93,6 +97,9 @@ def start(
     begun, notes = _begun(session, way, harts, image, request, replaced, progress)
     trace = CtrTrace(_by_hart(recorders + begun), way)
     trace.notes = notes
+    ranges, wishes = _memory(context), wishes_of({}, context.save_memory)
+    trace.save_state(image, ranges, wishes, [it.hart for it in begun], progress)
+    trace.let_go()
     return session.begin(trace, _reading(context, image), ctr.target(begun[0].access))
 
 
@@ -116,7 +123,8 @@ def _begun(
             access = _open(way, session, hart, image)
             version = procedures.detect(access, request.version)
             it = procedures.start(access, version, request, f"ctr{hart}", found.get(hart), progress)
-            begun.append(Recorder(hart, access, version, captured(hart, it.in_force, []), it.found, it.in_force))
+            records = captured(hart, it.in_force, [])
+            begun.append(Recorder(hart, access, version, records, it.found, it.in_force, it.in_force.pc))
             notes += (note if len(harts) == 1 else f"hart {hart}: {note}" for note in it.notes)
     except BaseException:
         _undo([recorder for recorder in begun if recorder.hart not in found])
@@ -148,6 +156,7 @@ def look(session: Session, context: Context, way: Way | None, progress: Progress
     others = live.recorders if isinstance(live, CtrTrace) and live.tracing and live.way == way else []
     mine = Recorder(hart, access, version, captured(hart, in_force, entries))
     trace = CtrTrace(_by_hart([*(it for it in others if it.hart != hart), mine]), way)
+    trace.save_state(image, _memory(context), wishes_of({}, context.save_memory), (), progress)
     session.begin(trace, _reading(context, image), ctr.target(access), just_read=context)
     return trace
 
@@ -221,6 +230,14 @@ def _undo(recorders: list[Recorder]) -> None:
 
 def _by_hart(recorders: list[Recorder]) -> list[Recorder]:
     return sorted(recorders, key=lambda it: it.hart)
+
+
+def _memory(context: Context) -> Sequence[MemoryRange]:
+    """Return what the target description says of memory, nothing if there is none that can be read."""
+    try:
+        return believed(context.description())
+    except DescriptionError:
+        return ()
 
 
 def _image(context: Context) -> Image:

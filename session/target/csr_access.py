@@ -73,6 +73,11 @@ class OpenOcdAccess:
             answers[-1] = f"{self.name} does not expose it: `riscv expose_csrs {_exposing(number)}` is missing"
         return answers
 
+    def read_memory(self, address: int, size: int) -> bytes:
+        """Return the bytes from a physical address on; none if OpenOCD is older than 0.12. Raises as `run`."""
+        script = f"{self._target() or '[target current]'} read_memory {address:#x} 32 {size // 4} phys"
+        return b"".join(int(word, 0).to_bytes(4, "little") for word in self._evaluate(script).split())
+
     def _open(self) -> tuple[OpenOcdCsrs, int]:
         if self._opened is None:
             target = self._target()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess, Register
-from rvtrace_gdb.decode.program.csrs import CSRS
+from rvtrace_gdb.decode.program.csrs import CSRS, X
 from rvtrace_gdb.session.errors import ErrorsHidden, NoNumbers, NoWay
 from rvtrace_gdb.session.replay.backend import BARRIER, HART, RUNS, ExtensionContext, batch, is_refusal, replies
 from rvtrace_gdb.session.replay.debugger import Debugger
@@ -21,17 +21,18 @@ from rvtrace_gdb.session.replay.target_xml import READ, TARGET, Description, in_
 from rvtrace_gdb.session.replay.wire import unescape
 from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.target import saved_registers
+from rvtrace_gdb.session.target.access_reader import WithMemory
 from rvtrace_gdb.support.errors import Progress, silent
 
 NAMES = {csr.number: csr.name for version in VERSIONS.values() for csr in version.csrs}
-_TRAPS = ("mcause", "mepc", "mtval", "mtvec", "scause", "sepc", "stval", "stvec", "dcsr")
-_OTHERS = {0x301: "misa", 0x30C: "mstateen0", 0x31C: "mstateen0h", **{CSRS[name]: name for name in _TRAPS}}
+_OTHERS = {0x30C: "mstateen0", 0x31C: "mstateen0h", CSRS["dcsr"]: "dcsr", **saved_registers.NAMES}
 """Other registers that are read: debuggers always know these by name."""
 _DEFAULT = "1.0"
 
 
 def names(number: int) -> Sequence[str]:
-    """Return the names that a CSR may have in a debugger; none for an unknown CSR."""
+    """Return the names that a register may have in a debugger; none for an unknown one."""
     name = NAMES.get(number) or _OTHERS.get(number)
     return [name] if name else []
 
@@ -144,6 +145,10 @@ class NamedAccess:
             self._check_honest()
         return self._do([[_names(register), value] for register, value in accesses])
 
+    def read_memory(self, address: int, size: int) -> bytes:
+        """Return the bytes from an address on, as many as can be read."""
+        return self._instead.read_memory(address, size) if isinstance(self._instead, WithMemory) else b""
+
     def _do(self, wanted: list[list[Any]]) -> list[Answer]:
         self._xlen, answers = self._gdb.registers(wanted)
         return answers
@@ -188,7 +193,7 @@ class Numbers(NamedTuple):
         if isinstance(register, str):
             return self.by_name.get(register)
         named = next((self.by_name[name] for name in spellings(register) if name in self.by_name), None)
-        return self.base + register if named is None and self.base is not None else named
+        return self.base + register if named is None and self.base is not None and register < X else named
 
     def size(self, number: int) -> int:
         return self.sizes.get(number, self.xlen // 8)
@@ -217,6 +222,14 @@ class PacketAccess:
             if len(answers) < at + len(part) or (answers and isinstance(answers[-1], str)):
                 break
         return answers
+
+    def read_memory(self, address: int, size: int) -> bytes:
+        """Return the bytes from an address on, as many as the stub reads."""
+        reply = self._send(f"m{address:x},{size:x}")
+        try:
+            return b"" if is_refusal(reply) else bytes.fromhex(reply)
+        except ValueError:
+            return b""
 
     def _part(self, numbers: Numbers, accesses: Sequence[Access]) -> list[Answer]:
         packets: list[str] = []

@@ -172,9 +172,12 @@ class TargetState:
             self._memory.pop(SavedAt.STOP, None)
         self.wishes = self.wishes._replace(ranges=ranges)
 
-    def begin(self, progress: Progress = silent) -> None:
-        """Save what is there where the trace begins. Ctrl-C ends the reading of memory, and keeps what was read."""
-        found = self._halted_registers(SavedAt.START)
+    def begin(self, progress: Progress = silent, harts: Collection[int] | None = None) -> None:
+        """Save what is there where the trace begins. Ctrl-C ends the reading of memory, and keeps what was read.
+
+        *harts*: those whose trace begins now, None: all.
+        """
+        found = self._halted_registers(SavedAt.START, harts)
         self._registers[SavedAt.START] = found
         if self.wishes.memory:
             self._save_ram(found, progress)
@@ -222,8 +225,9 @@ class TargetState:
                 found[at - address] = old
         return found
 
-    def _halted_registers(self, at: SavedAt) -> tuple[SavedRegisters, ...]:
-        found = (self._reader.registers(hart, at) for hart in sorted(self._reader.halted(self._harts)))
+    def _halted_registers(self, at: SavedAt, harts: Collection[int] | None = None) -> tuple[SavedRegisters, ...]:
+        halted = self._reader.halted(self._harts if harts is None else harts)
+        found = (self._reader.registers(hart, at) for hart in sorted(halted))
         saved = (it if it is None or at is SavedAt.START else self._as_left(it) for it in found)
         return tuple(it for it in saved if it is not None)
 

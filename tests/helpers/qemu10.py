@@ -51,6 +51,13 @@ class Qemu10:
         with self._log.open(encoding="latin-1") as log:
             return list(events(_of_hart(log, hart), Code(self._elf), writes(self._elf)))
 
+    def registers(self) -> list[dict[str, int]]:
+        """Return the registers before each instruction of the only hart: "pc", "x1", ... (needs *registers*).
+
+        The instructions are those that were begun: one that was interrupted before it ran is there, too.
+        """
+        return _register_dumps(self._log.read_text(encoding="latin-1"))
+
     def reset_commands(self) -> list[str]:
         """Commands of gdb that reset the machine, and note where its log was then."""
         noted = f"shell stat -L -c %s {self._log} >> {self._resets()}"
@@ -72,9 +79,10 @@ class Qemu10:
 @contextmanager
 def running(
     elf: Path, folder: Path, *, cpu: str = f"rv64,{CPU}", logged: bool = False, harts: int = 1, program: str = QEMU10,
-    clock: int = 10,
+    clock: int = 10, registers: bool = False,
 ) -> Iterator[Qemu10]:  # fmt: skip
-    """Run the program until the end of the context. *logged*: one instruction at a time, all of them logged.
+    """Run the program until the end of the context. *logged*: one instruction at a time, all of them logged;
+    *registers*: with the registers before each, see `Qemu10.registers`.
 
     *clock*: an instruction takes 2 to the power of it in ns, however fast the host is. So interrupts of a timer come at
     the same places each time, and never so early that a program does nothing else.
@@ -84,7 +92,8 @@ def running(
     command = [program, "-M", "virt", "-m", "64", "-smp", str(harts), "-cpu", cpu, "-bios", "none", "-kernel", str(elf)]
     command += ["-nodefaults", "-display", "none", "-S", "-icount", f"shift={clock},sleep=off"]
     if logged:
-        command += ["-accel", "tcg,one-insn-per-tb=on,thread=single", "-d", "exec,nochain,int", "-D", str(log)]
+        command += ["-accel", "tcg,one-insn-per-tb=on,thread=single", "-D", str(log)]
+        command += ["-d", f"exec,nochain,int{',cpu' * registers}"]
     setpriv = shutil.which("setpriv")
     tied = [setpriv, "--pdeathsig", "KILL"] if setpriv else []
     limited = ["prlimit", f"--fsize={_LOG_AT_MOST}"] if shutil.which("prlimit") else []
@@ -99,6 +108,14 @@ def running(
             yield Qemu10(child, port, elf, log)
         finally:
             child.kill()
+
+
+def _register_dumps(log: str) -> list[dict[str, int]]:
+    """Read what -d cpu prints before each block."""
+    return [
+        {name: int(value, 16) for name, value in re.findall(r"\b(pc|x\d+)(?:/\w+)? +([0-9a-f]+)", dump)}
+        for dump in re.split(r"^Trace \d+: .*$", log, flags=re.MULTILINE)[1:]
+    ]
 
 
 def _wait(child: "subprocess.Popen[bytes]", port: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.csrs import F
+from rvtrace_gdb.decode.program.csrs import SATP, F
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, StopState, Value
 from rvtrace_gdb.decode.semantics.templates import BOX
 
@@ -26,6 +26,11 @@ class Known(NamedTuple):
     memory: bool = True
     shared: bool = False
 
+    @property
+    def is_bare_at_stop(self) -> bool:
+        """Whether addresses are certainly not translated after the last instruction."""
+        satp = None if self.stop is None else self.stop.csrs.get(SATP)
+        return satp is not None and not satp >> (60 if self.machine.xlen == 64 else 31)
 
     @property
     def flen(self) -> int:

@@ -143,7 +143,7 @@ def reasons(
     yield from _places(Limit.HALT, [it.position for it in lost if _is_halt(it)])
     gaps = {*(it.position for it in lost if not _is_halt(it)), *history.gap_positions}
     yield from _places(Limit.GAP, sorted(gaps))
-    if translated is not None:
+    if translated is not None and known.memory and known.machine.rams:
         yield Reason(Limit.TRANSLATION, translated)
     yield from _places(Limit.CONTRADICTION, [it.position for it in disagreements])
     if unknown:

@@ -74,9 +74,10 @@ class ReconstructedPast:
         """Return how much is known, from what, and why not more. *overwritten*: older trace was."""
         self.prepare(progress)
         forward = self._execution.complete(progress)
+        is_forward = forward is not None and (self._known.beginning is not None or not self._known.is_bare_at_stop)
         found = list(reasons(
             self._history, self._known, overwritten=overwritten, disagreements=self.disagreements,
-            translated=None if forward is None else forward.first_translated,
+            translated=forward.first_translated if forward is not None and is_forward else None,
             unknown=self._writers.unknown_instructions(self._known.machine, progress),
         ))  # fmt: skip
         known, first, length = self._known, self._execution.first, len(self._history)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.csrs import SATP
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.reconstruction.facts import Machine, Value
 from rvtrace_gdb.decode.reconstruction.forward import Forward
@@ -122,9 +121,8 @@ class Windows:
 
     def _machine(self, executed: Forward, first: int, last: int, *, at_stop: bool) -> Machine:
         """Return the hart with the RAM that is believed in a window."""
-        machine, stop = self._known.machine, self._known.stop
-        satp = stop.csrs.get(SATP) if at_stop and stop is not None else None
-        is_bare = satp is not None and not satp >> (60 if machine.xlen == 64 else 31)
+        machine = self._known.machine
+        is_bare = at_stop and self._known.is_bare_at_stop
         if not self._execution.believes_ram or (executed.is_translated(first, last) and not is_bare):
             return machine._replace(rams=())
         return machine

@@ -91,6 +91,40 @@ def test_up_to_where_the_hart_stands() -> None:
     assert lines(here) == [0] and here.stretches[-1].instructions == 0
 
 
+def test_from_where_recording_began() -> None:
+    """The code leads from there to the oldest record without any other transfer."""
+    code = image(NOP, asm.beq(8), NOP, asm.jal(8), NOP, NOP)
+    decoded = decode(row((3, 5, JUMP)), code, Options(begin=at(0), end=at(5)))
+    assert lines(decoded) == [0, 1, 2, 3]
+    assert said(decoded, EventKind.SYNC) == ["tracing starts"]
+    assert [(one.first, one.stop, one.complete) for one in decoded.stretches] == [(0, 4, True), (4, 4, True)]
+    on_it = decode(row((3, 5, JUMP)), code, Options(begin=at(3)))
+    assert lines(on_it) == [3] and said(on_it, EventKind.SYNC) == ["tracing starts"]
+
+
+LEADS = image(NOP, NOP, asm.jal(8), NOP, NOP)
+RECORD = row((2, 4, JUMP))
+
+
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [
+        (LEADS, Options(begin=at(3))),
+        (LEADS, Options(begin=at(0) - 8)),
+        (LEADS, Options(begin=at(0), hidden=True)),
+        (LEADS, Options(begin=at(0), kinds=ALL - {EXCEPTION})),
+        (LEADS, Options(begin=at(0), ras=True)),
+        (image(NOP, NOP, asm.jal(8), NOP, NOP, SWITCH), Options(begin=at(0))),
+    ],
+    ids=["another place", "no code", "a mode that is not recorded", "traps", "calls alone", "the program clears them"],
+)
+def test_where_it_is_not_certain_what_ran_since_recording_began(program: Image, options: Options) -> None:
+    """What is said is what is said if nobody knows where that was."""
+    decoded = decode(RECORD, program, options)
+    assert lines(decoded) == [2] and said(decoded, EventKind.SYNC) == ["the oldest record"]
+    assert not said(decoded, EventKind.LOSS)
+
+
 def test_an_exception_leaves_its_instruction_out() -> None:
     code = image(asm.jal(8), NOP, NOP, asm.ECALL, NOP, NOP, MRET)
     decoded = decode(row((0, 2, JUMP), (3, 5, EXCEPTION), (6, 4, XRET)), code, Options(end=at(5)))

@@ -92,7 +92,8 @@ def test_records() -> None:
         "registers": {
             "control": "0x0000801000000087", "vs_control": "0x0000000000000003", "status": "0x0000000080000001",
         },
-        "misa": "0x8000000000141101", "pc": "0x80000044", "privilege": 7, "member": "records/0.bin", "size": 48,
+        "misa": "0x8000000000141101", "pc": "0x80000044", "privilege": 7, "begin": "0x80000010",
+        "member": "records/0.bin", "size": 48,
     }  # fmt: skip
 
 
@@ -106,7 +107,7 @@ def test_records_of_a_full_buffer_are_loaded() -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"), [("ctr_version", "2.0"), ("xlen", 16), ("depth", 17), ("size", 47), ("size", 24 * 17), ("pc", 5),
-                       ("privilege", 8)],
+                       ("privilege", 8), ("begin", 5)],
 )  # fmt: skip
 def test_records_that_make_no_sense(key: str, value: object) -> None:
     with zipfile.ZipFile(io.BytesIO(dump(WITH_RECORDS))) as container:

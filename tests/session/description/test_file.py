@@ -183,6 +183,14 @@ def test_both_ends_are_needed(kind: str) -> None:
         parse(text, "b.toml")
 
 
+def test_harts_with_records_alone_need_no_components() -> None:
+    """What is said of memory holds for Control Transfer Records. `trace start` says what is missing."""
+    made = parse('[[memory]]\naddress = 0x80000000\nsize = 0x1000\nkind = "ram"\n', "b.toml")
+    assert not made.encoders and made.memory[0].size == 0x1000
+    with pytest.raises(DescriptionError, match="none of type"):
+        parse('[target]\nname = "b"\n', "b.toml")
+
+
 @given(
     st.text(max_size=200)
     | st.builds(lambda a, b: GOOD[:a] + b + GOOD[a:], st.integers(0, len(GOOD)), st.text(max_size=5))

@@ -4,7 +4,7 @@ written from the documents (tests/controlregs/ctr/hart_model.py); what ran is re
 
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.errors import DepthRefused, HartRuns, NoCtr
 from rvtrace_gdb.controlregs.target import Answer, Register
 from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.session.capture.model import SavedAt
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import Busy, NoElf, NoTrace, WrongXlen
 from rvtrace_gdb.session.queries import ctr_records
 from rvtrace_gdb.session.queries.rows import Selection
@@ -126,6 +128,33 @@ def status(session: Session, context: Context, way: Mapping[str, Any]) -> list[s
     lines = ctr_commands.status(session, context, way)
     assert trace_state(reported_facts(lines)) == read(lines)
     return lines
+
+
+def test_all_since_the_start(board: Board) -> None:
+    """Without a record of it, as long as no record was overwritten or cleared."""
+    hart = board.harts[0]
+    hart.pc = BASE + 8
+    board.start(depth=16)
+    assert [(saved.at, saved.pc) for saved in board.session.capture().registers] == [(SavedAt.START, BASE + 8)]
+    hart.run_program(TRANSFERS[1:])
+    hart.pc, board.ran = BASE + 0x14, 1
+    assert board.history() == RAN[1:]
+    assert board.session.capture().records[0].in_force.begin == BASE + 8
+    ctr_commands.clear(board.session, board.context(), WAY)
+    hart.run_program(TRANSFERS[1:])
+    board.ran += 1
+    assert board.history() == RAN[2:]
+
+
+def test_a_description_without_components_is_one_of_memory(board: Board, tmp_path: Path) -> None:
+    target = tmp_path / "target.toml"
+    target.write_text('[[memory]]\naddress = 0x80000000\nsize = 0x1000\nkind = "ram"\n')
+    context = replace(board.context(), target_file=str(target))
+    ctr_commands.start(board.session, context, WAY, {})
+    assert [it.size for it in board.session.capture().ranges] == [0x1000]
+    board.session.stop()
+    with pytest.raises(DescriptionError, match='there is none of type "encoder"'):
+        board.session.start(context)
 
 
 def test_from_start_to_stop(board: Board) -> None:
