@@ -19,6 +19,7 @@ from rvtrace_gdb.console.help_pages import ENCODER, RAW, group_of
 from rvtrace_gdb.controlregs.encoder_features import ETRACE
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.options import Dialect
+from rvtrace_gdb.decode.etrace.packet import LAYOUTS
 from rvtrace_gdb.session.capture.etrace_settings import (
     SETTINGS,
     BadSetting,
@@ -39,19 +40,13 @@ from rvtrace_gdb.support.text import value_text
 _MOST = 1 << 20
 _SWITCHES = {"true": 1, "false": 0}
 _OTHER_NAMES = {
-    "no_address": "data_no_address",
-    "no_data": "data_no_data",
-    "full_daddress": "data_full_address",
-    "full_data": "data_full_data",
-    "full_iaddress": "full_address",
-    "implicit_except": "implicit_exception",
-    "branch_predictor": "branch_prediction",
+    **{entry.name: entry.setting for table in LAYOUTS.values() for entry in table.entries if entry.setting},
     "branch_pred": "branch_prediction",
     "jtc": "jump_target_cache",
     "ir_ext": "iret_ext",
     "si_jump": "sijump",
 }
-"""The names that support packets and the reference models' files have for settings."""
+"""The names that support packets have for settings, and those of the reference models' files."""
 
 _WIDTHS = {"nocontext": "context_width", "notime": "time_width"}
 """Switches, with the settings that are 0 if they are on."""

@@ -34,6 +34,20 @@ def test_every_form_says_the_same(name: str, tmp_path: Path) -> None:
     assert said(tmp_path / name) == etrace_of(WANTED)
 
 
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("branch_predictor", "branch_prediction"), ("implicit_except", "implicit_exception"),
+        ("noaddr", "data_no_address"), ("full_iaddress", "full_address"), ("nodata", "data_no_data"),
+        ("no_data", "data_no_data"),
+    ],
+)  # fmt: skip
+def test_names_of_support_packets(name: str, setting: str, tmp_path: Path) -> None:
+    """E-Trace 2.0, the fields of ioptions and doptions; the reference models write `no_data`."""
+    (tmp_path / "x.json").write_text(json.dumps({"iaddress_width_p": 64, name: 1}))
+    assert said(tmp_path / "x.json") == etrace_of({"iaddress_width": 64, setting: True})
+
+
 def test_any_layout_of_json_says_the_same(tmp_path: Path) -> None:
     document = {"params": {"iaddress_width_p": 39, "cache_size_p": 5, "nocontext_p": 1}, "options": {"jtc": 1}}
     for indent in (None, 0, 1, 4):

@@ -27,7 +27,7 @@ from tests.decode.etrace.random_programs import Case, legal
 from tests.fuzz.kinds.trace_checks import Trace, Traces
 
 _STEPS = 50  # instructions of each trace
-_DRAWN: dict[str, tuple[Any, ...]] = {
+FIELDS: dict[str, tuple[Any, ...]] = {
     "iaddress_lsb": (0, 1, 1),
     "privilege_width": (2, 3),
     "ecause_width": (4, 6),
@@ -71,7 +71,7 @@ _DIALECTS = {"pulp": Dialect.PULP, "qemu": Dialect.QEMU, "esp32": Dialect.ET20}
 
 def _case(number: int) -> Case:
     rng = random.Random(number)
-    drawn: dict[str, Any] = {name: rng.choice(values) for name, values in _DRAWN.items()}
+    drawn: dict[str, Any] = {name: rng.choice(values) for name, values in FIELDS.items()}
     return Case(number, legal(drawn), steps=_STEPS, trap_rate=0.03, breaks=0.1 if number % 5 == 0 else 0)
 
 

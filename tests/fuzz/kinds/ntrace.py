@@ -12,7 +12,7 @@ from tests.fuzz.kinds.trace_checks import Trace, Traces
 
 _CASES = 24
 _STEPS = 50  # instructions of each
-_FIELDS: dict[str, tuple[Any, ...]] = {
+FIELDS: dict[str, tuple[Any, ...]] = {
     "dialect": ("1.0", "1.0", "rc7", "sifive"),
     "btm": (False, False, True),
     "sync_mode": (SyncMode.MESSAGES,),
@@ -48,7 +48,7 @@ def ntrace_of(number: int) -> Trace:
 
 def _case(number: int) -> Case:
     rng = random.Random(number)
-    fields: dict[str, Any] = {name: rng.choice(values) for name, values in _FIELDS.items()}
+    fields: dict[str, Any] = {name: rng.choice(values) for name, values in FIELDS.items()}
     source = (4, rng.randrange(16)) if number % 3 == 0 else (0, 0)
     fields |= {"hist_chunks": (), "icnt_full_sync": False, "linear_sync": None}
     return Case(number, legal(fields), source, steps=_STEPS, trap_rate=0.03, breaks=0.1 if number % 5 == 0 else 0)
