@@ -22,7 +22,7 @@ import gdb
 
 from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.lost_connection import refusals_suppressed
-from rvtrace_gdb.gdbext.rows import OFF_HART
+from rvtrace_gdb.rows.answers import OFF_HART
 
 HARTS_AT_MOST = 4096
 _EACH = "monitor set _rvtrace_out {}; foreach _rvtrace_target [target names] "

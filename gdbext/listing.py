@@ -19,8 +19,8 @@ import gdb
 from rvtrace_gdb.gdbext import blocks, harts, neutral, screen, source_lines
 from rvtrace_gdb.gdbext.disassembly import Texts, symbol_of
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.rows import Annotation, Happened, HistoryRow, Place
 from rvtrace_gdb.gdbext.text import printable
+from rvtrace_gdb.rows.list_rows import Annotation, Happened, HistoryRow, Place
 
 MODIFIERS = "mrsfpat"
 

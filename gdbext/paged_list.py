@@ -13,11 +13,12 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import neutral, results, row_text, screen
+from rvtrace_gdb.gdbext import neutral, results, screen
 from rvtrace_gdb.gdbext.listing import readable_code
-from rvtrace_gdb.gdbext.rows import ROWS, ROWS_AT_ONCE, Annotation, Fold, Happened, HartRows, HistoryRow, Page
 from rvtrace_gdb.gdbext.text import shown
 from rvtrace_gdb.gdbext.tracer import tracer
+from rvtrace_gdb.rows import list_text
+from rvtrace_gdb.rows.list_rows import ROWS, ROWS_AT_ONCE, Annotation, Fold, Happened, HartRows, HistoryRow, Page
 
 _RANGE = re.compile(r"(?:^|\s)([-+]|[0-9]+(?:\s*,\s*[-+]?[0-9]+)?)\s*$")
 """A range after an expression, in which an address is written in hexadecimal, or as an expression."""
@@ -167,9 +168,9 @@ def _folded(page: Page, lines: Callable[[Page], Iterable[str]]) -> Iterator[str]
     folds = {fold.number + fold.lines - 1: fold for fold in page.folds or ()}
     for row, line in zip(page.rows, lines(page)):
         fold = folds.get(row.number)
-        yield line if fold is None or fold.lines > 1 else f"{line}; {row_text.repetition(fold)}"
+        yield line if fold is None or fold.lines > 1 else f"{line}; {list_text.repetition(fold)}"
         if fold is not None and fold.lines > 1:
-            yield f"\tthese {fold.lines} lines {row_text.repetition(fold)}"
+            yield f"\tthese {fold.lines} lines {list_text.repetition(fold)}"
 
 
 def _print(line: str) -> None:

@@ -11,8 +11,8 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode, SyncMode
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.gdbext.row_text import AGREES, CANNOT_TELL, DIFFERS, check_line
-from rvtrace_gdb.gdbext.rows import OFF_HART, CheckRow
+from rvtrace_gdb.rows.answer_text import AGREES, CANNOT_TELL, DIFFERS, check_line
+from rvtrace_gdb.rows.answers import OFF_HART, CheckRow
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,

@@ -15,9 +15,10 @@ from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.gdbext import row_text
-from rvtrace_gdb.gdbext.row_text import Fields
-from rvtrace_gdb.gdbext.rows import ROWS_AT_ONCE, CoveredFunction, Place
+from rvtrace_gdb.rows import answer_text, list_text
+from rvtrace_gdb.rows.answers import CoveredFunction
+from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
+from rvtrace_gdb.rows.list_text import Fields
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.search import KINDS
@@ -99,26 +100,26 @@ class Shown(NamedTuple):
 
 def _functions(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     def line(row: Any) -> str:
-        return row_text.function_line(
+        return list_text.function_line(
             row, shown.function, calls=args.calls, instructions=args.instructions, paint=shown.output.paint
         )
 
-    return shown.lines("functions", line, lambda row: row_text.function_fields(row, shown.named), args=args.range)
+    return shown.lines("functions", line, lambda row: list_text.function_fields(row, shown.named), args=args.range)
 
 
 def _calls(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     if not shown.output.json:
-        yield shown.output.paint("heading", row_text.CALLS_HEADING)
+        yield shown.output.paint("heading", list_text.CALLS_HEADING)
     yield from shown.lines(
-        "calls", lambda row: row_text.call_line(row, shown.function),
-        lambda row: row_text.call_fields(row, shown.named), depth=args.depth,
+        "calls", lambda row: list_text.call_line(row, shown.function),
+        lambda row: list_text.call_fields(row, shown.named), depth=args.depth,
     )  # fmt: skip
 
 
 def _found(shown: Shown, what: str, **asked: Any) -> Iterator[str]:
     return shown.lines(
-        what, lambda row: row_text.found_line(row, shown.address, shown.output.paint),
-        lambda row: row_text.found_fields(row, shown.place), **asked,
+        what, lambda row: list_text.found_line(row, shown.address, shown.output.paint),
+        lambda row: list_text.found_fields(row, shown.place), **asked,
     )  # fmt: skip
 
 
@@ -133,12 +134,12 @@ def _check(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     if row is None:
         return
     if shown.output.json:
-        yield json_line(row_text.check_fields(row))
+        yield json_line(answer_text.check_fields(row))
         return
-    yield f"{f'hart {row.hart}: ' if shown.is_one_of_several else ''}{row_text.check_line(row)}."
+    yield f"{f'hart {row.hart}: ' if shown.is_one_of_several else ''}{answer_text.check_line(row)}."
     for one in row.differing:
-        yield from row_text.differing_lines(one, shown.output.paint)
-    yield row_text.check_conclusion(row)
+        yield from answer_text.differing_lines(one, shown.output.paint)
+    yield answer_text.check_conclusion(row)
 
 
 def _events(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
@@ -163,7 +164,7 @@ def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
         if function and row.start not in wanted:
             continue
         if row.ran or args.all or function:
-            yield shown.line(partial(_covered_line, paint=shown.output.paint), row_text.covered_fields, row)
+            yield shown.line(partial(_covered_line, paint=shown.output.paint), list_text.covered_fields, row)
         else:
             hidden += 1
     if hidden:
@@ -374,9 +375,9 @@ def _check_lines(verb: Verb, decoded: Decoded) -> list[str]:
 def _checked_status(decoded: Decoded, harts: Sequence[int]) -> int:
     """Return the exit status of `check`."""
     rows = [row for row in decoded.checked or () if row.hart in harts]
-    if any(row.lost or row.conclusion == row_text.DIFFERS for row in rows):
+    if any(row.lost or row.conclusion == answer_text.DIFFERS for row in rows):
         return LOST
-    return 0 if rows and all(row.conclusion == row_text.AGREES for row in rows) else UNSURE
+    return 0 if rows and all(row.conclusion == answer_text.AGREES for row in rows) else UNSURE
 
 
 def _status(session: Session, lines: list[str], shown: Output) -> int:

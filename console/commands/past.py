@@ -17,8 +17,8 @@ from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import F, X, regno_of
-from rvtrace_gdb.gdbext import row_text, values_text
-from rvtrace_gdb.gdbext.rows import Writer
+from rvtrace_gdb.rows import answer_text, values_text
+from rvtrace_gdb.rows.answers import Writer
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.lists import SelectedHistory
@@ -169,7 +169,7 @@ def _writer_lines(asked: _Asked, name: str, writer: Writer, previous: int | None
     if asked.shown.json:
         yield json_line(_writer_fields(asked, change, writer))
         return
-    yield f"{change}, {row_text.written_when(writer, asked.at, previous)}"
+    yield f"{change}, {answer_text.written_when(writer, asked.at, previous)}"
     if writer.written_as is not None:
         yield f"It was written as {writer.written_as}, which shares bits with it."
     yield from writer.doubts
@@ -181,23 +181,23 @@ def _writer_lines(asked: _Asked, name: str, writer: Writer, previous: int | None
         yield from listing.lines(history, source, program.xlen, writer.number, writer.number + 1, shape)
 
 
-def _change(asked: _Asked, name: str, writer: Writer) -> row_text.Change:
+def _change(asked: _Asked, name: str, writer: Writer) -> answer_text.Change:
     """Return what a writer changed, as numbers."""
     if writer.store is None:
         bits = writer.bits or asked.selected.program.xlen
-        return row_text.Change(name, *(_hex(it, bits // 8) for it in (writer.old, writer.new)))
+        return answer_text.Change(name, *(_hex(it, bits // 8) for it in (writer.old, writer.new)))
     address, size = writer.where or writer.store
     begin, end = max(writer.store[0], address) - address, min(sum(writer.store), address + size) - address
     if end - begin < size:
-        name = f"{row_text.bytes_text(begin, end)} of {name}"
-    return row_text.Change(name, *(_hex(it, end - begin) for it in (writer.old, writer.new)))
+        name = f"{answer_text.bytes_text(begin, end)} of {name}"
+    return answer_text.Change(name, *(_hex(it, end - begin) for it in (writer.old, writer.new)))
 
 
 def _hex(value: int | None, size: int) -> str | None:
     return None if value is None else f"0x{value:0{2 * size}x}"
 
 
-def _writer_fields(asked: _Asked, change: row_text.Change, writer: Writer) -> dict[str, Any]:
+def _writer_fields(asked: _Asked, change: answer_text.Change, writer: Writer) -> dict[str, Any]:
     place: dict[str, Any] = {}
     if writer.number is not None and (pc := asked.selected.history.pc(writer.number - 1)) != GAP:
         place = json_rows.place(pc, asked.image.symbol(pc), asked.selected.program.xlen)

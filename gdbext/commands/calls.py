@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import listing, row_text
+from rvtrace_gdb.gdbext import listing
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.listing import function_symbol
 from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers, split_unfolded
-from rvtrace_gdb.gdbext.rows import CallRow, FunctionRow
 from rvtrace_gdb.gdbext.text import printable
+from rvtrace_gdb.rows import list_text
+from rvtrace_gdb.rows.list_rows import CallRow, FunctionRow
 
 DEPTH = 10  # levels of the tree that are shown without /n
 MODIFIERS = "lic"
@@ -74,7 +75,7 @@ class Calls(Command, name="trace calls", completer=gdb.COMPLETE_NONE):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         found = PagedList("calls", depth=_depth(argument))
-        found.show(self, "", lambda page: map(_call, page.rows), heading=row_text.CALLS_HEADING)
+        found.show(self, "", lambda page: map(_call, page.rows), heading=list_text.CALLS_HEADING)
 
 
 def _depth(argument: str) -> int:
@@ -87,7 +88,7 @@ def _depth(argument: str) -> int:
 
 def _line(style: Format, row: FunctionRow) -> str:
     """Return the line for a function, as gdb prints it."""
-    text = row_text.function_line(
+    text = list_text.function_line(
         row, _function_text, calls=style.calls, instructions=style.instructions, paint=listing.paint
     )
     if style.lines and row.pc is not None:
@@ -96,7 +97,7 @@ def _line(style: Format, row: FunctionRow) -> str:
 
 
 def _call(row: CallRow) -> str:
-    return row_text.call_line(row, _function_text)
+    return list_text.call_line(row, _function_text)
 
 
 def _function_text(pc: int, name: str | None) -> str:

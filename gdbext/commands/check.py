@@ -7,11 +7,12 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import listing, results, row_text
+from rvtrace_gdb.gdbext import listing, results
 from rvtrace_gdb.gdbext.command import Command
-from rvtrace_gdb.gdbext.rows import CheckRow, DifferingRow
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+from rvtrace_gdb.rows import answer_text
+from rvtrace_gdb.rows.answers import CheckRow, DifferingRow
 
 _SHOWN = 10  # intervals of a hart; `trace gaps` has all
 
@@ -38,7 +39,7 @@ class Check(Command, name="trace check", completer=gdb.COMPLETE_NONE):
         self.refuse_argument(argument)
         found = answer()
         print_lines(found)
-        results.add({"checks": [row_text.check_fields(row) for row in found["rows"]]})
+        results.add({"checks": [answer_text.check_fields(row) for row in found["rows"]]})
         for line in lines(found["rows"]):
             print_line(line)
 
@@ -55,12 +56,12 @@ def lines(rows: Sequence[CheckRow]) -> Iterator[str]:
     """Yield the lines about each hart."""
     for row in rows:
         of = f"hart {row.hart}: " if len(rows) > 1 else ""
-        yield f"{of}{row_text.check_line(row)}."
+        yield f"{of}{answer_text.check_line(row)}."
         for one in row.differing[:_SHOWN]:
-            yield from row_text.differing_lines(one, listing.paint)
+            yield from answer_text.differing_lines(one, listing.paint)
         if len(row.differing) > _SHOWN:
             yield f"  and {len(row.differing) - _SHOWN} more: `trace gaps` has all of them"
-        yield row_text.check_conclusion(row)
+        yield answer_text.check_conclusion(row)
 
 
 COMMANDS = (Check,)

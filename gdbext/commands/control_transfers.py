@@ -20,8 +20,8 @@ import gdb
 
 from rvtrace_gdb.gdbext import blocks, disassembly, listing, neutral
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers
-from rvtrace_gdb.gdbext.rows import ROWS_AT_ONCE, Page
 from rvtrace_gdb.gdbext.text import printable
+from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Page
 
 INSTRUCTIONS = "i"
 ANOTHER_MODE = "[a mode that is not recorded]"

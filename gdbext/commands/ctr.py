@@ -20,9 +20,10 @@ from rvtrace_gdb.gdbext.options import BadOption
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
-from rvtrace_gdb.gdbext.rows import OFF_HART, Page
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
+from rvtrace_gdb.rows.answers import OFF_HART
+from rvtrace_gdb.rows.list_rows import Page
 
 
 class Ctr(Command, name="trace ctr", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE, is_prefix=True):

@@ -22,9 +22,9 @@ from rvtrace_gdb.gdbext.commands.control_transfers import transfer_place
 from rvtrace_gdb.gdbext.mi.fields import Rows
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.row_text import Fields
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments
+from rvtrace_gdb.rows.list_text import Fields
 
 _MOST = 256  # entries of a hart
 _SHOWN = 10

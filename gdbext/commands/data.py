@@ -11,7 +11,7 @@ from rvtrace_gdb.gdbext import completion, listing, location, neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.enter_key import EnterKey
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers, split_range
-from rvtrace_gdb.gdbext.rows import AccessRow, MessageRow
+from rvtrace_gdb.rows.list_rows import AccessRow, MessageRow
 
 
 def named_memory(expression: str) -> list[int] | None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, expressions, listing, location, row_text
+from rvtrace_gdb.gdbext import completion, expressions, listing, location
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.enter_key import EnterKey
 from rvtrace_gdb.gdbext.paged_list import SINCE, UNFOLDED, PagedList, split_range, split_since, split_unfolded
-from rvtrace_gdb.gdbext.rows import FoundRow, Page, Place
+from rvtrace_gdb.rows import list_text
+from rvtrace_gdb.rows.list_rows import FoundRow, Page, Place
 
 KINDS = (
     "context",
@@ -270,12 +271,12 @@ def _address_of_value(expression: str, value: gdb.Value) -> int:
 
 def row_lines(page: Page) -> Iterator[str]:
     """Return the lines for events, gaps or executions."""
-    return (row_text.found_line(row, _address_text, listing.paint) for row in page.rows)
+    return (list_text.found_line(row, _address_text, listing.paint) for row in page.rows)
 
 
 def event_line(row: FoundRow, count: int) -> str:
     """Return the line for one event, the number of which is that in a list with *count* rows."""
-    return f"Event {row.number} of {count}: {', '.join(row_text.event_facts(row, _address_text))}"
+    return f"Event {row.number} of {count}: {', '.join(list_text.event_facts(row, _address_text))}"
 
 
 def _address_text(place: Place) -> str:

@@ -23,8 +23,8 @@ from rvtrace_gdb.gdbext.options import is_plain_number
 from rvtrace_gdb.gdbext.replay import position, position_display, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.connection import connection
 from rvtrace_gdb.gdbext.replay.mode import DIRECTED_COMMANDS, mode
-from rvtrace_gdb.gdbext.rows import FoundRow
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+from rvtrace_gdb.rows.list_rows import FoundRow
 
 _NUMBER = re.compile(r"-?[0-9]{1,4000}")  # `int` refuses more digits
 

@@ -12,7 +12,7 @@ from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.rows import HartRows, Page
+from rvtrace_gdb.rows.list_rows import HartRows, Page
 
 ALL = "-all"
 

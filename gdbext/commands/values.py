@@ -6,12 +6,13 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import results, values_text
+from rvtrace_gdb.gdbext import results
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.rows import Contradicted, KnownRegisters, ValueLimit, ValuesRow
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+from rvtrace_gdb.rows import values_text
+from rvtrace_gdb.rows.answers import Contradicted, KnownRegisters, ValueLimit, ValuesRow
 
 
 class Values(Command, name="trace values", completer=gdb.COMPLETE_NONE):

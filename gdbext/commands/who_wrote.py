@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, enter_key, expressions, listing, neutral, results, row_text, source_lines
+from rvtrace_gdb.gdbext import completion, enter_key, expressions, listing, neutral, results, source_lines
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.rows import Happened, HistoryRow, Window, Writer, WriterAnswer
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+from rvtrace_gdb.rows import answer_text
+from rvtrace_gdb.rows.answer_text import Change
+from rvtrace_gdb.rows.answers import Window, Writer, WriterAnswer
+from rvtrace_gdb.rows.list_rows import Happened, HistoryRow
 
 
 def answer_lines(storage: expressions.Storage, found: WriterAnswer, previous_ago: int | None = None) -> Iterator[str]:
@@ -28,7 +31,7 @@ def answer_lines(storage: expressions.Storage, found: WriterAnswer, previous_ago
     if writer is None:
         yield from found.none
         return
-    yield f"{change_of(storage, writer)}, {row_text.written_when(writer, storage.at, previous_ago)}"
+    yield f"{change_of(storage, writer)}, {answer_text.written_when(writer, storage.at, previous_ago)}"
     if writer.written_as is not None:
         yield f"It was written as {writer.written_as}, which shares bits with it."
     yield from writer.doubts
@@ -36,11 +39,11 @@ def answer_lines(storage: expressions.Storage, found: WriterAnswer, previous_ago
         yield from _row(writer, found.hart)
 
 
-def change_of(storage: expressions.Storage, writer: Writer) -> row_text.Change:
+def change_of(storage: expressions.Storage, writer: Writer) -> Change:
     """Return what a writer changed."""
     if writer.store is None:
         bits = writer.bits or 0
-        return row_text.Change(storage.name, *(_register_value(storage, it, bits) for it in (writer.old, writer.new)))
+        return Change(storage.name, *(_register_value(storage, it, bits) for it in (writer.old, writer.new)))
     address, size = writer.where or writer.store  # the session knows the size of a symbol
     begin = max(writer.store[0], address) - address
     end = min(sum(writer.store), address + size) - address
@@ -49,10 +52,10 @@ def change_of(storage: expressions.Storage, writer: Writer) -> row_text.Change:
         if found is not None:
             return found._replace(name=f"{_in_brackets(storage.text, found.name)}{found.name}")
     if storage.bits is not None and end - begin == size:
-        return row_text.Change(storage.text, *(_bits(it, *storage.bits) for it in (writer.old, writer.new)))
-    name = storage.text if end - begin == size else f"{row_text.bytes_text(begin, end)} of {storage.text}"
+        return Change(storage.text, *(_bits(it, *storage.bits) for it in (writer.old, writer.new)))
+    name = storage.text if end - begin == size else f"{answer_text.bytes_text(begin, end)} of {storage.text}"
     digits = 2 * (end - begin)
-    return row_text.Change(name, *(None if it is None else f"0x{it:0{digits}x}" for it in (writer.old, writer.new)))
+    return Change(name, *(None if it is None else f"0x{it:0{digits}x}" for it in (writer.old, writer.new)))
 
 
 def _bits(value: int | None, shift: int, count: int) -> str | None:
@@ -63,7 +66,7 @@ def _in_brackets(text: str, suffix: str) -> str:
     return f"({text})" if suffix and not re.fullmatch(r"[\w.\[\]>-]+", text) else text
 
 
-def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: Window | None) -> row_text.Change | None:
+def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: Window | None) -> Change | None:
     """Return the innermost member that was stored to, as gdb shows it; None if not all of its bytes are known now."""
     suffix, inner, first = expressions.innermost_member(kind, begin, end)
     if window is None:
@@ -73,7 +76,7 @@ def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: Wi
     if len(new) < inner.sizeof or None in new or inner.code == gdb.TYPE_CODE_FUNC:
         return None
     before, now = (bytes(it for it in data if it is not None) for data in (old, new))
-    return row_text.Change(suffix, None if None in old else _shown(before, inner), _shown(now, inner))
+    return Change(suffix, None if None in old else _shown(before, inner), _shown(now, inner))
 
 
 def _shown(data: bytes, kind: gdb.Type) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import expressions, neutral, objfiles, results, row_text, settings, values_text
+from rvtrace_gdb.gdbext import expressions, neutral, objfiles, results, settings
 from rvtrace_gdb.gdbext.commands import check as commands_check
 from rvtrace_gdb.gdbext.commands import coverage as commands_coverage
 from rvtrace_gdb.gdbext.commands import find as commands_find
@@ -26,10 +26,12 @@ from rvtrace_gdb.gdbext.mi.fields import Rows
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
-from rvtrace_gdb.gdbext.row_text import Fields
-from rvtrace_gdb.gdbext.rows import OFF_HART, CoveredFunction, Page
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import program, tracer
+from rvtrace_gdb.rows import answer_text, values_text
+from rvtrace_gdb.rows.answers import OFF_HART, CoveredFunction
+from rvtrace_gdb.rows.list_rows import Page
+from rvtrace_gdb.rows.list_text import Fields
 
 COUNT_MOST = 4096
 """The largest number of rows in one answer: the session's own limit, and an IDE waits for the whole answer."""
@@ -191,7 +193,7 @@ def gaps(given: Arguments) -> Fields:
 def check(given: Arguments) -> Fields:
     """Check the trace of all harts."""
     found = commands_check.answer()
-    return _with_messages({"checks": [row_text.check_fields(row) for row in found["rows"]]}, found["lines"])
+    return _with_messages({"checks": [answer_text.check_fields(row) for row in found["rows"]]}, found["lines"])
 
 
 def find(given: Arguments) -> Fields:

@@ -13,10 +13,12 @@ from collections.abc import Iterable, Sequence
 
 import gdb
 
-from rvtrace_gdb.gdbext import disassembly, expressions, listing, neutral, row_text
+from rvtrace_gdb.gdbext import disassembly, expressions, listing, neutral
 from rvtrace_gdb.gdbext.commands import who_wrote
-from rvtrace_gdb.gdbext.row_text import Fields
-from rvtrace_gdb.gdbext.rows import CallRow, FoundRow, FunctionRow, HistoryRow, Place, Writer
+from rvtrace_gdb.rows import list_text
+from rvtrace_gdb.rows.answers import Writer
+from rvtrace_gdb.rows.list_rows import CallRow, FoundRow, FunctionRow, HistoryRow, Place
+from rvtrace_gdb.rows.list_text import Fields
 
 
 class Rows:
@@ -39,15 +41,15 @@ class Rows:
 
     def found(self, rows: Iterable[FoundRow]) -> list[Fields]:
         """Events, gaps and executions."""
-        return [row_text.found_fields(row, self.place) for row in rows]
+        return [list_text.found_fields(row, self.place) for row in rows]
 
     def functions(self, rows: Iterable[FunctionRow]) -> list[Fields]:
         """Functions that ran."""
-        return [row_text.function_fields(row, self._named) for row in rows]
+        return [list_text.function_fields(row, self._named) for row in rows]
 
     def calls(self, rows: Iterable[CallRow]) -> list[Fields]:
         """The lines of the tree of calls."""
-        return [row_text.call_fields(row, self._named) for row in rows]
+        return [list_text.call_fields(row, self._named) for row in rows]
 
     def writer(self, storage: expressions.Storage, writer: Writer, below: int | None) -> Fields:
         """Return the writer of *storage*. *below*: as in the method `who_wrote`."""

@@ -1,4 +1,4 @@
-"""The rows of every list as fields, by the list's name in a request (`gdbext.rows.ROWS`)."""
+"""The rows of every list as fields, by the list's name in a request (`rows.list_rows.ROWS`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from rvtrace_gdb.gdbext.expressions import Storage
 from rvtrace_gdb.gdbext.mi.fields import Rows
-from rvtrace_gdb.gdbext.row_text import Fields
-from rvtrace_gdb.gdbext.rows import AccessRow, HartRows, MessageRow, Page, WriterAnswer
+from rvtrace_gdb.rows.answers import WriterAnswer
+from rvtrace_gdb.rows.list_rows import AccessRow, HartRows, MessageRow, Page
+from rvtrace_gdb.rows.list_text import Fields
 
 
 def of_page(what: str, page: Page) -> Fields:

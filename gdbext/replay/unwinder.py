@@ -22,8 +22,8 @@ from rvtrace_gdb.gdbext import neutral
 from rvtrace_gdb.gdbext.harts import selected_hart
 from rvtrace_gdb.gdbext.replay import partial_values, position
 from rvtrace_gdb.gdbext.replay.connection import connection
-from rvtrace_gdb.gdbext.rows import FrameRow
 from rvtrace_gdb.gdbext.tracer import tracer
+from rvtrace_gdb.rows.answers import FrameRow
 
 NAME = "rvtrace"
 FIRST, MORE = 8, 256  # frames in the first and in each further request: most steps need two frames

@@ -14,9 +14,9 @@ import gdb
 from rvtrace_gdb.gdbext import listing
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
-from rvtrace_gdb.gdbext.rows import HistoryRow
 from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.gdbext.tui.viewport import NORMAL, Line, cut, highlighted, plain, printable
+from rvtrace_gdb.rows.list_rows import HistoryRow
 
 NO_LIMIT = 1 << 62
 

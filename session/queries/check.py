@@ -6,8 +6,8 @@ from rvtrace_gdb.decode.check.verdict import Differing, Verdict
 from rvtrace_gdb.decode.history.event_wording import difference_text
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
 from rvtrace_gdb.decode.history.history import Event
-from rvtrace_gdb.gdbext.row_text import AGREES, CANNOT_TELL, DIFFERS
-from rvtrace_gdb.gdbext.rows import CheckRow, DifferingRow
+from rvtrace_gdb.rows.answer_text import AGREES, CANNOT_TELL, DIFFERS
+from rvtrace_gdb.rows.answers import CheckRow, DifferingRow
 
 
 def row_of(hart: int, verdict: Verdict) -> CheckRow:

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.search import CombinedSearch, Query, Search, arrivals, entries_of, executions
-from rvtrace_gdb.gdbext.rows import FoundRow
+from rvtrace_gdb.rows.list_rows import FoundRow
 from rvtrace_gdb.session.queries.search import Answer, BadQuestion, Places, Searching
 
 EXECUTION = "execution"

@@ -15,7 +15,7 @@ from itertools import islice, pairwise, takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.gdbext.rows import Fold, FoundRow, FunctionRow
+from rvtrace_gdb.rows.list_rows import Fold, FoundRow, FunctionRow
 from rvtrace_gdb.session.queries.rows import Selection
 
 Fetch = Callable[[int, int], Sequence[Any]]

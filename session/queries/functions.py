@@ -16,7 +16,8 @@ from rvtrace_gdb.decode.coverage import Function as FunctionSymbol
 from rvtrace_gdb.decode.coverage import functions as functions_of
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.gdbext.rows import BranchRow, CallRow, CoveredFunction, FunctionRow
+from rvtrace_gdb.rows.answers import BranchRow, CoveredFunction
+from rvtrace_gdb.rows.list_rows import CallRow, FunctionRow
 from rvtrace_gdb.session.queries.folding import Folding
 from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
 from rvtrace_gdb.support.errors import Progress, silent

@@ -1,7 +1,7 @@
 """How much is known of registers and memory in the past, from what, and why not more: `trace values`."""
 
 from rvtrace_gdb.decode.tandem.wording import F, X
-from rvtrace_gdb.gdbext.rows import Contradicted, KnownRegisters, ValueLimit, ValuesRow
+from rvtrace_gdb.rows.answers import Contradicted, KnownRegisters, ValueLimit, ValuesRow
 from rvtrace_gdb.session.capture.model import Capture, SavedAt
 from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import OFF

@@ -25,7 +25,7 @@ from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
-from rvtrace_gdb.gdbext.rows import Annotation, Happened, Place, ShortHistoryRow
+from rvtrace_gdb.rows.list_rows import Annotation, Happened, Place, ShortHistoryRow
 from rvtrace_gdb.support.errors import RvtraceError
 
 _RECORD, _LISTING = "branch trace record", "instruction-history"

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
 from rvtrace_gdb.decode.program.instructions import Access
 from rvtrace_gdb.decode.search import Query, Search
-from rvtrace_gdb.gdbext.rows import AccessRow, FoundRow, Place
+from rvtrace_gdb.rows.list_rows import AccessRow, FoundRow, Place
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.folding import Folding
 from rvtrace_gdb.session.queries.rows import ROWS, Cursor, RangeError, Selection

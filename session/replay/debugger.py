@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.gdbext.rows import OFF_HART, FoundRow
+from rvtrace_gdb.rows.answers import OFF_HART
+from rvtrace_gdb.rows.list_rows import FoundRow
 from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import OtherTarget

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from rvtrace_gdb.gdbext.rows import OFF_HART
+from rvtrace_gdb.rows.answers import OFF_HART
 from rvtrace_gdb.session.capture.model import DebuggerWrites
 
 Hart = int | None

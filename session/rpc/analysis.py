@@ -10,7 +10,7 @@ in the answer if these are not null.
      branches: [[address, taken, not taken, target, next address], ...],
      functions: [[start, end, name, instructions, number of instructions that ran, number of entries], ...]}
 
-`trace check` encodes the histories again, and returns the rows `gdbext.rows.CheckRow` of all harts:
+`trace check` encodes the histories again, and returns the rows `rows.answers.CheckRow` of all harts:
 
     check {context} -> {lines, rows}
 
@@ -20,7 +20,7 @@ in the answer if these are not null.
 
 *name*: the user's expression. *at*: the number of the instruction before which the writer is searched, null: the end of
 the trace. *register*: its name. *where*: [address, size] of memory. *below*: the value of the previous answer, to find
-only earlier writers. *none*: lines to print if the trace has no writer. *writer* is null, or `gdbext.rows.Writer`.
+only earlier writers. *none*: lines to print if the trace has no writer. *writer* is null, or `rows.answers.Writer`.
 """
 
 from bisect import bisect_left
@@ -32,7 +32,8 @@ from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.csrs import is_counter
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import register_name, regno_of
-from rvtrace_gdb.gdbext.rows import Happened, Writer, WriterAnswer
+from rvtrace_gdb.rows.answers import Writer, WriterAnswer
+from rvtrace_gdb.rows.list_rows import Happened
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import SelectedHistory, call_history
 from rvtrace_gdb.session.past.choice import past_of

@@ -2,7 +2,7 @@
 
 | method | params                              | result                                                                |
 |--------|-------------------------------------|-----------------------------------------------------------------------|
-| page   | context, what, the range, and       | `gdbext.rows.Page`: which rows are shown, and the first               |
+| page   | context, what, the range, and       | `list_rows.Page`: which rows are shown, and the first                 |
 |        | those of the list                   | `ROWS_AT_ONCE` of them                                                |
 | rows   | what, begin, end, hart, and those   | {rows, events}: more rows of the list that was requested last         |
 |        | of the list                         |                                                                       |
@@ -41,7 +41,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.gdbext.rows import ROWS_AT_ONCE, Annotation, HartRows, Page
+from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, HartRows, Page
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.lists import Interleaved, SelectedHistory, functions_of
@@ -62,7 +62,7 @@ Fetch = Callable[[int, int], Sequence[Any]]
 class PagedList(NamedTuple):
     """A list, and which of its rows are shown. *events*: what happened before rows, of lists that have that.
 
-    The other attributes are those of `gdbext.rows.Page`.
+    The other attributes are those of `rows.list_rows.Page`.
     """
 
     length: int
@@ -330,7 +330,7 @@ LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], PagedList]] = {
     "calls": _calls,
     "records": _records,
 }
-"""The lists by their names in a request; `gdbext.rows.ROWS` has the types of their rows."""
+"""The lists by their names in a request; `rows.list_rows.ROWS` has the types of their rows."""
 _AT_HAND: Mapping[str, Callable[[Session, Params], PagedList]] = {
     "history": _history_at_hand,
     "interleaved": _interleaved_at_hand,

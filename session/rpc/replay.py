@@ -22,9 +22,9 @@ goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, 
 with its parameters, and *nth*, the number in that list, *last*, for its last row, or
 *direction*, "back" or "forth". *pc*: where the program is
 now, if gdb is in the present: a line says if the trace does not lead there. *found*: the event that is gone to, a
-`gdbext.rows.FoundRow`, of *of* such events; None for other places.
+`rows.list_rows.FoundRow`, of *of* such events; None for other places.
 
-frames: the call stack at a number of a history, for gdb's unwinder, as rows `gdbext.rows.FrameRow`. The first row is
+frames: the call stack at a number of a history, for gdb's unwinder, as rows `rows.answers.FrameRow`. The first row is
 the function that runs: its number is that of its next instruction. The others are the callers: their number is that of
 the call, or of the last instruction before a trap. Where registers are known, see `session.replay.unwinder`.
 
@@ -43,7 +43,7 @@ from rvtrace_gdb.decode.calls.frames import CallFrame
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.gdbext.rows import OFF_HART, FrameRow
+from rvtrace_gdb.rows.answers import OFF_HART, FrameRow
 from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.lists import SelectedHistory, call_frames
 from rvtrace_gdb.session.past.choice import past_of

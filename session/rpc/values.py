@@ -3,13 +3,13 @@
     values {context, at} -> {lines, row}
 
 *at*: the number of the instruction where the question is asked, null: where the selected hart is in the past, else the
-end of the trace. *row*: `gdbext.rows.ValuesRow`. A debugger in the past uses the settings of this context from then on.
+end of the trace. *row*: `answers.ValuesRow`. A debugger in the past uses the settings of this context from then on.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rvtrace_gdb.gdbext.rows import ValuesRow
+from rvtrace_gdb.rows.answers import ValuesRow
 from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.queries.known_values import known_values

@@ -15,7 +15,8 @@ def copy(tmp_path: Path) -> Path:
     """A copy of what gdb loads, without an environment beside it."""
     facts = tmp_path / "rvtrace_gdb" / "controlregs"
     shutil.copy(HOME / "rvtrace.py", tmp_path)
-    shutil.copytree(HOME / "rvtrace_gdb" / "gdbext", tmp_path / "rvtrace_gdb" / "gdbext")
+    for room in ("gdbext", "rows"):
+        shutil.copytree(HOME / "rvtrace_gdb" / room, tmp_path / "rvtrace_gdb" / room)
     shutil.copy(HOME / "rvtrace_gdb" / "__init__.py", tmp_path / "rvtrace_gdb")
     facts.mkdir()
     for name in ("__init__.py", "encoder_features.py"):

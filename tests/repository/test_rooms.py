@@ -16,28 +16,22 @@ NAME = PACKAGE.name
 TESTS = Path(__file__).resolve().parent.parent
 
 # room -> rooms it may import besides itself; `transport.simulated` is a room of its own inside `transport`, and the
-# tables of options and the rows that the session sends are one inside `gdbext`: they run without gdb.
+# tables of options are one inside `gdbext`: they run without gdb.
 TABLES = "gdbext tables"
-TABLE_MODULES = (
-    "gdbext.progress_bar",
-    "gdbext.options",
-    "gdbext.row_text",
-    "gdbext.rows",
-    "gdbext.start_options",
-    "gdbext.values_text",
-)
+TABLE_MODULES = ("gdbext.progress_bar", "gdbext.options", "gdbext.start_options")
 # The table of encoder features is one inside `controlregs`: gdb's Python reads it, too.
 FEATURES = "encoder features"
 ARROWS: dict[str, set[str]] = {
     "support": set(),
+    "rows": set(),
     "controlregs": {"support", FEATURES},
     "transport": {"support"},
     "decode": {"support"},
     "transport.simulated": {"support", "decode", "controlregs", "transport", FEATURES},
-    "session": {"support", "controlregs", "transport", "decode", TABLES, FEATURES},
+    "session": {"support", "controlregs", "transport", "decode", "rows", FEATURES},
     "views": {"support", "decode"},
-    "console": {"support", "session", "views", "decode", "transport.simulated", TABLES, FEATURES},
-    "gdbext": {TABLES},
+    "console": {"support", "session", "views", "decode", "transport.simulated", "rows", TABLES, FEATURES},
+    "gdbext": {"rows", TABLES},
     TABLES: {FEATURES},
     FEATURES: set(),
 }

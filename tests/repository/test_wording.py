@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.history.events import LossCause, NoteCause, Open, StartR
 from rvtrace_gdb.decode.program.instructions import AccessNote
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("console", "controlregs", "decode", "gdbext", "session", "support", "transport", "views")
+ROOMS = ("console", "controlregs", "decode", "gdbext", "rows", "session", "support", "transport", "views")
 WORDS = frozenset({"as_gap", "fault", "note", "notice", "text", "why"})
 """Names of attributes that are words."""
 ERRORS = ("error", "failure", "problem", "gone", "refused")

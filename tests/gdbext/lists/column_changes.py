@@ -13,7 +13,7 @@ import gdb
 
 
 def ours(module: str) -> Any:
-    return sys.modules[f"rvtrace_gdb.gdbext.{module}"]
+    return sys.modules[f"rvtrace_gdb.{module}"]
 
 
 def address(function: str) -> int:
@@ -74,15 +74,15 @@ def shown(what: str, row: Any, answering: Answering) -> tuple[str, Any]:
     """What the command prints of a row, and what the MI command answers."""
     command, mi = COMMANDS[what]
     answering.row = json.loads(json.dumps(row))
-    fields = next((it.run([])[it.name] for it in ours("mi.commands").TABLE if it.name == mi), None)
+    fields = next((it.run([])[it.name] for it in ours("gdbext.mi.commands").TABLE if it.name == mi), None)
     return gdb.execute(command, to_string=True), fields
 
 
 answering = Answering()
-ours("tracer").tracer().request = answering.request
+ours("gdbext.tracer").tracer().request = answering.request
 found: dict[str, Any] = {}
 named: dict[str, Any] = {}
-for what, kind in ours("rows").ROWS.items():
+for what, kind in ours("rows.list_rows").ROWS.items():
     if what not in COMMANDS:
         continue
     values = {column: two_values(kind, column) for column in kind._fields}

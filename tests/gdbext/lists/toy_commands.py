@@ -5,10 +5,10 @@ It is sourced in gdb after rvtrace.py, see `test_toy_command`.
 
 from typing import NamedTuple
 
-from rvtrace_gdb.gdbext import rows
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_range
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+from rvtrace_gdb.rows import list_rows
 
 
 class ToyRow(NamedTuple):
@@ -36,6 +36,6 @@ class Toys(Command, name="trace toys"):
 
 COMMANDS = (Toy, Toys)
 
-rows.ROWS["toys"] = ToyRow
+list_rows.ROWS["toys"] = ToyRow
 for command in COMMANDS:
     command()

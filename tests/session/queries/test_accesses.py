@@ -3,7 +3,7 @@
 import pytest
 
 from rvtrace_gdb.decode.program.instructions import CSR, LOAD, STORE, Access
-from rvtrace_gdb.gdbext.rows import AccessRow
+from rvtrace_gdb.rows.list_rows import AccessRow
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.rows import RangeError, Selection
 from rvtrace_gdb.session.queries.search import Accesses

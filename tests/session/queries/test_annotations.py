@@ -27,7 +27,7 @@ from rvtrace_gdb.decode.history.events import (
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.gdbext.rows import Annotation, Happened, Place
+from rvtrace_gdb.rows.list_rows import Annotation, Happened, Place
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.rows import AT_MOST, annotations
 from rvtrace_gdb.session.rpc.server import Methods

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.gdbext.rows import CallRow, FunctionRow
+from rvtrace_gdb.rows.list_rows import CallRow, FunctionRow
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.queries.rows import RangeError, Selection

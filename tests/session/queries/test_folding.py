@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.gdbext.row_text import repetition
-from rvtrace_gdb.gdbext.rows import Fold, FoundRow, FunctionRow
+from rvtrace_gdb.rows.list_rows import Fold, FoundRow, FunctionRow
+from rvtrace_gdb.rows.list_text import repetition
 from rvtrace_gdb.session.queries.folding import Folding
 from rvtrace_gdb.session.queries.rows import Cursor
 from tests.helpers.amounts import each_seed

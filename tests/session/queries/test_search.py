@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.gdbext.rows import FoundRow
+from rvtrace_gdb.rows.list_rows import FoundRow
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.executions import Executions
 from rvtrace_gdb.session.queries.rows import RangeError, Selection

@@ -2,7 +2,7 @@
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
-from rvtrace_gdb.gdbext.rows import FrameRow
+from rvtrace_gdb.rows.answers import FrameRow
 from rvtrace_gdb.session.lists import SelectedHistory, call_history
 from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.queries.functions import Functions

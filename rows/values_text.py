@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from rvtrace_gdb.gdbext.row_text import Fields
-from rvtrace_gdb.gdbext.rows import KnownRegisters, ValueLimit, ValuesRow
+from rvtrace_gdb.rows.answers import KnownRegisters, ValueLimit, ValuesRow
+from rvtrace_gdb.rows.list_text import Fields
 
 LIMITS = {
     "no-beginning": "nothing is known where the trace begins",

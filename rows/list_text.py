@@ -7,19 +7,10 @@ text of a place, *function* that of a function. The module runs with and without
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 
-from rvtrace_gdb.gdbext.rows import (
-    CallRow,
-    CheckRow,
-    CoveredFunction,
-    DifferingRow,
-    Fold,
-    FoundRow,
-    FunctionRow,
-    Place,
-    Writer,
-)
+from rvtrace_gdb.rows.answers import CoveredFunction
+from rvtrace_gdb.rows.list_rows import CallRow, Fold, FoundRow, FunctionRow, Place
 
 Fields = dict[str, Any]
 Paint = Callable[[str, str], str]
@@ -108,65 +99,6 @@ def call_line(row: CallRow, function: FunctionText) -> str:
     return f"{row.calls or '-':>12}{row.instructions:>16}{row.own_instructions:>16}  {text}{more}"
 
 
-AGREES, DIFFERS, CANNOT_TELL = "agrees", "differs", "cannot-tell"
-"""The conclusions of a check."""
-
-
-def check_line(row: CheckRow) -> str:
-    """Return how many intervals of a checked trace agree."""
-    if not row.intervals:
-        return "no interval between synchronizations is in the trace"
-    counts = [f"{row.agree} {_verb(row.agree, 'agree')}"]
-    counts += [f"{row.differ} {_verb(row.differ, 'differ')}"] if row.differ else []
-    counts += [f"{row.lost} {_has(row.lost)} a loss (see `gaps`)"] if row.lost else []
-    counts += [f"{row.unchecked} cannot be compared"] if row.unchecked else []
-    return f"{row.intervals} interval{'s' * (row.intervals > 1)} between synchronizations: {', '.join(counts)}"
-
-
-def check_conclusion(row: CheckRow) -> str:
-    """Return what the counts of a check mean."""
-    if row.conclusion == AGREES:
-        return "No damage is seen: encoded again, the listing gives the bytes of the trace."
-    if row.conclusion == DIFFERS:
-        return "What differs is damaged: this encoder sends other bytes for what is listed."
-    if not row.differ:
-        return "Cannot tell: there is nothing to compare."
-    return (
-        "Cannot tell for this encoder: so many differ that it is built in another way. What is listed may be right"
-        " all the same."
-    )
-
-
-def differing_lines(row: DifferingRow, paint: Paint = plain) -> Iterator[str]:
-    """Return the lines for an interval that differs."""
-    ran = f"instructions {row.first} to {row.last}" if row.last >= row.first else "no instruction"
-    yield f"  bytes {row.start:#x} to {max(row.end - 1, row.start):#x}, {ran}:"
-    yield f"    {paint('gap', row.text)}"
-
-
-def _verb(number: int, verb: str) -> str:
-    return f"{verb}s" if number == 1 else verb
-
-
-def _has(number: int) -> str:
-    return "has" if number == 1 else "have"
-
-
-def check_fields(row: CheckRow) -> Fields:
-    """Return what a check found out about a hart."""
-    counts = ("intervals", "agree", "differ", "lost", "unchecked")
-    found: Fields = {"hart": row.hart, "conclusion": row.conclusion, **{name: getattr(row, name) for name in counts}}
-    return {**found, "differing": [differing_fields(one) for one in row.differing]}
-
-
-def differing_fields(row: DifferingRow) -> Fields:
-    """Return an interval that differs."""
-    numbers = {"begin": row.first, "end": row.last} if row.last >= row.first else {}
-    found = {"trace-byte": row.start, "trace-byte-end": row.end, **numbers, "differs-at": row.offset}
-    more = {"sends": row.made, "found": row.sent, "timing": int(row.timing), "text": row.text}
-    return {**found, **{name: value for name, value in more.items() if value}}
-
-
 def found_fields(row: FoundRow, place: PlaceFields) -> Fields:
     """Return an event, a gap or an execution."""
 
@@ -207,42 +139,3 @@ def _columns(row: FunctionRow | CallRow, others: Collection[str]) -> Iterator[tu
             yield name.replace("_", "-"), int(value) if value is True else value
 
 
-class Change(NamedTuple):
-    """The name of what changed, with its old and new values; None where a value is not known."""
-
-    name: str
-    old: str | None
-    new: str | None
-
-    def __str__(self) -> str:
-        if self.new is None:
-            return self.name if self.old is None else f"{self.name}: {self.old} -> not known"
-        return f"{self.name}: {self.new}" if self.old is None else f"{self.name}: {self.old} -> {self.new}"
-
-
-def written_when(writer: Writer, at: int | None, previous_ago: int | None) -> str:
-    """Return when, and by whom something was written. *at*: the number of the instruction where the question is asked,
-    None: the end of the trace; *previous_ago*: how many instructions ago the writer shown before was.
-    """
-    group = "" if writer.group is None else f" (group {writer.group})"
-    ago = _ago(writer.ago, at, previous_ago)
-    if writer.kind == "instruction":
-        return f"written {ago}{group}"
-    by = {"trap": "by a trap", "reset": "by a reset of the hart"}.get(writer.kind, "from outside the hart")
-    return f"written {by}{group}, {ago}"
-
-
-def _ago(ago: int, at: int | None, previous_ago: int | None) -> str:
-    """Return how long ago a write was; with *previous_ago*, how long before the writer shown last."""
-    before = "ago" if at is not None else "before the end of the trace"
-    if previous_ago is not None:
-        ago, before = ago - previous_ago, "before that"
-    if not ago:
-        now = "right before now" if at is not None else "at its end"
-        return now if previous_ago is None else "right before that"
-    return f"{ago} instruction{'s' if ago > 1 else ''} {before}"
-
-
-def bytes_text(begin: int, end: int) -> str:
-    """Return "byte 3", or "bytes 3 to 5", of those from *begin* to *end* - 1."""
-    return f"byte {begin}" if end - begin == 1 else f"bytes {begin} to {end - 1}"

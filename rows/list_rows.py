@@ -1,0 +1,217 @@
+"""The rows of lists, and the answer that brings them.
+
+Both ends of the pipe use these types, so that a column is declared once. A row crosses as a JSON array in the order of
+its fields; gdb's side makes the type again (`paged_list.page_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Optional, Union
+
+ROWS_AT_ONCE = 2000
+"""Rows in one answer to a list command: long listings appear at once and can be interrupted."""
+
+Place = Union[tuple[int], tuple[int, str, int]]
+"""An address, and for code that is not in the ELF that was traced, its function and the offset in it."""
+
+ShortHistoryRow = Union[tuple[int, int], tuple[int, None, str], tuple[int, int, str, Optional[str], int]]
+"""A `HistoryRow` as it crosses the pipe: without the fields after the last one that has a value."""
+
+
+class HistoryRow(NamedTuple):
+    """A position of a history: its *number* and the address of its instruction, None for a gap.
+
+    text      why the gap is there; of an instruction that is not in the ELF that was traced, but in the target's
+              memory or in a process, or where the trace itself has the instruction, its bytes in hexadecimal
+    function  the function of an instruction that is not in the ELF if it has one, and the *offset* in it
+    """
+
+    number: int
+    pc: int | None
+    text: str = ""
+    function: str | None = None
+    offset: int = 0
+
+
+class Happened(NamedTuple):
+    """What happened between two positions: its kind and what is said of it.
+
+    place        of a trap, where it hit
+    names_kind   whether the text itself names the kind
+    """
+
+    kind: str
+    text: str
+    place: Place | None
+    names_kind: bool
+
+
+class Annotation(NamedTuple):
+    """What happened before the row with this *number*, which is that of a row, or the one after the last.
+
+    time   the timestamp of this position, None: unknown, or not requested
+    ticks  since the previous timestamp; negative if the trace's clock was set back
+    """
+
+    number: int
+    events: list[Happened]
+    time: int | None
+    ticks: int | None
+
+
+class HartRows(NamedTuple):
+    """Consecutive rows of one hart in the list of all harts. *number*: that of the first row in the list.
+
+    The *rows* have the hart's own numbers. *events*: what happened before them.
+    """
+
+    number: int
+    hart: int
+    rows: Sequence[ShortHistoryRow | HistoryRow]
+    events: Sequence[Annotation]
+
+
+class MessageRow(NamedTuple):
+    """A message of the trace: the *offset* of its first byte in the trace, and its text."""
+
+    number: int
+    offset: int
+    text: str
+
+
+class AccessRow(NamedTuple):
+    """An access to memory or a CSR: the instruction's number and address (None if unknown), the byte of the trace, and
+    what was accessed.
+    """
+
+    number: int
+    instruction: int | None
+    pc: int | None
+    offset: int
+    text: str
+
+
+class FoundRow(NamedTuple):
+    """A place in the history: an event, a gap, or an execution.
+
+    position  numbered as in `trace history`
+    here      the place; "gap", or "end" after the last instruction
+    kind      that of the event, or "execution"
+    source    of a trap, where it hit, else what ran before; "start" and "gap" are in place of an address
+    target    where execution continued after a gap, or where a return went
+    offset    the byte of the trace that says so
+    facts     of an event, by name
+    expected  where a return should have gone
+
+    None: unknown, or not applicable.
+    """
+
+    number: int
+    position: int
+    here: Place | str
+    kind: str
+    text: str
+    source: Place | str | None
+    target: Place | None
+    time: int | None
+    offset: int | None
+    facts: dict[str, Any] | None = None
+    expected: Place | None = None
+
+
+class FunctionRow(NamedTuple):
+    """A function that ran: its first and last instruction by their numbers, and its first address, None for a gap.
+
+    level      the level of indentation
+    what       the reason of a gap, or the trap that led here, "" for none
+    name       the function's name if its code is not in the ELF that was traced; None: gdb has it
+    addresses  the addresses of all its instructions, if they were requested
+    """
+
+    number: int
+    begin: int
+    end: int
+    pc: int | None
+    level: int
+    what: str
+    name: str | None
+    addresses: list[int]
+
+
+class CallRow(NamedTuple):
+    """A line of the tree of calls: a function, *calls*: how often it was called, from the line above it.
+
+    pc                the address of the function, None without a symbol; *name*: as in `FunctionRow`
+    instructions      how many ran in it and in its callees, *own_instructions*: in it alone
+    trap              whether traps led here
+    hidden            the number of callees that are not shown, None without any
+    """
+
+    level: int
+    pc: int | None
+    name: str | None
+    calls: int
+    instructions: int
+    own_instructions: int
+    trap: bool
+    hidden: int | None
+
+
+class Fold(NamedTuple):
+    """Rows that repeat themselves and are shown once: the *lines* from row *number* on come *times* times.
+
+    begin, end         the positions of the first and of the last repetition
+    shortest, longest  how many positions are from one to the next
+    deeper             by how much the level rises from one to the next
+    """
+
+    number: int
+    lines: int
+    times: int
+    begin: int
+    end: int
+    shortest: int
+    longest: int
+    deeper: int = 0
+
+
+class Page(NamedTuple):
+    """The answer to the request for a part of a list: rows *begin* to *end* - 1 of *length*, which count from 1.
+
+    notice       is printed if there are none; *lines*: are printed before the rows in any case
+    rows         the first `ROWS_AT_ONCE` of them
+    events       of a history, what happened before these rows
+    overwritten  whether older trace was overwritten
+    comes        of executions, whether the instruction that runs next would be one more
+    now          of control transfer records, what ran after the youngest
+    folds        of a page that is folded, what repeats itself: only the first of these rows are in it; None: all are
+    """
+
+    begin: int
+    end: int
+    hart: int | None
+    rows: Sequence[Any]
+    events: Sequence[Annotation]
+    length: int = 0
+    notice: str | None = None
+    lines: Sequence[str] = ()
+    overwritten: bool = False
+    comes: bool = False
+    now: Mapping[str, Any] | None = None
+    folds: Sequence[Fold] | None = None
+
+
+ROWS: dict[str, Any] = {
+    "history": HistoryRow,
+    "interleaved": HartRows,
+    "messages": MessageRow,
+    "accesses": AccessRow,
+    "events": FoundRow,
+    "gaps": FoundRow,
+    "executions": FoundRow,
+    "functions": FunctionRow,
+    "calls": CallRow,
+    "records": dict,
+}
+"""The type of the rows of each list that a session has, by the list's name in a request."""
