@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
@@ -11,20 +10,17 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.etrace.decoder import decode, decode_streams
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.options import SyncMode
-from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind
-from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.history.events import EventKind
+from tests.decode.damaged_traces import check_bookkeeping, check_pieces_ran, check_possible, check_stop_at_error
 from tests.decode.etrace.packets import read
 from tests.decode.etrace.random_programs import Case, any_options
 from tests.decode.ntrace.messages import difference
-from tests.decode.synthetic import Program
-from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT
 from tests.helpers.amounts import some_of
 
 examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
 seeds = st.integers(0, 1 << 32)
 rates = st.sampled_from([0, 0.01, 0.1])
-MANY = 3000  # positions looked at: one flipped bit can make a loop of four billion rounds
-LOSSES = GAP_KINDS - {EventKind.TRACE_OFF}
+BREAKS = (EventKind.TRACE_OFF, EventKind.TRACE_ON, EventKind.OVERFLOW)
 
 
 def periodic(seed: int, drawn: dict[str, Any], **options: Any) -> Case:
@@ -117,49 +113,6 @@ def test_no_bytes_raise_or_are_miscounted(noise: bytes, seed: int, drawn: dict[s
         check_bookkeeping(case.decode(data, wrapped=wrapped), data)
 
 
-def check_bookkeeping(history: History, data: bytes) -> None:
-    total, decoded, idle, skipped = history.accounting
-    assert total == len(data) == decoded + idle + skipped
-    assert min(decoded, idle, skipped) >= 0
-    positions = [event.position for event in history.events]
-    assert positions == sorted(positions)
-    assert all(0 <= event.offset <= len(data) for event in history.events)
-    gaps = {event.position for event in history.events if event.kind in GAP_KINDS and event.position < len(history)}
-    gaps = {position for position in gaps if history.pc(position) == GAP}
-    assert len(gaps) == history.gaps
-    for i in gaps:
-        cause = history.gap_at(i)
-        assert cause.text
-        assert cause.last_pc == history.pc(i - 1)
-        assert i + 1 == len(history) or cause.next_pc is not None
-
-
-def check_possible(program: Program, history: History) -> None:
-    """No step from one instruction to the next that the code cannot take, unless an event stands there that can."""
-    elsewhere = {event.position for event in history.events if event.kind is not EventKind.NOTE}
-    pcs = list(history.pcs(0, MANY))
-    for i, (pc, after) in enumerate(pairwise(pcs), 1):
-        spot = program.spots.get(pc)
-        if GAP in (pc, after) or i in elsewhere or spot is None or spot.kind in INDIRECT:
-            continue
-        ways = set(spot.targets) if spot.kind in (*BRANCHES, *DIRECT) else set()
-        if spot.kind not in DIRECT:
-            ways.add(pc + spot.length & program.mask)
-        assert after in ways, (i, hex(pc), hex(after), spot)
-
-
-def check_stop_at_error(case: Case, data: bytes, history: History) -> None:
-    """Decoding that gives up at the first loss has the same up to there, and nothing behind it."""
-    stopped = decode(data, case.image, replace(case.options, stop_at_error=True), Encapsulation())
-    assert sum(stopped.accounting[1:]) == stopped.accounting.total == len(data)
-    count = len(stopped)
-    while count and stopped.pc(count - 1) == GAP:
-        count -= 1
-    assert not difference(stopped.pcs(0, min(count, MANY)), history.pcs(0, min(count, MANY)))
-    lost = [event.offset for event in history.events if event.kind in LOSSES]
-    assert [event.offset for event in stopped.events if event.kind in LOSSES] == lost[:1]
-
-
 @examples
 @given(seeds, any_options, rates, st.randoms(use_true_random=False))
 def test_a_flipped_bit_loses_no_more_than_to_the_next_sync(
@@ -183,7 +136,8 @@ def test_a_flipped_bit_loses_no_more_than_to_the_next_sync(
         history = case.decode(bytes(data))
         check_bookkeeping(history, bytes(data))
         check_possible(case.program, history)
-        check_stop_at_error(case, bytes(data), history)
+        options = replace(case.options, stop_at_error=True)
+        check_stop_at_error(decode(bytes(data), case.image, options, Encapsulation()), bytes(data), history)
         # What the packet before says may wait for this one (its address, or that of the next occurrence).
         before = [pc for pc in case.decode(case.trace[: places[max(index - 1, 0)][0]]).pcs() if pc >= 0]
         assert not difference(history.pcs(0, len(before)), before)
@@ -203,31 +157,8 @@ def test_what_the_encoder_lost_or_left_out_is_a_gap(
     case = Case(seed, drawn, marks=False, breaks=breaks, trap_rate=trap_rate)
     history = case.decode(case.trace)
     check_bookkeeping(history, case.trace)
-    at = 0
-    for piece in pieces(history):
-        at = find(case.pcs, piece, at) + len(piece)
+    check_pieces_ran(history, case.pcs, *BREAKS)
     assert not [event for event in history.events if event.kind in (EventKind.MISMATCH, EventKind.LOSS)]
-
-
-def pieces(history: History) -> list[list[int]]:
-    """The rows of instructions between gaps, and between a stop and a start, which may be no gap."""
-    off = (EventKind.TRACE_OFF, EventKind.TRACE_ON, EventKind.OVERFLOW)
-    breaks = {event.position for event in history.events if event.kind in off}
-    found: list[list[int]] = [[]]
-    for i, pc in enumerate(history.pcs()):
-        if pc == GAP or i in breaks:
-            found.append([])
-        if pc != GAP:
-            found[-1].append(pc)
-    return [piece for piece in found if piece]
-
-
-def find(pcs: list[int], piece: list[int], start: int) -> int:
-    """Where *piece* is in *pcs*, from *start* on."""
-    for at in range(start, len(pcs) - len(piece) + 1):
-        if pcs[at : at + len(piece)] == piece:
-            return at
-    raise AssertionError(f"{len(piece)} instructions from 0x{piece[0]:x} on never ran after instruction {start}")
 
 
 @examples
@@ -254,6 +185,4 @@ def test_code_that_is_not_there(seed: int, drawn: dict[str, Any], trap_rate: flo
     image.add_code(case.program.base, case.program.code[:-size])
     history = decode(case.trace, image, case.options, Encapsulation())
     check_bookkeeping(history, case.trace)
-    at = 0
-    for piece in pieces(history):
-        at = find(case.pcs, piece, at) + 1
+    check_pieces_ran(history, case.pcs, *BREAKS)

@@ -2,25 +2,30 @@
 
 import random
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind
-from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import decode, decode_streams
 from rvtrace_gdb.decode.ntrace.options import Options
+from tests.decode.damaged_traces import check_bookkeeping, check_pieces_ran, check_possible, check_stop_at_error
 from tests.decode.ntrace.encodings import Case, any_fields, decoder_options, periodic
 from tests.decode.ntrace.messages import SYNCS, difference, located, of_kind
-from tests.decode.synthetic import Program
-from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT
+from tests.decode.synthetic_code import INDIRECT
 from tests.helpers.amounts import some_of
 
 examples = settings(derandomize=True, max_examples=some_of(60), deadline=None)
 seeds = st.integers(0, 1 << 32)
-MANY = 3000  # positions looked at: one flipped bit can make a loop of four billion rounds
+# What a custom instruction does only its designer knows, and an encoder without traps shows ecall as a jump.
+ANYWHERE = (*INDIRECT, "custom", "long", "ecall")
+
+
+def check(history: History, data: bytes) -> None:
+    check_bookkeeping(history, data)
+    assert history.accounting.idle <= sum(byte & 3 == 3 for byte in data)
 
 
 @examples
@@ -77,52 +82,7 @@ def test_several_harts_in_one_stream(seed: int, fields: dict[str, Any], harts: i
 def test_no_bytes_raise_or_are_miscounted(noise: bytes, seed: int, fields: dict[str, Any], wrapped: bool) -> None:
     case = Case(seed, fields, steps=20)
     for data in (noise, case.trace[:9] + noise, bytes(byte & 0xFC for byte in noise), case.trace + noise * 20):
-        check_bookkeeping(case.decode(data, wrapped=wrapped), data)
-
-
-def check_bookkeeping(history: History, data: bytes) -> None:
-    total, decoded, idle, skipped = history.accounting
-    assert total == len(data) == decoded + idle + skipped
-    assert min(decoded, idle, skipped) >= 0
-    assert idle <= sum(byte & 3 == 3 for byte in data)
-    positions = [event.position for event in history.events]
-    assert positions == sorted(positions)
-    assert all(0 <= event.offset <= len(data) for event in history.events)
-    gaps = {event.position for event in history.events if event.kind in GAP_KINDS and event.position < len(history)}
-    gaps = {position for position in gaps if history.pc(position) == GAP}
-    assert len(gaps) == history.gaps
-    for i in gaps:
-        cause = history.gap_at(i)
-        assert cause.text
-        assert cause.last_pc == history.pc(i - 1)
-        assert i + 1 == len(history) or cause.next_pc is not None
-
-
-def check_possible(program: Program, history: History) -> None:
-    """No step from one instruction to the next that the code cannot take, unless an event stands there that can."""
-    elsewhere = {event.position for event in history.events if event.kind is not EventKind.NOTE}
-    pcs = list(history.pcs(0, MANY))
-    for i, (pc, after) in enumerate(pairwise(pcs), 1):
-        spot = program.spots.get(pc)
-        if GAP in (pc, after) or i in elsewhere or spot is None or spot.kind in INDIRECT:
-            continue
-        ways = set(spot.targets) if spot.kind in (*BRANCHES, *DIRECT) else set()
-        if spot.kind not in DIRECT:
-            ways.add(pc + spot.length & program.mask)
-        # What a custom instruction does only its designer knows, and an encoder without traps shows ecall as a jump.
-        assert after in ways or spot.kind in ("custom", "long", "ecall"), (i, hex(pc), hex(after), spot)
-
-
-def check_stop_at_error(case: Case, data: bytes, history: History) -> None:
-    """Decoding that gives up at the first loss has the same up to there, and nothing behind it."""
-    stopped = decode(data, case.program.image(), replace(case.options, stop_at_error=True))
-    assert sum(stopped.accounting[1:]) == stopped.accounting.total == len(data)
-    count = len(stopped)
-    while count and stopped.pc(count - 1) == GAP:
-        count -= 1
-    assert not difference(stopped.pcs(0, min(count, MANY)), history.pcs(0, min(count, MANY)))
-    lost = [event.offset for event in of_kind(history, *GAP_KINDS - {EventKind.TRACE_OFF})]
-    assert [event.offset for event in of_kind(stopped, *GAP_KINDS - {EventKind.TRACE_OFF})] == lost[:1]
+        check(case.decode(data, wrapped=wrapped), data)
 
 
 @examples
@@ -141,9 +101,10 @@ def test_a_flipped_bit_or_a_cut_loses_no_more_than_to_the_next_sync(
         if cut:
             del data[rng.randrange(at, len(data)) :]
         history = case.decode(bytes(data))
-        check_bookkeeping(history, bytes(data))
-        check_possible(case.program, history)
-        check_stop_at_error(case, bytes(data), history)
+        check(history, bytes(data))
+        check_possible(case.program, history, ANYWHERE)
+        options = replace(case.options, stop_at_error=True)
+        check_stop_at_error(decode(bytes(data), case.program.image(), options), bytes(data), history)
         index = max((i for i, (offset, _) in enumerate(messages) if offset <= at), default=0)
         before = [pc for pc in case.decode(case.trace[: messages[index][0]]).pcs() if pc >= 0]
         assert not difference(history.pcs(0, len(before)), before)
@@ -161,31 +122,9 @@ def test_what_the_encoder_lost_or_left_out_is_a_gap(seed: int, fields: dict[str,
     """Errors with a restart, and tracing that is off for a while: the pieces between the gaps ran, in this order."""
     case = Case(seed, fields, marks=False, breaks=breaks)
     history = case.decode(case.trace)
-    check_bookkeeping(history, case.trace)
-    at = 0
-    for piece in pieces(history):
-        at = find(case.run.pcs, piece, at) + len(piece)
+    check(history, case.trace)
+    check_pieces_ran(history, case.run.pcs, EventKind.TRACE_OFF, EventKind.TRACE_ON)
     assert not of_kind(history, EventKind.MISMATCH)
-
-
-def pieces(history: History) -> list[list[int]]:
-    """The rows of instructions between gaps, and between a stop and a start, which may be no gap."""
-    breaks = {event.position for event in of_kind(history, EventKind.TRACE_OFF, EventKind.TRACE_ON)}
-    found: list[list[int]] = [[]]
-    for i, pc in enumerate(history.pcs()):
-        if pc == GAP or i in breaks:
-            found.append([])
-        if pc != GAP:
-            found[-1].append(pc)
-    return [piece for piece in found if piece]
-
-
-def find(pcs: list[int], piece: list[int], start: int) -> int:
-    """Where *piece* is in *pcs*, from *start* on."""
-    for at in range(start, len(pcs) - len(piece) + 1):
-        if pcs[at : at + len(piece)] == piece:
-            return at
-    raise AssertionError(f"{len(piece)} instructions from 0x{piece[0]:x} on never ran after instruction {start}")
 
 
 @examples
@@ -198,5 +137,5 @@ def test_lost_messages_leave_a_gap(seed: int, fields: dict[str, Any], rng: rando
         first = rng.randrange(len(messages))
         kept = messages[:first] + messages[first + rng.randint(1, 4) :]
         history = case.decode(b"".join(kept))
-        check_bookkeeping(history, b"".join(kept))
-        check_possible(case.program, history)
+        check(history, b"".join(kept))
+        check_possible(case.program, history, ANYWHERE)
