@@ -15,7 +15,7 @@ from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, Mode, Recorde
 from tests.ctr_model.model import Event, Instruction, Model, Trap, Write
 from tests.ctr_model.transfers import Kind
 from tests.helpers.amounts import LONG, each_seed
-from tests.transport.simulated.ctr.recorders import ALL_MODES, VERSIONS
+from tests.transport.simulated.ctr.test_recorder import ALL_MODES, VERSIONS
 
 M, S, U, VS, VU = Mode.M, Mode.S, Mode.U, Mode.VS, Mode.VU
 TRAPS_TO = {U: (M, S), S: (M, S), M: (M,), VU: (M, S, VS), VS: (M, S, VS)}
