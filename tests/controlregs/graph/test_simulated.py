@@ -10,18 +10,10 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.controlregs.component import Component
-from rvtrace_gdb.controlregs.errors import (
-    ComponentAccess,
-    ComponentTimeout,
-    SettingRefused,
-    UnsupportedVersion,
-    WrongComponent,
-)
 from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
 from rvtrace_gdb.controlregs.trace_control import procedures
-from rvtrace_gdb.controlregs.trace_control.capabilities import capabilities
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, GraphSettings, Pins, TraceRequest
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, GraphSettings, Pins, TraceRequest
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -32,7 +24,6 @@ from rvtrace_gdb.transport.simulated.devices.sinks import AtbBridge, PibSink
 from tests.transport.simulated.devices.rig import SIZE, Log, Rig
 from tests.transport.simulated.devices.test_component import BUFFER, Registers
 from tests.transport.simulated.encoder.traces import compiled
-from tests.transport.simulated.nexus import messages
 
 SECOND = 0x4000_0000  # added to addresses of the second machine's bus
 REQUEST = GraphRequest(
@@ -164,63 +155,6 @@ def test_read_out_and_gone_on(elf: Path) -> None:
     assert whole.startswith(first) and len(whole) > len(first)
 
 
-def test_components_that_take_their_time(elf: Path) -> None:
-    slow = ComponentBuild(flush_polls=5, powered_down=True)
-    chip, graph = two_levels(elf, ram0=slow, top=slow, low=slow, enc0=slow)
-    got = procedures.start(graph, REQUEST)
-    chip.run()
-    stop(graph)
-    chip.decoded(procedures.drain_all(graph, got).drained["ram0"].data, got)
-
-
-def test_hard_wired_sources(elf: Path) -> None:
-    fixed = ComponentBuild(fixed={"trTeSrcID": 0x21, "trTeSrcBits": 8})
-    chip, graph = two_levels(elf, enc0=fixed)
-    got = procedures.start(graph, REQUEST)
-    assert [(encoder.src_id, encoder.src_bits) for encoder in got.encoders] == [(0x21, 8), (1, 8)]
-    chip.run()
-    stop(graph)
-    chip.decoded(procedures.drain_all(graph, got).drained["ram0"].data, got)
-
-
-@pytest.mark.parametrize("name", ["ram0", "top", "low", "enc0"])
-@pytest.mark.parametrize(
-    ("build", "error"),
-    [
-        (ComponentBuild(version=(0, 0)), UnsupportedVersion),
-        (ComponentBuild(version=(2, 0)), UnsupportedVersion),
-        (ComponentBuild(comp_type=5), WrongComponent),
-        (ComponentBuild(stuck={"Active": 0}), ComponentTimeout),
-        (ComponentBuild(stuck={"Enable": 0}), ComponentTimeout),
-        (ComponentBuild(faults={4}), ComponentAccess),
-    ],
-    ids=["version-0", "version-2", "type", "never-active", "never-enabled", "bus-error"],
-)
-def test_what_cannot_be_started(elf: Path, name: str, build: ComponentBuild, error: type[Exception]) -> None:
-    _, graph = two_levels(elf, **{name: build})
-    with pytest.raises(error, match=f"^{name} at 0x"):
-        procedures.start(graph, REQUEST)
-    for component in graph.order:
-        bit = component.block.prefix + "Enable"
-        assert not component.get(component.block.control, bit), component.name
-
-
-@pytest.mark.parametrize("version", [(1, 1), (1, 15)])
-def test_newer_minor_versions(elf: Path, version: tuple[int, int]) -> None:
-    _, graph = two_levels(elf, low=ComponentBuild(version=version))
-    (note,) = procedures.start(graph, REQUEST).notes
-    assert note.startswith("low at 0x") and f"interface {version[0]}.{version[1]} is" in note
-
-
-def test_never_empty(elf: Path) -> None:
-    chip, graph = two_levels(elf, low=ComponentBuild(stuck={"Empty": 0}))
-    got = procedures.start(graph, REQUEST)
-    chip.run()
-    stopped = procedures.stop(graph)
-    assert [failure.component for failure in stopped.failures] == ["low"]
-    chip.decoded(procedures.drain_all(graph, got).drained["ram0"].data, got)
-
-
 def test_pins_and_atb(elf: Path) -> None:
     """A funnel to a trace probe, and beside it an encoder of its own on ATB."""
 
@@ -247,41 +181,3 @@ def test_pins_and_atb(elf: Path) -> None:
     for log, data in zip(chip.logs, (probe.data, b"".join(data for _, data in bus)), strict=True):
         history = decode(data, chip.rigs[0].image, Options())
         assert list(history.pcs(0, len(history))) == [step.pc for step in log.steps if step.trap is None]
-
-
-def test_stop_on_wrap_below_a_funnel(elf: Path) -> None:
-    """The buffer fills up; what could not be stored is no failure of those that still hold it."""
-    chip, graph = two_levels(elf)
-    request = GraphRequest(TraceRequest(stop_on_wrap=True), {"ram0": Buffer(BUFFER, 256)})
-    got = procedures.start(graph, request)
-    chip.run()
-    stopped = procedures.stop(graph)
-    assert stopped.failures == ()
-    assert "enc0" in stopped.lost and "enc1" in stopped.lost
-    drained = procedures.drain_all(graph, got).drained["ram0"]
-    assert (len(drained.data), drained.wrapped) == (256, True)
-    assert messages(drained.data[:200], src_bits=1)
-
-
-def test_what_cannot_be_cut(elf: Path) -> None:
-    chip, _ = two_levels(elf, top=ComponentBuild(fixed={"trFunnelDisInput": 1}))
-    edges = [("top", "ram0"), ("low", "top"), ("enc0", "low"), ("enc1", "top")]
-    with pytest.raises(SettingRefused, match=r"top at .*: its input 0 stays cut \(trFunnelDisInput reads 0x0001\)"):
-        procedures.start(chip.graph(edges, {"top": {"low": 2, "enc1": 0}, "low": {"enc0": 1}}), REQUEST)
-
-
-def test_capabilities(elf: Path) -> None:
-    chip, graph = two_levels(elf)
-    has = {component.name: capabilities(component).has for component in graph.order}
-    assert "its own SRAM of 262144 bytes" in has["ram0"]
-    assert "inputs that can be cut: 0 to 3" in has["top"] and "inputs that can be cut: 0, 1" in has["low"]
-    assert any(words.startswith("timestamps of") and "internal system" in words for words in has["top"])
-    assert {"N-Trace 1.0", "BTM", "HTM", "source IDs of up to 12 bits"} <= set(has["enc0"])
-    got = procedures.start(graph, REQUEST)
-    with pytest.raises(SettingRefused, match="is in use"):
-        capabilities(chip.components["enc0"])
-    chip.run()
-    stop(graph)
-    for component in graph.order:
-        assert capabilities(component).has == has[component.name] or component.name == "ram0"
-    chip.decoded(procedures.drain_all(graph, got).drained["ram0"].data, got)
