@@ -36,6 +36,7 @@ COMMANDS = (
     Command("status", "say what a trace has", "lists", "add_status"),
     Command("values", "list registers and memory in the past, or say how much is known", "past", "add_values"),
     Command("who-wrote", "say which instruction wrote a register or memory last", "past", "add_who_wrote"),
+    Command("export", "write what ran in the form of another program, as a log of Spike", "export"),
     Command("import", "make a capture file from raw trace bytes", "import_trace"),
     Command("init", "make a target description for a board that no file describes", "init"),
     Command("import-dt", "make a target description from a device tree", "import_dt"),

@@ -5,13 +5,16 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TextIO
+from typing import Any, BinaryIO, NamedTuple, Self, TextIO
 
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.support import colours
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.files import atomic_output
 from rvtrace_gdb.support.text import Problem, coloured_rows, columns, json_line, rows
 
 WIDE_ENOUGH = 100  # columns, as gdbext.screen.WIDE_ENOUGH
@@ -94,6 +97,18 @@ class Output:
             sys.stdout.write(text_of(some, self.paint))
             number += len(some)
         return number
+
+    @contextmanager
+    def file(self, place: str) -> Iterator[tuple[BinaryIO, Progress]]:
+        """Yield a file to write, as `atomic_output` does, and what shows the progress of that.
+
+        Nothing shows it while the file goes to the terminal of the bar. Raises OutputError.
+        """
+        is_bar_off = place == "-" and not is_elsewhere()
+        if is_bar_off:
+            self.progress.__exit__(None, None, None)
+        with atomic_output(place) as file:
+            yield file, silent if is_bar_off else self.progress
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Print one JSON object about what was done."""

@@ -91,7 +91,8 @@ _AGAIN_SECONDS = 0.02
 _DOING = {
     "start": "setting up the trace", "ctr_start": "setting up the trace", "stop": "stopping the trace",
     "ctr_stop": "stopping the trace", "connect": "connecting", "open": "opening the capture",
-    "save": "writing the capture", "info": "looking at the trace components", "regs": "reading registers",
+    "save": "writing the capture", "export": "writing the export", "info": "looking at the trace components",
+    "regs": "reading registers",
 }  # fmt: skip
 """The label of a request's progress, until the session reports one."""
 

@@ -15,6 +15,7 @@ from rvtrace_gdb.decode.ntrace.messages import Sync
 from rvtrace_gdb.gdbext.options import Option
 from rvtrace_gdb.gdbext.start_options import GROUPS
 from rvtrace_gdb.session.capture.etrace_settings import SETTINGS, Owner
+from rvtrace_gdb.session.exports.export import EXPORTS
 from rvtrace_gdb.transport.usb.adapters import ADAPTERS, Adapter
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -76,12 +77,18 @@ def sync_reasons() -> str:
     return f"\n| SYNC | reason | |\n|---|---|---|\n{rows}"
 
 
+def exports() -> str:
+    """The forms in which a trace can be exported."""
+    return "\n| export | what it writes |\n|---|---|\n" + "".join(f"| `{it.name}` | {it.help} |\n" for it in EXPORTS)
+
+
 TABLES = (
     ("trace-start.md", "options", start_options),
     ("ntrace.md", "options", ntrace_features),
     ("ntrace.md", "SYNC", sync_reasons),
     ("etrace.md", "options", etrace_modes),
     ("usb.md", "adapters", usb_adapters),
+    ("export.md", "exports", exports),
 )
 """The pages with marks, the marks' names, and what stands between them."""
 

@@ -73,6 +73,8 @@ class Session:
         self._unstoppable: TraceSource | None = None  # it goes on although it was to be stopped, and may be dropped
         self._decoded_capture: DecodedCapture | None = None
         self._target_line = ""  # what the trace comes from, for `status`
+        self.opened: str | None = None
+        """The name of the capture file that was opened; None if the trace was recorded here."""
         self._quiet_since: tuple[object, ...] | None = None
         self._ended: tuple[object, ...] | None = None  # the same when the trace was stopped
         self._unwatched = False  # a debugger has, or had, a connection that is not the proxy's
@@ -144,6 +146,7 @@ class Session:
         if live is not self._live:
             self._let_go()
         self._live, self._decoded_capture, self._target_line = live, reading, target_line
+        self.opened = None
         self._unwatched = False
         self._quiet_since = None if just_read is None else live.unchanged(self._runs(just_read))
         if self.debugger is not None:
@@ -499,7 +502,7 @@ class Session:
         if image.xlen != capture.xlen:
             raise WrongXlen(program.path, image.xlen, name, capture.xlen)
         self._let_go()
-        self._target_line = report.line("capture", name, file=name)
+        self._target_line, self.opened = report.line("capture", name, file=name), name
         self._decoded_capture = DecodedCapture(capture, program, stop_at_error=stop_at_error)
         other = session_program.other_elf(capture.elf, image)
         return [self._target_line, *report.opened(capture), *self._decoded_capture.unreported([other] if other else [])]

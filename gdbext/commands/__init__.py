@@ -147,7 +147,7 @@ class Trace(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPL
     Check          check: how sure one can be of the trace
     Go back        connect, goto, position, live; native for `record btrace`,
                    enter for hooks of your own
-    Files          save, open, close; replay goes back in one
+    Files          save, open, close; replay goes back in one; export
     Registers and memory of the past
                    values: how much is known; who-wrote, print
     With the hardware for it

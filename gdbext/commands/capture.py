@@ -1,4 +1,4 @@
-"""`trace save`, `trace open` and `trace snapshot`: traces in files, and in the memory of Espressif chips.
+"""`trace save`, `open`, `export` and `snapshot`: traces in files, and in the memory of Espressif chips.
 
 `trace snapshot` shows what Espressif's firmware traced by itself, from the memory that gdb can read. The session knows
 what to read: it requests memory from gdb, step by step, until it has the trace.
@@ -14,8 +14,9 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import neutral, objfiles
+from rvtrace_gdb.gdbext import completion, neutral, objfiles, results
 from rvtrace_gdb.gdbext.command import Command
+from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, program, tracer
 
 Request = Callable[..., Any]
@@ -137,6 +138,39 @@ left by `trace live` or `disconnect`."""
         print_lines(tracer().request("close"))
 
 
+class Export(Command, name="trace export"):
+    """Write what the selected hart ran in the form of another program.
+    Usage: trace export NAME FILE
+
+    Without arguments: the exports that there are. What the form has and the
+    trace does not is left out, and a line says so. FILE is written as a
+    whole, or not at all."""
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        usage = "Usage: trace export NAME FILE"
+        words = arguments(argument, usage)
+        if not words:
+            exports = _exports()
+            results.add({"exports": [{"name": name, "help": text} for name, text in exports]})
+            for name, text in exports:
+                print_line(f"{name:<10}{text}")
+            return
+        if len(words) != 2:
+            raise gdb.GdbError(f"The name of an export and of one file are needed. {usage}")
+        name, path = words[0], os.path.abspath(os.path.expanduser(words[1]))
+        print_lines(tracer().request("export", name=name, path=path, context=tracer().context()))
+
+    def complete(self, text: str, word: str | None) -> list[str] | int:
+        if " " in text.lstrip():
+            return gdb.COMPLETE_FILENAME
+        return completion.words(text, word, [name for name, _ in _exports()]) if tracer().has_session else []
+
+
+def _exports() -> list[tuple[str, str]]:
+    """Return the name of each export, and what it writes."""
+    return [(name, text) for name, text in tracer().request("exports")["rows"]]
+
+
 class Snapshot(Command, name="trace snapshot"):
     __doc__ = HELP
 
@@ -151,4 +185,4 @@ def _one_file(argument: str, usage: str) -> str:
     return os.path.abspath(os.path.expanduser(words[0]))
 
 
-COMMANDS = (Save, Open, Close, Snapshot)
+COMMANDS = (Save, Open, Close, Export, Snapshot)

@@ -19,8 +19,8 @@
 In the middle of a request the session may ask the client for something, see `session.rpc.protocol`.
 
 More methods are in the other modules of this package: `lists` (pages of lists, and a window), `replay` (going back in
-time, frames, gdb's own recording), `analysis` (checks, coverage, who wrote what), `hardware` (trace components, Control
-Transfer Records, USB).
+time, frames, gdb's own recording), `analysis` (checks, coverage, who wrote what), `export` (files for other programs),
+`hardware` (trace components, Control Transfer Records, USB).
 
 context: {elf, target_file, overrides, runs, hart, thread_hart}, see `session.context`. Requests are answered in
 order, one at a time. The process ends when its standard input does; work that is under way is then cancelled.
@@ -55,6 +55,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("page", "rows", "glance"), "lists"),
     **dict.fromkeys(("connect", "past", "notes", "place", "enter", "goto", "follow_program"), "replay"),
     **dict.fromkeys(("frames", "entered_at", "told", "native", "gone"), "replay"),
+    **dict.fromkeys(("export", "exports"), "export"),
     "values": "values",
 }
 """Which module of this package has a method that is not here, in its table `METHODS`. Loaded when called."""

@@ -35,6 +35,7 @@ TANDEM = (
     ["tandem show", "--json"], ["tandem convert", "--to", "spike", "-o", "-"],
     ["tandem convert", "--to", "riscv-dv", "-o", "-"], ["tandem verify", "--model", "simulated", "--last", "99"],
     ["tandem verify", "--model", "simulated", "--state"], ["tandem verify", "--model", "simulated", "--json"],
+    ["export", "--to", "spike", "-o", "-"],
 )  # fmt: skip
 NO_ROWS = {
     "console": "prints what gdb prints: tests/gdbext/test_hostile_names.py",
@@ -54,6 +55,7 @@ NO_ROWS = {
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "functions FILE", "calls FILE", "find FILE main", "events FILE",
     "gaps FILE", "check FILE", "coverage FILE", "status FILE", "values FILE", "who-wrote FILE $a0",
+    "export FILE --to spike -o x",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
     "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
     "tandem verify FILE --mask-file FILE", "run FILE", "sim --elf FILE --port 0", "console --elf FILE",

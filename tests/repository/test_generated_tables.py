@@ -9,7 +9,7 @@ from tests.helpers.cross_compiler import HOME
 
 def test_the_tables_are_those_that_the_script_writes() -> None:
     """`scripts/option_tables.py` writes them again."""
-    pages = [HOME / "docs" / name for name in ("trace-start.md", "ntrace.md", "etrace.md", "usb.md")]
+    pages = [HOME / "docs" / name for name in ("trace-start.md", "ntrace.md", "etrace.md", "usb.md", "export.md")]
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     command = [sys.executable, "scripts/option_tables.py", "--print"]
     tables = subprocess.run(command, cwd=HOME, check=True, capture_output=True, text=True).stdout

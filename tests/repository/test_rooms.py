@@ -28,7 +28,7 @@ ARROWS: dict[str, set[str]] = {
     "transport": {"support"},
     "decode": {"support"},
     "transport.simulated": {"support", "decode", "controlregs", "transport", FEATURES},
-    "session": {"support", "controlregs", "transport", "decode", "rows", FEATURES},
+    "session": {"support", "controlregs", "transport", "decode", "views", "rows", FEATURES},
     "views": {"support", "decode"},
     "console": {"support", "session", "views", "decode", "transport.simulated", "rows", TABLES, FEATURES},
     "gdbext": {"rows", TABLES},

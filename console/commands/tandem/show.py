@@ -216,6 +216,7 @@ def run(args: argparse.Namespace) -> int:
 class Found(NamedTuple):
     """A hart's tandem trace that was opened; *capture* has it."""
 
+    session: Session
     hart: int
     tandem: Tandem
     decoded: Decoded
@@ -241,7 +242,7 @@ def open_trace(args: argparse.Namespace, shown: Output) -> Found:
     shown.say([*about, *notes, *session.warnings()])
     if not len(tandem.trace):
         raise TandemError(f"{raw.title(args.file)}: {_NO_GROUP}")
-    return Found(captured.hart, tandem, decoded, capture)
+    return Found(session, captured.hart, tandem, decoded, capture)
 
 
 def selection(tandem: Tandem, numbers: str) -> range:

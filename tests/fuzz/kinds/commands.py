@@ -86,7 +86,8 @@ _COMMANDS = {
         "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt", "functions it.rvt", "calls it.rvt",
         "coverage it.rvt", "status it.rvt --check", "values it.rvt", "who-wrote it.rvt $ra",
         "events it.rvt --check", "dump it.rvt", "data it.rvt",
-        "tandem show it.rvt", "tandem verify it.rvt --model simulated", "decode it.bin --settings it.rvt --elf n.elf",
+        "export it.rvt --to spike -o out.txt --quiet", "tandem show it.rvt",
+        "tandem verify it.rvt --model simulated", "decode it.bin --settings it.rvt --elf n.elf",
     ),
     "log": (
         "encode --elf t.elf --pcs it.log -o out.rvt", "encode --elf t.elf --pcs it.log --etrace -o out.bin --dump",

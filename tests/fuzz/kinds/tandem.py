@@ -10,6 +10,9 @@ from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, AdditionalState, Element, Group, Parameters, State
 from rvtrace_gdb.session.capture.model import TandemPort
+from rvtrace_gdb.session.exports.commits import Spelling
+from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
+from rvtrace_gdb.session.exports.spike_log import SpikeLog
 from rvtrace_gdb.session.formats import registry, tandem
 from rvtrace_gdb.session.formats.tandem import Groups as Items
 from rvtrace_gdb.support.errors import Progress, silent
@@ -17,7 +20,6 @@ from rvtrace_gdb.views.instruction_text import Text
 from rvtrace_gdb.views.tandem import csr_fields
 from rvtrace_gdb.views.tandem.groups import Groups, Row, Texts
 from rvtrace_gdb.views.tandem.listing import Known, Objects, Words, pages
-from rvtrace_gdb.views.tandem.spike_log import Spelling, SpikeLog, TraceCsv
 from tests.decode.tandem import groups as made
 from tests.decode.tandem.corpus import program_of, trace_bytes
 from tests.fuzz.exercise import Exercise, Input, first

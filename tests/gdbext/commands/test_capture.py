@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.session.exports.export import EXPORTS
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
 from tests.gdbext.gdb_process import SOURCE, ask_gdb
 
@@ -36,3 +37,21 @@ def test_a_mistyped_command_is_no_tracepoint(typed: str, meant: str | None) -> N
     said = ask_gdb(ELF, [SOURCE, f"trace {typed}"])[f"trace {typed}"].strip()
     assert said.startswith("Function ") and " not defined" in said
     assert said.endswith(f" Did you mean `trace {meant}`?") if meant else "Did you mean" not in said
+
+
+def test_exports_are_those_of_the_shell(capture: Path, tmp_path: Path) -> None:
+    """Their files are compared in tests/console/commands/test_export.py."""
+    file = tmp_path / "x y"
+    words = ["trace export", "complete trace export ", "complete trace export ri", f"trace export riscv-dv '{file}'"]
+    wrong = ["trace export spike", "trace export vcd x", f"trace export spike {capture}"]
+    said = ask_gdb(ELF, [SOURCE, f"trace open {capture}", *words, *wrong])
+    out = {command: text.strip() for command, text in said.items()}
+    names = [row.name for row in EXPORTS]
+    assert [line.split()[0] for line in out["trace export"].splitlines()] == names
+    assert out["complete trace export "].splitlines() == [f"trace export {name}" for name in sorted(names)]
+    assert out["complete trace export ri"] == "trace export riscv-dv"
+    lines = len(file.read_bytes().splitlines())
+    assert out[words[-1]].splitlines()[-1] == f"{file}: riscv-dv, {lines} lines" and lines > 10_000
+    assert out["trace export spike"].endswith("Usage: trace export NAME FILE")
+    assert out["trace export vcd x"] == f"there is no export vcd: the exports are {', '.join(names)}"
+    assert out[wrong[-1]].endswith("it is one of the files that are read")

@@ -18,9 +18,11 @@ from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
 from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
 from rvtrace_gdb.decode.tandem.protocol import Instr, Parameters
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
+from rvtrace_gdb.session.exports.commits import Spelling
+from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
+from rvtrace_gdb.session.exports.spike_log import SpikeLog
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
-from rvtrace_gdb.views.tandem.spike_log import Spelling, SpikeLog, TraceCsv
 from tests.decode.tandem.corpus import DATA, GOLDEN, Step, decoded, golden_steps, parameters_of, program_of
 from tests.helpers.commit_logs import encode_log
 

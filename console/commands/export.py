@@ -1,0 +1,72 @@
+"""`rvtrace export`: write what ran in the form of another program, as `trace export` does in gdb."""
+
+import argparse
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands import CommandParser, decode
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.exports import export
+from rvtrace_gdb.session.exports.export import ExportedTrace
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.files import protect_inputs
+
+
+class ExportError(RvtraceError):
+    """Arguments of `rvtrace export` that make no sense."""
+
+
+EXAMPLES = (
+    ("export demo.rvt --to spike -o demo.log", "as the log that Spike writes"),
+    ("export demo.rvt --to riscv-dv -o demo.csv", "as the CSV of riscv-dv"),
+)
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Define the command line of `rvtrace export`."""
+    parser.usage = "%(prog)s FILE --to NAME -o OUT [--hart N] [options]"
+    parser.description = (
+        "Writes what a hart ran in the form of another program, as `trace export` does in gdb. "
+        + " ".join(f"{row.name}: {row.help}." for row in export.EXPORTS)
+        + " What the form has and the trace does not is left out, and a message says so."
+    )
+    what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+    parser.add_argument("--to", required=True, choices=[row.name for row in export.EXPORTS], help="the form")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
+    hart = inputs.number_from(0, (1 << 32) - 1)
+    parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: first)")
+    output.add_arguments(parser, "what was written")
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.examples = EXAMPLES
+    parser.set_defaults(run=run, stop_at_error=False)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export. Raises ExportError, OutputError, what `Session.open_capture` and `Session.selected` raise, and what the
+    writer raises.
+    """
+    if args.json and args.output == "-":
+        raise ExportError("--json and -o - would both write to standard output")
+    protect_inputs(args.output, [args.capture, *args.elf])
+    with Output(args, "reading the trace") as shown:
+        session = Session()
+        about = decode.open_trace(session, args)
+        selected = session.selected(Context(hart=args.hart), shown.progress)
+        decoded = session.harts(progress=shown.progress)
+        protect_inputs(args.output, [elf.path for elf, _ in decoded.image.elves])
+        hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
+        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        with shown.file(args.output) as (file, progress):
+            written = export.write(args.to, ExportedTrace(session, selected), file, progress)
+        if shown.json:
+            facts = {"file": args.output, "format": args.to, "hart": selected.hart}
+            count = {} if written.lines is None else {"lines": written.lines}
+            shown.facts({**facts, **count, "messages": written.notes()})
+        else:
+            shown.say(written.summary(args.to, "standard output" if args.output == "-" else args.output))
+    return 0

@@ -1,0 +1,119 @@
+"""The table of exports, and what its writers have: the trace of one hart, and a file.
+
+A row of `EXPORTS` names a module of this package. The module has a function `write(trace, file, progress) -> Written`,
+and is loaded when its export is used. `rvtrace export` and `trace export` offer every row.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import BinaryIO, NamedTuple, Protocol, cast
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.lists import SelectedHistory, call_history
+from rvtrace_gdb.session.past.choice import PastSource
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.support.text import counted
+
+
+class ExportedTrace:
+    """The trace of one hart, as a writer gets it.
+
+    groups  numbers of the groups of a tandem trace that are to be written, counted from 0; None: all
+    mode    the privilege mode where the trace does not have it; None: what needs one is left out
+    """
+
+    def __init__(
+        self, session: PastSource, selected: SelectedHistory, *, groups: range | None = None, mode: int | None = None
+    ) -> None:
+        self.session, self.selected = session, selected
+        self.groups, self.mode = groups, mode
+
+    @property
+    def hart(self) -> int:
+        """The number of the hart."""
+        return self.selected.hart
+
+    @property
+    def history(self) -> History:
+        """What the hart ran."""
+        return self.selected.history
+
+    @property
+    def program(self) -> ContextImages:
+        """The programs of all contexts; `program.base` is the one that was named."""
+        return self.selected.program
+
+    def calls(self, progress: Progress = silent) -> CallHistory:
+        """Return the functions that ran. Raises what *progress* raises."""
+        return call_history(self.session, self.selected, progress)
+
+
+class Written(NamedTuple):
+    """What a writer wrote.
+
+    lines     how many lines, None if the form has no lines
+    left_out  what the form has and the trace does not: how often, by a text that begins with a noun in the plural
+    """
+
+    lines: int | None = None
+    left_out: Mapping[str, int] = {}
+
+    def notes(self) -> list[str]:
+        """Return a line for each thing that is left out."""
+        return [_left_out(number, what) for what, number in sorted(self.left_out.items()) if number]
+
+    def summary(self, name: str, file: str) -> list[str]:
+        """Return the lines for the user. *name*: the export's; *file*: what was written."""
+        lines = "" if self.lines is None else f", {counted(self.lines, 'line')}"
+        return [*(report.line("note", note) for note in self.notes()), f"{file}: {name}{lines}"]
+
+
+def _left_out(number: int, what: str) -> str:
+    if number > 1:
+        return f"{number} {what} are left out"
+    noun, _, rest = what.partition(" ")
+    return f"1 {noun.removesuffix('s')} {rest} is left out"
+
+
+class Export(NamedTuple):
+    """An export. *help*: what it writes; *module*: the module of this package that has its writer."""
+
+    name: str
+    help: str
+    module: str
+
+
+EXPORTS = (
+    Export("spike", "the log that `spike -l --log-commits` writes", "spike_log"),
+    Export("riscv-dv", "the trace CSV of riscv-dv, a row for each instruction", "riscv_dv"),
+    Export("tandem", "a capture with a tandem trace of all values that are known", "tandem"),
+)
+"""All exports, in the order of the help."""
+
+
+class NoSuchExport(RvtraceError):
+    """The name is that of no export."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no export {name}: the exports are {', '.join(row.name for row in EXPORTS)}")
+
+
+class _Writer(Protocol):
+    def write(self, trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written: ...
+
+
+def named(name: str) -> Export:
+    """Return the export of that name. Raises NoSuchExport."""
+    for row in EXPORTS:
+        if row.name == name:
+            return row
+    raise NoSuchExport(name)
+
+
+def write(name: str, trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> Written:
+    """Write an export to a file. Raises NoSuchExport, what its writer raises, and what *progress* and *file* raise."""
+    writer = cast(_Writer, import_module(f"{__package__}.{named(name).module}"))
+    return writer.write(trace, file, progress)
