@@ -37,7 +37,7 @@ class Refused(Exception):
 
 
 def access_params(method: str | None = None) -> dict[str, Any] | None:
-    """Return the parameter *access* of a request; None if there is no target.
+    """Return the parameter `access` of a request; None if there is no target.
 
     *method*: auto, openocd, packets, named or usb; None: as set by the user.
     """

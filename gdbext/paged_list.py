@@ -92,13 +92,13 @@ def split_modifiers(argument: str, known: str) -> tuple[str | None, str]:
 
 
 class PagedList:
-    """A list of the session: its name, a key of `rows.ROWS`, and the parameters that say what is in it."""
+    """A list of the session: its name, a key of `rows.list_rows.ROWS`, and the parameters that say what is in it."""
 
     def __init__(self, what: str, **question: Any) -> None:
         self._what, self._question = what, question
 
     def page(self, **part: Any) -> Page:
-        """Return a part of the list: *args* and *size*, or *begin* and *count*. Raises gdb.GdbError."""
+        """Return a part of the list: `args` and `size` say which, or `begin` and `count`. Raises gdb.GdbError."""
         found = tracer().request("page", what=self._what, context=tracer().context(), **part, **self._question)
         return page_of(self._what, found)
 

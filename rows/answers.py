@@ -120,7 +120,7 @@ class ValuesRow(NamedTuple):
     source       "trace": the trace has them; "reconstructed", "off" (by `set trace values`), or "none"
     start, stop  what is known where the trace begins and ends: "" nothing, "registers", "memory" (registers and
                  memory), "program" (registers, and memory as the program's file has it)
-    ram          (begin, end) of the memory that only the hart writes; *end* is the first address after it
+    ram          the memory that only the hart writes, from its first address to the first one after it
     known        in the whole history, and *here*, at the place of the question, whose number is *number*
     places       how many places of the history were looked at
     remedies     what would help: words of `rows.values_text.REMEDIES`

@@ -4,10 +4,10 @@
 requested last, and which of their rows are shown. `session.rpc.lists` has the lists themselves.
 
 `Interleaved` lists the histories of all harts by the timestamps in the trace. The order is that of
-`decode.history.interleave`: each hart keeps its own order; rows between two timestamps of a hart have the earlier one;
-of equal timestamps the hart with the lower number comes first; harts without timestamps come last, one after the other.
-Nothing is merged in advance: a search finds how many rows of each hart come before a timestamp, and a page is merged
-when it is shown.
+`decode.history.history.interleaved_runs`: each hart keeps its own order; rows between two timestamps of a hart have the
+earlier one; of equal timestamps the hart with the lower number comes first; harts without timestamps come last, one
+after the other. Nothing is merged in advance: a search finds how many rows of each hart come before a timestamp, and a
+page is merged when it is shown.
 """
 
 import re

@@ -52,8 +52,8 @@ KEPT = "the capture's own code"
 
 
 def placement(name: str) -> tuple[str, int]:
-    """Return (path, bias) of a program's name: FILE, or FILE@OFFSET for one that is in memory *bias* bytes above the
-    addresses that it was linked for (U-Boot after relocation, position-independent firmware), modulo 2**64.
+    """Return the path and the offset in a program's name: FILE, or FILE@OFFSET for one that is in memory so many bytes
+    above the addresses that it was linked for (U-Boot after relocation, position-independent firmware), modulo 2**64.
     """
     match = _PLACED.fullmatch(name)
     if match is None or os.path.exists(name):

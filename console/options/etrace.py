@@ -1,4 +1,5 @@
-"""The options for raw E-Trace bytes: one for each setting of `session.etrace_settings`, and `--parameters FILE`.
+"""The options for raw E-Trace bytes: one for each setting of `session.capture.etrace_settings`, and
+`--parameters FILE`.
 
 A setting for which N-Trace has an option of the same meaning uses that option.
 

@@ -7,7 +7,7 @@ page. Spike's log of commits has a line for each instruction that retired.
 
 Source of the numbers of registers and bits: RISC-V Debug Specification 1.0, "Abstract Register Numbers"; Privileged
 Architecture, "CSR Listing"; SiFive FU540-C000 manual, chapters 9 (CLINT) and 10 (PLIC). From 0x10000 on:
-`session.tandem.model`.
+`session.verify.model`.
 """
 
 import ctypes

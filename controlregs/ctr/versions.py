@@ -64,8 +64,8 @@ class CtrVersion:
     depth                CSR with DEPTH; None: it is in the control register
     depth_codes          entries -> DEPTH
     filters              what is not recorded when the field is 1; NOT_TAKEN_BRANCH: what is recorded only then
-    external_enable      field without which the *external* ones have no effect, None where there is none
-    external_traps       (source, target) -> the modes whose *external* field must be 1 for such a trap to be recorded
+    external_enable      field without which those of external_traps have no effect, None where there is none
+    external_traps       (source, target) -> the modes whose field for external traps must be 1 for it to be recorded
     clear                field that clears all entries and the status
     wrap                 field of the status that tells that the array has been full
     stateen_bit          number of the bit CTR in mstateen0 and hstateen0

@@ -166,7 +166,7 @@ _HOSTS = {"encoder": component_registers.ENCODER_CONTROL, "funnel": component_re
 
 @dataclass(frozen=True)
 class FunnelSettings(Funnel):
-    """*control* is tfControl, *impl* is tfImpl, *ts_control* is tsControl. All inputs are always open."""
+    """Its registers are tfControl, tfImpl and tsControl. All inputs are always open."""
 
     @property
     def cut(self) -> int:
@@ -183,7 +183,7 @@ class FunnelSettings(Funnel):
 
 @dataclass(frozen=True)
 class PibSettings(Pib):
-    """*control* is pibControl, *impl* is that of its host."""
+    """Its registers are pibControl, and the tfImpl or teImpl of its host."""
 
     @property
     def mode(self) -> int:
@@ -209,7 +209,7 @@ class PibSettings(Pib):
 
 @dataclass(frozen=True)
 class BridgeSettings(Bridge):
-    """*control* is atbControl, *impl* is that of its host."""
+    """Its registers are atbControl, and the tfImpl or teImpl of its host."""
 
     @property
     def atb_id(self) -> int:

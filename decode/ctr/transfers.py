@@ -77,7 +77,7 @@ class KnownRegisters(NamedTuple):
 
 NOTHING_KNOWN = KnownRegisters()
 Change = Callable[[KnownRegisters], KnownRegisters] | None
-"""The effect of an instruction on what is known; None: nothing, except for `Known.upper`."""
+"""The effect of an instruction on what is known; None: nothing, except for `KnownRegisters.upper`."""
 
 
 def change_of(word: int, instruction: Instruction, xlen: int, *, zcm: bool) -> Change:

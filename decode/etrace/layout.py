@@ -235,8 +235,8 @@ def byte_count(size: int) -> str:
 class Packet(NamedTuple):
     """The fields of a te_inst packet, by their names in the specification.
 
-    Values are as transmitted, not negative, with two exceptions: *address* is in bytes (shifted left by iaddress_lsb; a
-    difference is sign-extended from the width of the field), and notify, updiscon and irreport are 1 if they differ
+    Values are as transmitted, not negative, with two exceptions: an address is in bytes (shifted left by iaddress_lsb;
+    a difference is sign-extended from the width of the field), and notify, updiscon and irreport are 1 if they differ
     from the bit before them. irdepth and irets are present only if irreport is 1.
     """
 

@@ -156,7 +156,7 @@ class StepFunction:
         """Return the start of the walk to a synchronization at *address*, NOWHERE if only an xRET can lead there.
 
         If the last address is one step before the synchronization, it was reported because of it. Otherwise it was the
-        target of a jump, as in `_start_walk`.
+        target of a jump, as in `start_walk` of `branch_packets.py`.
         """
         if place.next_pc in (NOWHERE, address):
             place = place._replace(inferred=None)

@@ -260,7 +260,7 @@ class History:
         times: Times | None = None,
     ) -> None:
         self._entries = entries
-        self._index = index  # position of every _STRIDE-th entry
+        self._index = index  # position of every entry of INDEX_STRIDE
         self._length = length
         self.events = events
         self.accounting = accounting

@@ -8,7 +8,7 @@ Sources: Trace Protocol Specification, version 2018-11-20, chapters 2 (whose nam
 table is MLEN; its list of the lengths of a memory response lacks the 8 bits of the response to a store. Dialects: the
 encoders themselves, as published: bluespec/Flute, bluespec/Piccolo, bluespec/Toooba (`TV_Encode.bsv`, `TV_Taps.bsv`,
 `Trace_Data2_to_Trace_Data.bsv`) and the registers they report (`CSR_MSTATUS.bsv`, `CSR_MIE.bsv`, `CSR_MIP.bsv`; of
-Toooba `CsrFile.bsv`), the Chisel encoder for Rocket, a public reader of two-address traces.
+Toooba the file CsrFile.bsv), the Chisel encoder for Rocket, a public reader of two-address traces.
 """
 
 import re

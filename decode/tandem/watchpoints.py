@@ -53,7 +53,7 @@ def reads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) ->
 
 
 def _reads(trace: Trace, group: int, plan: Plan | None, sizes: Mapping[int, int]) -> Iterator[tuple[int, int, bool]]:
-    """Yield (address, size, physical) of what a group reads; a size of _UNTOLD: not in the trace."""
+    """Yield (address, size, physical) of what a group reads; a size of _UNKNOWN_SIZE: not in the trace."""
     if plan is not None:
         values = plan.unpack(trace.data, trace.offsets[group])
         size = sizes[values[plan.word]]
@@ -72,7 +72,7 @@ def _reads(trace: Trace, group: int, plan: Plan | None, sizes: Mapping[int, int]
 
 
 def _read_size(word: int, xlen: int) -> int:
-    """Return how many bytes an instruction reads: 0 none, _UNTOLD more than one piece."""
+    """Return how many bytes an instruction reads: 0 none, _UNKNOWN_SIZE more than one piece."""
     found = reach(word, xlen)
     if found is None or found.kind not in (LOAD, ATOMIC):
         return 0

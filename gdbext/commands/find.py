@@ -154,7 +154,7 @@ COMMANDS = (Events, Gaps, Find)
 def parse_location(expression: str, command: str = "trace find") -> dict[str, Any]:
     """Return the parameters of a request for the places that *expression* names. Raises gdb.GdbError for *command*.
 
-    The result is {name, first, last, function, functions, others}, without those that do not apply; *also* has those of
+    The result is {name, first, last, function, functions, others}, without those that do not apply; `also` has those of
     the second and each further place.
     """
     if not expression:

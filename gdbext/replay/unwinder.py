@@ -5,8 +5,8 @@ several at once, over its own pipe: a packet to the target would invalidate the 
 frame the register trace_pos identifies the frame: it is the number of the call that was made in it.
 
 A tandem trace records registers and memory, too. Where gdb's own unwinder can find a frame's caller, the frame is left
-to it; the session decides which these are (`session.unwinding`). trace_pos then has the same value in the caller, and
-the frames are distinguished by pc and sp.
+to it; the session decides which these are (`session.replay.unwinder`). trace_pos then has the same value in the caller,
+and the frames are distinguished by pc and sp.
 """
 
 from __future__ import annotations

@@ -35,8 +35,6 @@ _PIECE = 1 << 14
 
 class Source(NamedTuple):
     """The sources of a stream. *harts*: by source; None: any source, numbered alike. *alone*: there is only one.
-
-    *bytes_tell*: messages contain their source.
     """
 
     trace_options: TraceOptions

@@ -139,7 +139,7 @@ class _Given(NamedTuple):
 
 
 class Recording:
-    """The recording of one hart, whose history is *it*. gdb gets at most *limit* positions at the
+    """The recording of one hart, *traced*. gdb gets at most *limit* positions at the
     end of the history.
     """
 
@@ -150,7 +150,7 @@ class Recording:
     def everything(self, traced: TracedHistory | None, pc: int) -> list[Block]:
         """Return the newest instructions up to the one at *pc*, oldest block first.
 
-        *it* None: nothing could be read out; a gap follows what was read before.
+        *traced* None: nothing could be read out; a gap follows what was read before.
         """
         known = traced or self._given.traced
         self._given = _Given(known, pc, traced is None)
@@ -167,7 +167,8 @@ class Recording:
         return [(0, pc)] if pc == self._given.pc else None
 
     def more(self, traced: TracedHistory | None, pc: int) -> list[Block] | None:
-        """Return the blocks that ran since the last ones, as far as *it* has them. None: gdb must ask for everything.
+        """Return the blocks that ran since the last ones, as far as *traced* has them. None: gdb must ask for
+        everything.
 
         Instructions that ran and were not read out are a gap, after the instruction that was to run next.
         """

@@ -341,7 +341,8 @@ _AT_HAND: Mapping[str, Callable[[Session, Params], PagedList]] = {
 def _glance(session: Session, params: Params, progress: Progress) -> Any:
     """Return how much there is to show. An error does not hide what was read before.
 
-    length   rows of the history, 0 for none; *gaps* of them are gaps
+    length   rows of the history, 0 for none
+    gaps     how many of them are gaps
     current  nothing ran since the trace was read out
     unread   about how many bytes have not been read out; 0 if this was not determined
     problem  the error because of which something is missing

@@ -244,7 +244,7 @@ def registers_known(session: Session, params: Params, progress: Progress) -> Any
 
 
 def entered_at(session: Session, params: Params, progress: Progress) -> Any:
-    """Let the next way back pass over other executions of the instruction with a number; see `Places.only_at`."""
+    """Let the next way back pass over other executions of the instruction with a number; see `Timeline.only_at`."""
     hart, number = params.optional_number("thread_hart"), params.number("number")
     if isinstance(session.debugger, Debugger):
         session.debugger.timeline.only_at(hart, number - 1)

@@ -205,7 +205,8 @@ _NOWHERE = (
 
 
 def open_access(way: Way | None, session: Session, hart: int | None) -> CsrAccess:
-    """Return the access to a hart's CSRs, None: the hart of gdb's selected thread. *way*: the request's *access*.
+    """Return the access to a hart's CSRs, None: the hart of gdb's selected thread. *way*: the parameter `access` of the
+    request.
 
     Nothing is connected yet. Raises NoWay, BadRequest; accesses raise HartRuns, NoWay, HartUnreachable, CannotAsk and
     the transport's errors.

@@ -47,7 +47,7 @@ class Qemu10:
         self.child, self.port, self._elf, self._log = child, port, elf, log
 
     def events(self, hart: int = 0) -> list[Event]:
-        """Return what a hart has executed so far, without the boot ROM (needs *logged*)."""
+        """Return what a hart has executed so far, without the boot ROM (needs `logged`)."""
         with self._log.open(encoding="latin-1") as log:
             return list(events(_of_hart(log, hart), Code(self._elf), writes(self._elf)))
 
@@ -64,7 +64,7 @@ class Qemu10:
         return [noted, "monitor system_reset", "maintenance flush register-cache"]
 
     def events_between_resets(self) -> list[list[Event]]:
-        """The events of hart 0 between the resets that `reset_commands` made (needs *logged*)."""
+        """The events of hart 0 between the resets that `reset_commands` made (needs `logged`)."""
         data = self._log.read_bytes()
         noted = self._resets().read_text().split() if self._resets().exists() else []
         places = [0, *map(int, noted), len(data)]

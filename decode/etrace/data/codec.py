@@ -48,7 +48,7 @@ def response_mode(resp: int, options: DataOptions) -> Mode:
 
 
 def has_one_bit(form: Form, options: DataOptions) -> bool:
-    """Whether the *diff* of a packet with values has only one bit."""
+    """Whether the field diff of a packet with values has only one bit."""
     if options.diff_width != 1:
         return False
     if form is Form.SPLIT_ATOMIC:
@@ -323,9 +323,9 @@ class DataEncoder:
     def has_packet(self, access: Access) -> bool:
         """Whether there is a packet for such an access.
 
-        There is none for an access that is wider than the bus. Atomics and CSRs need the full width of *format*. A
-        failed store-conditional has a packet only without values; a failed compare-and-swap only in the v0.8 extension,
-        and not with values alone; several accesses of one instruction only in the extension.
+        There is none for an access that is wider than the bus. Atomics and CSRs need the full width of the field
+        format. A failed store-conditional has a packet only without values; a failed compare-and-swap only in the v0.8
+        extension, and not with values alone; several accesses of one instruction only in the extension.
         """
         options = self._options
         if access.kind != CSR and 8 * access.size > options.data_width:

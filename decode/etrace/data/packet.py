@@ -75,12 +75,12 @@ class DataOptions:
 
     @property
     def size_width(self) -> int:
-        """The width of *size*: max(1, clog2(clog2(data_width/8 + 1)))."""
+        """The width of the field size: max(1, clog2(clog2(data_width/8 + 1)))."""
         return max(1, _clog2(_clog2(self.data_width // 8 + 1)))
 
     @property
     def csr_len_width(self) -> int:
-        """The width of *data_len* and *op_len* of CSRs: 2 for 32-bit CSRs, 3 for 64-bit ones."""
+        """The width of the fields data_len and op_len of CSRs: 2 for 32-bit CSRs, 3 for 64-bit ones."""
         return 2 if self.csr_width <= 32 else 3
 
 

@@ -48,8 +48,8 @@ CHIPS = {
 }
 """The chips by the chip ID of firmware images."""
 
-_MEMORY = struct.Struct("<4I")  # TRACE_MEM_START_ADDR, _END_ADDR, _CURRENT_ADDR, _ADDR_UPDATE
-_STATUS = struct.Struct("<3I")  # TRACE_FIFO_STATUS, _INTR_ENA, _INTR_RAW
+_MEMORY = struct.Struct("<4I")  # TRACE_MEM_START_ADDR, END_ADDR, CURRENT_ADDR, ADDR_UPDATE
+_STATUS = struct.Struct("<3I")  # TRACE_FIFO_STATUS, INTR_ENA, INTR_RAW
 REGISTERS = _MEMORY.size + _STATUS.size
 """The number of bytes of an encoder's registers for `Registers.parse`. Reading them has no side effect."""
 _FIFO_EMPTY = 1 << 0

@@ -4,8 +4,8 @@ The recorder writes into a folder of its own in memory, which is removed when `r
 killed cannot remove its folder. It held a lock on a file in it, so the next process can tell, and removes it.
 
 `Streaming` writes everything that QEMU runs, from its start to its end, into a capture file, in constant memory. The
-recorder makes the harts wait for the reader (see `transport.qemu.ring.Ring.stalling`). The encoders' output goes to a
-file for each hart at once; the capture is assembled at the end, in pieces.
+recorder makes the harts wait for the reader (see `transport.qemu.launch.plugin_command`). The encoders' output goes to
+a file for each hart at once; the capture is assembled at the end, in pieces.
 """
 
 import fcntl
@@ -243,8 +243,8 @@ class Run:
 def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress, tell: Tell = lambda _: None) -> int:
     """Run QEMU to its end, and return its exit status.
 
-    *say* gets lines for the user, *tell* the same facts for a program: when QEMU is running, and what *output*
-    contains. Raises QemuError, DescriptionError, BadElf, CaptureError.
+    *say* gets lines for the user, *tell* the same facts for a program: when QEMU is running, and what the
+    capture contains. Raises QemuError, DescriptionError, BadElf, CaptureError.
     """
     named, options = launch.split_arguments(run.arguments)
     qemu = launch.find_qemu(run.program or named, options)

@@ -207,7 +207,7 @@ class LoggingTarget(ModelTarget):
 class World:
     """Models by name on one bus, connected, and a graph of the components that drive them.
 
-    *kinds*: the names in start order. *bases*: of each name.
+    *models*: by their names, in start order. *bases*: of each name.
     """
 
     models: dict[str, Any]

@@ -52,7 +52,7 @@ def alone(elf: Path, build: V0Build | None = None, **options: Any) -> Chip:
 
 
 class TestAsOnTheBoard:
-    """Values that a HiFive Premier P550 shows (sifive-trace-decoder, scripts/p550/README.md)."""
+    """Values that a HiFive Premier P550 shows (sifive-trace-decoder, the README of its p550 scripts)."""
 
     def test_registers(self, elf: Path) -> None:
         chip = p550(elf)

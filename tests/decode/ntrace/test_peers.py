@@ -41,7 +41,7 @@ SELF = image_of((0x1000, [asm.c_jr(6)]), (0x800, [asm.c_jr(6)]), (0x2000, [asm.c
 
 
 def test_nexrv_repeats_the_xor_of_a_repeated_branch() -> None:
-    """A jump to 0x1000, from 0x2000 by U-ADDR 0x1800 and then from itself 9 times: the *target* is the same.
+    """A jump to 0x1000, from 0x2000 by U-ADDR 0x1800 and then from itself 9 times: the target is the same.
 
     NexRv's decoder applies the XOR again and lands at 0x2000 ("Expected 0x1000, actual 0x2000").
     """

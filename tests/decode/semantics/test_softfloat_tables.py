@@ -1,4 +1,4 @@
-"""`transport.simulated.hart.softfloat` against what the ISA manual says in words and tables, written out by hand.
+"""`decode.semantics.softfloat` against what the ISA manual says in words and tables, written out by hand.
 
 Section and table titles are those of the RISC-V unprivileged ISA manual, chapter "F" version 2.2; chapter "D" says the
 same of binary64.

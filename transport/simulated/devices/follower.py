@@ -28,7 +28,7 @@ def instructions(item: Retired) -> int:
 class HartView:
     """A `TracedHart` for protocols; between `enter` and `leave` it shows the past of *hart*.
 
-    *needs_situation*, *needs_accesses*: filters need these events, whatever the protocol wants.
+    *needs_situation*: filters need these events, whatever the protocol wants.
     """
 
     needs_situation = False

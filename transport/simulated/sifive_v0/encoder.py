@@ -3,7 +3,7 @@
 Its messages are N-Trace as SiFive's encoders spoke it before the standard. What teInstruction 7 optimises, and how
 full I-CNT is reported, is seen in SiFive's captures.
 
-Sources: see `controlregs.sifive_v0` and `decode.ntrace.dialect`; the proposal's teControl, the P550's "Trace Encoder"
+Sources: see `controlregs.sifive_v0` and `decode.ntrace.options`; the proposal's teControl, the P550's "Trace Encoder"
 tables.
 """
 

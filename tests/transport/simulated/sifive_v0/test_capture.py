@@ -19,7 +19,7 @@ from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.queries import registers
 
-# Values that the board prints (sifive-trace-decoder, scripts/p550/README.md).
+# Values that the board prints (sifive-trace-decoder, the README of its p550 scripts).
 BOARD = EncoderSettings("encoder1", 0x10_1000, 0x81A3_107F, 0x1214_0100, 0, 0x280F_8041)
 SYSTEM = SinkSettings("ram0", 0x1_8000, 0x7000_0003, 0x0001_0080, 0x1_0000_0000, 0x1_00FF_FFF8, 8, host="funnel")
 OWN = SinkSettings("ram1", 0x10_0000, 0x4000_4003, 0x0000_0010, 0, 0x3FFC, 4, host="encoder")
