@@ -5,7 +5,7 @@ states of the branch predictor.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, repeat
 from operator import itemgetter
@@ -30,6 +30,7 @@ from rvtrace_gdb.decode.etrace.state import (
     NotCached,
     PredictorFork,
     PredictorVariant,
+    Remembered,
     StackLimits,
     State,
     Step,
@@ -46,7 +47,6 @@ from rvtrace_gdb.decode.stepping.control_flow import Stack, pushed
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT, Fork, StepMemory
 from rvtrace_gdb.decode.stepping.reports import LostBytes, Report, TimeOrder
 
-_WITH_PACKET = (NotCached, PredictorFork)
 _VARIANTS = 8  # remembered steps of one packet for different states of the predictor
 
 
@@ -214,17 +214,16 @@ class HartDecoder(stepping.HartDecoder):
 
     def _decode_timeless(self, packets: Packets, default: Verdict) -> int:
         """Decode packets. Returns the index of a packet that has to wait for further ones, or -1."""
-        # One long function: a call for each packet would cost as much as all the rest.
+        # One long function: a call for each packet would cost as much as all the rest (benchmarks/long_runs.py).
         builder = self._builder
         append = builder.append
         pending, mark, stamp = builder.in_place
         state, stack, tables = self._state, self._stack, self._tables
         predictor, cache = tables.states, tables.targets
-        payloads, offsets, sizes = packets.payloads, packets.offsets, packets.sizes
-        times: Any = packets.times or repeat(None)
+        times: Iterable[int | None] = packets.times or repeat(None)
         depth = self._depth  # of the encoder's stack: a remembered step is not valid where it would overflow
-        for index, (payload, now) in enumerate(zip(payloads, times)):  # noqa: B905 - times may be endless
-            step: Any = state.get(payload)
+        for index, (payload, now) in enumerate(zip(packets.payloads, times)):  # noqa: B905 - times may be endless
+            step = state.get(payload)
             below = stack
             while step.__class__ is not Step:
                 if step.__class__ is Fork:
@@ -244,21 +243,11 @@ class HartDecoder(stepping.HartDecoder):
                         break
                 else:
                     break
-            if step.__class__ is not Step or (
-                step.calls is not None
-                and step.calls.peak
-                and (step.calls.peak if stack is None else stack[2] + step.calls.peak) > depth
+            if step.__class__ is Step and (
+                step.calls is None
+                or not step.calls.peak
+                or (step.calls.peak if stack is None else stack[2] + step.calls.peak) <= depth
             ):
-                self._state, self._stack = state, stack
-                packet = step.packet if step.__class__ in _WITH_PACKET else None
-                if not self._decode_new(packets, index, packet, default):
-                    return index
-                if self._stopped:
-                    self._unused += sum(sizes[index + 1 :])
-                    return -1
-                state, stack, tables, depth = self._state, self._stack, self._tables, self._depth
-                predictor, cache = tables.states, tables.targets
-            else:
                 path, following, reports, landing, calls, effect, synchronizes = step
                 if path is not None:
                     append(path)
@@ -273,20 +262,33 @@ class HartDecoder(stepping.HartDecoder):
                     for entry, target in entries:
                         cache[entry] = target
                 if reports:
-                    self._report(reports, offsets[index])
+                    self._report(reports, packets.offsets[index])
                     if self._stopped:
                         self._state, self._stack = following, stack
-                        self._unused += sum(sizes[index + 1 :])
-                        return -1
+                        return self._stop_after(packets, index)
                 if landing is not None:
                     append(landing)
                 if synchronizes and self._has_data:
                     self._data.synchronize(builder.position - 1)
                 state = following
+            else:
+                self._state, self._stack = state, stack
+                packet = step.packet if isinstance(step, NotCached | PredictorFork) else None
+                if not self._decode_new(packets, index, packet, default):
+                    return index
+                if self._stopped:
+                    return self._stop_after(packets, index)
+                state, stack, tables, depth = self._state, self._stack, self._tables, self._depth
+                predictor, cache = tables.states, tables.targets
             if now is not None:
                 mark(len(pending))
                 stamp(now)
         self._state, self._stack = state, stack
+        return -1
+
+    def _stop_after(self, packets: Packets, last: int) -> int:
+        """Decode no packets after *last*. Returns -1: none has to wait."""
+        self._unused += sum(packets.sizes[last + 1 :])
         return -1
 
     # Packets without a remembered step
@@ -415,7 +417,7 @@ class HartDecoder(stepping.HartDecoder):
 
 def _predictor_variant(
     known: dict[Any, Any], key: Any, packet: Packet, guard: Sequence[tuple[int, int]]
-) -> dict[object, Any]:
+) -> dict[int, Remembered]:
     """Return the dictionary for a step that depends on these states of predictor entries."""
     guarded = known.get(key)
     if not isinstance(guarded, PredictorFork) or len(guarded) >= _VARIANTS:

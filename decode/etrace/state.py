@@ -10,7 +10,7 @@ Sources: Efficient Trace for RISC-V 2.0, "Implicit return mode", `push_return_st
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rvtrace_gdb.decode.etrace.layout import Packet
 from rvtrace_gdb.decode.etrace.options import Parameters, Setup
@@ -28,6 +28,7 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     after,
     pushed,
 )
+from rvtrace_gdb.decode.stepping.hart import Fork
 from rvtrace_gdb.decode.stepping.reports import Report
 
 _UNLIMITED_PEAK = 1 << 30
@@ -408,7 +409,7 @@ class Place(NamedTuple):
     setup: Setup
 
 
-class State(dict[object, Any]):
+class State(dict[bytes, "Remembered"]):
     """A place and the remembered steps from it, by payload."""
 
     __slots__ = ("place",)
@@ -444,7 +445,7 @@ class Step(NamedTuple):
         return pushed(None, calls.left) if calls.clears else after(stack, len(calls.taken), calls.left)
 
 
-class CacheFork(dict[int | None, Any]):
+class CacheFork(dict[int | None, "Remembered"]):
     """The remembered steps of a packet that depends on a jump target cache entry, by the address in the entry."""
 
     __slots__ = ("index",)
@@ -465,7 +466,7 @@ class PredictorVariant(NamedTuple):
 
     entries: Callable[[bytearray], object]
     states: object
-    known: dict[object, Any]
+    known: dict[int, "Remembered"]
     indices: tuple[int, ...]
 
 
@@ -477,3 +478,7 @@ class PredictorFork(list[PredictorVariant]):
     def __init__(self, packet: Packet) -> None:
         super().__init__()
         self.packet = packet
+
+
+Remembered: TypeAlias = "Step | Fork[Remembered] | CacheFork | PredictorFork | NotCached"
+"""What is remembered of a payload: its step, or what the step depends on."""

@@ -6,7 +6,6 @@ state keeps its steps by the bytes of the message or by (message, ahead).
 
 from collections.abc import Iterable, Sequence
 from operator import length_hint
-from typing import Any
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
@@ -89,7 +88,7 @@ class HartDecoder(stepping.HartDecoder):
         if self._options.timestamps:
             self._run_timed(frames, offsets)
         else:
-            self._run(frames, offsets)
+            self._run(frames, frames, None, offsets)
 
     def _run_checked(self, checker: SyncPeriodChecker, frames: list[bytes], offsets: Offsets) -> None:
         """Decode frames and check the number of messages between synchronizations."""
@@ -134,69 +133,32 @@ class HartDecoder(stepping.HartDecoder):
 
     # The hot paths: a remembered step is one look-up and one append
 
-    def _run(self, frames: list[bytes], offsets: Offsets) -> None:
-        """Decode frames without timestamps."""
-        append = self._builder.append
-        state, ahead, stack = self._state, self._ahead, self._stack
-        left = iter(frames)
-        for frame in left:
-            step: Any = state.get(frame)
-            if ahead and (step is None or step.counted or ahead < 0):
-                step = state.get((frame, ahead))
-            below = stack
-            while step.__class__ is Fork:
-                if below is None:
-                    step = step.get(None)
-                else:
-                    step = step.get(below[0])
-                    below = below[1]
-            if step is None:
-                index = len(frames) - length_hint(left) - 1
-                self._state, self._ahead, self._stack = state, ahead, stack
-                self._decode_new(frame, frame, frames, index, offsets)
-                if self._stopped:
-                    return self._abandon(frames, index + 1)
-                state, ahead, stack = self._state, self._ahead, self._stack
-                continue
-            path, state, change, reports, _, calls = step
-            ahead += change
-            if path is not None:
-                append(path)
-            if calls is not None:
-                stack = None if calls.clears else pushed(below, calls.left)
-            if reports:
-                index = len(frames) - length_hint(left) - 1
-                self._report(reports, offsets.of(index))
-                if self._stopped:
-                    return self._abandon(frames, index + 1)
-        self._state, self._ahead, self._stack = state, ahead, stack
-        self._remember_branch(frames)
-        return None
-
     def _run_timed(self, frames: list[bytes], offsets: Offsets) -> None:
         """Decode frames with timestamps."""
         bodies, times = self._clock.read(frames)
         back = None if self._back_noted else self._clock.back
         if back is None:
-            return self._run_bodies(frames, bodies, times, offsets)
+            return self._run(frames, bodies, times, offsets)
         self._back_noted = True
         rest = back.frame + 1
-        self._run_bodies(frames[:rest], bodies[:rest], times[:rest], offsets)
+        self._run(frames[:rest], bodies[:rest], times[:rest], offsets)
         if self._stopped:
             return self._abandon(frames, rest)
         self.note(offsets.of(back.frame), Note(NoteCause.TIME_BACK, (back.before, back.now)))
-        return self._run_bodies(frames[rest:], bodies[rest:], times[rest:], ShiftedOffsets(offsets, rest))
+        return self._run(frames[rest:], bodies[rest:], times[rest:], ShiftedOffsets(offsets, rest))
 
-    def _run_bodies(
-        self, frames: list[bytes], bodies: list[bytes], times: list[int | None], offsets: Offsets
+    def _run(
+        self, frames: list[bytes], bodies: list[bytes], times: list[int | None] | None, offsets: Offsets
     ) -> None:
-        """Decode frames whose *bodies* are without TSTAMP, and their *times*."""
+        """Decode frames whose *bodies* are without TSTAMP. *times*: the time of each; None: there are none."""
+        # One long function: a call for each message would cost as much as all the rest (benchmarks/ntrace.py).
         append = self._builder.append
         pending, mark, stamp = self._builder.in_place
+        next_time = None if times is None else iter(times).__next__
         state, ahead, stack = self._state, self._ahead, self._stack
         left = iter(bodies)
-        for body, now in zip(left, times, strict=True):
-            step: Any = state.get(body)
+        for body in left:
+            step = state.get(body)
             if ahead and (step is None or step.counted or ahead < 0):
                 step = state.get((body, ahead))
             below = stack
@@ -206,12 +168,7 @@ class HartDecoder(stepping.HartDecoder):
                 else:
                     step = step.get(below[0])
                     below = below[1]
-            if step is None:
-                self._state, self._ahead, self._stack = state, ahead, stack
-                index = len(frames) - length_hint(left) - 1
-                self._decode_new(frames[index], body, frames, index, offsets)
-                state, ahead, stack = self._state, self._ahead, self._stack
-            else:
+            if step.__class__ is Step:
                 path, state, change, reports, _, calls = step
                 ahead += change
                 if path is not None:
@@ -219,15 +176,33 @@ class HartDecoder(stepping.HartDecoder):
                 if calls is not None:
                     stack = None if calls.clears else pushed(below, calls.left)
                 if reports:
-                    self._report(reports, offsets.of(len(frames) - length_hint(left) - 1))
-            if now is not None and ahead >= 0:  # else some instructions before this time are not decoded yet
-                mark(len(pending))
-                stamp(now)
-            if self._stopped:
-                return self._abandon(frames, len(frames) - length_hint(left))
+                    index = len(frames) - length_hint(left) - 1
+                    self._report(reports, offsets.of(index))
+                    if self._stopped:
+                        self._ahead = ahead
+                        return self._stop_after(frames, index, times)
+            else:
+                self._state, self._ahead, self._stack = state, ahead, stack
+                index = len(frames) - length_hint(left) - 1
+                self._decode_new(frames[index], body, frames, index, offsets)
+                state, ahead, stack = self._state, self._ahead, self._stack
+                if self._stopped:
+                    return self._stop_after(frames, index, times)
+            if next_time is not None:
+                now = next_time()
+                if now is not None and ahead >= 0:  # else some instructions before this time are not decoded yet
+                    mark(len(pending))
+                    stamp(now)
         self._state, self._ahead, self._stack = state, ahead, stack
         self._remember_branch(frames)
         return None
+
+    def _stop_after(self, frames: list[bytes], last: int, times: list[int | None] | None) -> None:
+        """Decode no frames after *last*, whose time is recorded."""
+        now = times[last] if times is not None else None
+        if now is not None and self._ahead >= 0:
+            self._builder.time(now)
+        self._abandon(frames, last + 1)
 
     def _abandon(self, frames: list[bytes], first: int) -> None:
         self._unused += sum(map(len, frames[first:]))
@@ -296,13 +271,12 @@ class HartDecoder(stepping.HartDecoder):
     def _remembered(self, message: bytes) -> Step | None:
         """Return the remembered step of a message in the current state. (The hot paths do the same inline.)"""
         ahead, stack = self._ahead, self._stack
-        step: Any = self._state.get(message)
+        step = self._state.get(message)
         if ahead and (step is None or step.counted or ahead < 0):
             step = self._state.get((message, ahead))
         while isinstance(step, Fork):
             step, stack = (step.get(None), None) if stack is None else (step.get(stack[0]), stack[1])
-        found: Step | None = step
-        return found
+        return step
 
     def _has_stray_timestamp(self, message: Message) -> bool:
         """Whether *message* has a field too many in a trace without timestamps.

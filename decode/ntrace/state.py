@@ -1,7 +1,7 @@
 """The states of the N-Trace decoder, the steps between them, and the reports that steps make."""
 
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Start, StartReason, Stop, StopReason, Trap
 from rvtrace_gdb.decode.history.history import Path
@@ -9,6 +9,7 @@ from rvtrace_gdb.decode.ntrace.messages import MAX_ICNT_BITS, BType, Message, Rc
 from rvtrace_gdb.decode.ntrace.options import Dialect
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, CallEffect
+from rvtrace_gdb.decode.stepping.hart import Fork
 from rvtrace_gdb.decode.stepping.reports import Report
 
 
@@ -27,8 +28,8 @@ class Mode(Enum):
 STOPPED = (Mode.OFF, Mode.HALTED)
 
 
-class State(dict[object, Any]):
-    """A state of the decoder, and the remembered steps from this state.
+class State(dict[bytes | tuple[bytes, int], "Step | Fork[Step]"]):
+    """A state of the decoder, and the remembered steps from this state, by the message or by (message, ahead).
 
     pc         the address of the next instruction
     reference  the last transmitted address, to which U-ADDR is relative (8.1)

@@ -9,7 +9,7 @@ but does not change the result.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import (
@@ -35,7 +35,11 @@ _ONE_STEP = 64  # pointers
 _LONGEST = 1 << 60  # instructions of a history; only noise reports more
 
 
-class Fork(dict[int | None, Any]):
+Remembered = TypeVar("Remembered")
+"""What a format remembers of a message: its `Step`, or what leads to it."""
+
+
+class Fork(dict[int | None, "Remembered | Fork[Remembered]"], Generic[Remembered]):
     """The remembered steps of a message that depends on the call stack, by the return address on top of the stack.
 
     *counted* has the same meaning as in the `Step` of N-Trace.
