@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.formats.stream import Arrived, Source, StreamFollower
-from rvtrace_gdb.views import listing
+from rvtrace_gdb.views import text_rows
 from rvtrace_gdb.views.disassembly import Disassemblers
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "ntrace-reference"
@@ -38,13 +38,13 @@ def main() -> None:
             told, _ = measure(
                 data, program,
                 lambda one, program=program: (  # type: ignore[misc]
-                    listing.event_line(one.piece.history, it, program) for it in one.piece.events
+                    text_rows.event_line(one.piece.history, it, program) for it in one.piece.events
                 ),
             )
             part = data[: len(data) // 8]
-            made = listing.Rows(source, program.xlen, listing.Modifiers())
+            made = text_rows.Rows(source, program.xlen, text_rows.Modifiers())
             listed, rows = measure(part, program, lambda one, made=made: made.of(  # type: ignore[misc]
-                [listing.Stretch("", one.piece.history, one.piece.begin + 1, one.piece.end + 1)]))  # fmt: skip
+                [text_rows.Stretch("", one.piece.history, one.piece.begin + 1, one.piece.end + 1)]))  # fmt: skip
         pace = rows / (len(part) / listed / 1e6) / 1e6
         print(f"{name:12}{whole:9.2f}{followed:10.2f}{followed / whole:7.2f}{told:9.2f}{listed:9.2f}{pace:9.2f}")
 

@@ -1,7 +1,7 @@
 """The lists of the session, which are shown in pages: the argument that the user types, the request, and the printing.
 
 A list command says which list it is, and how a row is printed. Its RANGE means the same for every list; the session
-reads it (session/queries/rows.py), with the errors of gdb's `record instruction-history`.
+reads it (session/queries/pages.py), with the errors of gdb's `record instruction-history`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rvtrace_gdb.gdbext.listing import readable_code
 from rvtrace_gdb.gdbext.text import shown
 from rvtrace_gdb.gdbext.tracer import tracer
 from rvtrace_gdb.rows import list_text
-from rvtrace_gdb.rows.list_rows import ROWS, ROWS_AT_ONCE, Annotation, Fold, Happened, HartRows, HistoryRow, Page
+from rvtrace_gdb.rows.list_rows import ROW_TYPES, ROWS_AT_ONCE, Annotation, Fold, Happened, HartRows, HistoryRow, Page
 
 _RANGE = re.compile(r"(?:^|\s)([-+]|[0-9]+(?:\s*,\s*[-+]?[0-9]+)?)\s*$")
 """A range after an expression, in which an address is written in hexadecimal, or as an expression."""
@@ -92,7 +92,7 @@ def split_modifiers(argument: str, known: str) -> tuple[str | None, str]:
 
 
 class PagedList:
-    """A list of the session: its name, a key of `rows.list_rows.ROWS`, and the parameters that say what is in it."""
+    """A list of the session: its name, a key of `list_rows.ROW_TYPES`, and the parameters that say what is in it."""
 
     def __init__(self, what: str, **question: Any) -> None:
         self._what, self._question = what, question
@@ -179,7 +179,7 @@ def _print(line: str) -> None:
 
 def page_of(what: str, answer: Mapping[str, Any]) -> Page:
     """Return a part of the list *what*, as it came through the pipe, with its types."""
-    kind = ROWS[what]
+    kind = ROW_TYPES[what]
     rows = answer["rows"] if kind is dict else list(starmap(kind, answer["rows"]))
     if kind is HartRows:
         rows = [

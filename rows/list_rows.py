@@ -202,7 +202,7 @@ class Page(NamedTuple):
     folds: Sequence[Fold] | None = None
 
 
-ROWS: dict[str, Any] = {
+ROW_TYPES: dict[str, Any] = {
     "history": HistoryRow,
     "interleaved": HartRows,
     "messages": MessageRow,

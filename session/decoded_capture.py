@@ -28,7 +28,8 @@ from rvtrace_gdb.session.formats import sinks as formats_sinks
 from rvtrace_gdb.session.formats.format import NumberedItems
 from rvtrace_gdb.session.formats.sinks import Begun, Harts
 from rvtrace_gdb.session.program import CodeOnTarget, Program
-from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection, rows
+from rvtrace_gdb.session.queries.history_rows import rows
+from rvtrace_gdb.session.queries.pages import Cursor, RangeError, Selection
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 

@@ -32,9 +32,9 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
 from rvtrace_gdb.session.errors import Busy, InThePast, NoTrace, NotStopped, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.lists import Debugger, Lists, SelectedHistory, functions_of
 from rvtrace_gdb.session.program import Program
-from rvtrace_gdb.session.queries.rows import Selection
+from rvtrace_gdb.session.queries.pages import Selection
+from rvtrace_gdb.session.selected_history import Debugger, Searches, SelectedHistory, functions_of
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.inputs import forget
@@ -80,9 +80,9 @@ class Session:
         self._unwatched = False  # a debugger has, or had, a connection that is not the proxy's
         self._selected: tuple[Context, Decoded, SelectedHistory] | None = None  # what the last request got
         self._prepared: Decoded | None = None  # what `prepare` has done its work for
-        self.lists = Lists(self)
+        self.searches = Searches(self)
         self.last: dict[str, Any] = {}
-        """The lists that were requested last, by name; see `session.rpc.lists`."""
+        """The lists that were requested last, by name; see `session.rpc.pages`."""
         self.chip: Chip | None = None
         """The reader of the trace in an ESP32's memory, while it waits for more of that memory."""
         self._cache: dict[type, dict[int, tuple[History, object]]] = {}
@@ -223,7 +223,7 @@ class Session:
     def history(
         self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
     ) -> Listing:
-        """Return which rows of the context's hart `trace history ARGS` shows; see `queries.rows`.
+        """Return which rows of the context's hart `trace history ARGS` shows; see `queries.pages`.
 
         A running trace is read out first. *size*: how many instructions a page has, None or 0: all. *at*: the number of
         the instruction where the hart is in the past.

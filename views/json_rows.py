@@ -17,13 +17,13 @@ from rvtrace_gdb.decode.program.instructions import CSR, Access
 from rvtrace_gdb.support.text import json_line
 from rvtrace_gdb.views.addresses import digits
 from rvtrace_gdb.views.instruction_text import Text
-from rvtrace_gdb.views.listing import accesses_to
+from rvtrace_gdb.views.text_rows import accesses_to
 
 Fields = dict[str, Any]
 
 
 class HistoryRows:
-    """The shape of rows of a history as JSON, see `views.listing.Shape`."""
+    """The shape of rows of a history as JSON, see `views.text_rows.Shape`."""
 
     raw = True
 

@@ -12,10 +12,10 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
-from rvtrace_gdb.session.queries.search import absent, none_there
+from rvtrace_gdb.session.queries.search import no_access_message, no_accesses_error
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.views import json_rows, listing
+from rvtrace_gdb.views import json_rows, text_rows
 
 
 class DataError(RvtraceError):
@@ -64,10 +64,10 @@ def run(args: argparse.Namespace) -> int:
             found = {args.hart: found[decoded.harts.number(args.hart)]}
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
         if not any(history.accesses for history in found.values()):
-            raise absent(next(iter(found.values())))
+            raise no_accesses_error(next(iter(found.values())))
         where = None if args.where is None else _place(args.where, decoded.image)
         if not shown.rows(_rows(found, decoded, where, shown)) and where is not None:
-            shown.say([none_there((access for history in found.values() for access in history.accesses), where)])
+            shown.say([no_access_message((access for history in found.values() for access in history.accesses), where)])
     return 0
 
 
@@ -79,7 +79,7 @@ def _rows(
             yield from json_rows.accesses(hart, history, decoded.program, where)
             continue
         before = f"hart {hart}\t" if len(found) > 1 else ""
-        yield from (before + line for line in listing.access_lines(history, decoded.program, where, shown.paint))
+        yield from (before + line for line in text_rows.access_lines(history, decoded.program, where, shown.paint))
 
 
 def _place(text: str, image: Image) -> tuple[int, int]:

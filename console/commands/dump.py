@@ -13,7 +13,7 @@ from rvtrace_gdb.session.capture.model import Captured, TandemPort
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
-from rvtrace_gdb.session.queries.rows import Cursor, RangeError
+from rvtrace_gdb.session.queries.pages import Cursor, RangeError
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views import dump, json_rows

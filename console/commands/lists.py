@@ -22,7 +22,7 @@ from rvtrace_gdb.rows.list_text import Fields
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.search import KINDS
-from rvtrace_gdb.session.rpc import analysis, lists
+from rvtrace_gdb.session.rpc import analysis, pages
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.colours import Paint
@@ -56,7 +56,7 @@ class Shown(NamedTuple):
     ) -> Iterator[str]:
         """Yield the lines of a list. *line*, *fields*: make text and JSON of a row."""
         params = self.params(what=what, size=0, **asked)
-        found = lists.LISTS[what](self.session, params, lists.Range.of(params), self.output.progress)
+        found = pages.LISTS[what](self.session, params, pages.Range.of(params), self.output.progress)
         if not self.output.json:
             self.output.say([*found.lines, *([found.selection.notice] if found.selection.notice else [])])
         begin, end, _ = found.selection

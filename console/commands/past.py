@@ -21,15 +21,15 @@ from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import Writer
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.rpc import analysis, values
 from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line, printable
-from rvtrace_gdb.views import json_rows, listing
+from rvtrace_gdb.views import json_rows, text_rows
 from rvtrace_gdb.views.addresses import address_text, digits
 from rvtrace_gdb.views.disassembly import Disassemblers
 
@@ -177,8 +177,8 @@ def _writer_lines(asked: _Asked, name: str, writer: Writer, previous: int | None
         return
     history, program = asked.selected.history, asked.selected.program
     with Disassemblers(program) as source:
-        shape = listing.Modifiers(paint=asked.shown.paint)
-        yield from listing.lines(history, source, program.xlen, writer.number, writer.number + 1, shape)
+        shape = text_rows.Modifiers(paint=asked.shown.paint)
+        yield from text_rows.lines(history, source, program.xlen, writer.number, writer.number + 1, shape)
 
 
 def _change(asked: _Asked, name: str, writer: Writer) -> answer_text.Change:

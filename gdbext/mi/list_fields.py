@@ -1,4 +1,4 @@
-"""The rows of every list as fields, by the list's name in a request (`rows.list_rows.ROWS`)."""
+"""The rows of every list as fields, by the list's name in a request (`list_rows.ROW_TYPES`)."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from rvtrace_gdb.session.exports.spike_text import Spelled, spelled
 from rvtrace_gdb.session.exports.tandem import tandem_trace
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.tandem.group_rows import AT_ONCE
 from rvtrace_gdb.views.tandem.groups import Groups, Row, Texts
-from rvtrace_gdb.views.tandem.listing import AT_ONCE
 
 UNKNOWN = "unknown"
 """What Spike writes for an encoding that is not an instruction."""

@@ -8,9 +8,9 @@ from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.as_tandem import TandemOfPast
 from rvtrace_gdb.session.past.choice import PastSource, past_of
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rvtrace_gdb.decode.reconstruction.facts import StopState
 from rvtrace_gdb.session.capture.model import Capture, Captured
-from rvtrace_gdb.session.lists import HistorySource, SelectedHistory
 from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.selected_history import HistorySource, SelectedHistory
 from rvtrace_gdb.support.errors import Progress, silent
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine, StopState, Value, own_ram
 from rvtrace_gdb.session.capture.model import Capture, Captured, SavedAt, SavedMemory, SavedRegisters
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes
 from rvtrace_gdb.session.past.reconstructed.facts import Known
 from rvtrace_gdb.session.queries.ends import can_lead_to
+from rvtrace_gdb.session.selected_history import SelectedHistory
 
 _MISA = 0x301
 _MACHINE_MODE = 3

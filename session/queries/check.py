@@ -15,8 +15,16 @@ def row_of(hart: int, verdict: Verdict) -> CheckRow:
     beginning = verdict.beginning is not None
     differ = verdict.content + verdict.timing + beginning
     intervals = verdict.agreed + differ + verdict.lost + verdict.unchecked
-    counts = (intervals, verdict.agreed, differ, verdict.lost, verdict.unchecked)
-    return CheckRow(hart, _conclusion(verdict), *counts, [_differing(one) for one in verdict.damaged])
+    return CheckRow(
+        hart=hart,
+        conclusion=_conclusion(verdict),
+        intervals=intervals,
+        agree=verdict.agreed,
+        differ=differ,
+        lost=verdict.lost,
+        unchecked=verdict.unchecked,
+        differing=[_differing(one) for one in verdict.damaged],
+    )
 
 
 def losses_of(verdict: Verdict) -> Sequence[Event]:
@@ -32,8 +40,17 @@ def _conclusion(verdict: Verdict) -> str:
 
 def _differing(one: Differing) -> DifferingRow:
     offset, made, sent, timing, _ = one.difference
-    text = difference_text(made, sent, offset, timing=timing)
-    return DifferingRow(one.start, one.end, one.begin + 1, one.position, offset, made, sent, timing, text)
+    return DifferingRow(
+        start=one.start,
+        end=one.end,
+        first=one.begin + 1,
+        last=one.position,
+        offset=offset,
+        made=made,
+        sent=sent,
+        timing=timing,
+        text=difference_text(made, sent, offset, timing=timing),
+    )
 
 
 def _loss(one: Differing) -> Event:

@@ -21,7 +21,7 @@ from rvtrace_gdb.session.capture.model import CapturedRecords
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats.ctr import decode, items, options_of
-from rvtrace_gdb.session.queries.rows import Cursor, Selection
+from rvtrace_gdb.session.queries.pages import Cursor, Selection
 from rvtrace_gdb.session.report import other_hart
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands

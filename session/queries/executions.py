@@ -9,13 +9,13 @@ from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.search import CombinedSearch, Query, Search, arrivals, entries_of, executions
 from rvtrace_gdb.rows.list_rows import FoundRow
-from rvtrace_gdb.session.queries.search import Answer, BadQuestion, Places, Searching
+from rvtrace_gdb.session.queries.search import BadQuery, Places, QueryResults, Searcher
 
 EXECUTION = "execution"
 
 
-class Executions(NamedTuple):
-    """A search for executions: of the instructions at *first* and *others*; with *last*, of each arrival in the range
+class ExecutionQuery(NamedTuple):
+    """Asks for executions: of the instructions at *first* and *others*; with *last*, of each arrival in the range
     from *first* to *last*; or of each entry of the function at *first*, of *functions* elsewhere, and of the
     instructions at *others*.
 
@@ -28,38 +28,40 @@ class Executions(NamedTuple):
     function: bool = False
     others: tuple[int, ...] = ()
     functions: tuple[int, ...] = ()
-    also: tuple["Executions", ...] = ()
+    also: tuple["ExecutionQuery", ...] = ()
 
-    def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
+    def results(self, history: History, program: ContextImages, searcher: Searcher) -> QueryResults:
         places = self._places()
-        searches = [search(wanted) for wanted in _apart(places, program.base)]
+        searches = [searcher.search(query) for query in _disjoint_queries(places, program.base)]
         found = searches[0] if len(searches) == 1 else CombinedSearch(searches, len(history))
-        none = _none(history, [place.name for place in places])
+        none_message = _none_message(history, [place.name for place in places])
         if len(places) == 1 or not len(found):
-            return _Executions(history, program, none, [], found)
-        absent = [place.name for place in places if not any(len(search(it)) for it in place.wanted(program.base))]
-        return _Executions(history, program, none, [_none(history, absent)] if absent else [], found)
+            return ExecutionResults(history, program, none_message, [], found)
+        not_run = [place.name for place in places
+                   if not any(len(searcher.search(query)) for query in place.queries(program.base))]  # fmt: skip
+        notes = [_none_message(history, not_run)] if not_run else []
+        return ExecutionResults(history, program, none_message, notes, found)
 
     def comes(self, pc: int, history: History, program: ContextImages) -> bool:
         """Return whether the instruction at *pc*, if it runs after the history, begins one more execution."""
         last = history.pc(len(history) - 1) if len(history) else GAP
-        wanted = (one for place in self._places() for one in place.wanted(program.base) if pc in one.addresses)
-        return any(last == GAP or last not in one.not_after for one in wanted)
+        queries = (query for place in self._places() for query in place.queries(program.base) if pc in query.addresses)
+        return any(last == GAP or last not in query.not_after for query in queries)
 
-    def wanted(self, image: Image) -> list[Query]:
+    def queries(self, image: Image) -> list[Query]:
         """Return the searches for the addresses, range or functions of this place alone."""
         if self.last is not None:
             return [arrivals(self.first, self.last)]
         if not self.function:
             return [executions(self.first, *self.others)]
         entries = [entries_of(function, image) for function in (self.first, *self.functions)]
-        with_loops = [wanted for wanted in entries if wanted.entered is not None]
-        plain = [function for function, wanted in zip((self.first, *self.functions), entries, strict=True)
-                 if wanted.entered is None]  # fmt: skip
+        with_loops = [query for query in entries if query.entered is not None]
+        plain = [function for function, query in zip((self.first, *self.functions), entries, strict=True)
+                 if query.entered is None]  # fmt: skip
         places = [*plain, *self.others]
         return [*with_loops, *([executions(*places)] if places else [])]
 
-    def _places(self) -> list["Executions"]:
+    def _places(self) -> list["ExecutionQuery"]:
         return [self._replace(also=()), *self.also]
 
     def addresses(self) -> Sequence[int]:
@@ -67,30 +69,30 @@ class Executions(NamedTuple):
         return [self.first, *self.others, *self.functions] if self.last is None else range(self.first, self.last + 1)
 
 
-def _apart(places: Sequence[Executions], image: Image) -> list[Query]:
-    """Return the searches for all places, which have no result in common. Raises BadQuestion: a place is in a range."""
+def _disjoint_queries(places: Sequence[ExecutionQuery], image: Image) -> list[Query]:
+    """Return the searches for all places, which have no result in common. Raises BadQuery: a place is in a range."""
     for one, other in combinations(dict.fromkeys(places), 2):
         if (one.last is not None or other.last is not None) and _overlap(one, other):
-            raise BadQuestion(f"{one.name} and {other.name} have code in common: search for one after the other")
+            raise BadQuery(f"{one.name} and {other.name} have code in common: search for one after the other")
     ranges, plain, entered = list[Query](), set[int](), dict[int, Query]()
     for place in dict.fromkeys(places):
-        for wanted in place.wanted(image):
+        for query in place.queries(image):
             if place.last is not None:
-                ranges.append(wanted)
-            elif wanted.entered is not None:
-                entered[wanted.entered] = wanted
+                ranges.append(query)
+            elif query.entered is not None:
+                entered[query.entered] = query
             else:
-                plain.update(_set(wanted))
-    loops = [wanted for function, wanted in entered.items() if function not in plain]
+                plain.update(_addresses(query))
+    loops = [query for function, query in entered.items() if function not in plain]
     return [*loops, *([executions(*plain)] if plain else []), *ranges]
 
 
-def _set(wanted: Query) -> frozenset[int]:
-    assert isinstance(wanted.addresses, frozenset)
-    return wanted.addresses
+def _addresses(query: Query) -> frozenset[int]:
+    assert isinstance(query.addresses, frozenset)
+    return query.addresses
 
 
-def _overlap(one: Executions, other: Executions) -> bool:
+def _overlap(one: ExecutionQuery, other: ExecutionQuery) -> bool:
     if one.last is None:
         return any(address in other.addresses() for address in one.addresses())
     if other.last is None:
@@ -98,36 +100,45 @@ def _overlap(one: Executions, other: Executions) -> bool:
     return one.first <= other.last and other.first <= one.last
 
 
-def _none(history: History, names: Sequence[str]) -> str:
+def _none_message(history: History, names: Sequence[str]) -> str:
     """Return the message that places did not run."""
     listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     gaps = " It has gaps: see `trace gaps`." if history.gaps else ""
     return f"{listed} did not run in this history.{gaps}"
 
 
-class _Executions:
-    """Executions. *none*, *notes*: as of every answer."""
+class ExecutionResults:
+    """Executions, see `QueryResults`."""
 
     def __init__(
-        self, history: History, program: ContextImages, none: str, notes: list[str], search: Search | CombinedSearch
-    ) -> None:
+        self, history: History, program: ContextImages, none_message: str, notes: list[str],
+        search: Search | CombinedSearch,
+    ) -> None:  # fmt: skip
         self._places, self._search = Places(history, program), search
-        self.none = none
+        self.none_message = none_message
         self.notes: Sequence[str] = notes
 
     def __len__(self) -> int:
         return len(self._search)
 
-    def position(self, number: int) -> int:
-        return self._search.position(number)
+    def position(self, index: int) -> int:
+        return self._search.position(index)
 
-    def before(self, position: int) -> int:
+    def count_before(self, position: int) -> int:
         return self._search.before(position)
 
-    def row(self, number: int) -> FoundRow:
-        places, position = self._places, self._search.position(number)
+    def row(self, index: int) -> FoundRow:
+        places, position = self._places, self._search.position(index)
         history = places.history
-        said = history.events_between(position, position + 1)
-        text = "; ".join(event.text for event in said if event.kind is EventKind.TRAP)
-        here, source, time = places.at(position), places.before(position), history.time_at(position)
-        return FoundRow(number + 1, position + 1, here, EXECUTION, text, source, None, time, None)
+        events = history.events_between(position, position + 1)
+        return FoundRow(
+            number=index + 1,
+            position=position + 1,
+            here=places.instruction(position),
+            kind=EXECUTION,
+            text="; ".join(event.text for event in events if event.kind is EventKind.TRAP),
+            source=places.previous_instruction(position),
+            target=None,
+            time=history.time_at(position),
+            offset=None,
+        )

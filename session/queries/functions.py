@@ -18,8 +18,7 @@ from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.rows.answers import BranchRow, CoveredFunction
 from rvtrace_gdb.rows.list_rows import CallRow, FunctionRow
-from rvtrace_gdb.session.queries.folding import Folding
-from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
+from rvtrace_gdb.session.queries.pages import Cursor, Folding, RangeError, Selection
 from rvtrace_gdb.support.errors import Progress, silent
 
 _TRAP = "trap"
@@ -82,21 +81,37 @@ class Functions:
 
     def _row(self, function: Function, lines: bool) -> FunctionRow:
         begin, end = function.begin, function.end
+        is_gap, image = function.pc == GAP, self._program.image_of(self._history.context_at(begin))
+        return FunctionRow(
+            number=function.number,
+            begin=begin + 1,
+            end=end,
+            pc=None if is_gap else function.pc,
+            level=0 if is_gap else function.level,
+            what=self._reason(function),
+            name=None if is_gap else self._name(image, function.pc),
+            addresses=sorted(addresses(self._history, begin, end)) if lines and not is_gap else [],
+        )
+
+    def _reason(self, function: Function) -> str:
+        """Return the reason of a gap, or the trap that led to a function, "" for none."""
         if function.pc == GAP:
-            text = self._history.gap_at(begin).as_gap
-            return FunctionRow(function.number, begin + 1, end, None, 0, text, None, [])
-        what = (self.calls.trap_at(begin) or _TRAP) if function.kind is Kind.TRAP else ""
-        name = self._name(self._program.image_of(self._history.context_at(begin)), function.pc)
-        pcs = sorted(addresses(self._history, begin, end)) if lines else []
-        return FunctionRow(function.number, begin + 1, end, function.pc, function.level, what, name, pcs)
+            return self._history.gap_at(function.begin).as_gap
+        return (self.calls.trap_at(function.begin) or _TRAP) if function.kind is Kind.TRAP else ""
 
     def _call(self, level: int, node: Node, depth: int) -> CallRow:
         known = node.function != UNKNOWN
         place = next((image for image in self._images if known and image.symbol(node.function)), self._program.base)
-        name = self._name(place, node.function) if known else None
-        hidden = (len(node.children) or None) if level + 1 == depth else None
-        pc = node.function if known else None
-        return CallRow(level, pc, name, node.calls, node.total, node.own, node.trap, hidden)
+        return CallRow(
+            level=level,
+            pc=node.function if known else None,
+            name=self._name(place, node.function) if known else None,
+            calls=node.calls,
+            instructions=node.total,
+            own_instructions=node.own,
+            trap=node.trap,
+            hidden=(len(node.children) or None) if level + 1 == depth else None,
+        )
 
     def _name(self, image: Image, pc: int) -> str | None:
         """Return the name of a function if gdb does not know it, or has another one at its address."""
@@ -167,10 +182,11 @@ class Coverage:
         entered = coverage.function_entries(found, self._program.base, {it.start: it.end for it in self._functions})
         return [
             CoveredFunction(
-                *function, bisect_left(ran, function.end) - bisect_left(ran, function.start), entered[start]
+                **function._asdict(),
+                ran=bisect_left(ran, function.end) - bisect_left(ran, function.start),
+                entered=entered[function.start],
             )
             for function in self._functions
-            for start in [function.start]
         ]
 
     def _counts(self, progress: Progress) -> tuple[Counts, int]:

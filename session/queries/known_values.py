@@ -3,10 +3,10 @@
 from rvtrace_gdb.decode.tandem.wording import F, X
 from rvtrace_gdb.rows.answers import Contradicted, KnownRegisters, ValueLimit, ValuesRow
 from rvtrace_gdb.session.capture.model import Capture, SavedAt
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge, Limit, sampled_positions
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Progress, silent
 
 INTEGERS, FLOATS = "integer registers", "floating-point registers"

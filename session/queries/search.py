@@ -16,8 +16,7 @@ from rvtrace_gdb.decode.program.instructions import Access
 from rvtrace_gdb.decode.search import Query, Search
 from rvtrace_gdb.rows.list_rows import AccessRow, FoundRow, Place
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.folding import Folding
-from rvtrace_gdb.session.queries.rows import ROWS, Cursor, RangeError, Selection
+from rvtrace_gdb.session.queries.pages import LIST_NUMBERS, Cursor, Folding, RangeError, Selection
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 Where = tuple[int, int]
@@ -28,7 +27,7 @@ NO_ACCESSES = "no data trace: the encoder sent no data packets (`trace start -fo
 NONE_MADE = "no load, store or CSR instruction is in the trace"
 
 
-def absent(history: History) -> NoTrace:
+def no_accesses_error(history: History) -> NoTrace:
     """Return an error that says why a history has no accesses."""
     return NoTrace(NONE_MADE if history.has_all_accesses else NO_ACCESSES)
 
@@ -43,19 +42,19 @@ class Accesses:
             where = where[0], size_at(where[0], program.image_of(history.context_at(0)))
         self._where = where
         self._chosen = [access for access in history.accesses if where is None or overlaps(access, *where)]
-        self._cursor = Cursor("data trace", numbers=ROWS)
+        self._cursor = Cursor("data trace", numbers=LIST_NUMBERS)
 
     def __len__(self) -> int:
         return len(self._chosen)
 
-    def is_of(self, history: History, where: Where | None) -> bool:
+    def is_for(self, history: History, where: Where | None) -> bool:
         """Return whether these are the accesses that are requested now."""
         return history is self._history and where == self._asked
 
     def select(self, args: str, size: int | None) -> Selection:
         """Return which accesses `trace data ... ARGS` shows, as `trace history` does. Raises RangeError, NoTrace."""
         if not self._history.accesses:
-            raise absent(self._history)
+            raise no_accesses_error(self._history)
         if not self._chosen:
             return Selection(1, 1, self._none())
         return self._cursor.select(args, size, len(self._chosen))
@@ -72,17 +71,20 @@ class Accesses:
         access, history, program = self._chosen[number - 1], self._history, self._program
         position = access.position
         image = program.image_of(history.context_at(max(access.after, 0) if position is None else position))
-        text = access_text(access, program.xlen, image.symbol)
-        if position is None:
-            return AccessRow(number, None, None, access.offset, text)
-        return AccessRow(number, position + 1, history.pc(position), access.offset, text)
+        return AccessRow(
+            number=number,
+            instruction=None if position is None else position + 1,
+            pc=None if position is None else history.pc(position),
+            offset=access.offset,
+            text=access_text(access, program.xlen, image.symbol),
+        )
 
     def _none(self) -> str:
         assert self._where is not None
-        return none_there(self._history.accesses, self._where)
+        return no_access_message(self._history.accesses, self._where)
 
 
-def none_there(accesses: Iterable[Access], where: Where) -> str:
+def no_access_message(accesses: Iterable[Access], where: Where) -> str:
     """Return the message if none of *accesses* is to this memory."""
     begin, size = where
     unknown = sum(access.address is None for access in accesses)
@@ -114,109 +116,113 @@ KINDS: Mapping[str, Callable[[Event], bool]] = {
 """The kinds of events that `trace events` accepts. A trap whose kind the trace does not say counts as both kinds."""
 
 
-class BadQuestion(RvtraceError):
-    """The question cannot have an answer."""
+class BadQuery(RvtraceError):
+    """The query cannot have results."""
 
 
-class Searching(NamedTuple):
-    """How the history that a question is about is searched. *calls*: returns the calls in it."""
+class Searcher(NamedTuple):
+    """Searches one history. *calls*: returns the calls in it, which not every query needs."""
 
     calls: Callable[[], CallHistory]
     progress: Progress = silent
 
-    def __call__(self, wanted: Query) -> Search:
-        return Search(self.calls(), wanted, self.progress)
+    def search(self, query: Query) -> Search:
+        """Return the positions of the history that a query finds."""
+        return Search(self.calls(), query, self.progress)
 
 
-class Question(Protocol):
-    """A search."""
+class ListQuery(Protocol):
+    """What a list of places in a history is to show."""
 
-    def answer(self, history: History, program: ContextImages, search: Searching) -> "Answer": ...
+    def results(self, history: History, program: ContextImages, searcher: Searcher) -> "QueryResults": ...
 
 
-class Answer(Protocol):
-    """The results, by number from 0 on. *none*: the message if there are none; *notes*: what they do not show."""
+class QueryResults(Protocol):
+    """The results of a query, by their index.
 
-    none: str
+    none_message  is shown if there are none
+    notes         lines that say what the results do not show
+    """
+
+    none_message: str
     notes: Sequence[str]
 
     def __len__(self) -> int: ...
 
-    def row(self, number: int) -> FoundRow: ...
+    def row(self, index: int) -> FoundRow: ...
 
-    def position(self, number: int) -> int:
-        """Return the position of a result in the history; positions increase with the numbers."""
+    def position(self, index: int) -> int:
+        """Return the position of a result in the history; positions increase with the indices."""
 
-    def before(self, position: int) -> int:
+    def count_before(self, position: int) -> int:
         """Return how many results are before a position."""
 
 
-class Events(NamedTuple):
-    """A search for events of some *kinds* (see `KINDS`), all if there are none. Raises `BadQuestion`."""
+class EventQuery(NamedTuple):
+    """Asks for events of some *kinds* (see `KINDS`), all if there are none. Raises `BadQuery`."""
 
     kinds: tuple[str, ...] = ()
 
-    def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
-        wanted = [KINDS[_known(kind)] for kind in self.kinds]
-        found = [event for event in history.events if not wanted or any(is_wanted(event) for is_wanted in wanted)]
-        if not wanted or _MISMATCHED_RETURN in self.kinds:
-            returns = mismatched_returns(history, program, search.calls(), search.progress)
-            found = with_mismatched_returns(found, returns)
-        of = f" of the kind {' or '.join(self.kinds)}" if self.kinds else ""
-        return _Events(history, program, [(event, "") for event in found], f"No event{of} is in this trace.")
+    def results(self, history: History, program: ContextImages, searcher: Searcher) -> QueryResults:
+        tests = [KINDS[_checked_kind(kind)] for kind in self.kinds]
+        events = [event for event in history.events if not tests or any(is_of_kind(event) for is_of_kind in tests)]
+        if not tests or _MISMATCHED_RETURN in self.kinds:
+            returns = mismatched_returns(history, program, searcher.calls(), searcher.progress)
+            events = with_mismatched_returns(events, returns)
+        kinds = f" of the kind {' or '.join(self.kinds)}" if self.kinds else ""
+        return EventResults(history, program, [(event, "") for event in events], f"No event{kinds} is in this trace.")
 
 
 NO_GAPS_SINCE = "No gaps: from its first instruction on the history is complete. Older trace was overwritten."
 
 
-class Gaps(NamedTuple):
-    """A search for missing trace: the gaps of the history, and losses before the first instruction."""
+class GapQuery(NamedTuple):
+    """Asks for missing trace: the gaps of the history, and losses before the first instruction."""
 
-    def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
+    def results(self, history: History, program: ContextImages, searcher: Searcher) -> QueryResults:
         causes = (event for event in history.events if event.kind in GAP_KINDS)
         groups = [list(group) for _, group in groupby(causes, attrgetter("position"))]
-        found = [_gap(group) for group in groups if _is_gap(history, group)]
-        return _Events(history, program, found, "No gaps: the history is complete.")
+        gaps = [_gap(group) for group in groups if _is_gap(history, group)]
+        return EventResults(history, program, gaps, "No gaps: the history is complete.")
 
 
-class Found:
-    """The answer to *question* about a history, shown in pages. *calls* returns the history's calls."""
+class PagedResults:
+    """The results of *query* in a history, numbered from 1 and shown in pages. *calls* returns the history's calls."""
 
     def __init__(
         self,
         history: History,
         program: ContextImages,
-        question: Question,
+        query: ListQuery,
         progress: Progress = silent,
         calls: Callable[[], CallHistory] | None = None,
     ) -> None:
-        search = Searching(calls or (lambda: CallHistory(history, program, progress)), progress)
-        self.history, self._question = history, question
-        self._answer = question.answer(history, program, search)
-        self._cursor = Cursor("list", numbers=ROWS)
+        searcher = Searcher(calls or (lambda: CallHistory(history, program, progress)), progress)
+        self.history, self._query = history, query
+        self._results = query.results(history, program, searcher)
+        self._cursor = Cursor("list", numbers=LIST_NUMBERS)
 
     def __len__(self) -> int:
-        return len(self._answer)
+        return len(self._results)
 
     @property
-    def none(self) -> str:
-        """The message if nothing was found."""
-        return self._answer.none
+    def none_message(self) -> str:
+        """The message if there are no results."""
+        return self._results.none_message
 
     @property
     def notes(self) -> Sequence[str]:
         """What the results do not show."""
-        return self._answer.notes
+        return self._results.notes
 
-    def is_of(self, history: History, question: Question) -> bool:
-        """Return whether this is the answer to the question that is asked now."""
-        same = type(question) is type(self._question) and question == self._question
-        return history is self.history and same
+    def is_for(self, history: History, query: ListQuery) -> bool:
+        """Return whether these are the results of a query in a history."""
+        return history is self.history and type(query) is type(self._query) and query == self._query
 
     def select(self, args: str, size: int | None) -> Selection:
         """Return which results are shown, as `trace history` does. Raises RangeError."""
         if not len(self):
-            return Selection(1, 1, self._answer.none)
+            return Selection(1, 1, self._results.none_message)
         return self._cursor.select(args, size, len(self))
 
     def turn(self, args: str, size: int, folding: Folding) -> Selection:
@@ -224,15 +230,16 @@ class Found:
         return self._cursor.turn(args, len(self), lambda place, forward: folding.page(place, size, forward=forward))
 
     def position(self, number: int) -> int:
-        """Return the position in the history of the result with this number. Raises BadQuestion."""
+        """Return the position in the history of the result with this number. Raises BadQuery."""
         if not 1 <= number <= len(self):
-            raise BadQuestion(f"there is no number {number} in the list, which has {len(self)}")
-        return self._answer.position(number - 1)
+            raise BadQuery(f"there is no number {number} in the list, which has {len(self)}")
+        return self._results.position(number - 1)
 
     def nearest(self, position: int, direction: int) -> int | None:
         """Return the number of the last result before a position, or with direction 1 of the first one after it."""
-        i = self._answer.before(position) - 1 if direction < 0 else self._answer.before(position + 1)
-        return i + 1 if 0 <= i < len(self) else None
+        before = self._results.count_before
+        index = before(position) - 1 if direction < 0 else before(position + 1)
+        return index + 1 if 0 <= index < len(self) else None
 
     def restart(self, number: int | None = None) -> None:
         """Show the first page next, or the one that begins with the result of this number."""
@@ -244,11 +251,11 @@ class Found:
         """
         if not 1 <= number <= len(self.history):
             raise RangeError(f"-from {number}: the history has the numbers 1 to {len(self.history)}")
-        return self._answer.before(number - 1) + 1
+        return self._results.count_before(number - 1) + 1
 
     def rows(self, begin: int, end: int) -> list[FoundRow]:
         """Return the results numbered *begin* to *end* - 1."""
-        return [self._answer.row(number - 1) for number in range(max(begin, 1), min(end, len(self) + 1))]
+        return [self._results.row(number - 1) for number in range(max(begin, 1), min(end, len(self) + 1))]
 
 
 class Places:
@@ -257,19 +264,19 @@ class Places:
     def __init__(self, history: History, program: ContextImages) -> None:
         self.history, self._program = history, program
 
-    def at(self, position: int) -> Place | str:
+    def instruction(self, position: int) -> Place | str:
         """Return the place of the instruction at a position."""
         if position >= len(self.history):
             return AT_END
         pc = self.history.pc(position)
-        return AT_GAP if pc == GAP else self.of(pc, position)
+        return AT_GAP if pc == GAP else self.address(pc, position)
 
-    def before(self, position: int) -> Place | str:
+    def previous_instruction(self, position: int) -> Place | str:
         """Return the place of the instruction before a position."""
-        return self.at(position - 1) if position else STARTS
+        return self.instruction(position - 1) if position else STARTS
 
-    def of(self, pc: int, position: int) -> Place:
-        """Return the place of an address in the program at a position."""
+    def address(self, pc: int, position: int) -> Place:
+        """Return the place of an address in the program that runs at a position."""
         image = self._program.image_of(self.history.context_at(min(position, len(self.history) - 1)))
         if image is self._program.base and image.path and not image.is_added(pc):
             return (pc,)
@@ -277,44 +284,48 @@ class Places:
         return (pc,) if symbol is None else (pc, *symbol)
 
 
-class _Events:
+class EventResults:
     """Events, each with the text that follows its own."""
 
     notes: Sequence[str] = ()
 
     def __init__(
-        self, history: History, program: ContextImages, events: Sequence[tuple[Event, str]], none: str
+        self, history: History, program: ContextImages, events: Sequence[tuple[Event, str]], none_message: str
     ) -> None:
-        self._places, self._events, self.none = Places(history, program), events, none
+        self._places, self._events, self.none_message = Places(history, program), events, none_message
 
     def __len__(self) -> int:
         return len(self._events)
 
-    def position(self, number: int) -> int:
-        return self._events[number][0].position
+    def position(self, index: int) -> int:
+        return self._events[index][0].position
 
-    def before(self, position: int) -> int:
-        return bisect_left(self._events, position, key=lambda found: found[0].position)
+    def count_before(self, position: int) -> int:
+        return bisect_left(self._events, position, key=lambda event: event[0].position)
 
-    def row(self, number: int) -> FoundRow:
-        (event, more), places = self._events[number], self._places
-        position, text = event.position, event.text + more
-        source = None if event.last_pc is None else places.of(event.last_pc, max(position - 1, 0))
-        target = None
-        if event.next_pc is not None and event.kind in _WITH_TARGET:
-            target = places.of(event.next_pc, position + 1)
-        expected = None
-        if isinstance(event.fact, MismatchedReturn):
-            expected = places.of(event.fact.expected, max(position - 1, 0))
-        kind, time = event.kind.value.replace(" ", "-"), places.history.time_at(position)
-        here = places.at(position)
-        facts, offset = event_fields(event), None if event.offset == NO_OFFSET else event.offset
-        return FoundRow(number + 1, position + 1, here, kind, text, source, target, time, offset, facts, expected)
+    def row(self, index: int) -> FoundRow:
+        (event, more), places = self._events[index], self._places
+        position, last = event.position, max(event.position - 1, 0)
+        fact = event.fact
+        next_pc = event.next_pc if event.kind in _WITH_TARGET else None
+        return FoundRow(
+            number=index + 1,
+            position=position + 1,
+            here=places.instruction(position),
+            kind=event.kind.value.replace(" ", "-"),
+            text=event.text + more,
+            source=None if event.last_pc is None else places.address(event.last_pc, last),
+            target=None if next_pc is None else places.address(next_pc, position + 1),
+            expected=places.address(fact.expected, last) if isinstance(fact, MismatchedReturn) else None,
+            time=places.history.time_at(position),
+            offset=None if event.offset == NO_OFFSET else event.offset,
+            facts=event_fields(event),
+        )
 
 
-def _known(kind: str) -> str:
+def _checked_kind(kind: str) -> str:
     if kind not in KINDS:
-        raise BadQuestion(f"there are no events of the kind {kind!r}; there are {', '.join(sorted(KINDS))}")
+        raise BadQuery(f"there are no events of the kind {kind!r}; there are {', '.join(sorted(KINDS))}")
     return kind
 
 

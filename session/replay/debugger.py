@@ -10,17 +10,17 @@ from rvtrace_gdb.rows.list_rows import FoundRow
 from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import OtherTarget
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.queries.executions import Executions
-from rvtrace_gdb.session.queries.search import Question
+from rvtrace_gdb.session.queries.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.search import ListQuery
 from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, HartContext
 from rvtrace_gdb.session.replay.packets import hart_of, number_of
 from rvtrace_gdb.session.replay.proxy import Proxy
 from rvtrace_gdb.session.replay.proxy_state import TargetState
 from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.session.replay.write_log import WriteLog
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import warning
@@ -299,34 +299,34 @@ class Debugger:
 
     def go_to_found(
         self,
-        question: Question,
+        query: ListQuery,
         number: int | None,
         direction: int,
         progress: Progress = silent,
         pc: int | None = None,
     ) -> Destination:
-        """Let the next resumption lead to a result of *question*: the one numbered *number* in its list (-1: the last),
+        """Let the next resumption lead to a result of *query*: the one numbered *number* in its list (-1: the last),
         or else the nearest one in a direction (-1: back).
 
-        Raises NoPlace, BadQuestion, and as `enter`.
+        Raises NoPlace, BadQuery, and as `enter`.
         """
         selected = self._history(progress)
-        found = self._session.lists.answer(question, selected, progress)
-        if not len(found):
-            raise NoPlace(selected.unless_earlier(found.none))
+        results = self._session.searches.results(query, selected, progress)
+        if not len(results):
+            raise NoPlace(selected.unless_earlier(results.none_message))
         if number is None:
             here = self._here(selected)
             if direction < 0 and 0 < here < len(selected.history) and selected.history.pc(here - 1) == GAP:
                 here -= 1  # the event of this gap leads to this place
-            number = found.nearest(here, direction)
+            number = results.nearest(here, direction)
         if number is None:
             raise NoPlace(f"{_NONE_BEFORE}{selected.earlier()}" if direction < 0 else _NONE_AFTER)
         if number < 0:
-            number = max(len(found) + 1 + number, 0)
-        leads = self._jump(selected, found.position(number), pc)
-        if isinstance(question, Executions):
+            number = max(len(results) + 1 + number, 0)
+        leads = self._jump(selected, results.position(number), pc)
+        if isinstance(query, ExecutionQuery):
             return leads
-        return leads._replace(found=found.rows(number, number + 1)[0], of=len(found))
+        return leads._replace(found=results.rows(number, number + 1)[0], of=len(results))
 
     def _here(self, selected: SelectedHistory) -> int:
         """Return the hart's position in this history, its end if the hart is in the present or in another history."""

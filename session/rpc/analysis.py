@@ -35,15 +35,15 @@ from rvtrace_gdb.decode.tandem.wording import register_name, regno_of
 from rvtrace_gdb.rows.answers import Writer, WriterAnswer
 from rvtrace_gdb.rows.list_rows import Happened
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.lists import SelectedHistory, call_history
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import INSTRUCTION, PC, NotWritten, Past, Written
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.session.past.wording import SHOWN, hex_text
 from rvtrace_gdb.session.queries.functions import Coverage
-from rvtrace_gdb.session.queries.rows import describe_event, rows
+from rvtrace_gdb.session.queries.history_rows import describe_event, rows
 from rvtrace_gdb.session.queries.search import NO_ACCESSES, size_at
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
+from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 

@@ -26,8 +26,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.executions import Executions
-from rvtrace_gdb.session.queries.search import Events, Gaps, Question
+from rvtrace_gdb.session.queries.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.text import Line, is_file_name, printable
 
@@ -128,23 +128,28 @@ class Params:
             raise self._bad(name)
         return numbers[0], numbers[1]
 
-    def question(self) -> Question:
+    def list_query(self) -> ListQuery:
         """Return what to search for: *what* and its parameters."""
         what = self.text("what")
         if what == "events":
-            return Events(tuple(self.texts("kinds")))
+            return EventQuery(tuple(self.texts("kinds")))
         if what == "gaps":
-            return Gaps()
+            return GapQuery()
         if what != "executions":
             raise self._bad("what")
-        return self._executions()._replace(also=tuple(Params(it, self._method)._executions() for it in self._also()))
+        others = tuple(Params(place, self._method)._execution_query() for place in self._also())
+        return self._execution_query()._replace(also=others)
 
-    def _executions(self) -> Executions:
+    def _execution_query(self) -> ExecutionQuery:
         """Return a place to search for, without those that are to be searched, too."""
-        last = self.optional_number("last")
-        name, first, others = self.text("name"), self.number("first"), self.numbers("others")
-        functions = tuple(self.numbers("functions"))
-        return Executions(name, first, last, self.given("function"), tuple(others), functions)
+        return ExecutionQuery(
+            name=self.text("name"),
+            first=self.number("first"),
+            last=self.optional_number("last"),
+            function=self.given("function"),
+            others=tuple(self.numbers("others")),
+            functions=tuple(self.numbers("functions")),
+        )
 
     def _also(self) -> list[object]:
         value = self._values.get("also") or []

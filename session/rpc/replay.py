@@ -45,7 +45,6 @@ from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.answers import OFF_HART, FrameRow
 from rvtrace_gdb.session.errors import OtherTarget
-from rvtrace_gdb.session.lists import SelectedHistory, call_frames
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.replay.backend import RegisterBatches
@@ -53,6 +52,7 @@ from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnec
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.session.replay.unwinder import Unwinder, Unwound
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
+from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
@@ -208,7 +208,7 @@ def _goto(debugger: Debugger, params: Params, progress: Progress) -> Destination
     if params.given("what"):
         back = params.text("direction", "back") == "back"
         nth = -1 if params.given("last") else params.optional_number("nth")
-        return debugger.go_to_found(params.question(), nth, -1 if back else 1, progress, pc)
+        return debugger.go_to_found(params.list_query(), nth, -1 if back else 1, progress, pc)
     to = params.text("to")
     if to == "live":
         return debugger.go_live()

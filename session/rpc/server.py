@@ -18,7 +18,7 @@
 
 In the middle of a request the session may ask the client for something, see `session.rpc.protocol`.
 
-More methods are in the other modules of this package: `lists` (pages of lists, and a window), `replay` (going back in
+More methods are in the other modules of this package: `pages` (of lists, and a window), `replay` (going back in
 time, frames, gdb's own recording), `analysis` (checks, coverage, who wrote what), `export` (files for other programs),
 `hardware` (trace components, Control Transfer Records, USB).
 
@@ -52,7 +52,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("regs", "info", "components", "choices", "snapshot"), "hardware"),
     **dict.fromkeys(("ctr_start", "ctr_stop", "ctr_connected", "ctr_clear", "ctr_status", "ctr_stack"), "hardware"),
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
-    **dict.fromkeys(("page", "rows", "glance"), "lists"),
+    **dict.fromkeys(("page", "rows", "glance"), "pages"),
     **dict.fromkeys(("connect", "past", "notes", "place", "enter", "goto", "follow_program"), "replay"),
     **dict.fromkeys(("frames", "entered_at", "told", "native", "gone"), "replay"),
     **dict.fromkeys(("export", "exports"), "export"),

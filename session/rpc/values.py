@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rvtrace_gdb.rows.answers import ValuesRow
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.queries.known_values import known_values
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 

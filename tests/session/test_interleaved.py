@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History, Path, interleaved_runs
-from rvtrace_gdb.session.lists import Interleaved, Run
-from rvtrace_gdb.session.queries.rows import RangeError, Selection
+from rvtrace_gdb.session.queries.interleaved import HartRange, Interleaved
+from rvtrace_gdb.session.queries.pages import RangeError, Selection
 from tests.decode.history.test_interleaved_runs import history
 
 Place = tuple[int, int]
@@ -30,7 +30,7 @@ def naive(harts: dict[int, History]) -> list[Place]:
     return [(hart, number) for _, _, hart, number in sorted(keyed)]
 
 
-def places(runs: list[Run]) -> list[Place]:
+def places(runs: list[HartRange]) -> list[Place]:
     return [(run.hart, number) for run in runs for number in range(run.begin, run.end)]
 
 
@@ -82,7 +82,7 @@ def test_pages_turn_around_the_place_in_the_past() -> None:
     assert found.select("", 4) == Selection(13, 17)
     assert found.select("-", 4) == Selection(9, 13)
     assert found.select("", 4, (1, 5)) == Selection(8, 12)
-    assert list(found.runs(8, 12)) == [Run(8, 1, 5, 6), Run(9, 0, 4, 6), Run(11, 1, 6, 7)]
+    assert list(found.runs(8, 12)) == [HartRange(8, 1, 5, 6), HartRange(9, 0, 4, 6), HartRange(11, 1, 6, 7)]
     assert found.select("", 4, (1, 5)) == Selection(12, 16)
     assert found.select("", 40, (1, 5)) == Selection(16, 17)
     assert found.select("", 40, (1, 5)) == Selection(17, 17, "At the end of the branch trace record.")

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import LOAD, STORE, Access, AccessNote
-from rvtrace_gdb.views.listing import access_lines
+from rvtrace_gdb.views.text_rows import access_lines
 
 
 def program() -> Image:

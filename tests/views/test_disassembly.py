@@ -10,7 +10,7 @@ import pytest
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.views import instruction_text
 from rvtrace_gdb.views.disassembly import Disassembler
-from rvtrace_gdb.views.listing import line
+from rvtrace_gdb.views.text_rows import line
 from tests.helpers.gdb_transcripts import FOLDER
 
 GDB = "gdb-multiarch"

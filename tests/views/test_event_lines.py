@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import Path as Flow
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.views.listing import event_lines
+from rvtrace_gdb.views.text_rows import event_lines
 from tests.helpers.event_facts import ENABLED, INTERRUPT, lost, note
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "messages.md").read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from rvtrace_gdb.decode.program.instructions import CSR, LOAD, Access
 from rvtrace_gdb.views import json_rows
 from rvtrace_gdb.views.instruction_text import Text
 from rvtrace_gdb.views.json_rows import HistoryRows
-from rvtrace_gdb.views.listing import lines, merged_lines
+from rvtrace_gdb.views.text_rows import lines, merged_lines
 from tests.helpers.event_facts import ENABLED, INTERRUPT, lost, note
 from tests.views.test_access_lines import ACCESSES, history, program
 

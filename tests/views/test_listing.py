@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.history import Path as Flow
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.views.disassembly import Disassembler, Disassemblers
-from rvtrace_gdb.views.listing import ModifierError, Modifiers, lines, merged_lines
+from rvtrace_gdb.views.text_rows import ModifierError, Modifiers, lines, merged_lines
 from tests.helpers.event_facts import lost
 from tests.helpers.gdb_transcripts import FOLDER, exchanges, history_rows
 

@@ -22,9 +22,9 @@ from rvtrace_gdb.session.formats.raw_import import is_imported
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import is_number
-from rvtrace_gdb.views import json_rows, listing
+from rvtrace_gdb.views import json_rows, text_rows
 from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.listing import Modifiers, Shape
+from rvtrace_gdb.views.text_rows import Modifiers, Shape
 
 ALL = 0  # the size of a listing that has no limit
 
@@ -143,7 +143,7 @@ class _Asked(NamedTuple):
         if self.output.json:
             lines = json_rows.events(found, self.decoded.program)
         else:
-            lines = listing.event_lines(found, self.decoded.program, self.output.paint)
+            lines = text_rows.event_lines(found, self.decoded.program, self.output.paint)
         return self.session.warnings(), lines, sum(len(history.events) for history in found.values())
 
     def listing(self, modifiers: Modifiers, numbers: str) -> tuple[list[str], Iterator[str], int]:
@@ -151,12 +151,12 @@ class _Asked(NamedTuple):
         shape: Shape = json_rows.HistoryRows() if self.output.json else replace(modifiers, paint=self.output.paint)
         if self.hart is None:
             said = [*self.session.warnings(), *_order(self.histories, numbers)]
-            lines = listing.merged_lines(self.histories, self.source, xlen, shape, self.output.progress)
+            lines = text_rows.merged_lines(self.histories, self.source, xlen, shape, self.output.progress)
             return said, lines, sum(len(history) for history in self.histories.values())
         asked = self.session.history(numbers, ALL, Context(hart=self.hart), self.output.progress)
         history = self.histories[self.hart]
         begin, end = asked.begin, asked.end
-        lines = listing.lines(history, self.source, xlen, begin, end, shape, self.output.progress, self.hart)
+        lines = text_rows.lines(history, self.source, xlen, begin, end, shape, self.output.progress, self.hart)
         return asked.lines, lines, end - begin
 
 

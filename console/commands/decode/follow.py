@@ -40,7 +40,7 @@ from rvtrace_gdb.support.files import protect_inputs
 from rvtrace_gdb.support.text import counted, warning
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.json_rows import HistoryRows
-from rvtrace_gdb.views.listing import Modifiers
+from rvtrace_gdb.views.text_rows import Modifiers
 
 
 class Made(NamedTuple):

@@ -13,9 +13,9 @@ from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.formats.stream import Arrived, Counts
 from rvtrace_gdb.support.colours import Paint
 from rvtrace_gdb.support.text import columns, counted, json_line
-from rvtrace_gdb.views import json_rows, listing
+from rvtrace_gdb.views import json_rows, text_rows
 from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.listing import Modifiers
+from rvtrace_gdb.views.text_rows import Modifiers
 
 
 class Shown:
@@ -35,7 +35,7 @@ class Shown:
         several: bool,
         happened: bool,
     ) -> None:
-        self._rows = listing.Rows(source, program.xlen, shape)
+        self._rows = text_rows.Rows(source, program.xlen, shape)
         self.paint = paint
         self._program, self._shape = program, shape
         self._several, self._happened = several, happened
@@ -51,17 +51,17 @@ class Shown:
         if self._happened:
             return self._of_events(arrived)
         before = self._shape.before(hart, self._several)
-        return self._rows.of([listing.Stretch(before, piece.history, piece.begin + 1, piece.end + 1)])
+        return self._rows.of([text_rows.Stretch(before, piece.history, piece.begin + 1, piece.end + 1)])
 
     def _of_events(self, arrived: Arrived) -> Iterator[str]:
         hart, piece = arrived
-        before = listing.prefix(hart) if self._several else ""
+        before = text_rows.prefix(hart) if self._several else ""
         for event in piece.events:
             number = self._events[hart] = self._events.get(hart, 0) + 1
             if self._json:
                 yield json_rows.event(hart, number, event, piece.history, self._program)
             else:
-                yield before + listing.event_line(piece.history, event, self._program, self.paint)
+                yield before + text_rows.event_line(piece.history, event, self._program, self.paint)
 
     def end(self, counts: Counts, why: str) -> Iterator[str]:
         """Return the last row, only as JSON: for text, a summary on standard error says the same."""

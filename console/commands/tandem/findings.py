@@ -16,8 +16,8 @@ from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.json_rows import Fields, place
 from rvtrace_gdb.views.tandem.csr_fields import MODES
+from rvtrace_gdb.views.tandem.group_rows import Words, name_of, value_of
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
-from rvtrace_gdb.views.tandem.listing import Words, name_of, value_of
 
 _BARE = (Kind.ORDER, Kind.TRAP)
 

@@ -22,14 +22,14 @@ from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
 from rvtrace_gdb.decode.tandem.wording import number_of
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.decoded_capture import Decoded
-from rvtrace_gdb.session.queries.rows import Cursor
+from rvtrace_gdb.session.queries.pages import Cursor
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.listing import Modifiers
+from rvtrace_gdb.views.tandem.group_rows import Known, Objects, Words, pages
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
-from rvtrace_gdb.views.tandem.listing import Known, Objects, Words, pages
+from rvtrace_gdb.views.text_rows import Modifiers
 
 _EVERY = 1 << 12  # groups between two reports of progress
 

@@ -17,7 +17,7 @@ from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.text import hint, printable
 from rvtrace_gdb.views.disassembly import Disassemblers
-from rvtrace_gdb.views.tandem.listing import name_of
+from rvtrace_gdb.views.tandem.group_rows import name_of
 
 SAME, DIFFERENT, FAILED = 0, 1, 2
 """The exit statuses."""

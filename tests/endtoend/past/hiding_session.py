@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rvtrace_gdb.session.__main__ import main
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past import choice
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
 from rvtrace_gdb.session.past.past import PC, Past
+from rvtrace_gdb.session.selected_history import SelectedHistory
 
 SHARE = int(sys.argv.pop())
 _INTEGERS = 0x1000

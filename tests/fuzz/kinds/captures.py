@@ -15,7 +15,7 @@ from rvtrace_gdb.session.formats.detect_options import guess
 from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, tandem_capture
 from rvtrace_gdb.session.queries import registers
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.views import listing
+from rvtrace_gdb.views import text_rows
 from tests.decode.tandem.corpus import trace_bytes
 from tests.fuzz.damage import containers
 from tests.fuzz.exercise import Exercise, Input, refused
@@ -65,8 +65,8 @@ def _open(capture: Capture) -> None:
     report.histories(decoded.harts)
     session.warnings()
     for hart, history in decoded.harts.histories.items():
-        rows = listing.Modifiers(), 1, min(len(history), ROWS) + 1
-        list(listing.lines(history, Disassembled(decoded.program), decoded.image.xlen, rows[1], rows[2], rows[0]))
+        rows = text_rows.Modifiers(), 1, min(len(history), ROWS) + 1
+        list(text_rows.lines(history, Disassembled(decoded.program), decoded.image.xlen, rows[1], rows[2], rows[0]))
         with refused:
             session.history("", 10, Context(hart=hart))
 

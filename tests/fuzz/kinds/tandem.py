@@ -18,8 +18,8 @@ from rvtrace_gdb.session.formats.tandem import Groups as Items
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.views.instruction_text import Text
 from rvtrace_gdb.views.tandem import csr_fields
+from rvtrace_gdb.views.tandem.group_rows import Known, Objects, Words, pages
 from rvtrace_gdb.views.tandem.groups import Groups, Row, Texts
-from rvtrace_gdb.views.tandem.listing import Known, Objects, Words, pages
 from tests.decode.tandem import groups as made
 from tests.decode.tandem.corpus import program_of, trace_bytes
 from tests.fuzz.exercise import Exercise, Input, first

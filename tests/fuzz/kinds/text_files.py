@@ -23,10 +23,10 @@ from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.description.file import load as load_description
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.description.tables import text as text_of
-from rvtrace_gdb.session.queries.rows import Cursor
+from rvtrace_gdb.session.queries.pages import Cursor
 from rvtrace_gdb.session.sources.hardware import Topology
 from rvtrace_gdb.session.verify.masks import masks_of
-from rvtrace_gdb.views.listing import Modifiers
+from rvtrace_gdb.views.text_rows import Modifiers
 from tests.decode.tandem.corpus import DATA, program_of
 from tests.fuzz.damage import texts
 from tests.fuzz.exercise import Input, refused

@@ -14,11 +14,11 @@ from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.stream import Arrived, Source, StreamFollower
 from rvtrace_gdb.session.queries.check import row_of
-from rvtrace_gdb.session.queries.executions import Executions
+from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.functions import Functions
-from rvtrace_gdb.session.queries.search import Accesses, Events, Found, Gaps
+from rvtrace_gdb.session.queries.search import Accesses, EventQuery, GapQuery, PagedResults
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
-from rvtrace_gdb.views import dump, json_rows, listing
+from rvtrace_gdb.views import dump, json_rows, text_rows
 from rvtrace_gdb.views.disassembly import Disassembler
 from rvtrace_gdb.views.instruction_text import Text
 from tests.fuzz.exercise import Exercise, Input, first, refused
@@ -87,20 +87,20 @@ def _listing(trace: Trace) -> None:
     source = Disassembled(trace.program)
     for history in decoded(trace).values():
         size = len(history)
-        for shape in (listing.Modifiers(True, False), json_rows.HistoryRows()):
+        for shape in (text_rows.Modifiers(True, False), json_rows.HistoryRows()):
             for begin, end in ((1, min(size, ROWS) + 1), (max(size - ROWS, 0) + 1, size + 1)):
-                list(listing.lines(history, source, trace.program.xlen, begin, end, shape))
+                list(text_rows.lines(history, source, trace.program.xlen, begin, end, shape))
 
 
 def _events(trace: Trace) -> None:
     histories = decoded(trace)
-    first(listing.event_lines(histories, trace.program), ROWS)
+    first(text_rows.event_lines(histories, trace.program), ROWS)
     first(json_rows.events(histories, trace.program), ROWS)
 
 
 def _data(trace: Trace) -> None:
     for hart, history in decoded(trace).items():
-        first(listing.access_lines(history, trace.program), ROWS)
+        first(text_rows.access_lines(history, trace.program), ROWS)
         first(json_rows.accesses(hart, history, trace.program), ROWS)
         of_history = Accesses(history, trace.program)
         with refused:
@@ -123,8 +123,8 @@ def _find(trace: Trace) -> None:
             continue
         calls = Functions(history, trace.program).calls
         pc = next((pc for pc in history.pcs(0, min(len(history), ROWS)) if pc != GAP), 0)
-        for question in (Events(), Gaps(), Executions("it", pc), Executions("it", pc, pc + 16)):
-            found = Found(history, trace.program, question, calls=lambda calls=calls: calls)  # type: ignore[misc]
+        for question in (EventQuery(), GapQuery(), ExecutionQuery("it", pc), ExecutionQuery("it", pc, pc + 16)):
+            found = PagedResults(history, trace.program, question, calls=lambda calls=calls: calls)  # type: ignore[misc]
             found.rows(1, ROWS)
             if len(found):
                 found.rows(len(found) - 1, len(found) + 1)
@@ -145,7 +145,7 @@ def _pieces(arrived: Iterable[Arrived], program: Program) -> None:
     for _, piece in arrived:
         first(piece.history.pcs(piece.begin, min(piece.end, piece.begin + ROWS)))
         for event in piece.events[:ROWS]:
-            listing.event_line(piece.history, event, program)
+            text_rows.event_line(piece.history, event, program)
 
 
 def _dump(trace: Trace) -> None:

@@ -82,7 +82,7 @@ answering = Answering()
 ours("gdbext.tracer").tracer().request = answering.request
 found: dict[str, Any] = {}
 named: dict[str, Any] = {}
-for what, kind in ours("rows.list_rows").ROWS.items():
+for what, kind in ours("rows.list_rows").ROW_TYPES.items():
     if what not in COMMANDS:
         continue
     values = {column: two_values(kind, column) for column in kind._fields}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.rows import list_rows
-from rvtrace_gdb.session.rpc.lists import LISTS
+from rvtrace_gdb.session.rpc.pages import LISTS
 from tests.gdbext.gdb_process import GDB, HOME, SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
 
@@ -27,7 +27,7 @@ def changes(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_both_ends_have_the_same_lists() -> None:
-    assert set(list_rows.ROWS) == set(LISTS)
+    assert set(list_rows.ROW_TYPES) == set(LISTS)
 
 
 def test_each_column_is_printed(changes: Any) -> None:

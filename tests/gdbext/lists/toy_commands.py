@@ -36,6 +36,6 @@ class Toys(Command, name="trace toys"):
 
 COMMANDS = (Toy, Toys)
 
-list_rows.ROWS["toys"] = ToyRow
+list_rows.ROW_TYPES["toys"] = ToyRow
 for command in COMMANDS:
     command()

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from rvtrace_gdb.session.__main__ import main
-from rvtrace_gdb.session.queries.rows import Cursor
-from rvtrace_gdb.session.rpc import analysis, lists, server
-from rvtrace_gdb.session.rpc.lists import PagedList, Range
+from rvtrace_gdb.session.queries.pages import Cursor
+from rvtrace_gdb.session.rpc import analysis, pages, server
+from rvtrace_gdb.session.rpc.pages import PagedList, Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
@@ -42,5 +42,5 @@ def toys(session: Session, params: Params, asked: Range, progress: Progress) -> 
 if __name__ == "__main__":
     analysis.METHODS = {**analysis.METHODS, "toy": toy}
     server.MODULES["toy"] = "analysis"
-    lists.LISTS = {**lists.LISTS, "toys": toys}
+    pages.LISTS = {**pages.LISTS, "toys": toys}
     sys.exit(main())

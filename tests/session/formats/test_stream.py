@@ -18,7 +18,7 @@ from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.stream import Source, StreamFollower
-from rvtrace_gdb.views import listing
+from rvtrace_gdb.views import text_rows
 from tests.decode.etrace import random_programs
 from tests.decode.etrace.test_damage import periodic as etrace_periodic
 from tests.decode.ntrace.encodings import Case, any_fields, periodic
@@ -54,7 +54,7 @@ def at_once(data: bytes, program: Program, trace_options: TraceOptions, wrapped:
     return {
         source: (
             [row(history, i) for i in range(min(len(history), MANY))],
-            [listing.event_line(history, event, program) for event in history.events],
+            [text_rows.event_line(history, event, program) for event in history.events],
         )
         for source, history in started.items()
     }
@@ -81,7 +81,7 @@ def followed(
         for hart, piece in arrived:
             rows, lines = shown.setdefault(hart, ([], []))
             rows += [row(piece.history, i) for i in range(piece.begin, min(piece.end, MANY))]
-            lines += [listing.event_line(piece.history, event, program) for event in piece.events]
+            lines += [text_rows.event_line(piece.history, event, program) for event in piece.events]
             assert all(event.position >= piece.begin - 1 for event in piece.events), "they are in the piece's rows"
             total += piece.instructions
             gaps += piece.gaps

@@ -5,7 +5,7 @@ import pytest
 from rvtrace_gdb.decode.program.instructions import CSR, LOAD, STORE, Access
 from rvtrace_gdb.rows.list_rows import AccessRow
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.rows import RangeError, Selection
+from rvtrace_gdb.session.queries.pages import RangeError, Selection
 from rvtrace_gdb.session.queries.search import Accesses
 from tests.views.test_access_lines import ACCESSES, history, program
 
@@ -76,5 +76,5 @@ def test_without_data_trace() -> None:
 def test_whether_they_are_those_asked_for() -> None:
     of = history(*TWENTY)
     accesses = Accesses(of, program(), (0x100, 4))
-    assert accesses.is_of(of, (0x100, 4)) and not accesses.is_of(of, None)
-    assert not accesses.is_of(history(*TWENTY), (0x100, 4))
+    assert accesses.is_for(of, (0x100, 4)) and not accesses.is_for(of, None)
+    assert not accesses.is_for(history(*TWENTY), (0x100, 4))

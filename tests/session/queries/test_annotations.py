@@ -29,7 +29,7 @@ from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.rows.list_rows import Annotation, Happened, Place
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.rows import AT_MOST, annotations
+from rvtrace_gdb.session.queries.history_rows import AT_MOST, annotations
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent

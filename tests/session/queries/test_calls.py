@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.rows.list_rows import CallRow, FunctionRow
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.functions import Functions
-from rvtrace_gdb.session.queries.rows import RangeError, Selection
+from rvtrace_gdb.session.queries.pages import RangeError, Selection
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session

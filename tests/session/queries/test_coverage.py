@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.program.elf import Elf, Section, Segment, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.functions import Coverage, Part
-from rvtrace_gdb.session.queries.rows import RangeError
+from rvtrace_gdb.session.queries.pages import RangeError
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session

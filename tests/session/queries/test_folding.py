@@ -8,8 +8,7 @@ import pytest
 
 from rvtrace_gdb.rows.list_rows import Fold, FoundRow, FunctionRow
 from rvtrace_gdb.rows.list_text import repetition
-from rvtrace_gdb.session.queries.folding import Folding
-from rvtrace_gdb.session.queries.rows import Cursor
+from rvtrace_gdb.session.queries.pages import Cursor, Folding
 from tests.helpers.amounts import each_seed
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
+from rvtrace_gdb.session.queries.pages import Cursor, RangeError, Selection
 from tests.helpers.gdb_transcripts import exchanges, history_rows
 
 TRANSCRIPT = "instruction-history-rv64.txt"

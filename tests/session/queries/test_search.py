@@ -13,9 +13,9 @@ from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.rows.list_rows import FoundRow
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.queries.executions import Executions
-from rvtrace_gdb.session.queries.rows import RangeError, Selection
-from rvtrace_gdb.session.queries.search import BadQuestion, Events, Found, Gaps, Question
+from rvtrace_gdb.session.queries.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.pages import RangeError, Selection
+from rvtrace_gdb.session.queries.search import BadQuery, EventQuery, GapQuery, ListQuery, PagedResults
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
@@ -62,8 +62,8 @@ def history() -> History:
     return builder.finish(Accounting(32, 32, 0, 0))
 
 
-def rows(question: Question, of: History | None = None) -> list[FoundRow]:
-    found = Found(history() if of is None else of, program(), question)
+def rows(question: ListQuery, of: History | None = None) -> list[FoundRow]:
+    found = PagedResults(history() if of is None else of, program(), question)
     return [row._replace(facts=None) for row in found.rows(1, 1000)]
 
 
@@ -73,7 +73,7 @@ TRAP = FoundRow(
 
 
 def test_all_events() -> None:
-    assert rows(Events()) == [
+    assert rows(EventQuery()) == [
         FoundRow(1, 1, (MAIN,), "trace-on", "tracing starts", None, None, None, 0),
         TRAP,
         FoundRow(3, 6, "gap", "overflow", "the encoder lost packets", (HANDLER + 4,), (LEAF,), 100, 16),
@@ -91,7 +91,7 @@ def test_all_events() -> None:
     ],
 )  # fmt: skip
 def test_events_of_some_kinds(kinds: list[str], positions: list[int]) -> None:
-    found = rows(Events(tuple(kinds)))
+    found = rows(EventQuery(tuple(kinds)))
     assert [row.position for row in found] == positions
     assert [row.number for row in found] == list(range(1, len(positions) + 1))
 
@@ -112,7 +112,7 @@ def test_which_traps_are_which(trap: Trap, kinds: set[str]) -> None:
     builder.append(Path([(MAIN,)]))
     builder.event(EventKind.TRAP, 0, trap)
     of = builder.finish(Accounting(0, 0, 0, 0))
-    assert {kind for kind in ("trap", "exception", "interrupt") if rows(Events((kind,)), of)} == kinds
+    assert {kind for kind in ("trap", "exception", "interrupt") if rows(EventQuery((kind,)), of)} == kinds
 
 
 def test_a_trap_whose_cause_a_tandem_trace_does_not_tell_is_both() -> None:
@@ -120,44 +120,46 @@ def test_a_trap_whose_cause_a_tandem_trace_does_not_tell_is_both() -> None:
     told = group(pc(0x200), csr(0x341, 0x204), csr(0x342, 2), csr(0x300, 0), csr(0x343, 0))
     groups = [group(pc(0x104), NOP, x(5, 1)), group(pc(0x200)), group(pc(0x204), NOP), told]
     of = tandem(groups).history
-    found = {kind: [row.position for row in rows(Events((kind,)), of)] for kind in ("trap", "exception", "interrupt")}
+    kinds = ("trap", "exception", "interrupt")
+    found = {kind: [row.position for row in rows(EventQuery((kind,)), of)] for kind in kinds}
     assert found == {"trap": [2, 3], "exception": [2, 3], "interrupt": [2]}
 
 
 @pytest.mark.parametrize(
     ("places", "positions"),
     [
-        ([Executions("leaf", LEAF), Executions("on_trap", HANDLER, function=True)], [3, 4, 7]),
-        ([Executions("leaf", LEAF), Executions("*leaf", LEAF), Executions("main", MAIN)], [1, 3, 7]),
-        ([Executions("main", MAIN, MAIN + 15), Executions("work", PROCESS)], [1, 8, 9]),
-        ([Executions("main", MAIN, MAIN + 15), Executions("leaf", LEAF, LEAF + 15)], [1, 3, 7, 8]),
-        ([Executions("nowhere", 0x10), Executions("on_trap", HANDLER)], [4]),
+        ([ExecutionQuery("leaf", LEAF), ExecutionQuery("on_trap", HANDLER, function=True)], [3, 4, 7]),
+        ([ExecutionQuery("leaf", LEAF), ExecutionQuery("*leaf", LEAF), ExecutionQuery("main", MAIN)], [1, 3, 7]),
+        ([ExecutionQuery("main", MAIN, MAIN + 15), ExecutionQuery("work", PROCESS)], [1, 8, 9]),
+        ([ExecutionQuery("main", MAIN, MAIN + 15), ExecutionQuery("leaf", LEAF, LEAF + 15)], [1, 3, 7, 8]),
+        ([ExecutionQuery("nowhere", 0x10), ExecutionQuery("on_trap", HANDLER)], [4]),
     ],
 )  # fmt: skip
-def test_several_places_in_one_list(places: list[Executions], positions: list[int]) -> None:
+def test_several_places_in_one_list(places: list[ExecutionQuery], positions: list[int]) -> None:
     asked = places[0]._replace(also=tuple(places[1:]))
     found = rows(asked)
     assert [(row.number, row.position) for row in found] == list(enumerate(positions, 1))
 
 
 def test_several_places_of_which_some_did_not_run() -> None:
-    nowhere = Executions("f", 0x10), Executions("g", 0x20)
-    some = Found(history(), program(), Executions("leaf", LEAF, also=nowhere))
+    nowhere = ExecutionQuery("f", 0x10), ExecutionQuery("g", 0x20)
+    some = PagedResults(history(), program(), ExecutionQuery("leaf", LEAF, also=nowhere))
     assert some.notes == ["f and g did not run in this history. It has gaps: see `trace gaps`."]
-    none = Found(history(), program(), nowhere[0]._replace(also=(nowhere[1], Executions("h", 0x30))))
-    assert none.none == "f, g and h did not run in this history. It has gaps: see `trace gaps`." and not none.notes
+    none = PagedResults(history(), program(), nowhere[0]._replace(also=(nowhere[1], ExecutionQuery("h", 0x30))))
+    assert none.none_message == "f, g and h did not run in this history. It has gaps: see `trace gaps`."
+    assert not none.notes
 
 
-@pytest.mark.parametrize("other", [Executions("*0x80000012", LEAF + 2), Executions("a,b", MAIN, LEAF)])
-def test_places_with_code_in_common_are_refused(other: Executions) -> None:
+@pytest.mark.parametrize("other", [ExecutionQuery("*0x80000012", LEAF + 2), ExecutionQuery("a,b", MAIN, LEAF)])
+def test_places_with_code_in_common_are_refused(other: ExecutionQuery) -> None:
     """One instruction would be an execution of both, and an arrival in one of them alone."""
-    with pytest.raises(BadQuestion, match=r"leaf,leaf.*have code in common: search for one after the other"):
-        rows(Executions("leaf,leaf+15", LEAF, LEAF + 15, also=(other,)))
+    with pytest.raises(BadQuery, match=r"leaf,leaf.*have code in common: search for one after the other"):
+        rows(ExecutionQuery("leaf,leaf+15", LEAF, LEAF + 15, also=(other,)))
 
 
 def test_the_page_from_an_instruction_on() -> None:
     """Forward from there, then on; back from there; numbers are those of the whole list."""
-    found = Found(history(), program(), Events())
+    found = PagedResults(history(), program(), EventQuery())
     found.restart(found.number_from(5))
     assert found.select("", 2) == Selection(3, 5) and found.select("+", 2) == Selection(5, 7)
     found.restart(found.number_from(5))
@@ -168,26 +170,26 @@ def test_the_page_from_an_instruction_on() -> None:
 
 
 def test_an_unknown_kind() -> None:
-    with pytest.raises(BadQuestion, match="there are no events of the kind 'traps'; there are context, exception, "):
-        rows(Events(("trap", "traps")))
+    with pytest.raises(BadQuery, match="there are no events of the kind 'traps'; there are context, exception, "):
+        rows(EventQuery(("trap", "traps")))
 
 
 def test_gaps() -> None:
     """One line for one, though it has two causes; that tracing stops where the trace ends is none."""
     text = "the encoder lost packets (and 1 more: `trace events` has them)"
-    assert rows(Gaps()) == [FoundRow(1, 6, "gap", "overflow", text, (HANDLER + 4,), (LEAF,), 100, 16)]
+    assert rows(GapQuery()) == [FoundRow(1, 6, "gap", "overflow", text, (HANDLER + 4,), (LEAF,), 100, 16)]
 
 
 def test_a_loss_before_anything_ran_is_a_gap_without_a_place() -> None:
     builder = HistoryBuilder()
     builder.gap(EventKind.LOSS, 0, lost("no synchronization yet"))
-    assert rows(Gaps(), builder.finish(Accounting(0, 0, 0, 0)))[0].here == "end"
+    assert rows(GapQuery(), builder.finish(Accounting(0, 0, 0, 0)))[0].here == "end"
     builder = HistoryBuilder()
     builder.gap(EventKind.LOSS, 0, lost("no synchronization yet"))
     builder.resume(MAIN, 4)
     builder.append(Path([(MAIN,)]))
     of = builder.finish(Accounting(0, 0, 0, 0))
-    assert rows(Gaps(), of) == [FoundRow(1, 1, (MAIN,), "loss", "no synchronization yet", None, (MAIN,), None, 0)]
+    assert rows(GapQuery(), of) == [FoundRow(1, 1, (MAIN,), "loss", "no synchronization yet", None, (MAIN,), None, 0)]
 
 
 def test_tracing_that_was_off_is_a_gap() -> None:
@@ -199,32 +201,32 @@ def test_tracing_that_was_off_is_a_gap() -> None:
     builder.append(Path([(LEAF,)]))
     of = builder.finish(Accounting(0, 0, 0, 0))
     text = "tracing stops, then tracing starts at another place"
-    assert rows(Gaps(), of) == [FoundRow(1, 2, "gap", "trace-off", text, (MAIN,), (LEAF,), None, 4)]
+    assert rows(GapQuery(), of) == [FoundRow(1, 2, "gap", "trace-off", text, (MAIN,), (LEAF,), None, 4)]
 
 
 def test_executions() -> None:
     """With what came before: an instruction, a trap, a gap, nothing."""
-    assert rows(Executions("leaf", LEAF)) == [
+    assert rows(ExecutionQuery("leaf", LEAF)) == [
         FoundRow(1, 3, (LEAF,), "execution", "", (MAIN + 4,), None, None, None),
         FoundRow(2, 7, (LEAF,), "execution", "", "gap", None, 100, None),
     ]
-    assert rows(Executions("on_trap", HANDLER, function=True)) == [
+    assert rows(ExecutionQuery("on_trap", HANDLER, function=True)) == [
         FoundRow(1, 4, (HANDLER,), "execution", TRAP.text, (LEAF,), None, 100, None)
     ]
-    assert rows(Executions("main", MAIN))[0].source == "start"
-    assert rows(Executions("work", PROCESS))[0].here == (PROCESS, "work", 0)
+    assert rows(ExecutionQuery("main", MAIN))[0].source == "start"
+    assert rows(ExecutionQuery("work", PROCESS))[0].here == (PROCESS, "work", 0)
 
 
 def test_arrivals_in_a_range() -> None:
-    assert [row.position for row in rows(Executions("main", MAIN, MAIN + 15))] == [1, 8]
-    assert [row.position for row in rows(Executions("both", MAIN, LEAF + 15))] == [1, 7]
+    assert [row.position for row in rows(ExecutionQuery("main", MAIN, MAIN + 15))] == [1, 8]
+    assert [row.position for row in rows(ExecutionQuery("both", MAIN, LEAF + 15))] == [1, 7]
 
 
-def many() -> Found:
+def many() -> PagedResults:
     """Twenty-five times the same."""
     builder = HistoryBuilder()
     builder.append(Path([(MAIN, LEAF) * 25]))
-    return Found(builder.finish(Accounting(0, 0, 0, 0)), program(), Executions("leaf", LEAF))
+    return PagedResults(builder.finish(Accounting(0, 0, 0, 0)), program(), ExecutionQuery("leaf", LEAF))
 
 
 def test_pages_turn_as_those_of_the_history() -> None:
@@ -245,20 +247,21 @@ def test_pages_turn_as_those_of_the_history() -> None:
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        (Events(("exception", "sync")), "No event of the kind exception or sync is in this trace."),
-        (Executions("f", 0x10), "f did not run in this history. It has gaps: see `trace gaps`."),
+        (EventQuery(("exception", "sync")), "No event of the kind exception or sync is in this trace."),
+        (ExecutionQuery("f", 0x10), "f did not run in this history. It has gaps: see `trace gaps`."),
     ],
 )
-def test_what_is_said_when_there_is_nothing(question: Question, says: str) -> None:
-    assert Found(history(), program(), question).select("", 10) == Selection(1, 1, says)
+def test_what_is_said_when_there_is_nothing(question: ListQuery, says: str) -> None:
+    assert PagedResults(history(), program(), question).select("", 10) == Selection(1, 1, says)
 
 
 def test_what_is_said_of_a_history_that_is_complete() -> None:
     builder = HistoryBuilder()
     builder.append(Path([(MAIN,)]))
     whole = builder.finish(Accounting(0, 0, 0, 0))
-    assert Found(whole, program(), Gaps()).select("", 10).notice == "No gaps: the history is complete."
-    assert Found(whole, program(), Executions("f", 0x10)).select("3", 10).notice == "f did not run in this history."
+    assert PagedResults(whole, program(), GapQuery()).select("", 10).notice == "No gaps: the history is complete."
+    not_run = PagedResults(whole, program(), ExecutionQuery("f", 0x10))
+    assert not_run.select("3", 10).notice == "f did not run in this history."
 
 
 @pytest.mark.parametrize(
@@ -291,7 +294,7 @@ def test_without_a_trace(what: dict[str, object]) -> None:
 
 def test_whether_it_is_what_is_asked_for() -> None:
     of = history()
-    found = Found(of, program(), Executions("leaf", LEAF))
-    assert found.is_of(of, Executions("leaf", LEAF))
-    assert not found.is_of(of, Executions("leaf", LEAF, LEAF)) and not found.is_of(of, Gaps())
-    assert not found.is_of(history(), Executions("leaf", LEAF))
+    found = PagedResults(of, program(), ExecutionQuery("leaf", LEAF))
+    assert found.is_for(of, ExecutionQuery("leaf", LEAF))
+    assert not found.is_for(of, ExecutionQuery("leaf", LEAF, LEAF)) and not found.is_for(of, GapQuery())
+    assert not found.is_for(history(), ExecutionQuery("leaf", LEAF))

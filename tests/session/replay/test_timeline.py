@@ -12,10 +12,10 @@ from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import new_past
 from rvtrace_gdb.session.replay.backend import ReplayBackend, Stop
 from rvtrace_gdb.session.replay.timeline import NoNumber, Timeline
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from tests.decode import assembler as asm
 from tests.decode.calls.call_histories import history_of

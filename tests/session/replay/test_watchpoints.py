@@ -15,11 +15,11 @@ from rvtrace_gdb.decode.history.history import Path as Instructions
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, MemoryOp, MemoryRequest, State
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import new_past
 from rvtrace_gdb.session.past.tandem.past import TandemPast
 from rvtrace_gdb.session.replay.backend import Hit, Watchpoint
 from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from tests.decode.tandem.corpus import decoded
 from tests.decode.tandem.groups import INIT, MRET, NOP, RESET, RV32, RV64, Line, csr, pc, priv, store, sw, x
 from tests.decode.tandem.test_memory import SATP, SV39, with_tables

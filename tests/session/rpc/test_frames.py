@@ -3,10 +3,10 @@
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.rows.answers import FrameRow
-from rvtrace_gdb.session.lists import SelectedHistory, call_history
 from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.queries.functions import Functions
 from rvtrace_gdb.session.rpc.replay import frame_rows
+from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.session.session import Session
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.test_call_history import PLAIN, Code

@@ -8,7 +8,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.rpc import lists
+from rvtrace_gdb.session.rpc import pages
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
@@ -129,9 +129,9 @@ def test_each_parameter_of_a_list_changes_its_answer(methods: Methods) -> None:
 
 
 def documented(what: str) -> set[str]:
-    """The parameters of a list in the table at the top of lists.py; a line without a name goes on with the last."""
+    """The parameters of a list in the table at the top of pages.py; a line without a name goes on with the last."""
     rows = [
-        [cell.strip() for cell in line.split("|")[1:4]] for line in (lists.__doc__ or "").splitlines() if "|" in line
+        [cell.strip() for cell in line.split("|")[1:4]] for line in (pages.__doc__ or "").splitlines() if "|" in line
     ]
     cells, name = "", ""
     for row in rows:

@@ -317,7 +317,7 @@ def test_what_is_shown_comes_with_what_else_will_be_asked_of_it(tmp_path: Path) 
 
 def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session, found = Session(), list[object]()
-    monkeypatch.setattr("rvtrace_gdb.session.lists.CallHistory", counted(found))
+    monkeypatch.setattr("rvtrace_gdb.session.selected_history.CallHistory", counted(found))
     session.prepare(silent)
     session.open(capture, None)
     session.prepare(silent)

@@ -10,11 +10,11 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, LOAD, STORE, Access
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.past.past import INSTRUCTION, TRAP
 from rvtrace_gdb.session.past.tandem.writers import LastWriters
 from rvtrace_gdb.session.rpc.server import Methods
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError, silent
 from tests.decode.tandem.corpus import DATA, RV64, decoded, parameters_of, program_of, trace_bytes

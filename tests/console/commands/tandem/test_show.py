@@ -16,8 +16,8 @@ from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, FullRegister, Group, Instr, Parameters, State
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem import csr_fields
+from rvtrace_gdb.views.tandem.group_rows import Known, Objects, Words, pages
 from rvtrace_gdb.views.tandem.groups import Groups, Texts
-from rvtrace_gdb.views.tandem.listing import Known, Objects, Words, pages
 from tests.decode.tandem.corpus import DATA, Step, golden_steps, trace_bytes
 from tests.decode.tandem.groups import INIT, NOP, RESET, group, pc, x
 

@@ -44,14 +44,15 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, HartRows, Page
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.lists import Interleaved, SelectedHistory, functions_of
-from rvtrace_gdb.session.queries.executions import Executions
-from rvtrace_gdb.session.queries.folding import Folding
+from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.functions import Functions
-from rvtrace_gdb.session.queries.rows import RangeError, Selection, annotations
-from rvtrace_gdb.session.queries.rows import rows as history_rows
-from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, Found, Gaps, Question
+from rvtrace_gdb.session.queries.history_rows import annotations
+from rvtrace_gdb.session.queries.history_rows import rows as history_rows
+from rvtrace_gdb.session.queries.interleaved import Interleaved
+from rvtrace_gdb.session.queries.pages import Folding, RangeError, Selection
+from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, GapQuery, ListQuery, PagedResults
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, Params
+from rvtrace_gdb.session.selected_history import SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
 
@@ -85,12 +86,25 @@ class PagedList(NamedTuple):
     def page(self, most: int) -> Page:
         """Return the answer, with at most *most* rows."""
         begin, end, notice = self.selection
-        about = (self.length, notice, self.lines, self.overwritten, self.comes, self.now)
         if self.folding is not None:
-            rows = [row for part in self.folding.numbers for row in self.rows(*part)]
-            return Page(begin, end, self.hart, rows, [], *about, self.folding.folds)
-        shown = self.fetch(begin, min(end, begin + most))
-        return Page(begin, end, self.hart, shown["rows"], shown["events"], *about)
+            rows: Sequence[Any] = [row for part in self.folding.numbers for row in self.rows(*part)]
+            events: Sequence[Annotation] = []
+        else:
+            rows, events = self.fetch(begin, min(end, begin + most)).values()
+        return Page(
+            begin=begin,
+            end=end,
+            hart=self.hart,
+            rows=rows,
+            events=events,
+            length=self.length,
+            notice=notice,
+            lines=self.lines,
+            overwritten=self.overwritten,
+            comes=self.comes,
+            now=self.now,
+            folds=None if self.folding is None else self.folding.folds,
+        )
 
 
 class Range(NamedTuple):
@@ -127,22 +141,23 @@ class Range(NamedTuple):
 
 
 def _folded(
-    found: Found | Functions, params: Params, asked: Range, rows: Fetch
+    listed: PagedResults | Functions, params: Params, requested: Range, rows: Fetch
 ) -> tuple[Selection, Folding | None]:
     """Return the page that is requested, and what is folded in it, if that is requested and it is a page."""
-    if params.given("fold") and asked.most is None and asked.args in ("", "+", "-") and asked.size and len(found):
-        folding = Folding(rows, len(found))
-        return found.turn(asked.args, asked.size, folding), folding
-    return asked.select(len(found), found.select), None
+    is_page = requested.most is None and requested.args in ("", "+", "-") and requested.size and len(listed)
+    if params.given("fold") and is_page:
+        folding = Folding(rows, len(listed))
+        return listed.turn(requested.args, requested.size, folding), folding
+    return requested.select(len(listed), listed.select), None
 
 
 def page(session: Session, params: Params, progress: Progress) -> Any:
     """Return a part of a list, see the module. Raises BadRequest, RangeError, and as `Session.history`."""
-    what, asked = params.choice("what", LISTS), Range.of(params)
-    found = LISTS[what](session, params, asked, progress)
+    what, requested = params.choice("what", LISTS), Range.of(params)
+    found = LISTS[what](session, params, requested, progress)
     if what not in _AT_HAND:
         session.last[what] = found
-    return found.page(ROWS_AT_ONCE if asked.most is None else asked.most)._asdict()
+    return found.page(ROWS_AT_ONCE if requested.most is None else requested.most)._asdict()
 
 
 def rows(session: Session, params: Params, progress: Progress) -> Any:
@@ -158,35 +173,35 @@ def rows(session: Session, params: Params, progress: Progress) -> Any:
     return found.fetch(begin, end)
 
 
-def _history(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
+def _history(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
     context, at = params.context(), params.optional_number("at")
-    if asked.most is not None:
-        it = session.selected(context, progress)
-        return _of_history(it, asked.by_number(len(it.history)), params, len(it.history))
+    if requested.most is not None:
+        selected = session.selected(context, progress)
+        return _of_history(selected, requested.by_number(len(selected.history)), params, len(selected.history))
     at = session.number_of_selected_hart(context) if at is None else at
-    it, selection = session.history_page(asked.args, asked.size, context, progress, at)
-    return _of_history(it, selection, params, session.require_capture().lengths[it.hart])
+    selected, selection = session.history_page(requested.args, requested.size, context, progress, at)
+    return _of_history(selected, selection, params, session.require_capture().lengths[selected.hart])
 
 
 def _history_at_hand(session: Session, params: Params) -> PagedList:
     return _of_history(_last(session, params.optional_number("hart")), Selection(1, 1), params)
 
 
-def _of_history(it: SelectedHistory, selection: Selection, params: Params, length: int = 0) -> PagedList:
+def _of_history(selected: SelectedHistory, selection: Selection, params: Params, length: int = 0) -> PagedList:
     """Return the rows of one history, with what happened before them if that is requested."""
     times = params.given("times")
 
     def fetch(begin: int, end: int) -> Sequence[Any]:
-        return list(history_rows(it.history, it.program, begin, end))
+        return list(history_rows(selected.history, selected.program, begin, end))
 
     def events(begin: int, end: int) -> Sequence[Annotation]:
-        return list(annotations(it.history, it.program, begin, end, times=times))
+        return list(annotations(selected.history, selected.program, begin, end, times=times))
 
     what_happened = events if params.given("events") else None
-    return PagedList(length, selection, fetch, it.lines, it.hart, what_happened, it.overwritten)
+    return _paged(selected, length, selection, fetch)._replace(events=what_happened)
 
 
-def _interleaved(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
+def _interleaved(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
     context, at = params.context(), params.optional_number("at")
     decoded = session.harts(context, progress)
     histories = decoded.harts.histories
@@ -196,116 +211,132 @@ def _interleaved(session: Session, params: Params, asked: Range, progress: Progr
     found = session.cached(Interleaved, histories[shown], lambda: Interleaved(histories))
     hart = decoded.harts.number(context.hart, context.thread_hart)
     place = (hart, at) if at is not None and len(histories[hart]) else None
-    selection = asked.select(len(found), partial(found.select, at=place))
+    selection = requested.select(len(found), partial(found.select, at=place))
     lines = session.warnings() + found.notes()
     return _of_all_harts(found, _last(session, shown), params, selection)._replace(lines=lines)
 
 
 def _interleaved_at_hand(session: Session, params: Params) -> PagedList:
-    it = _last(session, params.optional_number("hart"))
-    return _of_all_harts(session.cached(Interleaved, it.history, _nothing), it, params, Selection(1, 1))
+    selected = _last(session, params.optional_number("hart"))
+    return _of_all_harts(session.cached(Interleaved, selected.history, _nothing), selected, params, Selection(1, 1))
 
 
-def _of_all_harts(found: Interleaved, it: SelectedHistory, params: Params, selection: Selection) -> PagedList:
-    """Return the rows of the histories of all harts. *it*: one of them."""
+def _of_all_harts(found: Interleaved, selected: SelectedHistory, params: Params, selection: Selection) -> PagedList:
+    """Return the rows of the histories of all harts. *selected*: that of one of them."""
 
     def fetch(begin: int, end: int) -> list[HartRows]:
         return [of_hart(*run) for run in found.runs(begin, end)]
 
     def of_hart(number: int, hart: int, begin: int, end: int) -> HartRows:
-        one = it._replace(history=found.histories[hart], hart=hart)
+        one = selected._replace(history=found.histories[hart], hart=hart)
         return HartRows(number, hart, **_of_history(one, selection, params).fetch(begin, end))
 
-    return PagedList(len(found), selection, fetch, it.lines, it.hart, overwritten=it.overwritten)
+    return _paged(selected, len(found), selection, fetch)
+
+
+def _paged(selected: SelectedHistory, length: int, selection: Selection, rows: Fetch) -> PagedList:
+    """Return a list that is made of one history."""
+    return PagedList(
+        length=length,
+        selection=selection,
+        rows=rows,
+        lines=selected.lines,
+        hart=selected.hart,
+        overwritten=selected.overwritten,
+    )
 
 
 def _last(session: Session, hart: int | None) -> SelectedHistory:
     """Return the history that was decoded last. Raises NoTrace."""
-    it = session.last_selected(Context(hart=hart))
-    return it if it is not None else _nothing()
+    selected = session.last_selected(Context(hart=hart))
+    return selected if selected is not None else _nothing()
 
 
 def _nothing() -> Any:
     raise NoTrace("no history has been requested yet")
 
 
-def _messages(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
+def _messages(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
     def select(args: str, size: int) -> Selection:
         listing = session.dump(args, size, params.context(), params.optional_number("offset"), progress)
         lines.extend(listing.lines)
         return Selection(*listing[:3])
 
     lines: list[str] = []
-    selection = asked.select(0, select)
+    selection = requested.select(0, select)
     rows = partial(session.messages, raw=params.given("raw"))
     return PagedList(len(session.require_capture().messages()), selection, rows, lines, params.context().hart)
 
 
-def _accesses(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
-    it = session.selected_or_empty(params.context(), progress)
-    found = session.lists.accesses(it, params.place("where"))
+def _accesses(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
+    selected = session.selected_or_empty(params.context(), progress)
+    accesses = session.searches.accesses(selected, params.place("where"))
     if params.given("anew"):
-        found.restart()
-    selection = asked.select(len(found), found.select)
-    return PagedList(len(found), selection, found.rows, it.lines, it.hart)
+        accesses.restart()
+    selection = requested.select(len(accesses), accesses.select)
+    return _paged(selected, len(accesses), selection, accesses.rows)._replace(overwritten=False)
 
 
-def _found(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
+def _search_results(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
     """Return the results of a search. By number, a history is needed; the user is told that it is empty."""
-    question, context = params.question(), params.context()
-    select = session.selected_or_empty if asked.most is None else session.selected
-    it = select(context, progress)
-    found = session.lists.answer(question, it, progress)
-    asked = _since(found, params, asked)
-    selection, folding = _folded(found, params, asked, found.rows)
-    if asked.most is None and not len(found):
-        selection = selection._replace(notice=_nothing_found(question, found, it))
-    notes = [f"note:     {it.unless_earlier(note)}" for note in found.notes] if asked.is_first(params) else []
+    query, context = params.list_query(), params.context()
+    select = session.selected_or_empty if requested.most is None else session.selected
+    selected = select(context, progress)
+    results = session.searches.results(query, selected, progress)
+    requested = _since(results, params, requested)
+    selection, folding = _folded(results, params, requested, results.rows)
+    if requested.most is None and not len(results):
+        selection = selection._replace(notice=_no_results_notice(query, results, selected))
+    notes = results.notes if requested.is_first(params) else ()
+    notes = [f"note:     {selected.unless_earlier(note)}" for note in notes]
     pc = params.optional_number("pc") if session.live is not None else None  # a capture has no next instruction
-    comes = isinstance(question, Executions) and pc is not None and question.comes(pc, it.history, it.program)
-    lines = [*it.lines, *notes]
-    return PagedList(len(found), selection, found.rows, lines, it.hart, None, it.overwritten, comes, folding=folding)
+    history, program = selected.history, selected.program
+    comes = isinstance(query, ExecutionQuery) and pc is not None and query.comes(pc, history, program)
+    paged = _paged(selected, len(results), selection, results.rows)
+    return paged._replace(lines=[*selected.lines, *notes], comes=comes, folding=folding)
 
 
-def _nothing_found(question: Question, found: Found, it: SelectedHistory) -> str:
-    return NO_GAPS_SINCE if isinstance(question, Gaps) and it.overwritten else it.unless_earlier(found.none)
+def _no_results_notice(query: ListQuery, results: PagedResults, selected: SelectedHistory) -> str:
+    if isinstance(query, GapQuery) and selected.overwritten:
+        return NO_GAPS_SINCE
+    return selected.unless_earlier(results.none_message)
 
 
-def _since(found: Found, params: Params, asked: Range) -> Range:
+def _since(results: PagedResults, params: Params, requested: Range) -> Range:
     """Return the range with its beginning where the request wants it: anew, or at an instruction. Raises RangeError."""
     since = params.optional_number("since")
-    if since is None or not len(found):
+    if since is None or not len(results):
         if params.given("anew"):
-            found.restart()
-        return asked
-    begin = found.number_from(since)
-    if begin > len(found) and asked.most is None:
-        raise RangeError(f"-from {since}: the last of this list is at @{found.position(len(found)) + 1}")
-    if asked.most is None:
-        found.restart(begin)
-        return asked
-    return asked._replace(begin=begin)
+            results.restart()
+        return requested
+    begin = results.number_from(since)
+    if begin > len(results) and requested.most is None:
+        raise RangeError(f"-from {since}: the last of this list is at @{results.position(len(results)) + 1}")
+    if requested.most is None:
+        results.restart(begin)
+        return requested
+    return requested._replace(begin=begin)
 
 
-def _functions(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
-    it = session.selected(params.context(), progress)
-    functions = functions_of(session, it, progress)
+def _functions(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
+    selected = session.selected(params.context(), progress)
+    functions = functions_of(session, selected, progress)
     rows = partial(functions.rows, lines=params.given("lines"))
-    selection, folding = _folded(functions, params, asked, rows)
-    return PagedList(len(functions), selection, rows, it.lines, it.hart, overwritten=it.overwritten, folding=folding)
+    selection, folding = _folded(functions, params, requested, rows)
+    return _paged(selected, len(functions), selection, rows)._replace(folding=folding)
 
 
-def _calls(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
+def _calls(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
     depth = params.number("depth")
-    it = session.selected(params.context(), progress)
-    functions = functions_of(session, it, progress)
+    selected = session.selected(params.context(), progress)
+    functions = functions_of(session, selected, progress)
     length = functions.tree(depth, progress)
-    asked = asked._replace(begin=asked.begin or 1)
-    selection = asked.select(length, lambda args, size: Selection(1, length + 1))
-    return PagedList(length, selection, functions.tree_rows, it.lines, it.hart, overwritten=it.overwritten)
+    requested = requested._replace(begin=requested.begin or 1)
+    selection = requested.select(length, lambda args, size: Selection(1, length + 1))
+    return _paged(selected, length, selection, functions.tree_rows)
 
 
-def _records(session: Session, params: Params, asked: Range, progress: Progress) -> PagedList:
+def _records(session: Session, params: Params, requested: Range, progress: Progress) -> PagedList:
     from rvtrace_gdb.session.queries import ctr_records  # not before there are records
     from rvtrace_gdb.session.sources.ctr_commands import let_go
     from rvtrace_gdb.session.target.csr_access import resolved
@@ -316,7 +347,7 @@ def _records(session: Session, params: Params, asked: Range, progress: Progress)
         found, lines = ctr_records.shown(session, context, access, progress)
     finally:
         let_go(session)
-    selection = asked.select(len(found), found.select)
+    selection = requested.select(len(found), found.select)
     return PagedList(len(found), selection, found.rows, lines, found.records.hart, now=found.since())
 
 
@@ -325,12 +356,12 @@ LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], PagedList]] = {
     "interleaved": _interleaved,
     "messages": _messages,
     "accesses": _accesses,
-    **dict.fromkeys(("events", "gaps", "executions"), _found),
+    **dict.fromkeys(("events", "gaps", "executions"), _search_results),
     "functions": _functions,
     "calls": _calls,
     "records": _records,
 }
-"""The lists by their names in a request; `rows.list_rows.ROWS` has the types of their rows."""
+"""The lists by their names in a request; `list_rows.ROW_TYPES` has the types of their rows."""
 _AT_HAND: Mapping[str, Callable[[Session, Params], PagedList]] = {
     "history": _history_at_hand,
     "interleaved": _interleaved_at_hand,

@@ -1,14 +1,21 @@
-"""Pages of a list in which what repeats itself is shown once: a trap loop makes thousands of rows that are the same.
+"""Pages of a list: the rows that a RANGE means, and pages in which what repeats itself is shown once.
 
-A fold is a group of up to `_GROUP` rows that comes three times or more in direct succession, alike in all columns but
-those of `MAY_DIFFER`. It begins with the first row that repeats itself, which shows how the program came there,
-whichever way the pages are turned: what is left over of the last round is shown behind it. The level may rise by the
-same number in each round, as where a trap handler traps itself.
+The arguments of a list are those of gdb's `record instruction-history`, with the same errors in the same words, so
+that users of gdb's command know this one. They are checked against a transcript of gdb 13.1
+(tests/data/gdb-transcripts), with two deliberate differences: numbers are not cut to 32 bits, and the number after
+the last one is out of bounds (in gdb it is the current instruction, for which gdb prints nothing at all). Rows are
+numbered from 1; ranges are half-open: *end* is the number after the last.
+
+A trap loop makes thousands of rows that are the same. A fold is a group of up to `_GROUP` rows that comes three times
+or more in direct succession, alike in all columns but those of `MAY_DIFFER`. It begins with the first row that repeats
+itself, which shows how the program came there, whichever way the pages are turned: what is left over of the last round
+is shown behind it. The level may rise by the same number in each round, as where a trap handler traps itself.
 
 Of functions, ordinary loops are not folded: only those with a trap in them, and one that has many rounds and in which
 the list ends, where the program hangs.
 """
 
+import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise, takewhile
@@ -16,7 +23,149 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.rows.list_rows import Fold, FoundRow, FunctionRow
-from rvtrace_gdb.session.queries.rows import Selection
+from rvtrace_gdb.support.errors import RvtraceError
+
+_RECORD, _LISTING = "branch trace record", "instruction-history"
+_NUMBERS = "numbers go from 1 to {}"
+LIST_NUMBERS = "rows of this list go from 1 to {} (the number after @ is that in the history)"
+"""The listing mode for lists with numbers of their own that show rows of another list."""
+
+_NUMBER = re.compile(r"\s*([0-9]+)")
+
+
+class RangeError(RvtraceError):
+    """The range of a list is invalid; the message is gdb's."""
+
+
+class Selection(NamedTuple):
+    """The positions numbered *begin* to *end* - 1 are to be shown; *notice* is printed instead if there are none."""
+
+    begin: int
+    end: int
+    notice: str | None = None
+
+
+class Cursor:
+    """The page that was shown last, after which the next one begins. One per history: gdb and the console share it.
+
+    The first page is around the *home*: the position in the past, or the end. After the home has changed, the next page
+    is a first page again (gdb's record-btrace.c, record_btrace_target::insn_history and record_btrace_clear_histories).
+
+    *record*: gdb's name of what is listed; *listing*: the gdb command whose size applies, without "record"; *numbers*:
+    a text that says what the numbers count, and that they go to {}.
+    """
+
+    def __init__(self, record: str = _RECORD, listing: str = _LISTING, numbers: str = _NUMBERS) -> None:
+        self._record, self._listing, self._numbers = record, listing, numbers
+        self._shown: Selection | None = None
+        self._home: int | None = None
+
+    def reset(self, begin: int | None = None) -> None:
+        """Forget the last page: the history has changed and the next page starts at its end again, or at *begin*."""
+        self._shown = None if begin is None else Selection(begin, begin)
+
+    def select(self, args: str, size: int | None, length: int, home: int | None = None) -> Selection:
+        """Return what `record instruction-history ARGS` shows of *length* positions, and move there. Modifiers (/r) are
+        not part of *args*.
+
+        *size* is gdb's `record instruction-history-size`, None or 0 for unlimited. *home*: the number of the position
+        in the past, *length* + 1 after the last instruction; None: in the present. Raises `RangeError`, which does not
+        move the cursor.
+        """
+        if length == 0:
+            raise RangeError("No trace.")
+        if home != self._home:
+            self._shown, self._home = None, home
+        args = args.strip()
+        size = size or length
+        if args in ("", "+"):
+            selection = self._forward(size, length)
+        elif args == "-":
+            selection = self._backward(size, length)
+        else:
+            selection = _within(*_explicit(args, size, self._listing), length, self._numbers)
+        self._shown = selection
+        return selection
+
+    def turn(self, args: str, length: int, page: Callable[[int, bool], Selection]) -> Selection:
+        """Return the page for `""`, `+` or `-`, and move there. *page*: returns that from a number on (True), or the
+        one before it.
+        """
+        shown = self._shown
+        if shown is None:
+            selection = page(length + 1, False)
+        elif args == "-":
+            at_start = Selection(1, 1, f"At the start of the {self._record}.")
+            selection = page(shown.begin, False) if shown.begin > 1 else at_start
+        else:
+            at_end = Selection(length + 1, length + 1, f"At the end of the {self._record}.")
+            selection = page(shown.end, True) if shown.end <= length else at_end
+        self._shown = selection
+        return selection
+
+    def _forward(self, size: int, length: int) -> Selection:
+        if self._shown is None:
+            return self._from_home(0, size, length)
+        begin = self._shown.end
+        end = min(begin + size, length + 1)
+        return Selection(begin, end, f"At the end of the {self._record}." if begin == end else None)
+
+    def _backward(self, size: int, length: int) -> Selection:
+        if self._shown is None:
+            return self._from_home(1 - size, size, length)
+        end = self._shown.begin
+        begin = max(end - size, 1)
+        return Selection(begin, end, f"At the start of the {self._record}." if begin == end else None)
+
+    def _from_home(self, first: int, size: int, length: int) -> Selection:
+        """Return a page from *first* after the home on, extended to the other side where the history ends."""
+        begin = max(min((self._home or length + 1) + first, length + 1 - size), 1)
+        return Selection(begin, min(begin + size, length + 1))
+
+
+def _explicit(args: str, size: int, listing: str) -> tuple[int, int]:
+    """Parse `A`, `A,B`, `A,+N` and `A,-N`: return the first number, and the one after the last."""
+    first, rest = _number(args)
+    if not rest.startswith(","):
+        _nothing_follows(rest)
+        return first, first + size
+    rest = rest[1:].lstrip()
+    if rest[:1] not in ("+", "-"):
+        last, rest = _number(rest)
+        _nothing_follows(rest)
+        return first, last + 1
+    forward = rest[0] == "+"
+    count, rest = _number(rest[1:])
+    _nothing_follows(rest)
+    if count == 0:
+        raise RangeError(f"Bad record {listing}-size.")
+    if forward:
+        return first, first + count
+    # More than there are before A is an error in gdb, exactly as many is not.
+    return first - count + 1 if first >= count else 0, first + 1
+
+
+def _within(begin: int, end: int, length: int, numbers: str) -> Selection:
+    """Return the selection; an end that is too high is cut silently, a beginning is not."""
+    if end <= begin:
+        raise RangeError("Bad range.")
+    if not 1 <= begin <= length:
+        raise RangeError(f"Range out of bounds: {numbers.format(length)}.")
+    return Selection(begin, min(end, length + 1))
+
+
+def _number(text: str) -> tuple[int, str]:
+    match = _NUMBER.match(text)
+    if match is None:
+        raise RangeError(f"Expected positive number, got: {text.lstrip()}.")
+    # A number of 40 digits exceeds any history, and Python refuses to convert thousands.
+    return int(match[1].lstrip("0")[:40] or "0"), text[match.end() :]
+
+
+def _nothing_follows(text: str) -> None:
+    if text:
+        raise RangeError(f"Junk after argument: {text}.")
+
 
 Fetch = Callable[[int, int], Sequence[Any]]
 MAY_DIFFER: dict[type[Any], frozenset[str]] = {

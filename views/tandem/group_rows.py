@@ -36,7 +36,7 @@ from rvtrace_gdb.decode.tandem.wording import group_lines as element_lines
 from rvtrace_gdb.decode.tandem.wording import register_name
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import json_line
-from rvtrace_gdb.views import listing
+from rvtrace_gdb.views import text_rows
 from rvtrace_gdb.views.addresses import address_text, digits
 from rvtrace_gdb.views.json_rows import Fields, place
 from rvtrace_gdb.views.tandem import csr_fields
@@ -89,7 +89,7 @@ class Words:
         text = self._texts.of(row)
         if row.pc is None:
             return f"{before} at an address that is not known:\t{text.instruction}"
-        return f"{before} {listing.line(row.pc, text, self._xlen, omit_function=self._omit_function)}"
+        return f"{before} {text_rows.line(row.pc, text, self._xlen, omit_function=self._omit_function)}"
 
     def _what(self, row: Row) -> str:
         if row.trap is not None:

@@ -1,0 +1,158 @@
+"""The history that a request is about, and what is kept of it: its calls, and the searches that were made last.
+
+The lists themselves are in `session.rpc.pages`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.session.capture.model import DebuggerWrites
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.queries.functions import Functions
+from rvtrace_gdb.session.queries.search import Accesses, ListQuery, PagedResults, Where
+from rvtrace_gdb.support.errors import Progress, silent
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.replay.backend import HartContext
+    from rvtrace_gdb.session.replay.write_log import WriteLog
+
+_T = TypeVar("_T")
+
+OVERWRITTEN = "Older trace was overwritten: it may have happened earlier."
+_EARLIER = "; older trace was overwritten: it may have happened earlier"
+
+
+class SelectedHistory(NamedTuple):
+    """The history that a request is about.
+
+    hart     the hart whose history it is
+    program  the programs of all contexts, `program.base` is the one that gdb has loaded
+    lines    lines for the user that were not reported before, e.g. of a failed read-out, or of a different program
+    overwritten  older trace was overwritten: something that the history lacks may have happened before it
+    values   which values are reconstructed, see `session.past.choice`
+    """
+
+    history: History
+    program: ContextImages
+    hart: int
+    lines: list[str]
+    overwritten: bool = False
+    values: str = "on"
+
+    def unless_earlier(self, nothing: str) -> str:
+        """Return *nothing*, which says that something did not happen, with a caveat if older trace was overwritten."""
+        return f"{nothing} {OVERWRITTEN}" if self.overwritten else nothing
+
+    def earlier(self) -> str:
+        """Return the same caveat as a clause to append to other text, or ""."""
+        return _EARLIER if self.overwritten else ""
+
+
+class Debugger(Protocol):
+    """A debugger that goes back in time. *resumes* counts how often it resumed the target, *writes* what it wrote."""
+
+    writes: "WriteLog"
+
+    @property
+    def resumes(self) -> int: ...
+
+    @property
+    def connected(self) -> bool: ...
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there is a target besides the trace."""
+
+    @property
+    def is_target_gone(self) -> bool:
+        """Whether the target has ended the connection."""
+
+    def away(self) -> bool:
+        """Return whether it is in the past."""
+
+    def number(self, hart: int | None) -> int | None:
+        """Return the number of a hart's position in the past, None in the present."""
+
+    def place(self, hart: int | None) -> tuple[int, int] | None:
+        """Return the hart in whose history a thread's hart is, and its number there; None in the present."""
+
+    def call(self, work: "Callable[[HartContext], _T]") -> _T | None:
+        """Return the result of *work* with its connection to the target; None: that is not possible now."""
+
+    def trace_begins(self, *, now: bool = True) -> None:
+        """Note that a trace was started: from now on it is noted what the debugger writes. *now*: just now."""
+
+    def trace_ends(self) -> None:
+        """Note that the trace was stopped."""
+
+    def written(self, harts: Sequence[int]) -> tuple[DebuggerWrites, ...]:
+        """Return what the debugger wrote at each halt of these harts since the trace was started, () if unknown."""
+
+    def close(self) -> None: ...
+
+
+class HistorySource(Protocol):
+    """The session, as far as lists need it."""
+
+    def selected(self, context: Context, progress: Progress = silent) -> SelectedHistory:
+        """Return the history of the context's hart, which is not empty."""
+        ...
+
+    def selected_or_empty(self, context: Context, progress: Progress = silent) -> SelectedHistory:
+        """Return the history of the context's hart, which may be empty."""
+        ...
+
+    def cached(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
+        """Return the object of type *kind* that belongs to *history*; *make* creates it when there is none yet."""
+        ...
+
+
+def call_history(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> CallHistory:
+    """Return the functions that ran, which are computed once for each history."""
+    history, program = selected.history, selected.program
+    calls = session.cached(CallHistory, history, lambda: CallHistory(history, program, None))
+    calls.go_on(progress)  # continues where it was interrupted
+    return calls
+
+
+def functions_of(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> Functions:
+    """Return the functions that ran, for lists of functions and calls."""
+    history, program = selected.history, selected.program
+    calls = call_history(session, selected, progress)
+    return session.cached(Functions, history, lambda: Functions(history, program, progress, calls))
+
+
+def call_frames(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> CallFrames:
+    """Return the call stacks of a history."""
+    history = selected.history
+    return session.cached(CallFrames, history, lambda: CallFrames(history, call_history(session, selected, progress)))
+
+
+class Searches:
+    """The searches in a *session*'s trace that were made last, and which of their rows are shown."""
+
+    def __init__(self, session: HistorySource) -> None:
+        self._session = session
+        self._accesses: Accesses | None = None
+        self._results: dict[type[ListQuery], PagedResults] = {}  # by type of query: each has its own pages
+
+    def accesses(self, selected: SelectedHistory, where: Where | None) -> Accesses:
+        """Return the accesses in a history: all, or those to the memory *where*."""
+        if self._accesses is None or not self._accesses.is_for(selected.history, where):
+            self._accesses = Accesses(selected.history, selected.program, where)
+        return self._accesses
+
+    def results(self, query: ListQuery, selected: SelectedHistory, progress: Progress = silent) -> PagedResults:
+        """Return everything that *query* finds in a history. Raises BadQuery."""
+        history = selected.history
+        self._results = {kind: results for kind, results in self._results.items() if results.history is history}
+        results = self._results.get(type(query))
+        if results is None or not results.is_for(history, query):
+            calls = partial(call_history, self._session, selected, progress)
+            results = self._results[type(query)] = PagedResults(history, selected.program, query, progress, calls)
+        return results
