@@ -7,7 +7,7 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21: "Connections Betwe
 (the orders), trFunnelDisInput.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -118,11 +118,6 @@ class Graph:
         unused: Iterable[Component] = (),
     ) -> "Graph":
         return cls(tuple(order), frozenset(edges), inputs or {}, tuple(unused))
-
-    @classmethod
-    def direct(cls, sink: Component, encoders: Sequence[Component]) -> "Graph":
-        """Return a graph of encoders that send to one sink, with nothing between them."""
-        return cls.build((sink, *encoders), ((encoder.name, sink.name) for encoder in encoders))
 
     @property
     def version(self) -> int:

@@ -191,11 +191,6 @@ class Rig(Processes):
         ready = f"Listening on port {self.tcl_port} for tcl".encode()
         wait_until(self.openocd, "openocd", self.openocd_log, lambda: ready in self.openocd_log.read_bytes())
 
-    def kill_openocd(self) -> None:
-        """Kill OpenOCD, as if it crashed: the simulated target stays, and `start_openocd` starts another."""
-        self.openocd.kill()
-        self.openocd.wait()
-
 
 def _tied() -> list[str]:
     """Return a prefix of a command (Linux) that ends it with this process, even if this process is killed."""

@@ -198,10 +198,6 @@ class PibSettings(Pib):
         return bool(component_registers.PIB_CONTROL.get(self.control, "pibRefCenter"))
 
     @property
-    def calibrating(self) -> bool:
-        return bool(component_registers.PIB_CONTROL.get(self.control, "pibCalibrate"))
-
-    @property
     def async_freq(self) -> int:
         """0: there are no alignment sequences."""
         return 0

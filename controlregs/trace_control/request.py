@@ -259,11 +259,6 @@ class PibSettings(ComponentSettings):
         return bool(component_registers.PIB_CONTROL.get(self.control, "trPibClkCenter"))
 
     @property
-    def calibrating(self) -> bool:
-        """Whether it sends the calibration pattern and takes no trace."""
-        return bool(component_registers.PIB_CONTROL.get(self.control, "trPibCalibrate"))
-
-    @property
     def async_freq(self) -> int:
         return component_registers.PIB_CONTROL.get(self.control, "trPibAsyncFreq")
 

@@ -8,12 +8,9 @@ no position and no offset: those belong to the `Event` it becomes (`decode.histo
 """
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.csrs import Context
-
-if TYPE_CHECKING:
-    pass
 
 Detail = tuple[int | str, ...]
 """The details of a cause: numbers, names, addresses, in the order in which its text has them."""

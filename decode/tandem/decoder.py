@@ -10,7 +10,7 @@ made.
 """
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import overload
@@ -244,14 +244,6 @@ class Tandem:
         if position is None:
             return State(self.index, len(self.trace) - 1).place(address, space=PHYSICAL)
         return self.before(position).place(address)
-
-    def next_register_write(self, position: int, regno: int, *, forward: bool = True) -> int | None:
-        """Return the nearest group that writes a register, at or after a position, or before it."""
-        column = self.index.registers.columns.get(regno)
-        groups = column.groups if column is not None else []
-        group = self.group_of(position)
-        at = bisect_left(groups, group) if forward else bisect_right(groups, group - 1) - 1
-        return groups[at] if 0 <= at < len(groups) else None
 
 
 def _number(element: Element) -> int | None:

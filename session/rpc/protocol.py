@@ -63,9 +63,6 @@ class Params:
             raise self._bad(name)
         return value
 
-    def optional_text(self, name: str) -> str | None:
-        return None if self._values.get(name) is None else self.text(name)
-
     def path(self, name: str) -> str:
         """Return the name of a file. Also raises BadName."""
         return _possible(self.text(name))

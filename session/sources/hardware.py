@@ -136,18 +136,6 @@ class Topology:
             if not any(isinstance(fed, Funnel) for fed in self.receivers_of(funnel))
         )
 
-    def disabled_inputs(self, routes: Sequence[Route]) -> dict[str, int]:
-        """Return the value of trFunnelDisInput of each funnel on *routes* that leaves only these enabled.
-
-        Inputs without a described connection stay enabled: trace tools that know them may use them.
-        """
-        used = {(hop.funnel.name, hop.input) for route in routes for hop in route.hops}
-        funnels = {hop.funnel.name: hop.funnel for route in routes for hop in route.hops}
-        return {
-            name: sum(1 << number for number in funnel.inputs.values() if (name, number) not in used)
-            for name, funnel in funnels.items()
-        }
-
     def _reached(self, encoder: Encoder) -> list[str]:
         return [route.sink.name for route in self.routes(encoder)]
 

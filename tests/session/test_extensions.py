@@ -54,7 +54,7 @@ def test_a_toy_transport_captures_a_trace(tmp_path: Path) -> None:
     target: Target = transport
     encoder = Component(target, ENCODER, RATIFIED["encoder"], "encoder0")
     sink = Component(target, SINK, RATIFIED["ram_sink"], "ram0")
-    graph = Graph.direct(sink, [encoder])
+    graph = Graph.build([sink, encoder], [("encoder0", "ram0")])
     steps = procedures(graph)
     in_force = steps.start(graph, GraphRequest(buffers={"ram0": Buffer(BUFFER, 0x1000)}))
     retired = there.run(500)

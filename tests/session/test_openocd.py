@@ -12,6 +12,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.openocd.target import OpenOcd
+from tests.helpers.openocd_crash import kill_openocd
 
 NOBODY: dict[str, str] = {}
 TIMES = 10
@@ -104,7 +105,7 @@ def test_when_openocd_ends_what_was_read_is_still_there(
         run_to(openocd, most_called(reference), TIMES)
     listing = session.history("", 10, context(rig))
     rows = session.rows(1, listing.end)
-    rig.kill_openocd()
+    kill_openocd(rig)
     again = session.history("1,+5", 10, context(rig))
     [warning] = again.lines
     assert warning.startswith("warning: the trace is not complete: ")

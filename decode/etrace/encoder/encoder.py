@@ -92,10 +92,6 @@ class Encoder(FlowChart):
             self._reset()
             self._trap = trap
 
-    def data_lost(self) -> None:
-        """Report that only data packets were lost on the way out."""
-        self._support(QualStatus.NO_CHANGE, dloss=True)
-
     def time(self, now: int) -> None:
         """Set the clock to *now*, the time of what retires next."""
         self._now = now

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
 from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
 from rvtrace_gdb.decode.ntrace.encoder.output import Output, ReturnStack, process_fields
-from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, TCODE_BITS, BType, Evcode, Rcode, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, TCODE_BITS, BType, Rcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode, SyncPlacement
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.instructions import IType
@@ -201,11 +201,6 @@ class Encoder:
         self._correlate(evcode)
         self._tracing = False
         self._reset()
-
-    def report_disabled(self, evcode: int = Evcode.TRACE_DISABLED) -> None:
-        """Report while not tracing that tracing is off, or that the hart halted meanwhile ("Corner Cases")."""
-        if not self._tracing:
-            self._correlate(evcode)
 
     # -- what retires
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, StopState, Value
+from rvtrace_gdb.decode.reconstruction.facts import StopState, Value
 
 ReadBytes = Callable[[int, int], Sequence[Value]]
 """Returns each of some bytes of memory, from an address on; None: unknown."""
@@ -24,20 +24,6 @@ class Edge(NamedTuple):
     csrs: Mapping[int, int] = {}
     memory: ReadBytes = nothing
     pc: Value = None
-
-
-def edge_of_state(state: KnownState) -> Edge:
-    """Return an edge of which registers, and some pieces of memory, are known."""
-    pieces = sorted(state.memory)
-
-    def read(address: int, size: int) -> Sequence[Value]:
-        found: list[Value] = [None] * size
-        for begin, content in pieces:
-            for at in range(max(begin, address), min(begin + len(content), address + size)):
-                found[at - address] = content[at - begin]
-        return found
-
-    return Edge(state.x, state.f, state.csrs, read)
 
 
 def edge_of_stop(stop: StopState) -> Edge:

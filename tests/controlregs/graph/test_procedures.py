@@ -82,7 +82,7 @@ def test_pins_and_atb() -> None:
     got = run(w)
     assert got.notes == ()
     assert (pib.sent, bridge.sent) == (b"enc0END0", b"enc1END1")
-    assert (got.pib_sinks[0].mode, got.pib_sinks[0].calibrating) == (PibMode.PARALLEL_4, False)
+    assert got.pib_sinks[0].mode == PibMode.PARALLEL_4
     assert (got.bridges[0].atb_id, got.bridges[0].async_freq) == (5, 0)
     assert got.streams == {"pib0": ("enc0",), "atb0": ("enc1",)}
     assert [encoder.src_bits for encoder in got.encoders] == [0, 0]

@@ -97,12 +97,10 @@ def test_calibration() -> None:
     pib = w.component("pib0")
     procedures.stop(w.graph)
     got = procedures.calibrate(pib, Pins(PibMode.PARALLEL_8, divider=2))
-    assert (got.calibrating, got.mode, got.divider) == (True, PibMode.PARALLEL_8, 2)
+    assert (got.mode, got.divider) == (PibMode.PARALLEL_8, 2)
     assert w.models["pib0"].control & (ENABLE | 1 << 9) == ENABLE | 1 << 9
-    assert (
-        procedures.start(w.graph, GraphRequest(pins={"pib0": Pins(PibMode.PARALLEL_8)})).pib_sinks[0].calibrating
-        is False
-    )
+    procedures.start(w.graph, GraphRequest(pins={"pib0": Pins(PibMode.PARALLEL_8)}))
+    assert w.models["pib0"].control & (ENABLE | 1 << 9) == ENABLE
 
 
 def test_no_calibration_mode() -> None:
@@ -153,7 +151,7 @@ def test_the_interface_of_before_ratification_is_refused() -> None:
     w = world({"ram0": ram(), "enc0": GraphEncoder()}, [("enc0", "ram0")])
     old = Component(w.target, 0x10_0000, sifive_v0.ENCODER, "enc1")
     with pytest.raises(SettingRefused, match="enc1 at 0x100000: has the trace control interface older than"):
-        Graph.direct(w.component("ram0"), [old])
+        Graph.build([w.component("ram0"), old], [("enc1", "ram0")])
 
 
 @pytest.mark.parametrize(

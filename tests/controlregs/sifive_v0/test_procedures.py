@@ -379,7 +379,7 @@ def test_pins_and_atb(elf: Path) -> None:
     got = procedures(graph).start(graph, request, receive=lambda pins: ready.append(pins.name))
     assert got.notes == () and ready == ["pins"]
     (pins,), (bridge,) = got.pib_sinks, got.bridges
-    assert (pins.mode, pins.divider, pins.calibrating, bridge.atb_id) == (PibMode.PARALLEL_4, 3, False, 5)
+    assert (pins.mode, pins.divider, bridge.atb_id) == (PibMode.PARALLEL_4, 3, 5)
     chip.run()
     stop(graph)
     assert {atid for atid, _ in bus} == {5}

@@ -55,6 +55,11 @@ class TraceSettings:
     notes: tuple[str, ...] = ()
 
 
+def direct(sink: Component, encoders: Sequence[Component]) -> Graph:
+    """Encoders that send to one sink, with nothing between them."""
+    return Graph.build((sink, *encoders), ((encoder.name, sink.name) for encoder in encoders))
+
+
 def start(
     sink: Component, encoders: Sequence[Component], request: TraceRequest, progress: Progress = silent
 ) -> TraceSettings:
@@ -62,7 +67,7 @@ def start(
 
     The first encoder gets the source ID request.src_id, the following ones count up.
     """
-    got = procedures.start(Graph.direct(sink, encoders), GraphRequest(request), progress)
+    got = procedures.start(direct(sink, encoders), GraphRequest(request), progress)
     return TraceSettings(got.encoders, got.ram_sinks[0], got.notes)
 
 
@@ -72,7 +77,7 @@ def stop(sink: Component, encoders: Sequence[Component], progress: Progress = si
     A component that fails does not keep the others from being stopped; why is raised at the end, and what reached the
     sink can still be drained.
     """
-    stopped = procedures.stop(Graph.direct(sink, encoders), progress)
+    stopped = procedures.stop(direct(sink, encoders), progress)
     procedures.raise_failures(stopped)
     return stopped
 

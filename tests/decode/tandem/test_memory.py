@@ -40,7 +40,6 @@ def test_memory_bytes() -> None:
     nearest = found.next_store(found.position_of(3), 0x100, 4)
     before = found.next_store(found.position_of(3), 0x100, 4, forward=False)
     assert nearest is not None and before is not None and (nearest.group, before.group) == (4, 2)
-    assert found.next_register_write(0, 0x1001) is None
 
 
 def amo(funct5: int, rd: int = 7, size: int = 2) -> Instr:

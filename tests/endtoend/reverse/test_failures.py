@@ -21,6 +21,7 @@ from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, run_gdb
 from tests.gdbext.test_interrupt import PROGRAM
 from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program, demo
+from tests.helpers.openocd_crash import kill_openocd
 
 MANY = 20
 # A condition: what it prints does not go through gdb's own output, which would count lines.
@@ -104,7 +105,7 @@ def test_openocd_dies_in_the_present(rig: Rig) -> None:
     """gdb 13 and 16 crash when the connection ends while they find frames."""
     with typed(rig) as gdb:
         gdb.run("trace history")
-        rig.kill_openocd()
+        kill_openocd(rig)
         assert "closed the connection; what was traced is kept" in gdb.run("bt")
         assert "#0  finish" in gdb.run("bt")
         assert "<_start+0>" in gdb.run("trace history 1,2")
@@ -122,7 +123,7 @@ def test_openocd_dies_before_the_first_command_of_a_stop(rig: Rig) -> None:
     with typed(rig) as gdb:
         gdb.run("trace history")
         gdb.run("stepi")
-        rig.kill_openocd()
+        kill_openocd(rig)
         said = gdb.run("trace history 1,2")
         assert len(re.findall(r"^[12]\t.*0x\w+ <", said, re.M)) == 2, said
         said += gdb.run("info threads")

@@ -13,6 +13,7 @@ from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import ROW, retired_pcs
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.helpers.gdb_mi import GdbMi, MiError
+from tests.helpers.openocd_crash import kill_openocd
 
 ENCODER, SINK = 0x2000_0000, 0x2000_1000
 ALL = "trace history /a 1,10000000"
@@ -192,7 +193,7 @@ def test_openocd_is_started_anew(session: Session, read: bool) -> None:
         gdb.say("trace start")
         gdb.run_to("classify")
         kept = pcs(gdb.say(ALL)) if read else []
-        session.rig.kill_openocd()
+        kill_openocd(session.rig)
         refused = gdb.say(ALL)
         assert pcs(refused) == kept
         one_line(refused if not read else refused[: refused.index("\n")])
@@ -214,7 +215,7 @@ def test_openocd_is_started_anew_between_stop_and_start(session: Session) -> Non
     with Debugger(session.rig) as gdb:
         gdb.say("trace start")
         gdb.run_to("classify")
-        session.rig.kill_openocd()
+        kill_openocd(session.rig)
         stopped = gdb.say("trace stop")
         assert "no OpenOCD at 127.0.0.1:" in stopped and "Error occurred in Python" not in stopped
         session.rig.start_openocd()
@@ -241,7 +242,7 @@ def test_the_chip_is_gone(session: Session) -> None:
         one_line(stopped)
         assert stopped.startswith("not stopped, tracing goes on: encoder0 at 0x20000000: trTeControl (0x20000000) ")
         one_line(gdb.say("trace start"))
-        session.rig.kill_openocd()
+        kill_openocd(session.rig)
         session.rig.start_simulator()
         session.rig.start_openocd()
         gdb.connect()

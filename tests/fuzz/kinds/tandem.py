@@ -104,8 +104,6 @@ def _places(it: Looked) -> None:
         state = tandem.before(position)
         for regno in (0, 0x1000 + 10, 0x1000 + 33, 0x300, 0x341):
             state.register(regno)
-            tandem.next_register_write(position, regno)
-            tandem.next_register_write(position, regno, forward=False)
         for access in first(history.accesses, 8):
             if access.address is not None and access.kind != "csr":
                 tandem.stores(access.address, access.size or 1, position=position)

@@ -22,6 +22,7 @@ from tests.gdbext.csrs.csr_questions import (
 from tests.gdbext.gdb_process import AT_ONCE, GDB, SOME_GDBS, KeptGdb, newest_gdb
 from tests.helpers.amounts import crossed
 from tests.helpers.cross_compiler import demo
+from tests.helpers.openocd_crash import kill_openocd
 from tests.transport.openocd.live_target import LOOP_FOREVER, write_elf
 from tests.transport.simulated.openocd import OpenOcd, TclError
 
@@ -159,7 +160,7 @@ def test_an_openocd_that_exposes_nothing(version: str | None, elf: Path, tmp_pat
         line = asked.line()
         assert line.startswith("OpenOCD has no registers for Control Transfer Records: put the line `riscv expose_csrs")
         command = line.split("`")[1]
-        target.kill_openocd()
+        kill_openocd(target)
         target.openocd_commands = f"{command}; {target.openocd_commands}"
         target.start_openocd()
         control, select, alias = (MCTRCONTROL, MISELECT, MIREG) if version else (MCTRCTL, SISELECT, SIREG)

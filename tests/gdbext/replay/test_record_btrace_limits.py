@@ -10,11 +10,12 @@ from tests.gdbext.gdb_process import AT_ONCE, HOME, PATIENT, SETTINGS, SOURCE, g
 from tests.gdbext.replay.test_record_btrace import ROW, beginning, recorded
 from tests.gdbext.test_interrupt import PROGRAM, Gdb
 from tests.helpers.cross_compiler import EXAMPLES, compile_program, demo
+from tests.helpers.openocd_crash import kill_openocd
 
 
 def all_retired(rig: Rig, log: Path) -> list[int]:
     """The last of what retired is in the log when the simulated target has ended, which may take a while."""
-    rig.kill_openocd()
+    kill_openocd(rig)
     rig.simulator.terminate()
     assert rig.simulator.wait(60) == 0
     return retired_pcs(log)
@@ -130,7 +131,7 @@ def test_the_connection_is_lost_while_gdb_records(tmp_path: Path) -> None:
         try:
             for command in (*SETTINGS, *beginning(rig), "trace native"):
                 gdb.run(command)
-            rig.kill_openocd()
+            kill_openocd(rig)
             lost = gdb.run("info record")
             without = [gdb.run("reverse-stepi"), gdb.run("trace native off")]
             rows = ROW.findall(gdb.run("trace history /a").replace("(gdb) ", ""))

@@ -17,6 +17,7 @@ from rvtrace_gdb.session.errors import BadOption, HartUnreachable
 from rvtrace_gdb.session.sources import options
 from rvtrace_gdb.session.sources.options import Armed, arm, triggers_of
 from rvtrace_gdb.transport.openocd.target import OpenOcd
+from tests.helpers.openocd_crash import kill_openocd
 from tests.transport.simulated.harts import compiled
 from tests.transport.simulated.openocd import OpenOcd as Rig
 from tests.transport.simulated.openocd import Tcl, TclError
@@ -247,7 +248,7 @@ def test_openocd_is_started_again(rig: Rig, link: OpenOcd) -> None:
     """It clears triggers with dmode when it first looks at them, and leaves ours."""
     armed = arm(link, ENCODERS[:1], Triggers(on=(ENTRY + 4,)))
     put(rig, 0, 0, ON_HERE | 1 << 59, ENTRY + 0x40)
-    rig.kill_openocd()
+    kill_openocd(rig)
     rig.start_openocd()
     tcl = on(rig, 0)
     tcl(f"bp {ENTRY + 8:#x} 2 hw")

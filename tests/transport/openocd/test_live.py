@@ -18,6 +18,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER, Syn
 from rvtrace_gdb.support.errors import Cancelled
 from rvtrace_gdb.transport.openocd.target import NoSuchTarget, NotOpenOcd, OpenOcd, OpenOcdError, OpenOcdRefused
 from tests.controlregs.trace_control.rig import TraceRequest, TraceSettings, drain, start, status, stop
+from tests.helpers.openocd_crash import kill_openocd
 from tests.transport.openocd.live_target import CODE, EBREAK, ENTRY, LOOP_FOREVER, Live
 
 ENCODER_BASE, SINK_BASE, TRACE_RAM = 0x2000_0000, 0x2000_1000, 0x3000_0000
@@ -222,7 +223,7 @@ def test_openocd_dies_half_way_and_comes_back(spinning: Live) -> None:
         def kill_at_half(label: str, done: int, total: int | None = None) -> None:
             nonlocal killed
             if done >= 0x1000 and not killed:
-                spinning.kill_openocd()
+                kill_openocd(spinning)
                 killed = True
 
         with pytest.raises(DrainFailed) as caught:

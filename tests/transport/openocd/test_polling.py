@@ -12,6 +12,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent, OpenOcdError
+from tests.helpers.openocd_crash import kill_openocd
 from tests.helpers.wait import until
 from tests.transport.openocd.live_target import LOOP_FOREVER, write_elf
 
@@ -63,7 +64,7 @@ def test_one_hart_is_polled_as_ever(tmp_path: Path) -> None:
     with Rig(write_elf(tmp_path / "loop.elf", LOOP_FOREVER), tmp_path) as rig, OpenOcd(port=rig.tcl_port) as openocd:
         with openocd.unpolled():
             assert polls(openocd)
-        rig.kill_openocd()
+        kill_openocd(rig)
         with pytest.raises(OpenOcdError), openocd.unpolled():
             openocd.read32(0x2000_0000)
         with pytest.raises(OpenOcdAbsent), OpenOcd(port=rig.tcl_port) as absent, absent.unpolled():

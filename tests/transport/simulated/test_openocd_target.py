@@ -8,6 +8,7 @@ import pytest
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program
+from tests.helpers.openocd_crash import kill_openocd
 from tests.helpers.wait import until
 from tests.transport.simulated.openocd import OpenOcd, Tcl, TclError
 
@@ -260,12 +261,12 @@ def test_openocd_dies_and_another_takes_over(tmp_path: Path) -> None:
     with OpenOcd(elf, tmp_path / "rig") as rig:
         rig.tcl("step")
         pc = rig.tcl.reg("pc")
-        rig.kill_openocd()
+        kill_openocd(rig)
         rig.start_openocd()
         assert rig.tcl.reg("pc") == pc
         rig.tcl("resume")
         Target(rig, elf, 64).wait_progress()
-        rig.kill_openocd()
+        kill_openocd(rig)
         rig.start_openocd()
         assert rig.tcl.reg("pc") != pc
         assert rig.simulator.poll() is None

@@ -316,17 +316,6 @@ def wire(mode: PibMode, message: bytes) -> Iterator[int]:
 Transfer = Callable[[int, bytes], None]
 
 
-class AtbRecords:
-    """A bus of *width* bytes whose transfers are stored as records: ATID, ATBYTES, ATDATA (see `decode`'s `atb`)."""
-
-    def __init__(self, width: int) -> None:
-        self.data = bytearray()
-        self._width = width
-
-    def __call__(self, atid: int, data: bytes) -> None:
-        self.data += record(atid, data, self._width)
-
-
 def record(atid: int, data: bytes, width: int) -> bytes:
     """Return the record of a transfer over a bus of *width* bytes: ATID, ATBYTES, ATDATA."""
     return bytes((atid, len(data) - 1)) + data.ljust(width, b"\0")
@@ -453,7 +442,6 @@ class SocketStream:
 
 def transfers(probe: Probe, width: int) -> Transfer:
     """Return a function that passes transfers over an Arm trace bus of *width* bytes to *probe*, in the format of
-    `AtbRecords`. Longer data becomes several transfers.
     """
 
     def transfer(atid: int, data: bytes) -> None:

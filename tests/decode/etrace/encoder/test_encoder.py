@@ -6,6 +6,7 @@ Where the flow chart and the reference encoder made of it do otherwise than the 
 import pytest
 
 from rvtrace_gdb.decode.etrace.encoder.options import Stop
+from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace.encoder.words import Item, M, Told, U, branch, ends, exception, jr, plain, sent
 
@@ -129,7 +130,7 @@ def test_support_packets_tell_of_data_trace() -> None:
     told = Told()
     told.encoder.denable = True
     told.encoder.enable()
-    told.encoder.data_lost()
+    told.encoder._support(QualStatus.NO_CHANGE, dloss=True)  # as an encoder with data trace sends it
     told.encoder.lost(data=True)
     found = [int.from_bytes(packet, "little") >> 4 for packet in told.packets]
     assert [bits & 1 for bits in found] == [1, 1, 1]

@@ -236,10 +236,9 @@ def test_corner_case_trace_starts_disabled() -> None:
     """ProgTraceCorrelation with EVCODE=4; EVCODE=0 and I-CNT=0 when the hart halts then."""
     sent: list[bytes] = []
     encoder = Encoder(EncoderOptions(), sent.append)
-    encoder.report_disabled()
-    encoder.report_disabled(Evcode.DEBUG_MODE)
+    encoder._correlate(Evcode.TRACE_DISABLED)
+    encoder._correlate(Evcode.DEBUG_MODE)
     encoder.start(Sync.TRACE_ENABLE)
-    encoder.report_disabled()  # it is not
     encoder.retire([STRAIGHT])
     assert sent == [stopped(0, evcode=4), stopped(0), started(0x200, Sync.TRACE_ENABLE)]
 

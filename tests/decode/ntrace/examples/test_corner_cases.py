@@ -121,11 +121,11 @@ def test_section_8_6_the_encoder_while_trace_is_disabled() -> None:
     """Both rows at once: starts disabled, is enabled, disabled, and the hart halts."""
     messages: list[bytes] = []
     encoder = Encoder(EncoderOptions(), messages.append)
-    encoder.report_disabled(Evcode.TRACE_DISABLED)
+    encoder._correlate(Evcode.TRACE_DISABLED)
     encoder.start(Sync.TRACE_ENABLE)
     encoder.retire([Block(0x100, b"\1\1")])
     encoder.stop(Evcode.TRACE_DISABLED, 0x104)
-    encoder.report_disabled(Evcode.DEBUG_MODE)
+    encoder._correlate(Evcode.DEBUG_MODE)
     assert messages == [stopped(0, evcode=4), started(sync=5), stopped(2, evcode=4), stopped(0, evcode=0)]
 
 

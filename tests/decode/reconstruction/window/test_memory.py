@@ -1,18 +1,32 @@
 """What loads and stores tell of each other, of the memory at both edges, and when they tell nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import Access, AccessNote
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, StopState
-from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory, edge_of_state, edge_of_stop
+from rvtrace_gdb.decode.reconstruction.facts import KnownState, StopState, Value
+from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory, edge_of_stop
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.reconstruction.window.by_hand import BASE, DATA, RAM, edge, encoded, stored, window
 
 A, B, C, P, Q = 10, 11, 12, 3, 4
 POINTER = {P: DATA}
+
+
+def edge_of_state(state: KnownState) -> Edge:
+    """Return an edge of which registers, and some pieces of memory, are known."""
+    pieces = sorted(state.memory)
+
+    def read(address: int, size: int) -> Sequence[Value]:
+        found: list[Value] = [None] * size
+        for begin, content in pieces:
+            for at in range(max(begin, address), min(begin + len(content), address + size)):
+                found[at - address] = content[at - begin]
+        return found
+
+    return Edge(state.x, state.f, state.csrs, read)
 
 
 def _addi(rd: int, imm: int) -> int:

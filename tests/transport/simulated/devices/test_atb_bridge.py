@@ -4,13 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.transport.simulated.devices.sinks import AtbBridge, AtbRecords
+from rvtrace_gdb.transport.simulated.devices.sinks import AtbBridge, record
 from tests.transport.simulated.devices.rig import Log, Rig, disable, start_encoder
 from tests.transport.simulated.devices.test_component import ACTIVE, CONTROL, EMPTY, ENABLE, IMPL, Registers
 from tests.transport.simulated.devices.test_funnel import on_bus
 from tests.transport.simulated.encoder.traces import compiled
 
 ID = 8  # lowest bit of trAtbBridgeID
+
+
+class AtbRecords:
+    """A bus of *width* bytes whose transfers are stored as records: ATID, ATBYTES, ATDATA (see `decode`'s `atb`)."""
+
+    def __init__(self, width: int) -> None:
+        self.data = bytearray()
+        self._width = width
+
+    def __call__(self, atid: int, data: bytes) -> None:
+        self.data += record(atid, data, self._width)
 
 
 def bridge(width: int = 4, atid: int = 0x2A) -> tuple[AtbBridge, Registers, list[tuple[int, bytes]]]:
