@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.wire import Kind, Stream, escape, frame
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup
+from rvtrace_gdb.session.replay.wire import Kind, Stream, StubAddress, escape, frame
 from tests.helpers import qemu
 from tests.helpers.cross_compiler import demo
 from tests.session.replay.listed_past import ListedPast
@@ -116,7 +117,7 @@ WORK: dict[str, Callable[[int, int], float]] = {
 
 def through_proxy(port: int, size: int, work: Callable[[int, int], float]) -> float:
     """As *work* at the stub's *port*. QEMU serves one connection at a time, so the proxy is there for this run only."""
-    proxy = Proxy(ListedPast(lambda hart: [0]), threading.RLock(), ("127.0.0.1", port))
+    proxy = Proxy(ProxySetup(ListedPast(lambda hart: [0]), threading.RLock(), StubAddress("127.0.0.1", port)))
     proxy.start()
     try:
         return work(proxy.port, size)

@@ -4,7 +4,10 @@ gdb 13 and 16 crash when their connection ends while they compute frames: they f
 of them. So a small process has gdb's connection, too. It does nothing as long as this process lives; after that it
 answers the packets with which gdb computes frames with an error, and ends the connection at any other packet.
 
-This file is also the program of that process, and needs nothing else of rvtrace: `caretaker.py CONNECTION ALIVE OWED`.
+This file is also the program of that process, and needs nothing else of rvtrace:
+
+    caretaker.py CONNECTION ALIVE UNANSWERED
+
 The arguments are file descriptors: gdb's connection; a pipe that ends with this process; a byte that is the first of
 the packet to which gdb waits for an answer, or 0.
 """
@@ -29,7 +32,7 @@ class Caretaker:
     """The caretaker of one gdb's connection. If it cannot be started, there is none."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._owed: mmap.mmap | None = None
+        self._unanswered: mmap.mmap | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._alive = -1
         if sys.platform != "win32":
@@ -39,7 +42,7 @@ class Caretaker:
     def _start(self, connection: socket.socket) -> None:
         with tempfile.TemporaryFile() as note:
             note.truncate(1)
-            self._owed = mmap.mmap(note.fileno(), 1)
+            self._unanswered = mmap.mmap(note.fileno(), 1)
             watched, self._alive = os.pipe()
             try:
                 descriptors = [connection.fileno(), watched, note.fileno()]
@@ -51,10 +54,10 @@ class Caretaker:
             finally:
                 os.close(watched)
 
-    def owes(self, packet: bytes) -> None:
+    def note_unanswered(self, packet: bytes) -> None:
         """Note that gdb waits for an answer to this packet; b"": to none."""
-        if self._owed is not None:
-            self._owed[:1] = packet[:1] or _NOTHING
+        if self._unanswered is not None:
+            self._unanswered[:1] = packet[:1] or _NOTHING
 
     def dismiss(self) -> None:
         """End the process: the connection has ended."""
@@ -63,15 +66,15 @@ class Caretaker:
             self._process.wait()
         if self._alive >= 0:
             os.close(self._alive)
-        if self._owed is not None:
-            self._owed.close()
-        self._owed, self._process, self._alive = None, None, -1
+        if self._unanswered is not None:
+            self._unanswered.close()
+        self._unanswered, self._process, self._alive = None, None, -1
 
 
-def _take_over(gdb: socket.socket, owed: bytes) -> None:
+def _take_over(gdb: socket.socket, unanswered: bytes) -> None:
     """Answer gdb with errors until it sends some other packet, or ends the connection."""
-    if owed != _NOTHING:
-        if owed not in OF_FRAMES:
+    if unanswered != _NOTHING:
+        if unanswered not in OF_FRAMES:
             return
         gdb.sendall(_ERROR)
     received = b""
@@ -85,11 +88,11 @@ def _take_over(gdb: socket.socket, owed: bytes) -> None:
 
 
 def main(words: list[str]) -> None:
-    connection, alive, owed = map(int, words)
+    connection, alive, unanswered = map(int, words)
     os.read(alive, 1)  # nobody ever writes to it
     with contextlib.suppress(OSError), socket.socket(fileno=connection) as gdb:
         gdb.setblocking(True)
-        _take_over(gdb, os.pread(owed, 1, 0))
+        _take_over(gdb, os.pread(unanswered, 1, 0))
 
 
 if __name__ == "__main__":

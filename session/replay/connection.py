@@ -17,10 +17,21 @@ from rvtrace_gdb.session.replay.packets import Breakpoints, Threads
 from rvtrace_gdb.session.replay.proxy_state import ProxyState, TargetState
 from rvtrace_gdb.session.replay.register_numbers import packets_of, values_in
 from rvtrace_gdb.session.replay.target_xml import TargetDescriptions
-from rvtrace_gdb.session.replay.wire import Item, Kind, Shutdown, Wire, WireGone, escape, frame, unescape
+from rvtrace_gdb.session.replay.wire import (
+    NO_ADDRESS,
+    Item,
+    Kind,
+    Shutdown,
+    StubAddress,
+    Wire,
+    WireGone,
+    escape,
+    frame,
+    unescape,
+)
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.system import is_refusal
-from rvtrace_gdb.support.text import open_problem, printable
+from rvtrace_gdb.support.text import open_problem
 
 log = logging.getLogger("rvtrace.session")
 
@@ -29,29 +40,23 @@ class ConnectionEnded(Exception):
     """Nothing more is to be sent to this gdb."""
 
 
-def place_text(host: str, port: int) -> str:
-    """Return where a stub is, in words. *port* 0: *host* is the path of a unix socket."""
-    return f"{printable(host)}:{port}" if port else printable(host)
-
-
 class StubAbsent(RvtraceError):
-    """No stub answers at *host*, *port*."""
+    """No stub answers at an address."""
 
-    def __init__(self, host: str, port: int, why: str) -> None:
+    def __init__(self, address: StubAddress, why: str) -> None:
         super().__init__(
-            f"no OpenOCD and no other gdb stub at {place_text(host, port)}: {why} (start it first; another place:"
+            f"no OpenOCD and no other gdb stub at {address.text}: {why} (start it first; another place:"
             " `trace connect HOST:PORT`)"
         )
-        self.host, self.port = host, port
+        self.address = address
 
 
 class StubGone(RvtraceError):
     """The stub ended the connection, or does not answer any more."""
 
-    def __init__(self, host: str, port: int, why: str = "closed the connection") -> None:
-        place = place_text(host, port)
-        super().__init__(f"OpenOCD ({place}) {why}; what was traced is kept: `trace history`, `trace save`")
-        self.host, self.port = host, port
+    def __init__(self, address: StubAddress, why: str = "closed the connection") -> None:
+        super().__init__(f"OpenOCD ({address.text}) {why}; what was traced is kept: `trace history`, `trace save`")
+        self.address = address
 
 
 ANSWER_SECONDS = 20.0  # gdb itself waits 2 seconds, three times; a slow adapter takes its time
@@ -77,7 +82,7 @@ class Stub:
     has_spoken   it has sent something: before that it has accepted the connection, but may not serve it
     """
 
-    def __init__(self, shutdown: Shutdown, connection: socket.socket, address: tuple[str, int]) -> None:
+    def __init__(self, shutdown: Shutdown, connection: socket.socket, address: StubAddress) -> None:
         self._shutdown, self._address = shutdown, address
         self.wire = Wire(connection, self.gone)
         self.unanswered: deque[bytes] = deque()
@@ -86,14 +91,14 @@ class Stub:
         self.wire.write(b"+")  # as gdb begins: OpenOCD 0.12 serves nobody until a new connection has sent something
 
     @classmethod
-    def connect(cls, shutdown: Shutdown, address: tuple[str, int]) -> "Stub":
+    def connect(cls, shutdown: Shutdown, address: StubAddress) -> "Stub":
         """Connect to the stub. Raises StubAbsent, StubGone."""
         try:
-            connection = _unix(address[0]) if not address[1] else socket.create_connection(address, CONNECT_SECONDS)
+            connection = _unix(address.host) if not address.port else socket.create_connection(address, CONNECT_SECONDS)
         except (OSError, OverflowError, ValueError) as error:
             if isinstance(error, OSError) and is_refusal(error):
                 raise  # the stub is not what is missing
-            raise StubAbsent(*address, open_problem(error)) from error
+            raise StubAbsent(address, open_problem(error)) from error
         return cls(shutdown, connection, address)
 
     def is_alive(self) -> bool:
@@ -105,7 +110,7 @@ class Stub:
         return True
 
     def gone(self, why: str | None) -> StubGone:
-        return StubGone(*self._address) if why is None else StubGone(*self._address, f"is lost: {why}")
+        return StubGone(self._address) if why is None else StubGone(self._address, f"is lost: {why}")
 
     def ask(self, body: bytes, raw: bytes | None = None) -> None:
         """Send a packet whose answer comes later. *raw*: the same packet in its frame."""
@@ -176,8 +181,8 @@ class Connection:
 
     def __init__(self, state: ProxyState, wire: Wire, stub: Stub | None, take_item: Callable[[Item], None]) -> None:
         self.state, self.wire, self.stub, self._take_item = state, wire, stub, take_item
-        self.past, self.lock = state.past, state.lock
-        self.threads = Threads(state.hart_of)
+        self.past, self.lock = state.setup.past, state.setup.lock
+        self.threads = Threads(state.setup.hart_of)
         self.breakpoints = Breakpoints()
         self.descriptions = TargetDescriptions(state, self.threads, self.transact)
         self.non_stop = False
@@ -203,7 +208,7 @@ class Connection:
         self.send(b"O" + f"{line}\n".encode().hex().encode())
 
     def say(self, line: str) -> None:
-        self.state.say(line)
+        self.state.exchange.say(line)
 
     def is_interrupted(self) -> bool:
         """Return whether gdb sent Ctrl-C or disconnected, while something is worked on for it."""
@@ -219,13 +224,13 @@ class Connection:
         found = [item for item in self.arrived if item.kind is Kind.INTERRUPT]
         for item in found:
             self.arrived.remove(item)
-        earlier, self.state.interrupted = self.state.interrupted, False
+        earlier = self.state.present.take_interruption()
         return bool(found) or earlier
 
     # To and from the stub
 
     def live(self) -> bool:
-        return self.state.is_halted()
+        return self.state.target.is_halted()
 
     def transact(self, packet: bytes) -> bytes:
         return self.selected_stub(self.threads.general).transact(escape(packet), self._take_item)
@@ -265,7 +270,7 @@ class Connection:
             return None
 
     def extended(self, packet: bytes) -> bytes | None:
-        for extension in self.state.extensions:
+        for extension in self.state.setup.extensions:
             if packet.startswith(extension.prefixes):
                 answer = extension.answer(packet, self)
                 if answer is not None:
@@ -279,8 +284,8 @@ class Connection:
         """
         self.wire.settle()
         if self.stub is None:
-            raise StubGone(*(self.state.stub_address or ("", 0)))
-        if thread != self.threads.of_stub and self.state.target is not TargetState.RUNNING:
+            raise StubGone(self.state.setup.stub_address or NO_ADDRESS)
+        if thread != self.threads.of_stub and self.state.target.state is not TargetState.RUNNING:
             answer = self.stub.transact(b"Hg" + (thread or "0").encode(), self._take_item)
             if answer != b"OK" and thread is not None:
                 log.warning("the stub knows no thread %s: %r", thread, answer)
@@ -298,11 +303,11 @@ class Connection:
         stub.wire.close()
         if not stub.has_spoken and again and self._connect_again(stub):
             return
-        released = self.state.target is TargetState.RELEASED
-        self.state.lost()
+        released = self.state.target.state is TargetState.RELEASED
+        self.state.target.lost()
         self.breakpoints.stub_lost()
         if not released:
-            reported = error if stub.has_spoken else StubAbsent(error.host, error.port, _NO_STUB)
+            reported = error if stub.has_spoken else StubAbsent(error.address, _NO_STUB)
             log.warning("%s", reported)
             self.say(str(reported))
         may_end = released or any(body[:1] not in OF_FRAMES for body in stub.unanswered)
@@ -313,11 +318,12 @@ class Connection:
 
     def _connect_again(self, stub: Stub) -> bool:
         """Connect again: OpenOCD refuses a gdb as long as it has not noticed that the previous one has ended."""
-        while self._attempts and self.state.stub_address:
+        address = self.state.setup.stub_address
+        while self._attempts and address is not None:
             self._attempts -= 1
             time.sleep(_AGAIN_SECONDS)
             try:
-                self.stub = Stub.connect(self.state.shutdown, self.state.stub_address)
+                self.stub = Stub.connect(self.state.shutdown, address)
                 for body in stub.unanswered:
                     self.stub.ask(body)
             except RvtraceError:
@@ -330,7 +336,7 @@ class Connection:
         """Remove gdb's breakpoints from the stub, and end the connection."""
         if self.stub is not None:
             with suppress(StubGone):
-                if self.state.target in (TargetState.HALTED, TargetState.UNREADABLE):
+                if self.state.target.state in (TargetState.HALTED, TargetState.UNREADABLE):
                     self.breakpoints.remove_all(self.transact)
             self.stub.wire.close()
         self.wire.close()

@@ -17,8 +17,9 @@ from rvtrace_gdb.session.queries.search import ListQuery
 from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, HartContext
 from rvtrace_gdb.session.replay.packets import hart_of, number_of
 from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import TargetState
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup, TargetState
 from rvtrace_gdb.session.replay.timeline import Timeline
+from rvtrace_gdb.session.replay.wire import StubAddress
 from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
@@ -101,7 +102,7 @@ class Destination(NamedTuple):
 
 
 class Debugger:
-    """A gdb that uses the stub at (host, port), None for none, through the proxy."""
+    """A gdb that uses a stub through the proxy, or none."""
 
     def __init__(self, session: Session, context: Context, extensions: Sequence[Extension] = ()) -> None:
         self._session = session
@@ -113,7 +114,7 @@ class Debugger:
         """What gdb writes to the target."""
         self._proxy: Proxy | None = None
         self._resumes_before = 0  # resumptions of earlier connections
-        self._stub: tuple[str, int] | None = None
+        self._stub: StubAddress | None = None
         self._xlen = 64
         self._is_noted = False  # that values are reconstructed
         self._contradicted: History | None = None  # of which it was said that they are wrong
@@ -205,7 +206,7 @@ class Debugger:
 
     def listen(
         self,
-        stub: tuple[str, int] | None,
+        stub: StubAddress | None,
         port: int = 0,
         progress: Progress = silent,
         path: str | None = None,
@@ -224,10 +225,11 @@ class Debugger:
         if stub == self._stub:  # it may take one connection only; else that stands until the new one does
             self.close()
         self.context = replace(self.context, threads=())  # those of the connection before
-        proxy = Proxy(
-            self.timeline, self._session.lock, stub, self.hart_of,
-            extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=True, writes=self.writes,
+        setup = ProxySetup(
+            past=self.timeline, lock=self._session.lock, stub_address=stub, hart_of=self.hart_of,
+            extensions=self.extensions, xlen=xlen, harts=self._replayed, hold_at_present=True,
         )  # fmt: skip
+        proxy = Proxy(setup, self.writes)
         proxy.start(port, path)
         self.close()
         self._proxy, self._stub, self._xlen = proxy, stub, xlen

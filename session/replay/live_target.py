@@ -108,17 +108,17 @@ class LiveTarget:
 
     def _detach(self, body: bytes) -> bool:
         if b";" not in body:  # from one process of several otherwise
-            self._gdb.state.released()
+            self._gdb.state.target.released()
         return False
 
     def _end_of_target(self, body: bytes) -> bool:
         """Handle k and R, which have no answer."""
-        state = self._gdb.state
+        target = self._gdb.state.target
         if body[:1] == b"k":
-            state.released()
+            target.released()
         else:
-            state.attached()
-        state.resumes += 1
+            target.attached()
+        target.count_resume()
         stub = self._gdb.stub
         assert stub is not None
         stub.wire.send(frame(body))
@@ -127,7 +127,7 @@ class LiveTarget:
     def _resume(self, body: bytes) -> bool:
         state = self._gdb.state
         if body.startswith(b"vKill;"):
-            state.released()
+            state.target.released()
         if body[:1] == b"v" and not body.startswith(_RESUMES):
             return False
         if self._stepper.takes_jump():
@@ -139,10 +139,10 @@ class LiveTarget:
             what = "watchpoint" if refused.watches else "breakpoint"
             self._gdb.say(warning(f"the {what} at {refused.address:#x} was refused by the target"))
         if body.startswith(_STARTS):
-            state.attached()
+            state.target.attached()
         else:
             self._writes.resumes(body)
-        state.resumed()
+        state.target.resumed()
         self._gdb.descriptions.forget_live()
         return False
 
@@ -165,7 +165,7 @@ class LiveTarget:
             wire.send(item.raw)
             return
         if not stub.unanswered:
-            self._gdb.state.stopped()
+            self._gdb.state.target.stopped()
         changed = self._changed(packet, item.body)
         wire.send(item.raw if changed is None else frame(changed))
         if packet == b"QStartNoAckMode" and item.body == b"OK":
@@ -204,7 +204,7 @@ class LiveTarget:
 
     def _features(self, body: bytes) -> bytes:
         kept = [word for word in body.split(b";") if word and not word.startswith(_WITHHELD)]
-        return b";".join([*self._splitter.offer(kept), *own_features(self._gdb.state.extensions)])
+        return b";".join([*self._splitter.offer(kept), *own_features(self._gdb.state.setup.extensions)])
 
     def _accepted(self, packet: bytes) -> None:
         """Note that the stub answered OK."""

@@ -14,15 +14,14 @@ import socket
 import stat
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from rvtrace_gdb.session.replay.backend import Extension, ExtensionContext, HartContext, ReplayBackend
+from rvtrace_gdb.session.replay.backend import ExtensionContext, HartContext
 from rvtrace_gdb.session.replay.connection import Stub, StubAbsent, StubGone
-from rvtrace_gdb.session.replay.packets import hart_of
-from rvtrace_gdb.session.replay.proxy_state import HartOf, Harts, ProxyState, TargetState
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup, ProxyState, TargetState
 from rvtrace_gdb.session.replay.router import Router
 from rvtrace_gdb.session.replay.wire import Wire
 from rvtrace_gdb.session.replay.write_log import WriteLog
@@ -168,33 +167,16 @@ _THE_PRESENT = "; `trace live` returns to the present"
 
 
 class Proxy:
-    """The proxy of a debugger.
+    """The proxy of a debugger. *writes*: where it is noted what gdb writes to the target."""
 
-    *stub*: (host, port), None for a capture without a target, of *xlen* bits, with *harts*, the selected one first.
-    *lock* is held while *past* is used. *hold_at_present*: gdb that returns from the past stays in the present until
-    `shown` is called. *writes*: where it is noted what gdb writes to the target.
-    """
-
-    def __init__(
-        self,
-        past: ReplayBackend,
-        lock: AbstractContextManager[object],
-        stub: tuple[str, int] | None,
-        hart_of: HartOf = hart_of,
-        extensions: Sequence[Extension] = (),
-        *,
-        xlen: int = 64,
-        harts: Harts = lambda: [0],
-        hold_at_present: bool = False,
-        writes: WriteLog | None = None,
-    ) -> None:
-        self._state = ProxyState(past, lock, stub, hart_of, extensions, xlen, harts, hold_at_present, writes)
+    def __init__(self, setup: ProxySetup, writes: WriteLog | None = None) -> None:
+        self._state = ProxyState(setup, writes or WriteLog())
         self._listening: Listener | None = None
         self._thread: threading.Thread | None = None
         self._stub: Stub | None = None  # connected, for the gdb that comes next
         self.connected = False
-        self._noted = False  # the note about memory was given, since gdb entered the past
-        self.shown, self.jump, self.take_lines = self._state.shown, self._state.jump, self._state.take_lines
+        exchange = self._state.exchange
+        self.shown, self.jump, self.take_lines = exchange.shown, exchange.jump, exchange.take_lines
 
     @property
     def where(self) -> str:
@@ -209,12 +191,12 @@ class Proxy:
     @property
     def resumes(self) -> int:
         """How often the live target was resumed."""
-        return self._state.resumes
+        return self._state.target.resumes
 
     @property
     def target(self) -> TargetState:
         """The state of the target for the gdb that is connected, or was connected last."""
-        return self._state.target
+        return self._state.target.state
 
     @property
     def own_connection(self) -> ExtensionContext | None:
@@ -233,13 +215,10 @@ class Proxy:
 
     def memory_note(self, *, away: bool) -> list[str]:
         """Return a line, once while gdb is in the past, if gdb read memory whose contents are unknown there."""
-        state = self._state
-        if not away:
-            state.unknown_memory, self._noted = "", False
-        if not state.unknown_memory or self._noted:
+        known = self._state.exchange.take_unknown_memory(away=away)
+        if not known:
             return []
-        self._noted = True
-        return [_UNKNOWN_MEMORY.format(state.unknown_memory) + ("" if state.stub_address is None else _THE_PRESENT)]
+        return [_UNKNOWN_MEMORY.format(known) + ("" if self._state.setup.stub_address is None else _THE_PRESENT)]
 
     def start(self, port: int = 0, path: str | None = None) -> None:
         """Connect to the stub, and listen for gdb at a port (0: any), or at a socket with a path ("": in a private
@@ -272,12 +251,12 @@ class Proxy:
     def _at_socket(self, path: str) -> Listener:
         found = listen_at_path(path) if path else listen_in_private_folder()
         if found is None:
-            self._state.say(NONE_PRIVATE)
+            self._state.exchange.say(NONE_PRIVATE)
         return found or listen_at_port(0)
 
     def _connect(self) -> Stub | None:
-        address = self._state.stub_address
-        return Stub.connect(self._state.shutdown, address) if address else None
+        address = self._state.setup.stub_address
+        return None if address is None else Stub.connect(self._state.shutdown, address)
 
     def _run(self) -> None:
         listener = self._state.listener
@@ -299,7 +278,7 @@ class Proxy:
     def _wait(self, error: OSError) -> None:
         """Wait a moment after gdb's connection could not be accepted: the missing resource may be free again then."""
         if is_refusal(error):
-            self._state.say(f"gdb's connection cannot be taken: {refusal(error)}")
+            self._state.exchange.say(f"gdb's connection cannot be taken: {refusal(error)}")
             self._state.shutdown.wait(_MOMENT)
 
     def _serve(self, connection: socket.socket) -> None:
@@ -311,18 +290,18 @@ class Proxy:
                 if stub is not None:
                     stub.wire.close()
                 stub = self._connect()
-            state.attached()
+            state.target.attached()
             self.connected = True
             Router(state, Wire(connection), stub).run()
         except (StubAbsent, StubGone) as error:
-            state.lost()
-            state.say(str(error))
+            state.target.lost()
+            state.exchange.say(str(error))
         except RvtraceError as error:
-            state.say(str(error))
+            state.exchange.say(str(error))
         except MemoryError:
-            state.say(f"{OutOfMemory()}; gdb's connection is closed, connect it again")
+            state.exchange.say(f"{OutOfMemory()}; gdb's connection is closed, connect it again")
         except Exception as error:  # noqa: BLE001 - it is logged, if it is ours
-            state.say(f"{_why(error)}; gdb's connection is closed, connect it again")
+            state.exchange.say(f"{_why(error)}; gdb's connection is closed, connect it again")
         finally:
             self.connected = False
             with contextlib.suppress(OSError):

@@ -1,12 +1,20 @@
 """The states of the proxy: how gdb's packets are answered, and what is known of the target.
 
-`TargetState` changes in the methods of `ProxyState`, and nowhere else. `Mode` follows from it and from whether any hart
-is in the past: `ProxyState.mode`.
+`TargetState` changes in the methods of `TargetStatus`, and nowhere else. `Mode` follows from it and from whether any
+hart is in the past: `ProxyState.mode`.
 
                       a packet resumes                 the stub reports the stop
             HALTED  --------------------->  RUNNING  ----------------------------->  HALTED
             HALTED  <---- the registers can be read, or cannot ----> UNREADABLE
             gdb detaches or ends the target: RELEASED          the stub's connection ends: LOST
+
+Two threads use the state: the proxy's own, and the session's, which answers requests. Who may change what:
+
+    ProxySetup           nobody
+    `setup.past`         who holds `setup.lock`, the session's lock
+    TargetStatus         the proxy's thread; the session reads one value at a time
+    ReturnToPresent      the proxy's thread alone
+    SessionExchange      both; it has a lock of its own
 """
 
 import threading
@@ -14,10 +22,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum, auto
 from socket import socket
+from typing import NamedTuple
 
 from rvtrace_gdb.session.replay.backend import Extension, HartContext, ReplayBackend
 from rvtrace_gdb.session.replay.calls import Calls
-from rvtrace_gdb.session.replay.wire import Shutdown
+from rvtrace_gdb.session.replay.packets import hart_of
+from rvtrace_gdb.session.replay.wire import Shutdown, StubAddress
 from rvtrace_gdb.session.replay.write_log import WriteLog
 
 
@@ -60,135 +70,136 @@ HartOf = Callable[[str | None], int | None]
 Harts = Callable[[], Sequence[int]]
 
 
-class ProxyState:
-    """The state of a proxy, for its own thread and the session's.
+class ProxySetup(NamedTuple):
+    """What a proxy is made of; it stays the same.
 
     past, lock       the past, and the lock to hold while it is used
-    stub_address     (host, port) of the stub, None: there is none
+    stub_address     where the stub is, None: there is none
     hart_of          returns the hart of a thread
-    harts            returns the harts of a capture without a stub. Raises RvtraceError
-    target           the state of the target for the gdb that is connected, or was connected last
-    resumes          how often the live target was resumed
+    extensions       further packets that are answered
+    xlen             that of a capture without a stub
+    harts            returns the harts of a capture without a stub, the selected one first. Raises RvtraceError
     hold_at_present  gdb that returns to the present stays there until it has shown that to the user: gdb 13 continues
                      the rest of `stepi 7` after "No more reverse-execution history", which would run the target
-    held             gdb is held in the present
-    end_hidden       a step forward came to the end of the past, and its stop reply did not say so, see `stepping`
-    shown_stops      how often gdb's Python reported that the user sees a stop
-    interrupted      gdb sent Ctrl-C in the past while nothing was worked on
-    unknown_memory   what is known of memory in the past, after gdb read some that is not, else ""
-    listener         the socket at which the proxy listens for gdb
-    connection       that of the gdb that is connected, for extensions
-    writes           what gdb writes to the target
-    calls            those of other threads into the proxy's
     """
 
-    def __init__(
-        self,
-        past: ReplayBackend,
-        lock: AbstractContextManager[object],
-        stub_address: tuple[str, int] | None,
-        hart_of: HartOf,
-        extensions: Sequence[Extension],
-        xlen: int,
-        harts: Harts,
-        hold_at_present: bool,
-        writes: WriteLog | None = None,
-    ) -> None:
-        self.past, self.lock, self.stub_address = past, lock, stub_address
-        self.hart_of, self.extensions, self.xlen, self.harts = hart_of, tuple(extensions), xlen, harts
-        self.resumes = self.shown_stops = 0
-        self.hold_at_present = hold_at_present
-        self.held = self.end_hidden = False
-        self.interrupted = False
-        self.unknown_memory = ""
-        self.shutdown = Shutdown()
-        self.listener: socket | None = None
-        self.connection: HartContext | None = None
-        self.calls = Calls()
-        self.writes = writes or WriteLog()
-        self._lines: list[str] = []
-        self._jumps: list[tuple[int | None, int | None]] = []
-        self._guard = threading.Lock()
-        self.attached()
+    past: ReplayBackend
+    lock: AbstractContextManager[object]
+    stub_address: StubAddress | None
+    hart_of: HartOf = hart_of
+    extensions: Sequence[Extension] = ()
+    xlen: int = 64
+    harts: Harts = lambda: [0]
+    hold_at_present: bool = False
 
-    # The target, and where gdb is
+
+class TargetStatus:
+    """The target of the gdb that is connected, or was connected last.
+
+    state    what is known of it
+    resumes  how often it was resumed
+    writes   what gdb writes to it
+    """
+
+    def __init__(self, *, is_there: bool, writes: WriteLog) -> None:
+        self._is_there, self.writes = is_there, writes
+        self.resumes = 0
+        self.attached()
 
     def attached(self) -> None:
         """Note that a gdb has the target from now on: it has connected, or restarts the target."""
         self.writes.lost_sight()
-        self.target = TargetState.ABSENT if self.stub_address is None else TargetState.HALTED
+        self.state = TargetState.HALTED if self._is_there else TargetState.ABSENT
 
     def resumed(self) -> None:
         """Note that gdb resumes the target."""
-        self.target = TargetState.RUNNING
+        self.count_resume()
+        self.state = TargetState.RUNNING
+
+    def count_resume(self) -> None:
+        """Note that something may run from now on."""
         self.resumes += 1
 
     def stopped(self) -> None:
         """Note that the stub has answered all packets, so that the target does not run for gdb any more."""
-        if self.target is TargetState.RUNNING:
-            self.target = TargetState.HALTED
+        if self.state is TargetState.RUNNING:
+            self.state = TargetState.HALTED
 
     def registers_read(self, *, readable: bool) -> None:
         """Note whether the halted target returned its registers."""
         if not readable:
-            self.target = TargetState.UNREADABLE
-        elif self.target is TargetState.UNREADABLE:
-            self.target = TargetState.HALTED
+            self.state = TargetState.UNREADABLE
+        elif self.state is TargetState.UNREADABLE:
+            self.state = TargetState.HALTED
 
     def released(self) -> None:
         """Note that gdb detaches from the target, or ends it."""
         self.writes.lost_sight()
-        self.target = TargetState.RELEASED
+        self.state = TargetState.RELEASED
 
     def lost(self) -> None:
         """Note that there is no connection to the target any more."""
         self.writes.lost_sight()
-        self.target = TargetState.LOST
+        self.state = TargetState.LOST
 
     def is_halted(self) -> bool:
         """Return whether the stub answers the proxy's own packets."""
-        return self.target in _HALTED
+        return self.state in _HALTED
 
     def has_stub(self) -> bool:
-        return self.target not in (TargetState.ABSENT, TargetState.LOST)
+        return self.state not in (TargetState.ABSENT, TargetState.LOST)
 
     def is_readable(self) -> bool:
         """Return whether there is a target that returned its registers when they were read last."""
-        return self.has_stub() and self.target is not TargetState.UNREADABLE
+        return self.has_stub() and self.state is not TargetState.UNREADABLE
 
-    def away(self) -> bool:
-        """Return whether any hart is in the past."""
-        with self.lock:
-            return self.past.away()
 
-    def mode(self) -> Mode:
-        """Return how gdb's next packet is answered."""
-        if self.target is TargetState.RUNNING:
-            return Mode.LIVE
-        if self.target is TargetState.ABSENT or self.away():
-            return Mode.PAST
-        if self.target is TargetState.LOST:
-            return Mode.ENDED
-        return Mode.HELD if self.held else Mode.LIVE
+class ReturnToPresent:
+    """What the user of gdb does not know yet of the way back to the present.
 
-    # The end of the past, and what the user knows of it
+    is_held         gdb is held in the present
+    is_end_hidden   a step forward came to the end of the past, and its stop reply did not say so, see `stepping`
+    is_interrupted  gdb sent Ctrl-C in the past while nothing was worked on: it ends the movement that gdb makes next,
+                    unless the stop before it was shown to the user
+    """
 
-    def returned(self) -> None:
-        """Leave the past with all harts: a movement forward has come to its end."""
-        self.past.leave()
-        self.held = self.hold_at_present
+    def __init__(self) -> None:
+        self.is_held = self.is_end_hidden = self.is_interrupted = False
 
     def moves(self, direction: int | None = None) -> None:
         """Note that gdb moves in a direction, None: to another place."""
-        self.held = False
-        self.end_hidden = self.end_hidden and direction == 1
+        self.is_held = False
+        self.is_end_hidden = self.is_end_hidden and direction == 1
 
     def shown(self) -> None:
-        """Note that the user sees a stop of gdb: the next resumption is intended."""
-        self.held = self.end_hidden = self.interrupted = False
-        self.shown_stops += 1
+        """Note that the user has seen a stop of gdb: the next resumption is intended."""
+        self.is_held = self.is_end_hidden = self.is_interrupted = False
 
-    # From one thread to the other
+    def take_interruption(self) -> bool:
+        """Return whether gdb sent Ctrl-C, and forget it."""
+        found, self.is_interrupted = self.is_interrupted, False
+        return found
+
+
+class Jump(NamedTuple):
+    """Where the next packet that resumes leads: to a position of a hart, None: to the present."""
+
+    hart: int | None
+    position: int | None
+
+
+class SessionExchange:
+    """What the proxy's thread and the session's give each other."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._lines: list[str] = []
+        self._jump: Jump | None = None
+        self._is_stop_shown = False
+        self._unknown_memory = ""
+        self._is_memory_noted = False
+
+    # From the proxy to the session
 
     def say(self, line: str) -> None:
         """Add a line for the user, unless the same line is waiting already."""
@@ -207,12 +218,80 @@ class ProxyState:
             lines, self._lines = self._lines, []
             return lines
 
+    def note_unknown_memory(self, what_is_known: str) -> None:
+        """Note that gdb read memory that is not known in the past, and what is known there."""
+        with self._guard:
+            self._unknown_memory = what_is_known
+
+    def take_unknown_memory(self, *, away: bool) -> str:
+        """Return, once while gdb is in the past, what was noted of memory, else ""."""
+        with self._guard:
+            if not away:
+                self._unknown_memory, self._is_memory_noted = "", False
+            found = "" if self._is_memory_noted else self._unknown_memory
+            self._is_memory_noted = self._is_memory_noted or bool(found)
+            return found
+
+    # From the session to the proxy
+
     def jump(self, hart: int | None, position: int | None) -> None:
         """Set where the next packet that resumes leads; the last call counts."""
         with self._guard:
-            self._jumps = [(hart, position)]
+            self._jump = Jump(hart, position)
 
-    def take_jump(self) -> tuple[int | None, int | None] | None:
+    def take_jump(self) -> Jump | None:
         """Return where the packet that resumes now leads, None: where the packet says."""
         with self._guard:
-            return self._jumps.pop() if self._jumps else None
+            jump, self._jump = self._jump, None
+            return jump
+
+    def shown(self) -> None:
+        """Note that the user sees a stop of gdb, as gdb's Python reports."""
+        with self._guard:
+            self._is_stop_shown = True
+
+    def take_shown(self) -> bool:
+        """Return whether a stop was shown since the last call."""
+        with self._guard:
+            found, self._is_stop_shown = self._is_stop_shown, False
+            return found
+
+
+class ProxyState:
+    """The state of a proxy; the module says which thread may change what.
+
+    present     what gdb's user does not know yet of the present
+    exchange    lines, jumps and notes between the two threads
+    calls       those of other threads into the proxy's
+    listener    the socket at which the proxy listens for gdb
+    connection  that of the gdb that is connected, for extensions: for the proxy's thread alone
+    """
+
+    def __init__(self, setup: ProxySetup, writes: WriteLog) -> None:
+        self.setup = setup
+        self.target = TargetStatus(is_there=setup.stub_address is not None, writes=writes)
+        self.present, self.exchange = ReturnToPresent(), SessionExchange()
+        self.shutdown, self.calls = Shutdown(), Calls()
+        self.listener: socket | None = None
+        self.connection: HartContext | None = None
+
+    def away(self) -> bool:
+        """Return whether any hart is in the past."""
+        with self.setup.lock:
+            return self.setup.past.away()
+
+    def mode(self) -> Mode:
+        """Return how gdb's next packet is answered."""
+        state = self.target.state
+        if state is TargetState.RUNNING:
+            return Mode.LIVE
+        if state is TargetState.ABSENT or self.away():
+            return Mode.PAST
+        if state is TargetState.LOST:
+            return Mode.ENDED
+        return Mode.HELD if self.present.is_held else Mode.LIVE
+
+    def returned(self) -> None:
+        """Leave the past with all harts: a movement forward has come to its end."""
+        self.setup.past.leave()
+        self.present.is_held = self.setup.hold_at_present

@@ -49,7 +49,7 @@ class ReplayTarget:
 
     def __init__(self, gdb: Connection, stepper: Stepper, live: LiveTarget) -> None:
         self._gdb, self._stepper, self._live = gdb, stepper, live
-        self._state, self._past = gdb.state, gdb.past
+        self._state, self._target, self._past = gdb.state, gdb.state.target, gdb.past
         self._handlers: dict[bytes, _Handler] = {
             b"g": self._registers,
             b"p": self._register,
@@ -68,11 +68,11 @@ class ReplayTarget:
 
     def begin(self) -> None:
         """Enter the past if there is no target. Raises RvtraceError if there is no past, either."""
-        if self._state.has_stub():
+        if self._target.has_stub():
             return
         threads = self._gdb.threads
         with self._gdb.lock:
-            of_harts = [thread_of(hart) for hart in self._state.harts()]
+            of_harts = [thread_of(hart) for hart in self._state.setup.harts()]
             threads.listed(b"m" + ",".join(of_harts).encode())
             for hart in map(threads.hart, of_harts):
                 self._past.enter(hart, silent)
@@ -84,7 +84,7 @@ class ReplayTarget:
         if body.startswith(_LEAVING):  # gdb ends the target, starts it, or detaches: this is done in the present
             with self._gdb.lock:
                 self._past.leave()
-            if self._state.has_stub():
+            if self._target.has_stub():
                 self._live.take(item)
             else:
                 self._answer_without_stub(body)
@@ -92,7 +92,7 @@ class ReplayTarget:
         handler = self._handlers.get(body[:1])
         if handler is not None and handler(body):
             return
-        if self._state.has_stub():
+        if self._target.has_stub():
             self._live.forward(item)
         else:
             self._answer_without_stub(body)
@@ -101,11 +101,11 @@ class ReplayTarget:
 
     def _is_live(self) -> bool:
         """Return whether the state of gdb's current thread is that of the live target: the stub answers."""
-        if not self._state.has_stub():
+        if not self._target.has_stub():
             return False
         hart = self._gdb.hart
         with self._gdb.lock:
-            at_end = self._state.is_readable() and self._past.is_at_end(hart)
+            at_end = self._target.is_readable() and self._past.is_at_end(hart)
             return at_end or self._past.position(hart) is None
 
     def _looks_at_present(self) -> bool:
@@ -116,9 +116,9 @@ class ReplayTarget:
         gdb = self._gdb
         with gdb.lock:
             has_position = self._past.position(gdb.hart) is not None
-            if not self._state.has_stub() or not has_position or not self._past.is_at_end(gdb.hart):
+            if not self._target.has_stub() or not has_position or not self._past.is_at_end(gdb.hart):
                 return False
-            was_readable = self._state.is_readable()
+            was_readable = self._target.is_readable()
             if gdb.descriptions.remember_live():
                 return True
             self._stepper.step_back_from_nowhere(gdb.hart)
@@ -172,7 +172,7 @@ class ReplayTarget:
             known = self._past.memory(gdb.hart, address, size)
             if not known and self._past.traced_registers(gdb.hart) is None:
                 has_accesses = self._past.sees_accesses(gdb.hart)
-                self._state.unknown_memory = _KNOWN_AT_ACCESSES if has_accesses else _KNOWN_ANYWHERE
+                self._state.exchange.note_unknown_memory(_KNOWN_AT_ACCESSES if has_accesses else _KNOWN_ANYWHERE)
         if not known:
             return self._fail()
         if body[:1] == b"x":
@@ -208,10 +208,10 @@ class ReplayTarget:
         gdb = self._gdb
         with gdb.lock:
             position = self._past.position(gdb.hart)
-        if position is None and self._state.has_stub():
+        if position is None and self._target.has_stub():
             return False
         at = "" if position is None else f" at number {position + 1} of the history"
-        hint = "`trace live` returns to the present" if self._state.has_stub() else "there is no target"
+        hint = "`trace live` returns to the present" if self._target.has_stub() else "there is no target"
         gdb.say(f"{what} not written: gdb is in the past{at}, which cannot be changed; {hint}")
         gdb.send(f"{_PAST}: {hint}".encode() if answer == _PAST else answer.encode())
         return True
@@ -221,7 +221,7 @@ class ReplayTarget:
     def _insert(self, body: bytes) -> bool:
         breakpoint = Breakpoint.of(body)
         if breakpoint is None:
-            return not self._state.has_stub() and self._fail()
+            return not self._target.has_stub() and self._fail()
         self._gdb.breakpoints.inserted(breakpoint)
         self._gdb.send(b"OK")
         return True
@@ -278,7 +278,7 @@ class ReplayTarget:
         if first in _FIXED:
             return _FIXED[first]
         if first == b"qSupported":
-            return b";".join([*_FEATURES, *own_features(self._state.extensions)])
+            return b";".join([*_FEATURES, *own_features(self._state.setup.extensions)])
         if body == b"?":
             return self._stepper.stop_reply(threads.selected)
         if body == b"qC":
@@ -295,4 +295,4 @@ class ReplayTarget:
             self._gdb.send(b"O" + b"there is no target, only its trace\n".hex().encode())
             return b"OK"
         # If a stub answered such a packet before, it must not become unsupported.
-        return b"E01" if self._state.stub_address and body.startswith(b"qXfer:") else b""
+        return b"E01" if self._state.setup.stub_address is not None and body.startswith(b"qXfer:") else b""

@@ -16,11 +16,11 @@ from rvtrace_gdb.session.replay.packets import THREAD_LIST_QUERIES
 from rvtrace_gdb.session.replay.proxy_state import Mode, ProxyState
 from rvtrace_gdb.session.replay.replay_target import ReplayTarget
 from rvtrace_gdb.session.replay.stepping import Stepper
-from rvtrace_gdb.session.replay.wire import MUCH, Item, Kind, Wire, WireGone, unescape
+from rvtrace_gdb.session.replay.wire import MUCH, NO_ADDRESS, Item, Kind, Wire, WireGone, unescape
 from rvtrace_gdb.support.errors import RvtraceError
 
-_SILENCE_SECONDS = 8.0  # until a peer that has sent nothing is taken for no stub; OpenOCD may probe flash first
-_KNOCKING_SECONDS = 0.5  # another connection may be this gdb's own next one, if its end has not been read yet
+_SILENT_SECONDS = 8.0  # until a peer that has sent nothing is taken for no stub; OpenOCD may probe flash first
+_SECOND_CLIENT_SECONDS = 0.5  # until it is refused: it may be this gdb, whose earlier end has not been read yet
 _Side = Wire | socket.socket
 
 
@@ -33,14 +33,14 @@ class Router:
         self._stepper = Stepper(self._gdb)
         self._live = LiveTarget(self._gdb, self._stepper)
         self._replay = ReplayTarget(self._gdb, self._stepper, self._live)
-        self._silent_until = 0.0
-        self._knocked: float | None = None  # when another gdb connected
+        self._stub_deadline = 0.0  # until then a stub must have sent something
+        self._second_client_at: float | None = None  # when another gdb connected
+        self._caretaker = Caretaker(wire.connection)
 
     def run(self) -> None:
         """Serve gdb until it disconnects or the proxy closes. Then leave the past, and remove gdb's breakpoints from
         the stub.
         """
-        self._caretaker = Caretaker(self._wire.connection)
         try:
             self._replay.begin()
             self._state.connection = self._gdb
@@ -50,8 +50,8 @@ class Router:
             pass
         finally:
             self._state.connection = None
-            with self._state.lock:
-                self._state.past.leave()
+            with self._state.setup.lock:
+                self._state.setup.past.leave()
             self._gdb.close()
             self._caretaker.dismiss()
 
@@ -61,8 +61,8 @@ class Router:
         """Wait for either side, and handle what it sent."""
         gdb, wire = self._gdb, self._wire
         readable, writable = self._wait()
-        if self._silence() == 0:
-            gdb.lose_stub(StubGone(*self._state.stub_address or ("", 0)), again=False)
+        if self._seconds_for_stub() == 0:
+            gdb.lose_stub(StubGone(self._state.setup.stub_address or NO_ADDRESS), again=False)
         if wire in writable:
             wire.flush()
         stub = gdb.stub
@@ -71,7 +71,7 @@ class Router:
         if self._state.calls.wake in readable:
             self._do_calls()
         if wire in readable:
-            self._caretaker.owes(wire.packet_to_come() or self._owed())
+            self._caretaker.note_unanswered(wire.packet_to_come() or self._newest_unanswered())
             gdb.arrived += wire.receive()
         while gdb.arrived:
             self._take(gdb.arrived.popleft())
@@ -81,8 +81,8 @@ class Router:
                 gdb.stub.wire.settle()
             except StubGone as error:
                 gdb.lose_stub(error)
-        self._caretaker.owes(self._owed())
-        self._refuse_others(knocks=self._state.listener in readable)
+        self._caretaker.note_unanswered(self._newest_unanswered())
+        self._refuse_second_client(has_connected=self._state.listener in readable)
 
     def _do_calls(self) -> None:
         """Do what other threads want of the stub."""
@@ -91,7 +91,7 @@ class Router:
         except StubGone as error:
             self._gdb.lose_stub(error)
 
-    def _owed(self) -> bytes:
+    def _newest_unanswered(self) -> bytes:
         """Return the newest packet of gdb that the stub has not answered yet, b"" if there is none."""
         stub = self._gdb.stub
         return stub.unanswered[-1] if stub is not None and stub.unanswered else b""
@@ -104,38 +104,38 @@ class Router:
             readers.append(stub.wire)
         if stub is None or stub.wire.unsent < MUCH:
             readers.append(wire)
-        if self._state.listener is not None and self._knocked is None:
+        if self._state.listener is not None and self._second_client_at is None:
             readers.append(self._state.listener)
         writers: list[_Side] = [side for side in (wire, stub.wire if stub else wire) if side.unsent]
-        readable, writable, _ = select.select(readers, writers, [], self._patience())
+        readable, writable, _ = select.select(readers, writers, [], self._select_timeout())
         return readable, writable
 
-    def _refuse_others(self, *, knocks: bool) -> None:
+    def _refuse_second_client(self, *, has_connected: bool) -> None:
         """Refuse a second gdb, which would wait in vain."""
         listener, now = self._state.listener, time.monotonic()
-        if knocks:
-            self._knocked = now
-        if listener is None or self._knocked is None or now < self._knocked + _KNOCKING_SECONDS:
+        if has_connected:
+            self._second_client_at = now
+        if listener is None or self._second_client_at is None or now < self._second_client_at + _SECOND_CLIENT_SECONDS:
             return
-        self._knocked = None
+        self._second_client_at = None
         with suppress(OSError), listener.accept()[0]:
-            self._state.say("another gdb was refused: this one is connected")
+            self._state.exchange.say("another gdb was refused: this one is connected")
 
-    def _patience(self) -> float | None:
+    def _select_timeout(self) -> float | None:
         """Return the seconds until something must be done without any packet, None: no such limit."""
-        silence = self._silence()
-        if self._knocked is None:
-            return silence
-        knocking = max(0.0, self._knocked + _KNOCKING_SECONDS - time.monotonic())
-        return knocking if silence is None else min(silence, knocking)
+        for_stub = self._seconds_for_stub()
+        if self._second_client_at is None:
+            return for_stub
+        until_refusal = max(0.0, self._second_client_at + _SECOND_CLIENT_SECONDS - time.monotonic())
+        return until_refusal if for_stub is None else min(for_stub, until_refusal)
 
-    def _silence(self) -> float | None:
+    def _seconds_for_stub(self) -> float | None:
         """Return the seconds until a stub that has sent nothing yet is given up, None: no such limit."""
         stub = self._gdb.stub
         if stub is None or stub.has_spoken or not stub.unanswered:
-            self._silent_until = time.monotonic() + _SILENCE_SECONDS
+            self._stub_deadline = time.monotonic() + _SILENT_SECONDS
             return None
-        return max(0.0, self._silent_until - time.monotonic())
+        return max(0.0, self._stub_deadline - time.monotonic())
 
     def _turn_to_stub(self, stub: Stub, *, read: bool, write: bool) -> None:
         try:
@@ -152,7 +152,10 @@ class Router:
 
     def _take(self, item: Item) -> None:
         if item.kind is Kind.PACKET:
-            self._caretaker.owes(item.body)
+            self._caretaker.note_unanswered(item.body)
+            if self._state.exchange.take_shown():
+                self._state.present.shown()
+                self._stepper.user_sees()
             while not self._is_routed(item):
                 pass
         elif item.kind is Kind.INTERRUPT:
@@ -160,7 +163,7 @@ class Router:
             if stub is not None and self._state.mode() is not Mode.PAST:
                 stub.wire.write(item.raw)
             else:  # between two of many short movements, as at a breakpoint whose condition is false
-                self._state.interrupted = True
+                self._state.present.is_interrupted = True
 
     def _is_routed(self, item: Item) -> bool:
         """Route a packet. False: the stub was lost, and the packet must be routed again.
@@ -208,7 +211,7 @@ class Router:
         except StubGone:
             raise
         except RvtraceError as error:
-            self._state.say(str(error))
+            self._state.exchange.say(str(error))
             answer = f"E.{error}".encode()
         if answer is not None:
             self._gdb.send_data(answer)

@@ -99,25 +99,24 @@ class Stepper:
 
     def __init__(self, gdb: Connection) -> None:
         self._gdb, self._state, self._past = gdb, gdb.state, gdb.past
+        self._target, self._exchange = gdb.state.target, gdb.state.exchange
         self._watchpoints_noted = False
         self._stepping = StepProgress(gdb.print)
-        self._shown_stops = 0
 
     def takes_jump(self) -> bool:
         """Go where `trace goto` requested, instead of where the packet leads; False: nothing was requested."""
         with self._gdb.lock:
-            jump = self._state.take_jump()
+            jump = self._exchange.take_jump()
             if jump is None:
                 return False
-            self._state.moves()
-            hart, position = jump
-            thread = self._gdb.threads.of_hart(hart)
+            self._state.present.moves()
+            thread = self._gdb.threads.of_hart(jump.hart)
             try:
-                if position is not None:
-                    self._past.go_to(hart, position)
+                if jump.position is not None:
+                    self._past.go_to(jump.hart, jump.position)
                 elif self._is_readable():
                     self._past.leave()
-                elif not self._state.has_stub():
+                elif not self._target.has_stub():
                     self._gdb.print("there is no target to return to")
             except RvtraceError as error:
                 self._gdb.print(str(error))
@@ -126,7 +125,7 @@ class Stepper:
 
     def _is_readable(self) -> bool:
         """Return whether the target exists and returns its registers; if it does not return them, print that."""
-        if not self._state.has_stub():
+        if not self._target.has_stub():
             return False
         try:
             is_readable = self._gdb.descriptions.remember_live()
@@ -149,16 +148,16 @@ class Stepper:
         *pc*: where a step began. A second step gets a stop without a signal, which ends the command in gdb and looks
         odd: `stepi 1000` would print the line a thousand times.
         """
-        state = self._state
-        needs_line = is_step and (state.hold_at_present or self._gdb.breakpoints.seen_at(pc))
+        hold_at_present, present = self._state.setup.hold_at_present, self._state.present
+        needs_line = is_step and (hold_at_present or self._gdb.breakpoints.seen_at(pc))
         if not needs_line:
-            state.withdraw(_END)
+            self._exchange.withdraw(_END)
             self.stop(thread, at_end="end")
-        elif state.hold_at_present and state.end_hidden:
+        elif hold_at_present and present.is_end_hidden:
             self.stop(thread, signal=0)
         else:
-            state.end_hidden = True
-            state.say(_END)
+            present.is_end_hidden = True
+            self._exchange.say(_END)
             self.stop(thread)
 
     def go(self, resume: Resume) -> None:
@@ -168,16 +167,13 @@ class Stepper:
             self._gdb.send(f"E.{_NON_STOP}".encode())
             return
         self._gdb.wire.settle()  # the movement may take long
-        if self._state.shown_stops != self._shown_stops:
-            self._shown_stops = self._state.shown_stops
-            self.user_sees()
         with self._gdb.lock:
-            self._state.moves(resume.direction)
+            self._state.present.moves(resume.direction)
             self._go(self._to_move(resume.thread) if resume.direction > 0 else resume.thread, resume)
 
     def is_live_again(self) -> bool:
         """Return whether all harts in the past are at its end, and the target can be resumed."""
-        if not self._state.is_readable():
+        if not self._target.is_readable():
             return False
         harts = {self._gdb.threads.hart(thread) for thread in self._gdb.threads.known()}
         with self._gdb.lock:
@@ -265,7 +261,7 @@ class Stepper:
             self._gdb.print(line)
         if self._past.is_at_end(hart):
             is_readable = self._is_readable()
-            if not self._state.has_stub():
+            if not self._target.has_stub():
                 self.step_back_from_nowhere(hart)
             elif not is_readable:
                 self._past.step(hart, -1)
@@ -274,7 +270,7 @@ class Stepper:
 
     def step_back_from_nowhere(self, hart: int | None) -> None:
         """Step back from the end to the last instruction, if there is no target: then the pc at the end is unknown."""
-        at_end = not self._state.is_readable() and self._past.is_at_end(hart)
+        at_end = not self._target.is_readable() and self._past.is_at_end(hart)
         if at_end and "pc" not in self.known_registers(hart):
             self._past.step(hart, -1)
 
@@ -290,7 +286,7 @@ class Stepper:
             known = {} if position is None else self._past.registers(hart)
             if position is not None and not self._past.is_at_end(hart):
                 return known
-        return {} if self._state.is_readable() else self._gdb.descriptions.live_values() or known
+        return {} if self._target.is_readable() else self._gdb.descriptions.live_values() or known
 
     def stop_reply(self, thread: str | None, signal: int = SIGTRAP, at_end: str = "", hit: Hit | None = None) -> bytes:
         """Return a stop reply with pc, trace_pos, and known registers, so that gdb does not have to read them."""

@@ -226,7 +226,7 @@ class TargetDescriptions:
         except ValueError:
             return False
         if registers:
-            self._state.registers_read(readable=True)
+            self._state.target.registers_read(readable=True)
             self._live[self._threads.current] = registers
             self._g_sizes[self._process()] = len(registers) // 2
         return bool(registers)
@@ -238,7 +238,7 @@ class TargetDescriptions:
         """
         known = self.note_g(self._transact(b"g"))
         if not known:
-            self._state.registers_read(readable=False)
+            self._state.target.registers_read(readable=False)
         return known
 
     def forget_live(self) -> None:
@@ -255,7 +255,7 @@ class TargetDescriptions:
 
     def g_size(self) -> int:
         """Return the number of bytes in the stub's answer to g; if that is unknown, up to pc. Raises StubGone."""
-        if self._process() not in self._g_sizes and self._state.is_halted():
+        if self._process() not in self._g_sizes and self._state.target.is_halted():
             self.note_g(self._transact(b"g"))
         if self._process() in self._g_sizes:
             return self._g_sizes[self._process()]
@@ -267,26 +267,26 @@ class TargetDescriptions:
 
     def _assumed(self) -> Description:
         """Return the description that gdb assumes if the stub has none, or that of a capture alone."""
-        if not self._state.has_stub():
+        if not self._state.target.has_stub():
             return self._of_trace()
-        xlen = self._state.xlen
-        if self._state.is_halted():
+        xlen = self._state.setup.xlen
+        if self._state.target.is_halted():
             answer = self._transact(b"g")
             xlen = 32 if len(answer) // 2 in (33 * 4, 33 * 4 + 32 * 8) else 64
         usual = Description.of_hart(xlen)
         return Description(b"", {n: register for n, register in usual.registers.items() if n != usual.ours}, None)
 
     def _read(self) -> Description | None:
-        if not self._state.has_stub():
+        if not self._state.target.has_stub():
             return self._by_process.get(self._process()) or self._last or self._of_trace()
         document = self._document(TARGET)
         return Description.of(document, self._document) if document else None
 
     def _of_trace(self) -> Description:
         """Return the description of a capture alone."""
-        with self._state.lock:
-            traced = self._state.past.traced_registers(self._threads.hart(self._threads.current))
-        return Description.of_hart(self._state.xlen, traced)
+        with self._state.setup.lock:
+            traced = self._state.setup.past.traced_registers(self._threads.hart(self._threads.current))
+        return Description.of_hart(self._state.setup.xlen, traced)
 
     def _document(self, annex: bytes) -> bytes:
         """Return a whole document of the stub, b"" if it has none."""

@@ -15,6 +15,8 @@ from enum import Enum, auto
 from typing import NamedTuple
 from zlib import adler32
 
+from rvtrace_gdb.support.text import printable
+
 LONGEST = 1 << 25
 """Bytes of one packet. OpenOCD and QEMU offer 16 KB at most, so a sender of more is neither gdb nor a stub."""
 _ACK, _NAK, _INTERRUPT, _PACKET, _NOTIFICATION = b"+-\x03$%"
@@ -285,6 +287,22 @@ class Wire:
         waiting, self._unsent = bytes(self._unsent), bytearray()
         if waiting:
             self.write(waiting)
+
+
+class StubAddress(NamedTuple):
+    """Where a stub is. *port* 0: *host* is the path of a unix socket."""
+
+    host: str
+    port: int
+
+    @property
+    def text(self) -> str:
+        """The address in words."""
+        return f"{printable(self.host)}:{self.port}" if self.port else printable(self.host)
+
+
+NO_ADDRESS = StubAddress("", 0)
+"""Where a stub is that there never was."""
 
 
 class Shutdown:

@@ -32,7 +32,7 @@ class WriteWatch:
     """The writes of one gdb, which are noted in the log of the proxy's state."""
 
     def __init__(self, gdb: Connection) -> None:
-        self._gdb, self._log = gdb, gdb.state.writes
+        self._gdb, self._log = gdb, gdb.state.target.writes
         self._pcs: dict[Hart, int] = {}  # as gdb has written them in this halt
         self._g: dict[Hart, bytes] = {}  # what g was answered first in this halt
         self._numbered: tuple[Description, dict[int, Register]] | None = None

@@ -51,6 +51,7 @@ from rvtrace_gdb.session.replay.backend import RegisterBatches
 from rvtrace_gdb.session.replay.debugger import Debugger, Destination, NotConnected, NotOnHart, debugger_of
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest
 from rvtrace_gdb.session.replay.unwinder import Unwinder, Unwound
+from rvtrace_gdb.session.replay.wire import StubAddress
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames
 from rvtrace_gdb.session.session import Session
@@ -137,7 +138,7 @@ def connect(session: Session, params: Params, progress: Progress) -> Any:
         session.debugger.corrects_state()
     session.debugger.context = context
     port = params.optional_number("port")
-    stub = None if port is None else (params.text("host", "localhost"), port)
+    stub = None if port is None else StubAddress(params.text("host", "localhost"), port)
     port, path = params.optional_number("listen") or 0, params.optional_path("socket")
     where = session.debugger.listen(stub, port, progress, path).where
     return {"where": where, "elf": session.elf if stub is None else None}

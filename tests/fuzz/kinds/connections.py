@@ -10,6 +10,8 @@ import threading
 from typing import Any
 
 from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup
+from rvtrace_gdb.session.replay.wire import StubAddress
 from rvtrace_gdb.transport.simulated.machine import build
 from rvtrace_gdb.transport.simulated.server import Server, listen_tcp
 from tests.fuzz.damage import containers, mutations
@@ -58,12 +60,12 @@ class ProxyConnection(Exercise):
         except (ValueError, RecursionError, TypeError, KeyError):
             return
         if variant == "offline":
-            _converse(Proxy(_past(), threading.RLock(), None), sent)
+            _converse(Proxy(ProxySetup(_past(), threading.RLock(), None)), sent)
             return
         stub = _Stub()
         stub.answers = {key: value for key, value in answers.items() if value is not None}
         try:
-            _converse(Proxy(_past(), threading.RLock(), ("127.0.0.1", stub.port)), sent)
+            _converse(Proxy(ProxySetup(_past(), threading.RLock(), StubAddress("127.0.0.1", stub.port))), sent)
         finally:
             stub.close()
 

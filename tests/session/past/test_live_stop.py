@@ -44,7 +44,7 @@ class Stopped:
         self.client = between.client()
         self.client.ask(b"qfThreadInfo")
         self.debugger = Debugger(Session(environ={}), Context())
-        self.debugger._proxy, self.debugger.writes = between.proxy, between.proxy._state.writes
+        self.debugger._proxy, self.debugger.writes = between.proxy, between.proxy._state.target.writes
         self.debugger.writes.begin(is_running=False)
         self.client.ask(b"vCont;c")
 
@@ -183,7 +183,8 @@ def test_a_proxy_that_waits_for_the_caller(stopped: Stopped, monkeypatch: pytest
             yield
 
     with lock:
-        monkeypatch.setattr(stopped.between.proxy._state, "lock", Lock(told))
+        proxied = stopped.between.proxy._state
+        monkeypatch.setattr(proxied, "setup", proxied.setup._replace(lock=Lock(told)))
         stopped.client.socket.sendall(packet(b"bs"))
         assert waits.wait(60)
         assert state.memory(0x8000_0000, 4) == b""
@@ -217,7 +218,7 @@ class Asks:
 def test_in_the_proxys_own_thread() -> None:
     with ExitStack() as ends:
         between, asks = Between(ends), Asks()
-        between.proxy = Proxy(between.past, between.lock, ("127.0.0.1", between.stub.port), extensions=[asks])
+        between.proxy = Proxy(between.setup(extensions=[asks]))
         asks.stopped = Stopped(between)
         assert asks.stopped.client.ask(b"qAsks") == b"11111111"
 

@@ -1,12 +1,15 @@
 """A fake stub, a past of a few instructions, the proxy between them, and a raw client."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
 
+from rvtrace_gdb.session.replay.backend import Extension
 from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup
+from rvtrace_gdb.session.replay.wire import StubAddress
 from tests.session.replay.fakes import Client, FakeStub, fake_stub
 from tests.session.replay.listed_past import ListedPast
 
@@ -25,7 +28,12 @@ class Between:
         self.histories: dict[int | None, tuple[int, ...]] = {0: PCS, 1: (0x3000, 0x3004, 0x3008), None: PCS}
         self.past = ListedPast(lambda hart: self.histories[hart], CODE)
         self.lock = threading.RLock()
-        self.proxy = Proxy(self.past, self.lock, ("127.0.0.1", self.stub.port))
+        self.proxy = Proxy(self.setup())
+
+    def setup(self, *, extensions: Sequence[Extension] = (), hold_at_present: bool = False) -> ProxySetup:
+        """What the proxy is made of."""
+        address = StubAddress("127.0.0.1", self.stub.port)
+        return ProxySetup(self.past, self.lock, address, extensions=extensions, hold_at_present=hold_at_present)
 
     def start(self) -> None:
         self.proxy.start()

@@ -12,6 +12,8 @@ import pytest
 
 from rvtrace_gdb.session.replay import proxy as replay_proxy
 from rvtrace_gdb.session.replay.proxy import ListenFailed, Proxy
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup
+from rvtrace_gdb.session.replay.wire import StubAddress
 from tests.session.replay.conftest import PCS
 from tests.session.replay.fakes import fake_stub, packet
 from tests.session.replay.listed_past import ListedPast
@@ -72,7 +74,7 @@ def test_a_name_that_gdb_or_the_system_does_not_take(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / name))
     assert replay_proxy.listen_in_private_folder({}) is None
     with fake_stub() as stub:
-        proxy = Proxy(ListedPast(lambda hart: PCS), threading.RLock(), ("127.0.0.1", stub.port))
+        proxy = Proxy(ProxySetup(ListedPast(lambda hart: PCS), threading.RLock(), StubAddress("127.0.0.1", stub.port)))
         proxy.start(path="")
         assert proxy.where == f"localhost:{proxy.port}"
         assert proxy.take_lines() == [replay_proxy.NONE_PRIVATE]
@@ -142,7 +144,7 @@ def test_a_path_that_cannot_be_had(name: str, why: str, tmp_path: Path) -> None:
 
 def test_gdb_is_served_at_a_socket(tmp_path: Path) -> None:
     with fake_stub() as stub:
-        proxy = Proxy(ListedPast(lambda hart: PCS), threading.RLock(), ("127.0.0.1", stub.port))
+        proxy = Proxy(ProxySetup(ListedPast(lambda hart: PCS), threading.RLock(), StubAddress("127.0.0.1", stub.port)))
         proxy.start(path=str(tmp_path / "gdb"))
         assert (proxy.where, proxy.port) == (str(tmp_path / "gdb"), 0)
         with socket.socket(socket.AF_UNIX) as client:

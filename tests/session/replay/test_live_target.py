@@ -10,6 +10,8 @@ import pytest
 from rvtrace_gdb.session.replay.connection import Stub, StubAbsent
 from rvtrace_gdb.session.replay.packets import Threads
 from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup
+from rvtrace_gdb.session.replay.wire import StubAddress
 from tests.session.replay.conftest import Between
 from tests.session.replay.fakes import CPU, REGISTERS, STOP, packet
 from tests.session.replay.listed_past import ListedPast
@@ -202,7 +204,7 @@ def test_who_is_no_gdb(between: Between) -> None:
 
 
 def test_no_stub() -> None:
-    proxy = Proxy(ListedPast(lambda hart: [0]), threading.RLock(), ("127.0.0.1", 1))
+    proxy = Proxy(ProxySetup(ListedPast(lambda hart: [0]), threading.RLock(), StubAddress("127.0.0.1", 1)))
     with pytest.raises(StubAbsent, match=r"no OpenOCD .* at 127\.0\.0\.1:1: Connection refused"):
         proxy.start()
 
@@ -222,6 +224,6 @@ def test_a_limit_of_this_process_is_not_taken_for_an_absent_stub(between: Betwee
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            Stub.connect(between.proxy._state.shutdown, ("127.0.0.1", between.proxy.port))
+            Stub.connect(between.proxy._state.shutdown, StubAddress("127.0.0.1", between.proxy.port))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)

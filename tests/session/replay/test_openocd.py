@@ -10,7 +10,8 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import TargetState
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup, TargetState
+from rvtrace_gdb.session.replay.wire import StubAddress
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
@@ -52,7 +53,7 @@ def pcs(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> list[int]:
 @contextmanager
 def proxied(port: int, pcs: Sequence[int], elf: Path) -> Iterator[Proxy]:
     past = ListedPast(lambda hart: [*pcs, HERE], {RAM: memory_of(elf)})
-    proxy = Proxy(past, threading.RLock(), ("127.0.0.1", port))
+    proxy = Proxy(ProxySetup(past, threading.RLock(), StubAddress("127.0.0.1", port)))
     proxy.start()
     try:
         yield proxy

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import TargetState
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup, TargetState
+from rvtrace_gdb.session.replay.wire import StubAddress
 from tests.gdbext.gdb_process import run_gdb
 from tests.helpers import qemu
 from tests.helpers.amounts import long_only
@@ -56,7 +57,7 @@ def elf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 @contextmanager
 def proxied(machine: qemu.Qemu, elf: Path, *, hold: bool = False) -> Iterator[tuple[Proxy, ListedPast]]:
     past = ListedPast(lambda hart: [*machine.retired(hart or 0), HERE], {RAM: memory_of(elf)})
-    proxy = Proxy(past, threading.RLock(), ("127.0.0.1", machine.port), hold_at_present=hold)
+    proxy = Proxy(ProxySetup(past, threading.RLock(), StubAddress("127.0.0.1", machine.port), hold_at_present=hold))
     proxy.start()
     try:
         yield proxy, past

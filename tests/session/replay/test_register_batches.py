@@ -11,7 +11,7 @@ from tests.session.replay.naive_btrace import Code, Target
 
 @pytest.fixture
 def client(between: Between) -> Client:
-    between.proxy = Proxy(between.past, between.lock, ("127.0.0.1", between.stub.port), extensions=(RegisterBatches(),))
+    between.proxy = Proxy(between.setup(extensions=(RegisterBatches(),)))
     return between.client()
 
 

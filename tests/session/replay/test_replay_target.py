@@ -11,7 +11,7 @@ from rvtrace_gdb.session.replay import proxy as proxies
 from rvtrace_gdb.session.replay import stepping
 from rvtrace_gdb.session.replay.connection import Stub
 from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import TargetState
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup, TargetState
 from tests.helpers.wait import until
 from tests.session.replay.conftest import CODE, PCS, Between
 from tests.session.replay.fakes import REGISTERS, Client
@@ -226,7 +226,7 @@ def test_what_is_wrong_with_the_trace_is_said(between: Between) -> None:
         raise NoPast("nothing was traced: `trace start` begins")
 
     between.past = ListedPast(fails)
-    between.proxy = Proxy(between.past, between.lock, ("127.0.0.1", between.stub.port))
+    between.proxy = Proxy(between.setup())
     client = between.client()
     assert client.ask(b"bs") == b"T05replaylog:begin;" + LIVE + b"thread:p1.1;"
     assert client.output == [b"nothing was traced: `trace start` begins\n"]
@@ -235,7 +235,7 @@ def test_what_is_wrong_with_the_trace_is_said(between: Between) -> None:
 
 def test_lines_of_a_walk_come_before_its_stop(between: Between) -> None:
     between.past = ListedPast(lambda hart: PCS, CODE, lines=("gap: 7 bytes were lost",))
-    between.proxy = Proxy(between.past, between.lock, ("127.0.0.1", between.stub.port))
+    between.proxy = Proxy(between.setup())
     client = between.client()
     assert client.ask(b"bs") == at(END - 1)
     assert client.output == [b"gap: 7 bytes were lost\n"]
@@ -268,7 +268,7 @@ def test_jumps(between: Between) -> None:
 
 
 def test_nothing_runs_before_the_present_was_shown(between: Between) -> None:
-    between.proxy = Proxy(between.past, between.lock, ("127.0.0.1", between.stub.port), hold_at_present=True)
+    between.proxy = Proxy(between.setup(hold_at_present=True))
     client = between.client()
     client.ask(b"bs")
     sent = len(between.stub.got)
@@ -418,7 +418,7 @@ def test_non_stop_has_no_past(between: Between) -> None:
 def test_a_capture_alone() -> None:
     """No stub: it begins at the end of the past, and there is nothing behind it."""
     past = ListedPast(lambda hart: PCS, CODE)
-    proxy = Proxy(past, threading.RLock(), None)
+    proxy = Proxy(ProxySetup(past, threading.RLock(), None))
     proxy.start()
     client = Client(proxy.port, acknowledges=False)
     try:
@@ -468,7 +468,7 @@ def heard(proxy: Proxy) -> list[str]:
 
 def test_gdb_is_served_as_soon_as_there_is_a_descriptor_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxies, "_MOMENT", 0.1)
-    proxy = Proxy(ListedPast(lambda hart: PCS, CODE), threading.RLock(), None)
+    proxy = Proxy(ProxySetup(ListedPast(lambda hart: PCS, CODE), threading.RLock(), None))
     proxy.start()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     with socket.socket() as gdb:
@@ -484,3 +484,21 @@ def test_gdb_is_served_as_soon_as_there_is_a_descriptor_for_it(monkeypatch: pyte
         gdb.sendall(b"+$?#3f")
         assert gdb.recv(1) == b"+"
     proxy.close()
+
+
+def test_ctrl_c_that_crosses_a_stop_ends_nothing_once_that_stop_was_shown(between: Between) -> None:
+    """gdb has sent it while it waited, and shows another reason to stop: what the user types then is not interrupted.
+
+    The session's thread may report what the user sees before the proxy's thread reads what gdb has sent.
+    """
+    client = between.client()
+    assert client.ask(b"bs") == at(END - 1)
+    between.proxy.shown()
+    client.socket.sendall(b"\x03")
+    assert client.ask(b"bs") == at(END - 2)
+    client.socket.sendall(b"\x03")  # gdb goes on by itself, as at a breakpoint whose condition is false
+    assert client.ask(b"bs") == at(END - 2, b"02")
+    client.socket.sendall(b"\x03")
+    assert client.ask(b"qTStatus") == b""  # it was read
+    between.proxy.shown()
+    assert client.ask(b"bs") == at(END - 3)

@@ -9,7 +9,8 @@ import pytest
 from rvtrace_gdb.session.replay import router
 from rvtrace_gdb.session.replay.backend import ExtensionContext
 from rvtrace_gdb.session.replay.proxy import Proxy
-from rvtrace_gdb.session.replay.proxy_state import TargetState
+from rvtrace_gdb.session.replay.proxy_state import ProxySetup, TargetState
+from rvtrace_gdb.session.replay.wire import StubAddress
 from tests.helpers.wait import until
 from tests.session.replay.conftest import PCS, Between
 from tests.session.replay.fakes import packet
@@ -19,7 +20,7 @@ END = len(PCS) - 1
 
 
 def test_a_second_gdb_is_refused(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(router, "_KNOCKING_SECONDS", 0.1)
+    monkeypatch.setattr(router, "_SECOND_CLIENT_SECONDS", 0.1)
     client = between.client()
     with socket.create_connection(("127.0.0.1", between.proxy.port), 60) as other:
         other.sendall(b"+" + packet(b"qSupported"))
@@ -30,10 +31,10 @@ def test_a_second_gdb_is_refused(between: Between, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_says_nothing_is_no_stub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(router, "_SILENCE_SECONDS", 0.1)
+    monkeypatch.setattr(router, "_SILENT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = int(mute.getsockname()[1])
-        proxy = Proxy(ListedPast(lambda hart: PCS), threading.RLock(), ("127.0.0.1", port))
+        proxy = Proxy(ProxySetup(ListedPast(lambda hart: PCS), threading.RLock(), StubAddress("127.0.0.1", port)))
         proxy.start()
         with socket.create_connection(("127.0.0.1", proxy.port), 60) as client:
             client.sendall(b"+" + packet(b"qSupported"))
@@ -74,7 +75,7 @@ def test_a_present_that_cannot_be_read_is_not_entered(between: Between) -> None:
 
 def test_packets_that_break_off_inside_an_escape(between: Between) -> None:
     """Found by `make fuzz`: of the stub, the registers; of gdb, what an extension would have answered."""
-    between.proxy = Proxy(between.past, between.lock, ("127.0.0.1", between.stub.port), extensions=[Qx()])
+    between.proxy = Proxy(between.setup(extensions=[Qx()]))
     client = between.client()
     between.stub.answers[b"g"] = b"0011}"
     assert client.ask(b"g") == b"0011}"

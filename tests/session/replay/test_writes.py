@@ -21,7 +21,7 @@ class Traced:
     def __init__(self, between: Between) -> None:
         self.stub, self.proxy, self.between = between.stub, between.proxy, between
         self.client: Client = between.client()
-        self.log: WriteLog = between.proxy._state.writes
+        self.log: WriteLog = between.proxy._state.target.writes
         self.log.begin(is_running=False)
 
     def stop_at(self, pc: int, resume: bytes = b"vCont;c") -> None:

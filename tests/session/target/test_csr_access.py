@@ -14,6 +14,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import CsrsNotExposed, ErrorsHidden, HartUnreachable, NoNumbers, NoWay
 from rvtrace_gdb.session.replay.backend import ExtensionContext, RegisterBatches
 from rvtrace_gdb.session.replay.debugger import Debugger
+from rvtrace_gdb.session.replay.wire import StubAddress
 from rvtrace_gdb.session.rpc.protocol import BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import OpenOcdAccess, open_access
@@ -314,7 +315,7 @@ class Connected:
         debugger = Debugger(session, Context(), (RegisterBatches(), self.extension))
         session.debugger = debugger
         ends.callback(debugger.close)
-        self.gdb = Client(debugger.listen(("127.0.0.1", self.stub.port)).port, acknowledges=False)
+        self.gdb = Client(debugger.listen(StubAddress("127.0.0.1", self.stub.port)).port, acknowledges=False)
         ends.callback(self.gdb.close)
         self.gdb.ask(b"?")
         self._known, self.stub._answer = self.stub._answer, self._answer  # type: ignore[method-assign]
