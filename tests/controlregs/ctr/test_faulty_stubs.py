@@ -24,13 +24,6 @@ def test_a_control_register_that_ignores_writes(version: str) -> None:
         begin(hart, depth=64)
 
 
-@VERSION
-def test_recording_that_cannot_be_switched_off(version: str) -> None:
-    hart = hart_with(version, ignored=frozenset({CONTROL[version]}))
-    with pytest.raises(WriteIneffective, match=NAMES[CONTROL[version]]):
-        stop(hart, VERSIONS[version], None)
-
-
 def test_the_upper_half_is_refused() -> None:
     """Filters would be guesses then."""
     hart = CtrHart("0.1.4", xlen=32, s_mode=False, lies=Lies(refused=frozenset({0x382})))
@@ -82,32 +75,10 @@ def test_a_select_that_ignores_writes(version: str, procedure: str) -> None:
 
 
 @VERSION
-@pytest.mark.parametrize("procedure", ["start", "clear", "status", "read"])
-def test_a_select_that_reads_as_before(version: str, procedure: str) -> None:
-    """The write had its effect, but that cannot be seen."""
-    hart = hart_with(version, stale=frozenset({SELECT[version]}))
-    with pytest.raises(WriteIneffective, match=NAMES[SELECT[version]]):
-        PROCEDURES[procedure](hart, VERSIONS[version])
-    assert hart.user_state() == CtrHart(version).user_state()
-
-
-@VERSION
 def test_entries_that_do_not_follow_the_select(version: str) -> None:
     """OpenOCD behind gdb shows what was read before where an access fails: all entries look the same."""
     aliases = frozenset(SELECT[version] + n for n in (1, 2, 3))
     hart = hart_with(version, stale=aliases)
-    with pytest.raises(StaleEntries, match=rf"does not follow {NAMES[SELECT[version]]}"):
-        read(hart, VERSIONS[version], "ctr0")
-    assert hart.user_state() == CtrHart(version).user_state()
-
-
-@VERSION
-@pytest.mark.parametrize("alias", [1, 2, 3], ids=["source", "target", "data"])
-def test_entries_that_come_late(version: str, alias: int) -> None:
-    """A cache between that is filled too early: each entry shows the one before."""
-    hart = hart_with(version, late=frozenset({SELECT[version] + alias}))
-    for n in range(64):
-        hart.record(0x1000 + 4 * n, 0x2000 + 4 * n, 9 | n << 16)
     with pytest.raises(StaleEntries, match=rf"does not follow {NAMES[SELECT[version]]}"):
         read(hart, VERSIONS[version], "ctr0")
     assert hart.user_state() == CtrHart(version).user_state()
@@ -131,16 +102,3 @@ def test_entries_that_cannot_be_cleared(version: str, alias: int) -> None:
         return
     with pytest.raises(WriteIneffective, match=rf"{NAMES[SELECT[version] + alias]} .* of entry 0 reads 0x.* after 0x0"):
         clear(hart, VERSIONS[version])
-
-
-def test_a_clear_bit_without_effect() -> None:
-    """The entries are zeroed one by one then."""
-    hart = hart_with("0.1.4")
-    plain = hart._write_control
-
-    def without_clear(number: int, value: int, reach: int) -> None:
-        plain(number, value & ~(1 << 7), reach)
-
-    hart._write_control = without_clear  # type: ignore[method-assign]
-    clear(hart, VERSIONS["0.1.4"])
-    assert not any(any(entry) for entry in hart.array)

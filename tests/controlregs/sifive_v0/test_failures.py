@@ -16,7 +16,7 @@ from rvtrace_gdb.controlregs.errors import (
     SinkNotReadable,
     WrongComponent,
 )
-from rvtrace_gdb.controlregs.generations import capabilities, procedures
+from rvtrace_gdb.controlregs.generations import procedures
 from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
 from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, TraceRequest
 from rvtrace_gdb.support.errors import RvtraceError
@@ -27,16 +27,14 @@ from tests.transport.simulated.sifive_v0.chip import (
     APART,
     ENCODERS,
     FUNNELS,
-    MEMORY,
     SIZE,
     TIMEOUT,
     Chip,
-    Refused,
     decoded,
     p550,
 )
 
-RP, DATA = 0x20, 0x24
+DATA = 0x24
 
 
 @pytest.fixture(scope="module")
@@ -72,18 +70,6 @@ def test_what_cannot_be_started(elf: Path, name: str, build: V0Build, error: typ
         procedures(graph).start(graph, asked(timestamps=True))
     assert "\n" not in str(caught.value)
     assert all_off(chip)
-
-
-@pytest.mark.parametrize("name", ["enc0", "funnel0"])
-def test_never_reset(elf: Path, name: str) -> None:
-    """Somebody else has used it, and it does not let go."""
-    build = V0Build(stuck={"Active": 1})
-    chip = p550(elf, funnel=build) if name == "funnel0" else p550(elf, enc0=build)
-    for _ in range(2):
-        chip.target.write32(chip.component(name).base, 1)
-    graph = chip.graph()
-    with pytest.raises(ComponentTimeout, match=rf"^{name} at .* did not reach t[ef]Active=0 within 0\.05 s"):
-        procedures(graph).start(graph, BUFFER)
 
 
 @pytest.mark.parametrize("offset", [0x10, 0x14, 0x18, 0x1C])
@@ -124,37 +110,6 @@ def test_each_at_the_others_address(elf: Path) -> None:
         procedures(graph).start(graph, BUFFER)
 
 
-@pytest.mark.parametrize("name", ["enc0", "funnel0"])
-def test_never_empty(elf: Path, name: str) -> None:
-    """The others are stopped, and what they have sent can be read."""
-    build = V0Build(stuck={"Empty": 0})
-    chip = p550(elf, funnel=build) if name == "funnel0" else p550(elf, enc0=build)
-    graph = chip.graph()
-    got = procedures(graph).start(graph, BUFFER)
-    chip.run()
-    stopped = procedures(graph).stop(graph)
-    (failure,) = stopped.failures
-    assert isinstance(failure, ComponentTimeout) and failure.component == name
-    assert re.search(r"did not reach t[ef]Enable=0 t[ef]Empty=1 within 0\.05 s", str(failure))
-    with pytest.raises(ComponentTimeout):
-        procedures(graph).raise_failures(stopped)
-    assert all_off(chip)
-    data = procedures(graph).drain_all(graph, got).drained["ram0"].data
-    found = decoded(chip, data, got.encoders)
-    assert [found[hart] for hart in range(2)] == [chip.retired(hart) for hart in range(2)]
-
-
-def test_never_off(elf: Path) -> None:
-    chip = p550(elf)
-    graph = chip.graph()
-    got = procedures(graph).start(graph, BUFFER)
-    chip.devices["funnel0"]._always = 2  # from now on tfEnable reads 1
-    stopped = procedures(graph).stop(graph)
-    assert [failure.component for failure in stopped.failures] == ["funnel0"]
-    (failure,) = procedures(graph).drain_all(graph, got).failures.values()
-    assert isinstance(failure, SinkNotReadable) and "is still storing trace" in str(failure)
-
-
 def test_a_funnel_that_takes_nothing_any_more(elf: Path) -> None:
     """Its encoders cannot be rid of their last messages: that is loss, and what was stored before can be read."""
     chip = p550(elf)
@@ -166,40 +121,6 @@ def test_a_funnel_that_takes_nothing_any_more(elf: Path) -> None:
     stopped = procedures(graph).stop(graph)
     assert stopped.lost == ("enc0", "enc1")
     assert procedures(graph).drain_all(graph, got).drained["ram0"].data
-
-
-def test_bus_errors_while_stopping(elf: Path) -> None:
-    """One that does not answer any more does not keep the others on."""
-    chip = p550(elf)
-    graph = chip.graph()
-    procedures(graph).start(graph, BUFFER)
-    encoder = chip.target.devices.pop(ENCODERS)
-    stopped = procedures(graph).stop(graph)
-    assert [failure.component for failure in stopped.failures] == ["enc0"]
-    assert [name for name, device in chip.devices.items() if device.enabled] == ["enc0"]
-    found = procedures(graph).read_status(graph)
-    assert list(found.problems) == ["enc0"] and [status.name for status in found.encoders] == ["enc1"]
-    chip.target.devices[ENCODERS] = encoder
-
-
-def test_memory_that_cannot_be_read(elf: Path) -> None:
-    """What was read before is kept."""
-    chip = p550(elf)
-    graph = chip.graph()
-    got = procedures(graph).start(graph, BUFFER)
-    chip.run()
-    procedures(graph).stop(graph)
-    whole = procedures(graph).drain_all(graph, got).drained["ram0"].data
-
-    class Part:
-        def read_bytes(self, address: int, nbytes: int) -> bytes:
-            error = Refused(MEMORY + 64)
-            error.partial = bytes(chip.bus.read_bytes(MEMORY, 64))  # type: ignore[attr-defined]
-            raise error
-
-    chip.target.memory = Part()
-    (failure,) = procedures(graph).drain_all(graph, got).failures.values()
-    assert isinstance(failure, DrainFailed) and failure.partial == whole[:64] and failure.wanted == len(whole)
 
 
 def sram(elf: Path, build: V0Build | None = None) -> tuple[Chip, Graph]:
@@ -273,10 +194,6 @@ class TestGraphs:
         with pytest.raises(SettingRefused, match=r"^enc0 at 0x100000: has the trace control interface older than 1\.0"):
             Graph.build([sink, encoder], [("enc0", "ram9")])
 
-    def test_versions(self, elf: Path) -> None:
-        assert p550(elf, 1).graph().version == 0
-        sink = Component(p550(elf, 1).target, 0x20_0000, RATIFIED["ram_sink"], "ram9", TIMEOUT)
-        assert Graph.build([sink], []).version == 1
 
     def test_two_places_at_once(self, elf: Path) -> None:
         chip = Chip(elf, 1)
@@ -323,9 +240,3 @@ class TestGraphs:
         del chip.target.devices[ENCODERS + APART]
         (note,) = procedures(graph).start(graph, BUFFER).notes
         assert note.startswith("enc1 is not traced, but cannot be switched off: enc1 at 0x101000: teControl")
-
-
-def test_capabilities_of_nobody(elf: Path) -> None:
-    chip = p550(elf, enc0=V0Build(stuck={"Active": 0}))
-    with pytest.raises(ComponentTimeout, match=r"^enc0 at 0x100000: teControl did not reach teActive=1"):
-        capabilities(chip.component("enc0"))

@@ -8,7 +8,6 @@ import pytest
 
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import (
-    ComponentTimeout,
     DrainFailed,
     SettingRefused,
     SinkNotReadable,
@@ -20,7 +19,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
 from rvtrace_gdb.controlregs.trace_control.lifecycle import reset
 from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest
 from tests.controlregs.graph.graph_model import BLOCKS, LOW, GraphEncoder, GraphFunnel, GraphPib, ram, world
-from tests.controlregs.trace_control.component_model import ACTIVE, ENABLE, Model, ModelEncoder, ModelSink, ModelTarget
+from tests.controlregs.trace_control.component_model import ACTIVE, ENABLE, Model, ModelEncoder, ModelSink
 from tests.controlregs.trace_control.rig import BUFFER, SMEM, SRAM, Rig, TraceRequest, drain, rig, status, stop
 
 BASE = 0x2000_0000
@@ -56,9 +55,6 @@ class TestEncoder:
         got = rig(encoder={"modes": modes}).start(SMEM)
         assert (got.encoders[0].inst_mode, got.notes) == (used, (note,) if note else ())
 
-    def test_asked_for_the_other_one(self) -> None:
-        got = rig(encoder={"modes": (4, 6)}).start(replace(SMEM, inst_mode=3))
-        assert (got.encoders[0].inst_mode, got.notes) == (6, ("encoder 0 has no BTM; using HTM",))
 
     @pytest.mark.parametrize("modes", [(7,), (1,), (2, 5), (0, 4)])
     def test_modes_of_its_own_are_refused(self, modes: tuple[int, ...]) -> None:
@@ -70,16 +66,6 @@ class TestEncoder:
         assert "(trTeControl reads 0x" in str(caught.value) and "BTM (3) and HTM (6)" in str(caught.value)
         assert not r.encoder_model.control & ENABLE
 
-    @pytest.mark.parametrize("mode", [1, 2, 3, 4, 5, 6, 7])
-    def test_etrace_has_one_mode_whatever_its_number(self, mode: int) -> None:
-        options = {"impl": 0x0000_0101, "modes": (mode,), "fixed_ones": 0, "fixed_zeros": 7 << 24}
-        got = rig(encoder=options, sink={"asyncs": 7}).start(SMEM)
-        assert (got.encoders[0].inst_mode, got.notes) == (mode, ())
-
-    def test_etrace_without_a_mode(self) -> None:
-        options = {"impl": 0x0000_0101, "modes": (0,), "fixed_ones": 0, "fixed_zeros": 7 << 24}
-        with pytest.raises(SettingRefused, match=r"has no instruction trace \(trTeInstMode stays 0\)"):
-            rig(encoder=options).start(SMEM)
 
     @pytest.mark.parametrize("formats", [(0, 1, 7), (1, 7), (0, 7)])
     def test_a_protocol_after_reset_that_is_none(self, formats: tuple[int, ...]) -> None:
@@ -143,13 +129,6 @@ class TestSink:
             "use another sink, or system memory"
         )
 
-    @pytest.mark.parametrize("size", [8, 0x100, 0x1000])
-    def test_an_sram_limit_that_is_hard_wired(self, size: int) -> None:
-        r = rig(sink={"modes": (0,), "fixed": {0x18: size - 4}, "sram": size})
-        got = r.start(SRAM)
-        r.sink_model.store(TRACE * 30)
-        stop(r.sink, [r.encoder])
-        assert (got.sink.size, drain(r.sink, got.sink).data) == (size, (TRACE * 30 + b"TAIL")[-size:])
 
     def test_a_read_pointer_that_is_not_there(self) -> None:
         with pytest.raises(SettingRefused, match="its SRAM cannot be read: trRamRP reads 0x0 after 0xfc was written"):
@@ -173,18 +152,6 @@ class TestSink:
             drain(r.sink, got.sink)
         assert caught.value.partial == b""
 
-    def test_a_read_pointer_that_does_not_turn_at_limit(self) -> None:
-        class Straight(ModelSink):
-            def _next_word(self) -> int:
-                pointer = self.registers[0x28]
-                self.registers[0x28] = pointer + 4
-                return int.from_bytes(self.sram[pointer : pointer + 4], "little")
-
-        r = with_sink(Straight)
-        got = r.start(SRAM)
-        r.sink_model.store(TRACE * 2)
-        stop(r.sink, [r.encoder])
-        assert drain(r.sink, got.sink).data == (TRACE * 2 + b"TAIL")[-256:]
 
     @pytest.mark.parametrize("request_", [SRAM, SMEM])
     @pytest.mark.parametrize("held", [0x80, 0x8000_0401])
@@ -194,11 +161,6 @@ class TestSink:
             r.start(request_)
         assert not r.sink_model.control & ENABLE
 
-    def test_a_wrap_flag_that_stays(self) -> None:
-        """It would make trace of before out of the rest of the buffer."""
-        r = rig(sink={"fixed": {0x20: BUFFER | 1}})
-        with pytest.raises(SettingRefused, match="cannot be emptied: trRamWPLow reads 0x80000401, not 0x80000400"):
-            r.start(SMEM)
 
     @pytest.mark.parametrize("missing", [(0x14,), (0x1C,), (0x24,), (0x14, 0x1C, 0x24)])
     def test_high_words_that_are_missing(self, missing: tuple[int, ...]) -> None:
@@ -212,25 +174,6 @@ class TestSink:
             assert "asked for the buffer 0x1200000400 to 0x1200000800, it would use" in str(caught.value)
         assert not r.sink_model.control & ENABLE
 
-    @pytest.mark.parametrize("junk", [(0x1C,), (0x14, 0x1C, 0x24, 0x2C)])
-    @pytest.mark.parametrize("length", [40, 252, 600])
-    def test_high_words_in_sram_mode_hold_anything(self, junk: tuple[int, ...], length: int) -> None:
-        """They are undefined after reset, and need not be writable where addresses have fewer bits."""
-
-        class Junk(ModelSink):
-            def legal(self, offset: int, value: int) -> int:
-                return 0x5A5A if offset in junk and self.in_sram else super().legal(offset, value)
-
-            def _pair(self, low: int) -> int:
-                return self.registers[low]
-
-        r = with_sink(Junk)
-        got = r.start(SRAM)
-        whole = (TRACE * 3)[:length]
-        r.sink_model.store(whole)
-        assert status(r.sink, [r.encoder])[0].pointer == length % 256
-        stop(r.sink, [r.encoder])
-        assert drain(r.sink, got.sink).data == drain(r.sink).data == (whole + b"TAIL")[-256:]
 
     def test_a_custom_format_of_memory(self) -> None:
         class Custom(ModelSink):
@@ -248,14 +191,6 @@ class TestSink:
         r.sink_model.registers[0x18] = BUFFER + 0x1FC
         with pytest.raises(SinkNotReadable, match="its buffer is 0x80000400 to 0x80000600 of SMEM, it was set"):
             drain(r.sink, got.sink)
-
-    @pytest.mark.parametrize("delay", [1, 30, 100])
-    def test_one_that_clears_enable_late(self, delay: int) -> None:
-        r = rig(sink={"delay": delay}, encoder={"delay": delay}, timeout=10)
-        got = r.start(SMEM)
-        r.sink_model.store(TRACE[:40])
-        stop(r.sink, [r.encoder])
-        assert drain(r.sink, got.sink).data == TRACE[:40] + b"TAIL"
 
 
 def models(kind: Callable[..., Any], **options: Any) -> dict[str, Any]:
@@ -321,31 +256,3 @@ def test_memory_at_the_base_address_is_as_it_was(kind: type[Model], words: tuple
     kept = memory.before
     kept[0] &= ~1 if words[0] & 1 == 0 else ~0
     assert memory.words == kept
-
-
-@pytest.mark.parametrize("kind", list(BLOCKS), ids=lambda kind: kind.__name__)
-def test_nothing_but_ones(kind: type[Model]) -> None:
-    class Ones(ModelTarget):
-        def read32(self, address: int) -> int:
-            return 0xFFFF_FFFF
-
-        def write32(self, address: int, value: int) -> None:
-            pass
-
-    component = Component(Ones({}), BASE, BLOCKS[kind], "it", 0.02)
-    with pytest.raises(WrongComponent, match=r"^it at 0x20000000: no .* answers here \(tr\?\?Impl reads 0xffffffff\)"):
-        reset(component)
-
-
-@pytest.mark.parametrize("kind", list(BLOCKS), ids=lambda kind: kind.__name__)
-def test_nothing_but_zeros(kind: type[Model]) -> None:
-    class Zeros(ModelTarget):
-        def read32(self, address: int) -> int:
-            return 0
-
-        def write32(self, address: int, value: int) -> None:
-            pass
-
-    component = Component(Zeros({}), BASE, BLOCKS[kind], "it", 0.02)
-    with pytest.raises(ComponentTimeout, match=r"^it at 0x20000000: \w+ did not reach \w+Active=1 .*0x00000000\)"):
-        reset(component)
