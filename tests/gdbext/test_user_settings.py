@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.console.main import main
-from tests.gdbext.gdb_process import GDB, SOURCE, every_gdb, run_gdb, some_gdbs
+from tests.gdbext.gdb_process import SOURCE, run_gdb, some_gdbs
 from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
 
@@ -33,11 +33,13 @@ SETTINGS = [
 """Name, value, and gdb's default in hexadecimal or octal where it is a number that is read in that radix. In the long
 run all settings of gdb that may be related, which are found in its own list, are tried, too.
 """
-LIVE = [("language", "ada", "auto"), ("input-radix", "16", "0xa")]
-LIVE_LONG = [*LIVE, ("output-radix", "16", "10"), ("trace-commands", "on", "off"), ("debug remote", "on", "off"),
-             ("print address", "off", "on"), ("print symbol", "off", "on"), ("width", "20", "0"),
-             ("may-call-functions", "off", "on"), ("case-sensitive", "off", "auto"),
-             ("max-value-size", "16", "65536"), ("listsize", "1", "10")]
+LIVE = [("language", "ada", "auto")]
+LIVE_LONG = [
+    *LIVE, ("input-radix", "16", "0xa"), ("output-radix", "16", "10"), ("trace-commands", "on", "off"),
+    ("debug remote", "on", "off"), ("print address", "off", "on"), ("print symbol", "off", "on"), ("width", "20", "0"),
+    ("may-call-functions", "off", "on"), ("case-sensitive", "off", "auto"), ("max-value-size", "16", "65536"),
+    ("listsize", "1", "10"),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +53,14 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return elf, folder / "x.rvt"
 
 
-@every_gdb
+@some_gdbs
 @pytest.mark.parametrize("what", ["settings", "languages"])
 def test_answers_are_the_same(capture: tuple[Path, Path], what: str, gdb: str, tmp_path: Path) -> None:
     elf, file = capture
     tables = {"settings": repr(SETTINGS) + (" + settings()" if LONG else ""), "languages": "languages()"}
     table = tables[what]
-    if not LONG and (gdb != GDB or what == "settings"):
-        table = f"({table})[:: {3 if what == 'languages' else 2 if gdb == GDB else 6}]"
+    if not LONG:
+        table = f"({table})[:: {3 if what == 'languages' else 2}]"
     commands = [SOURCE, f"trace open {file}", "trace replay"]
     assert differences(elf, commands, f"{table}, PAST", gdb, tmp_path) >= (3 if what == "languages" else 5)
 

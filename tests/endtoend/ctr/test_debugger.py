@@ -9,47 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.ctr_model.model import Instruction, Model, Write
-from tests.ctr_model.programs import build
 from tests.endtoend.ctr.gdb_run import HISTORY, SHOW, Expected, Setting, Shown, check, run_each, run_once
 from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
 from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import HOME, compile_program, demo
-from tests.helpers.qemu10 import CPU, RV32_CPU, running
+from tests.helpers.qemu10 import RV32_CPU, running
 
 U, S, M, RASEMU, STE, MTE, BPFRZ, LCOFIFRZ = (1 << bit for bit in (0, 1, 2, 7, 8, 9, 11, 12))
-FREEZES = f"rv64,{CPU},sscofpmf=true"
 NESTED = HOME / "tests" / "programs" / "ctr" / "nested.c"
-
-STARTS = {
-    "modes": [
-        ("", M | S | U),
-        ("-modes u", U),
-        ("-modes u -external m,s", U | MTE | STE),
-        ("-modes u -external m", U | MTE),
-        ("-modes s,u -external m", S | U | MTE),
-        ("-modes s", S),
-        ("-modes m", M),
-    ],
-    "freeze": [
-        ("-freeze breakpoint", M | S | U | BPFRZ),
-        ("-freeze lcofi", M | S | U | LCOFIFRZ),
-        ("-freeze breakpoint,lcofi -modes s", S | BPFRZ | LCOFIFRZ),
-        ("-ras -freeze breakpoint", M | S | U | RASEMU | BPFRZ),
-    ],
-}
-STOPS = {"modes": "look_modes_1", "freeze": "look_bp_m"}
-
-
-@pytest.mark.parametrize("name", STARTS)
-def test_modes_external_traps_and_freezing(tmp_path: Path, name: str) -> None:
-    elf = build(tmp_path, name, "none")
-    settings = [
-        Setting([f"trace ctr start {options}"], STOPS[name], control, begin="exercise")
-        for options, control in STARTS[name]
-    ]
-    for setting, run in zip(settings, run_each(elf, tmp_path, settings, cpu=FREEZES), strict=True):
-        run.check()
-        assert run.expected.valid > 0, setting.commands
 
 
 def test_rv32(tmp_path: Path) -> None:
@@ -102,19 +69,6 @@ def test_the_calls_under_way(tmp_path: Path) -> None:
         assert [name for _, _, name in shown][: depth + 1] == [name for _, _, name in gdb][: depth + 1]
         sources = [int(pc, 16) for _, pc, _ in shown[1 : run.expected.valid + 1]]
         assert sources == [source for source, _, _ in run.expected.rows]
-
-
-def test_registers_are_put_back(tmp_path: Path) -> None:
-    """What the program had configured is there again after `trace ctr stop`."""
-    elf = build(tmp_path, "ras")
-    registers = ["$mctrctl", "$sctrdepth", "$siselect", "$sctrstatus >> 31", "$priv"]
-    looks = [[f"print {register}{' ' * n}" for register in registers] for n in range(2)]
-    commands = ["trace ctr start -modes u,s -depth 256 -without calls", "trace ctr status", "trace ctr stop"]
-    with running(elf, tmp_path) as machine:
-        begin = [SOURCE, f"target remote :{machine.port}", "tbreak look_jumps", "continue", "set $siselect = 0x42"]
-        said = run_gdb(elf, [*begin, *looks[0], *commands, *looks[1], "disconnect"])
-    before, after = ([said[look].split()[-1] for look in words] for words in looks)
-    assert before == after and int(before[0]) == M | RASEMU | 0xFF3E << 32
 
 
 @pytest.mark.parametrize("gdb", GDBS if LONG else GDBS[:1])

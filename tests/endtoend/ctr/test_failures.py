@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from tests.ctr_model.programs import SOURCES, build
-from tests.endtoend.ctr.gdb_run import Setting, run_each
 from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
 from tests.helpers.amounts import LONG
-from tests.helpers.cross_compiler import HOME, compile_program, demo
+from tests.helpers.cross_compiler import demo
 from tests.helpers.qemu10 import running
 
 NOT_RECORDING = "there are no records, and none are being made: no privilege mode is enabled"
@@ -81,18 +79,6 @@ def test_stopped_while_disconnected_and_started_again(stories: list[dict[str, st
     assert said[CONTROL].split()[-1] == "0x100"
 
 
-def test_what_a_program_records_is_looked_at_again_after_stop(tmp_path: Path) -> None:
-    elf = build(tmp_path, "jumps")
-    to = [word for name in ("look_all", "look_filter_33") for word in (f"tbreak {name}", "continue " + name[-2:])]
-    shows = ["trace ctr show", "trace ctr stop", "trace ctr show 0,0"]
-    with running(elf, tmp_path) as machine:
-        begin = [SOURCE, f"target remote :{machine.port}"]
-        said = run_gdb(elf, [*begin, *to[:2], *shows[:2], *to[2:], shows[2], "trace ctr status"])
-    assert "it continues in the program" in said["trace ctr stop"]
-    assert "-> 0x0000000080000030 <look_all+0>" in said["trace ctr show"]
-    assert "<look_filter_33+0>" in said["trace ctr show 0,0"] and "state:" in said["trace ctr status"]
-
-
 def test_reset_while_recording(tmp_path: Path) -> None:
     """By `monitor`, of which gdb sees nothing."""
     elf = demo(tmp_path)
@@ -141,38 +127,3 @@ def test_another_target_has_its_registers_elsewhere(tmp_path: Path, connect: str
     assert NOT_RECORDING in said["trace ctr show"] and "cannot be" not in "".join(said[look] for look in looks)
     assert youngest(said["trace ctr show 0,0 "]) == "_start -> main", "it goes on recording"
     assert said["print/x $mctrctl"].split()[-1] == "0x7"
-
-
-def test_a_hart_that_is_not_recorded(tmp_path: Path) -> None:
-    """What is shown beside its thread is another one's: that is said, and a stack of it would be wrong."""
-    elf = compile_program(tmp_path, HOME / "tests" / "programs" / "reverse" / "two_harts.c")
-    looks = ["trace ctr show 0,0", "trace ctr stack"]
-    with running(elf, tmp_path, harts=2) as machine:
-        begin = [SOURCE, f"target remote :{machine.port}", "thread 2", "trace ctr start", "tbreak finish", "continue"]
-        said = run_gdb(elf, [*begin, *looks, "thread 1", *(f"{look} " for look in looks)])
-    assert youngest(said[looks[0]]) == youngest(said[f"{looks[0]} "]) == "work -> finish"
-    assert "note:" not in said[looks[0]]
-    assert said[f"{looks[0]} "].startswith("note:     hart 0 is not in this trace: this is hart 1\n")
-    assert said[looks[1]].startswith("#0  finish")
-    assert said[f"{looks[1]} "].startswith("the records are of hart 1, and hart 0 is selected")
-
-
-NONE, CALLS, BRANCHES = 0, 1 << 32 + 9 | 1 << 32 + 13, 1 << 32 + 5
-
-
-KNOWN = {"filtered": 30, "all_again": 30, "thawed": 1}
-"""Where it is looked at: how often all that ran between two records is known at least."""
-
-
-@pytest.mark.parametrize(
-    ("options", "filters"), [("", NONE), ("-not-taken", CALLS), ("", BRANCHES)], ids=["all", "calls", "branches"]
-)
-def test_a_program_that_changes_what_is_recorded(tmp_path: Path, options: str, filters: int) -> None:
-    """What ran before it did is doubtful; it is not the ELF that is wrong."""
-    switching = SOURCES / "switching.c"
-    elf = compile_program(tmp_path, switching, options=(f"-DFILTERS={filters:#x}ull", "-Wl,--no-gc-sections"))
-    control = 7 | (1 << 36 if options else 0)
-    settings = [Setting([f"trace ctr start {options}"], stop, control) for stop in KNOWN]
-    for stop, run in zip(KNOWN, run_each(elf, tmp_path, settings), strict=True):
-        assert run.check() >= KNOWN[stop], stop
-        assert not [row for row in run.shown.rows if "does not match" in (row.ran or "")], stop

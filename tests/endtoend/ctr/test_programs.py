@@ -7,12 +7,11 @@ model, and of what ran between them nothing wrong may be said: instructions that
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests.ctr_model.model import Event, Instruction, Model
-from tests.ctr_model.programs import build, looks, symbols
+from tests.ctr_model.programs import build, symbols
 from tests.endtoend.ctr.gdb_run import HISTORY, SHOW, Expected, Shown, check
 from tests.gdbext.gdb_process import GDB, GDBS, SOURCE, run_gdb
 from tests.helpers.amounts import LONG
@@ -57,43 +56,6 @@ def check_stops(elf: Path, places: Sequence[str], events: Sequence[Event], said:
 
 def is_at(event: Event, pc: int) -> bool:
     return isinstance(event, Instruction) and event.pc == pc
-
-
-RAS = [
-    "empty", "middle", "leaf", "outer", "back", "shallow", "deep", "deep_back", "co_routine", "swapped", "swap_back",
-    "trapped", "off", "underflow", "swap_empty", "jumps", "filtered", "frozen", "long_jump", "after_long_jump",
-]  # fmt: skip
-
-
-class Looks(NamedTuple):
-    """Of every so many places in turn, the first few are looked at; *least*: so often, and at all of the places, all
-    that ran between two records is known.
-    """
-
-    few: int
-    every: int
-    least: int
-    least_of_all: int
-
-
-PROGRAMS = {
-    "jumps": Looks(2, 4, 500, 600),  # each filter once: while it is set, or behind it
-    "depths": Looks(1, 2, 450, 800),  # each depth, with few records, all and too many in turn
-    "ras": Looks(1, 1, 1, 1),
-    "modes": Looks(1, 3, 150, 500),
-    "freeze": Looks(1, 3, 45, 100),
-}
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_what_the_program_recorded_itself(tmp_path: Path, name: str) -> None:
-    elf = build(tmp_path, name)
-    few, every, least, least_of_all = PROGRAMS[name]
-    places = RAS if name == "ras" else [looks(elf)[at] for at in sorted(looks(elf))]
-    chosen = [f"look_{place}" for number, place in enumerate(places) if LONG or number % every < few]
-    events, said = run(elf, tmp_path, chosen, EVERYTHING)
-    known = check_stops(elf, chosen, events, said)
-    assert len(places) > 10 and known >= (least_of_all if LONG else least), known
 
 
 HOSTS = ["look_modes_28", "user", "trap_m", "trap_s", "supervisor", "user_again"]

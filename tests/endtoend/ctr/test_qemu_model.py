@@ -13,21 +13,23 @@ import pytest
 from tests.ctr_model.model import Event, Model
 from tests.ctr_model.packet_reads import Seen, expected, run_and_look
 from tests.ctr_model.programs import build
-from tests.helpers.amounts import sparse
+from tests.helpers.amounts import long_only, sparse
 from tests.helpers.qemu10 import CPU, RV32_CPU, running
 
 EVERYTHING = f"rv64,{CPU},sscofpmf=true"
 TABLES = f"rv64,{CPU},f=false,d=false,zfa=false,zca=true,zcmp=true,zcmt=true"
 PROGRAMS = [
-    pytest.param(("jumps", "rv64imac_zicsr", EVERYTHING), id="jumps"),
-    pytest.param(("depths", "rv64imac_zicsr", EVERYTHING), id="depths"),
-    pytest.param(("ras", "rv64imac_zicsr", EVERYTHING), id="ras"),
     pytest.param(("modes", "rv64imac_zicsr", EVERYTHING), id="modes"),
-    pytest.param(("virtual", "rv64imac_zicsr", EVERYTHING), id="virtual"),
-    pytest.param(("freeze", "rv64imac_zicsr", EVERYTHING), id="freeze"),
     pytest.param(("tables", "rv64imac_zicsr", TABLES), id="tables"),
-    pytest.param(("jumps", "rv64imac_zicsr", "max"), id="jumps-max"),
-    pytest.param(("small", "rv32imac_zicsr", RV32_CPU), id="small-rv32"),
+    *long_only(
+        pytest.param(("jumps", "rv64imac_zicsr", EVERYTHING), id="jumps"),
+        pytest.param(("depths", "rv64imac_zicsr", EVERYTHING), id="depths"),
+        pytest.param(("ras", "rv64imac_zicsr", EVERYTHING), id="ras"),
+        pytest.param(("virtual", "rv64imac_zicsr", EVERYTHING), id="virtual"),
+        pytest.param(("freeze", "rv64imac_zicsr", EVERYTHING), id="freeze"),
+        pytest.param(("jumps", "rv64imac_zicsr", "max"), id="jumps-max"),
+        pytest.param(("small", "rv32imac_zicsr", RV32_CPU), id="small-rv32"),
+    ),
 ]
 
 # Control Transfer Records 1.0, where QEMU 10.0 does something else with V=1:

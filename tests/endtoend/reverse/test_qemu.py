@@ -11,16 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.endtoend.reverse.qemu_session import captures, ran
-from tests.endtoend.reverse.test_commands import WALKER, Follower, Reached, random_commands
 from tests.endtoend.reverse.walk_model import Code, Walk
 from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
 from tests.helpers import qemu
-from tests.helpers.amounts import LONG, long_only
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import HOME, compile_program
 
 PROGRAMS = HOME / "tests" / "programs" / "reverse"
 WHERE = "print $trace_pos"
-MANY = 1_000 if LONG else 300
 RV64, RV32, NEW = "rv64imac_zicsr", "rv32imac_zicsr", GDB16 or GDB
 
 
@@ -60,28 +58,6 @@ def numbered(nth: int) -> str:
 def with_places(commands: Sequence[str]) -> list[str]:
     """A print of $trace_pos behind each command."""
     return [one for nth, command in enumerate(commands, 1) for one in (command, numbered(nth))]
-
-
-@pytest.mark.parametrize("march", [RV64, *long_only(RV32)])
-def test_random_commands_end_where_the_model_says(march: str, tmp_path: Path) -> None:
-    """A thousand of them in the long run."""
-    machine = Machine(tmp_path, march)
-    names = {"classify": "choose", "fib": "sum_to", "add": "leaf", "sub": "twice", "mul": "bare"}
-    symbols = machine.code.symbols
-    symbols = {**symbols, **{wanted: symbols[there] for wanted, there in names.items()}}
-    commands = random_commands(20261123, MANY, symbols)
-    script, result = machine.folder / "commands.txt", machine.folder / "result.txt"
-    script.write_text("\n".join(commands))
-    machine.run(["delete", WALKER], GDB, WALK_COMMANDS=str(script), WALK_RESULT=str(result))
-    rows = [line.split("\t") for line in result.read_text().splitlines()]
-    reached = [Reached(row[0], int(row[1]), int(row[2], 16), row[3]) for row in rows]
-    pcs = ran(machine.log)
-    assert pcs.count(symbols["on_trap"]) > 3
-    follower = Follower(machine.walk(pcs))
-    for done in reached:
-        follower.check(done)
-    assert len(reached) > MANY * 0.9
-    assert {done.command.split()[0] for done in reached} == {command.split()[0] for command in commands} - {"goto"}
 
 
 SESSION = [

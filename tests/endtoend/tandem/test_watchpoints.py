@@ -138,29 +138,6 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-def test_several_and_breakpoints_in_the_order_in_which_they_come(program: Program) -> None:
-    """Each change of each is told once, where it was, also of two by the same instruction."""
-    setup = ["watch parts.words[1]", "watch parts.bytes[3]", "watch counter", "break sum"]
-    first = program.first
-    rows = program.run(["delete", f"trace goto {first + 1}", *setup, "forward", "backward"])
-    numbers = {re.findall(r"point (\d+)", said)[0]: done for done, _, said in rows if done in setup}
-    byte = [None if it is None else _character(it) for it in program.held("parts", 3, 1, signed=False)]
-    values: dict[str, Sequence[object]] = {setup[0]: program.held("parts", 4, 4), setup[1]: byte}
-    values[setup[2]] = program.held("counter", 0, 4)
-    entered = [i for i, step in enumerate(program.steps) if step.pc == program.code.symbols["sum"]]
-    for command, direction in (("continue", 1), ("reverse-continue", -1)):
-        told: dict[str, list[Stop]] = {}
-        stopped = [(number, said) for done, number, said in rows if done == command and number > first]
-        for number, said in stopped:
-            for n, rest in re.findall(r"^(?:Hardware watch|Break)point (\d+)((?:: .*\n\nOld.*\nNew.*)?)", said, re.M):
-                told.setdefault(numbers[n], []).append(Stop(number, tuple(_VALUE.findall(rest))))
-        for watch, held in values.items():
-            expected = program.expected(program.changed(held), direction)
-            assert told[watch] == expected, watch
-        assert [stop.number - 1 for stop in told["break sum"]] == entered[::direction]
-        assert [number for number, _ in stopped] == sorted((number for number, _ in stopped), reverse=direction < 0)
-
-
 def test_every_command_that_runs_stops(program: Program) -> None:
     steps, symbols = program.steps, program.code.symbols
     held = changes(program.held("parts", 3, 1))
@@ -200,24 +177,6 @@ def test_a_local_variable_and_the_end_of_its_scope(program: Program) -> None:
     (scope,) = [number for _, number, said in rows if "left the block" in said]
     assert scope == left + 1
     assert "No watchpoints" in rows[-1][2]
-
-
-def test_after_a_jump_the_old_value_is_that_of_the_place(program: Program) -> None:
-    held = program.held("counter", 0, 4)
-    i, j = changes(held)[-6], changes(held)[-3]
-    rows = program.run(
-        [
-            "watch counter",
-            "watch -l counter",
-            f"trace goto {j + 1}",
-            "continue",
-            f"trace goto {i + 2}",
-            "reverse-continue",
-        ]
-    )
-    assert _VALUE.findall(rows[3][2]) == [str(held[j]), str(held[j + 1])] * 2
-    assert _VALUE.findall(rows[5][2]) == [str(held[i + 1]), str(held[i])] * 2
-    assert "No symbol" not in "".join(said for _, _, said in rows)
 
 
 def test_watchpoints_that_gdb_checks_itself(program: Program) -> None:

@@ -171,24 +171,6 @@ def test_a_buffer_that_wraps_has_the_newest(options: str, tmp_path: Path) -> Non
     assert outcome.decoded() == outcome.listing.replace("\t=> ", "\t   ")
 
 
-def test_reading_out_does_not_end_the_trace(tmp_path: Path) -> None:
-    """The trace is looked at three times, goes on each time, and data trace with it."""
-    elf, log = compiled(tmp_path, "rv64imac"), tmp_path / "retired.log"
-    with Rig(elf, tmp_path / "rig", "--isa", "IMAC", "--log-retired", str(log)) as rig:
-        begin = [SOURCE, f"set trace target {rig.target_file}", "set trust-readonly-sections on"]
-        begin.append(f"target extended-remote :{rig.gdb_port}")
-        commands = [f"trace start {EVERYTHING}", "break round_done"]
-        for n in range(3):
-            commands += [f"continue{' ' * n}", f"trace history /a 1,10000000{' ' * n}"]
-            commands.append(f"trace data 1,10000000{' ' * n}")
-        said = run_gdb(elf, [*begin, *commands])
-    listings = [listed_pcs(said[f"trace history /a 1,10000000{' ' * n}"]) for n in range(3)]
-    assert listings[-1] == retired_pcs(log)
-    assert listings[0] == listings[1][: len(listings[0])] and len(listings[0]) < len(listings[1]) < len(listings[2])
-    accesses = [said[f"trace data 1,10000000{' ' * n}"].splitlines() for n in range(3)]
-    assert accesses[2][: len(accesses[1])] == accesses[1] and len(accesses[2]) > len(accesses[1]) > 1000
-
-
 # Marks
 
 

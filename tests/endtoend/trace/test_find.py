@@ -4,24 +4,15 @@ what can be read off the list of the instructions that the hart itself says it r
 
 import re
 import subprocess
-from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
-from rvtrace_gdb.console.bench.rig import Rig
-from tests.endtoend.trace.hard_programs import GAP, Outcome, complete, session
+from tests.endtoend.trace.hard_programs import GAP, complete, session
 from tests.endtoend.trace.hard_programs import instructions as listed
-from tests.endtoend.trace.one_after_the_other import traces
 from tests.endtoend.trace.test_first_trace import trace
-from tests.gdbext.gdb_process import SOURCE, run_gdb
-from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import HOME, compile_program, demo
 from tests.helpers.page_sessions import Exchange, sessions, shown
-from tests.transport.simulated.encoder.traces import LOW, compiled
 
 ROW = re.compile(r"^(\d+)\t@(\d+)\t(?:\[gap\]|\[end\]|0x([0-9a-f]+)(?: <[^>]+>)?):\t(.*)$", re.M)
-SOURCES = re.compile(r"from 0x([0-9a-f]+)")
 ALL = "1,10000000"
 
 
@@ -48,51 +39,6 @@ def instructions(elf: Path) -> dict[int, str]:
     return {int(at, 16): text for at, text in re.findall(r"^ *([0-9a-f]+):\s+(.*)$", lines, re.M)}
 
 
-def came_from(retired: list[int], elf: Path, handler: int) -> list[int]:
-    """What ran before each instruction in its own program: behind a trap, what ran before the trap."""
-    code, interrupted, before, found = instructions(elf), [], 0, []
-    for pc in retired:
-        if pc == handler:
-            interrupted.append(before)
-        found.append(before)
-        before = interrupted.pop() if code[pc].split()[0] == "mret" and interrupted else pc
-    return found
-
-
-@pytest.mark.parametrize("options", ["", "-format etrace", *long_only("-btm", "-implicit-return full -timestamps")])
-def test_functions_and_interrupts(options: str, tmp_path: Path) -> None:
-    """None of the functions begins with a loop: each is entered when its first instruction runs. A saved trace has the
-    same.
-    """
-    functions = ["main", "fib", "add", "sub", "mul", "classify", "start_timer", "on_trap"]
-    asked = [f"trace find {name} {ALL}" for name in functions]
-    commands = [f"trace start {options}", "break finish", "continue", *asked, f"trace events {ALL}", "trace gaps"]
-    elf, capture = demo(tmp_path), tmp_path / "x.rvt"
-    said, retired = trace(elf, tmp_path, [*commands, f"trace events interrupt {ALL}", f"trace save {capture}"])
-    same = [f"trace find fib {ALL}", f"trace events {ALL}"]
-    saved = run_gdb(elf, [SOURCE, f"trace open {capture}", *same])
-    for command in same:
-        assert saved[command] == said[command] and len(said[command].splitlines()) > 3
-    for name, command in zip(functions, asked, strict=True):
-        assert positions(said[command]) == where(retired, names(elf)[name]), name
-        sources = [int(pc, 16) for pc in SOURCES.findall(said[command])]
-        assert sources == [retired[i - 2] for i in positions(said[command])], name
-    traps = where(retired, names(elf)["on_trap"])
-    assert len(traps) >= 2 and positions(said[f"trace events interrupt {ALL}"]) == traps
-    other = [1, *([1] if "etrace" in options else []), len(retired) + 1]  # E-Trace says which privilege it begins with
-    assert sorted(positions(said[f"trace events {ALL}"])) == sorted([*other, *traps])
-    # Where an interrupt hit is where the program went on after it. E-Trace leaves it out right after an indirect jump:
-    # the address in the packet of such an interrupt is undefined (Efficient Trace 2.0, "thaddr").
-    hit = re.findall(r"\ttrap: interrupt.*, at 0x([0-9a-f]+) ", said[f"trace events {ALL}"])
-    code = instructions(elf)
-    indirect = ("ret", "jr", "jalr")
-    silent = ["etrace" in options and code[retired[trap - 2]].split()[0] in indirect for trap in traps]
-    mrets = [pc for before, pc in pairwise(retired) if code[before].startswith("mret")]
-    returned = [pc for pc, is_silent in zip(mrets, silent, strict=False) if not is_silent]
-    assert [int(pc, 16) for pc in hit] == returned
-    assert said["trace gaps"].strip() == "No gaps: the history is complete."
-
-
 def test_a_function_that_is_nothing_but_a_loop(tmp_path: Path) -> None:
     """`spin: j spin`, interrupted by a timer: full counters are all there is to tell, and it is entered once, whatever
     interrupts return to.
@@ -108,91 +54,6 @@ def test_a_function_that_is_nothing_but_a_loop(tmp_path: Path) -> None:
     last = [int(row[1]) for row in ROW.findall(outcome.said["trace find *spin"])]
     assert last == ran[-10:] and ROW.findall(outcome.said["trace find *spin"])[-1][0] == str(len(ran))
     assert positions(outcome.said["trace find handler"]) == where(outcome.retired, names(elf)["handler"])
-
-
-KERNEL = ["-format etrace", "-context", "-btm -implicit-return full"]
-
-
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Outcome, str]]:
-    """A kernel with system calls, interrupts, co-routines and tasks in user mode, traced with one option after the
-    other: the ELF, what came of it, options.
-    """
-    folder = tmp_path_factory.mktemp("kernel")
-    elf = compiled(folder, "rv64imac", LOW)
-    kinds = ("trap", "exception", "interrupt", "context")
-    asked = [f"trace find other {ALL}", f"trace find coroutines,other-1 {ALL}", f"trace find leaf {ALL}"]
-    asked += [f"trace events {kind} {ALL}" for kind in kinds]
-    each = [[f"trace start {options}", "ignore 1 1", "continue 1", *asked] for options in KERNEL]
-    log = folder / "retired.log"
-    with Rig(elf, folder / "rig", "--isa", "IMAC", "--ram", hex(LOW), "--log-retired", str(log)) as rig:
-        parts = traces(rig, log, ["break round_done", "continue"], each)
-    return {
-        options: (elf, Outcome(said, retired, ""), options)
-        for options, (said, retired) in zip(KERNEL, parts, strict=True)
-    }
-
-
-@pytest.fixture(params=KERNEL)
-def kernel(request: pytest.FixtureRequest, kernels: dict[str, tuple[Path, Outcome, str]]) -> "Kernel":
-    return kernels[request.param]
-
-
-Kernel = tuple[Path, Outcome, str]
-
-
-def test_entries_of_a_coroutine_that_begins_with_a_loop(kernel: Kernel) -> None:
-    elf, outcome, _ = kernel
-    entry, code = names(elf)["other"], instructions(elf)
-    before = came_from(outcome.retired, elf, names(elf)["trap"])
-    rounds = [i for i in where(outcome.retired, entry) if code[before[i - 1]].startswith(("bnez", "bne", "j\t"))]
-    entered = [i for i in where(outcome.retired, entry) if i not in rounds]
-    assert rounds and entered, "it does both"
-    assert positions(outcome.said[f"trace find other {ALL}"]) == entered
-
-
-def test_arrivals_in_a_range(kernel: Kernel) -> None:
-    elf, outcome, _ = kernel
-    first, last = names(elf)["coroutines"], names(elf)["other"] - 1
-    inside = [first <= pc <= last for pc in outcome.retired]
-    arrived = [i for i, now in enumerate(inside, 1) if now and not (i > 1 and inside[i - 2])]
-    assert len(arrived) > 5
-    assert positions(outcome.said[f"trace find coroutines,other-1 {ALL}"]) == arrived
-    assert positions(outcome.said[f"trace find leaf {ALL}"]) == where(outcome.retired, names(elf)["leaf"])
-
-
-def test_traps_with_their_cause(kernel: Kernel) -> None:
-    """What the handler did tells which they were: it sets the timer, or it does not."""
-    elf, outcome, options = kernel
-    retired, at = outcome.retired, names(elf)
-    traps = where(retired, at["trap"])
-    ends = [*traps[1:], len(retired) + 1]
-    interrupts = [i for i, end in zip(traps, ends, strict=True) if at["interrupt"] in retired[i - 1 : min(end, i + 40)]]
-    exceptions = [i for i in traps if i not in interrupts]
-    assert interrupts and exceptions
-    assert positions(outcome.said[f"trace events trap {ALL}"]) == traps
-    if "-btm" not in options:
-        assert positions(outcome.said[f"trace events interrupt {ALL}"]) == interrupts
-        assert positions(outcome.said[f"trace events exception {ALL}"]) == exceptions
-    if "etrace" in options:
-        text = "\ttrap: exception 8 (environment call from U-mode or VU-mode), at 0x"
-        assert outcome.said[f"trace events exception {ALL}"].count(text) == len(exceptions)
-        text = "\ttrap: interrupt 7 (machine timer interrupt), at 0x"
-        assert outcome.said[f"trace events interrupt {ALL}"].count(text) == len(interrupts)
-
-
-def test_changes_of_privilege(kernel: Kernel) -> None:
-    """U-mode begins behind mret, M-mode with the handler."""
-    elf, outcome, options = kernel
-    if "-btm" in options:
-        assert outcome.said[f"trace events context {ALL}"].strip() == "No event of the kind context is in this trace."
-        return
-    code, retired = instructions(elf), outcome.retired
-    user = [i for i in range(2, len(retired) + 1) if code[retired[i - 2]].startswith("mret")]
-    rows = ROW.findall(outcome.said[f"trace events context {ALL}"])
-    told = {mode: {int(row[1]) for row in rows if f"{mode}-mode" in row[3]} for mode in "UM"}
-    assert len(user) > 5 and set(user) <= told["U"]
-    assert set(where(retired, names(elf)["trap"])) <= told["M"]
 
 
 def test_gaps_are_where_the_program_switched_its_trace_off(tmp_path: Path) -> None:

@@ -64,16 +64,6 @@ def test_the_capture_gives_the_same_listing(outcomes: list[Outcome]) -> None:
         assert outcome.decoded() == outcome.listing.replace("\t=> ", "\t   ")
 
 
-def test_times_rise_and_are_those_of_the_instructions(outcomes: list[Outcome]) -> None:
-    """One cycle per instruction, from 0 on. Messages about other things than addresses may come a little later."""
-    for outcome in outcomes[2:4]:
-        times = list(outcome.history().times)
-        assert len(times) > 20
-        assert [time for _, time in times] == sorted(time for _, time in times)
-        late = [time - position for position, time in times]
-        assert min(late) == 0 and late.count(0) > 0.8 * len(late) and max(late) < 32 * 8
-
-
 def test_the_privilege_of_every_instruction_is_known(outcomes: list[Outcome]) -> None:
     """The handler runs in machine mode, and all the rest in user mode."""
     for outcome in outcomes[2:4]:

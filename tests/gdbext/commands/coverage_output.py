@@ -1,11 +1,8 @@
 """What `trace coverage` and `disassemble` said in a gdb, read; and the truth from elsewhere."""
 
-import os
 import re
 import subprocess
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from itertools import pairwise
+from collections import defaultdict
 from pathlib import Path
 
 from rvtrace_gdb.console.bench.rig import Rig
@@ -21,7 +18,6 @@ INSTRUCTION = re.compile(
     r"^(?:=> |   )0x([0-9a-f]+) <[^>]*>:\t(?: *(#####|\d+): )?(.*?)(?:\t# taken (\d+), not taken (\d+))?$", re.M
 )
 _GCOV = re.compile(r"^ *(-|#####|=====|\d+)\*?: *(\d+):(.*)$", re.M)
-_DECODED = re.compile(r"^(\S+) +(\d+|-) +0x([0-9a-f]+)(?: +\d+)?( +x)?(?: +END)?$")
 
 Lines = dict[int, int | None]
 """By number: how often a line ran, None if it has no code."""
@@ -67,40 +63,3 @@ def gcov(folder: Path) -> dict[Path, Lines]:
                 before = found[file].get(line)
                 found[file][line] = ran if before is None else before + (ran or 0)
     return found
-
-
-def by_line_table(elf: Path, file: str, retired: list[int]) -> dict[int, int]:
-    """How often the statements of each line of a file ran, by binutils' reading of the line table. No inlining."""
-    ran = Counter(retired)
-    ranges: dict[int, list[tuple[range, bool]]] = defaultdict(list)
-    for rows in _sequences(elf):
-        for (name, line, pc, statement), after in pairwise(rows):
-            if os.path.basename(name) == file and line:
-                ranges[line].append((range(pc, max(after[2], pc + 1)), statement))
-    found = {}
-    for line, pieces in ranges.items():
-        chosen = [one for one, statement in pieces if statement] or [one for one, _ in pieces]
-        found[line] = max(ran[pc] for one in chosen for pc in one)
-    return found
-
-
-def _sequences(elf: Path) -> Iterator[list[tuple[str, int, int, bool]]]:
-    """Rows of the line table: file, line (0: the end), address, whether a statement begins; by sequence.
-
-    Rows of the same line at the same address are one, as for all debuggers.
-    """
-    command = ["riscv64-unknown-elf-readelf", "--debug-dump=decodedline", "-W", str(elf)]
-    rows: list[tuple[str, int, int, bool]] = []
-    for text in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
-        match = _DECODED.match(text)
-        if not match:
-            continue
-        line, pc, statement = 0 if match[2] == "-" else int(match[2]), int(match[3], 16), bool(match[4])
-        if rows and rows[-1][:3] == (match[1], line, pc):
-            statement |= rows.pop()[3]
-        elif rows and rows[-1][:2] == (match[1], line) and rows[-1][3] == statement:
-            continue  # goes on
-        rows.append((match[1], line, pc, statement))
-        if not line:
-            yield rows
-            rows = []

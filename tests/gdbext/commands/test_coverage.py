@@ -3,33 +3,27 @@
 import re
 import subprocess
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.commands.coverage_output import (
     LINE,
     PROGRAMS,
     ROW,
     SOURCES,
     Lines,
-    by_line_table,
     count,
     gcov,
     lines,
-    traced,
 )
 from tests.gdbext.commands.test_dump import ELF
 from tests.gdbext.commands.test_find import damaged, run
 from tests.gdbext.gdb_process import SOME_GDBS, SOURCE, ask_gdb, run_gdb
 from tests.gdbext.runs_in_turn import Run, in_turn
-from tests.helpers.amounts import long_only
-from tests.helpers.cross_compiler import compile_program, demo
-from tests.transport.simulated.encoder.traces import HIGH32, HIGH64, compiled
+from tests.helpers.cross_compiler import compile_program
 
 FILES = {"main.c": SOURCES[0], "coverage/parts.c": SOURCES[1], "other/parts.c": SOURCES[2]}
 FILES["shared.h"] = PROGRAMS / "shared.h"
@@ -236,15 +230,6 @@ def test_errors_are_one_line(session: Session, place: str, says: str) -> None:
     assert re.fullmatch(says, session.said[f"trace coverage {place}"].strip()), session.said[f"trace coverage {place}"]
 
 
-@pytest.mark.parametrize("march", ["rv32imac_zicsr", *long_only("rv64imac_zicsr")])
-def test_optimised_code_by_its_line_table(march: str, tmp_path: Path) -> None:
-    """The demo, with interrupts: the statements of each line, as binutils reads them, ran as often."""
-    elf = demo(tmp_path, march)
-    said, retired = traced(elf, tmp_path, ["trace coverage demo.c"], until="finish")
-    shown = {line: ran for line, ran in lines(said["trace coverage demo.c"]).items() if ran is not None}
-    assert shown == by_line_table(elf, "demo.c", retired) and len(shown) > 30
-
-
 def test_templates_and_overloads(programs: Programs) -> None:
     """By the program: add<1> is called 3 times, add<2> 4 times, add(long) 5 times."""
     file, all_three, one = TEMPLATES
@@ -262,46 +247,6 @@ def test_inlined_functions(programs: Programs) -> None:
     ran = lines(said["trace coverage main.c"])
     assert ran[10] == 190 and list(lines(said["trace coverage helper"])) == [10]
     assert " helper\n" not in said["trace coverage"]
-
-
-ASSEMBLER = ("boot", "leaf", "set_timer", "trap", "interrupt", "leave", "system_call", "coroutines", "other", "plus")
-COMPILED = (
-    "misleading_return",
-    "far_away",
-    "skipping",
-    "deep",
-    "fibonacci",
-    "chosen",
-    "fill",
-    "round_done",
-    "user_main",
-)
-
-
-@pytest.mark.parametrize(("march", "origin"), [("rv64imac", HIGH64), *long_only(("rv32imac", HIGH32))])
-def test_traps_coroutines_and_high_addresses(march: str, origin: int, tmp_path: Path) -> None:
-    """Code without line numbers: each instruction by the retired list, entries by `trace find`."""
-    names = ASSEMBLER + COMPILED
-    elf, log = compiled(tmp_path, march, origin), tmp_path / "retired.log"
-    sim = ["--isa", "IMAC", "--ram", hex(origin), "--log-retired", str(log)]
-    with Rig(elf, tmp_path / "rig", *sim) as rig:
-        commands = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
-        commands += ["break round_done", "trace start", "continue", "continue ", "trace coverage"]
-        commands += [f"trace {what}" for name in names for what in (f"coverage {name}", f"find *&{name} 1,100000")]
-        said = run_gdb(elf, commands)
-    retired = retired_pcs(log)
-    counts = Counter(retired)
-    rows = {row[7]: row for row in ROW.findall(said["trace coverage"])}
-    for name in names:
-        shown = re.findall(r"^ *(#####|\d+): 0x([0-9a-f]+) <\S+>:\t", said[f"trace coverage {name}"], re.M)
-        assert shown and [count(ran) for ran, _ in shown] == [counts[int(pc, 16)] for _, pc in shown], name
-        found = re.findall(r"^(\d+)\t@", said[f"trace find *&{name} 1,100000"], re.M)
-        entered = found[-1] if found else shown[-1][0]  # `system_call: ecall; ret`: an ecall does not retire
-        if name == "other":  # a loop
-            own = {int(pc, 16) for _, pc in shown}
-            entered = str(sum(pc == min(own) and before not in own for before, pc in pairwise(retired)))
-        assert rows[name][0] == entered and bool(found) == (name != "system_call"), name
-        assert (int(rows[name][4]), int(rows[name][5])) == (sum(ran != "#####" for ran, _ in shown), len(shown))
 
 
 def test_without_debug_information(programs: Programs) -> None:

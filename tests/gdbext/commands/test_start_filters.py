@@ -27,11 +27,6 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def elf32(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return demo(tmp_path_factory.mktemp("filters32"), "rv32imac_zicsr")
-
-
-@pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program whose functions have dots in their names, as parts of functions have; without debug information."""
     folder = tmp_path_factory.mktemp("parts")
@@ -68,8 +63,6 @@ def lines_of(text: str) -> int:
 
 FUNCTIONS = {"add,mul,classify": "-timestamps -repeated-history", "fib,on_trap": ""}
 FUNCTIONS |= {"fib": "", "on_trap,main": ""} if LONG else {}
-OPTIONS = ["-btm", "-format etrace", *long_only("-format etrace -data", "-timestamps -repeated-history")]
-"""With the two functions classify and on_trap."""
 DATA = "-format etrace -data -function on_trap"
 MODES = ("-priv m,u", "-priv u")
 
@@ -124,23 +117,11 @@ def runs(
     return in_turn(*rig(elf, tmp_path_factory.mktemp("runs")), asked, request.param)
 
 
-@pytest.fixture(scope="module")
-def runs32(elf32: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    asked = {it: [f"trace start {it} -function classify -function on_trap", *TO_THE_END] for it in OPTIONS}
-    return in_turn(*rig(elf32, tmp_path_factory.mktemp("runs32")), asked)
-
-
 @pytest.mark.parametrize("names", FUNCTIONS)
 def test_functions(elf: Path, runs: dict[str, Run], names: str) -> None:
     known, (said, retired) = places(elf), runs[names]
     assert listed(said[ALL]) == inside(retired, *(known[name] for name in names.split(",")))
     assert "traces only 0x" in said["trace status"]
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_functions_with_other_options(elf32: Path, runs32: dict[str, Run], options: str) -> None:
-    known, (said, retired) = places(elf32), runs32[options]
-    assert listed(said[ALL]) == inside(retired, known["classify"], known["on_trap"])
 
 
 def test_loads_and_stores_of_a_function(elf: Path, runs: dict[str, Run]) -> None:

@@ -23,7 +23,7 @@ from tests.gdbext.csrs.csr_questions import (
 )
 from tests.gdbext.gdb_process import GDB, GDBS, NEWEST_GDB, KeptGdb
 from tests.helpers.amounts import crossed
-from tests.helpers.qemu10 import CPU, QEMU10, Qemu10, running
+from tests.helpers.qemu10 import Qemu10, running
 from tests.helpers.remote_protocol import Rsp
 
 CONNECTIONS = {"direct": "target extended-remote :{}", "proxy": "trace connect localhost:{}"}
@@ -31,7 +31,6 @@ WAYS = ("packets", "named")
 DEEPEST = 4
 U_MODE = 0
 
-every_way = pytest.mark.parametrize("way", WAYS)
 every_connection = pytest.mark.parametrize("connect", list(CONNECTIONS))
 in_pairs = pytest.mark.parametrize(("way", "connect"), crossed(WAYS, list(CONNECTIONS)))
 in_other_pairs = pytest.mark.parametrize(("way", "connect"), crossed(WAYS, list(CONNECTIONS)[::-1]))
@@ -106,20 +105,7 @@ def test_auto_takes_packets_where_there_is_no_openocd(
     assert asked.answer()["name"] == "gdb's register packets"
 
 
-@every_connection
-def test_reading_everything_takes_few_packets(
-    kept: KeptGdb, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
-) -> None:
-    """One question to gdb for each batch; the proxy has each of them as one packet (tests/session/proxy/test_csrs)."""
-    batches = [[["pc", None]], *(entries(range(first, first + 16)) for first in range(0, 256, 16)), [[SISELECT, 0]]]
-    connection = CONNECTIONS[connect].format(machine.port)
-    few, many = Request(batches[0], batches[-1], way="packets"), Request(*batches, way="packets")
-    asked = ask(kept, elf, tmp_path, connection, few, few, many)  # with the first gdb may learn more than it is asked
-    assert len(asked.answer(2)["asked"]) - len(asked.answer(1)["asked"]) == len(batches) - 2
-
-
-@every_connection
-@every_way
+@in_pairs
 def test_pc_mode_width_and_writes(
     kept: KeptGdb, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
 ) -> None:
@@ -169,21 +155,6 @@ def test_a_refused_write_may_be_answered_ok_and_a_refused_read_is_an_error(
     assert asked["answers"] == [[0, U_MODE, 0, "refused by the stub (E14)"], [0, 0]]
 
 
-@in_other_pairs
-def test_nothing_is_done_behind_a_refusal(
-    kept: KeptGdb, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
-) -> None:
-    with Rsp(machine.port) as stub:
-        stub.set_csr(SISELECT, 0)
-        stub.set_csr(MCTRCTL, 1)
-    batch = [[SIREG, None], [MCTRCTL, 7]]
-    asked = ask(kept, elf, tmp_path, CONNECTIONS[connect].format(machine.port), Request(batch, way=way))
-    (answers,) = asked.answer()["answers"]
-    assert len(answers) == 1 and "14" in answers[0]
-    with Rsp(machine.port) as stub:
-        assert stub.csr(MCTRCTL) == 1
-
-
 @every_connection
 def test_gdb_shows_the_new_values_once_it_forgets_the_old_ones(
     kept: KeptGdb, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
@@ -227,12 +198,6 @@ def test_each_hart_has_its_own(kept: KeptGdb, way: str, connect: str, pair: Qemu
         assert asked.printed("output $sctrdepth") == f"{expected[1 - hart]}"
 
 
-def test_a_hart_that_gdb_has_no_thread_for(kept: KeptGdb, pair: Qemu10, elf: Path, tmp_path: Path) -> None:
-    request = Request([["pc", None]], way="packets", hart=5)
-    asked = ask(kept, elf, tmp_path, CONNECTIONS["direct"].format(pair.port), request)
-    assert asked.line() == "gdb has no thread for hart 5"
-
-
 # Ctrl-C in the middle of what the session needs: only a part of the third piece of the records is read.
 INTERRUPTED = """
 def interrupted(need, pieces=[]):
@@ -261,24 +226,6 @@ def test_ctrl_c_while_records_are_read(gdb: str, connect: str, elf: Path, tmp_pa
         assert asked.printed(f"trace ctr show{blanks}0,1").endswith("Quit"), asked.outputs
         assert asked.printed(f"output/x{blanks}$siselect") == "0x2f7"
         assert "taken branch" in asked.printed(f"trace ctr show{blanks}0,1 ")
-
-
-def test_rv32(tmp_path: Path) -> None:
-    elf = build(tmp_path, "jumps", march="rv32imac_zicsr")
-    batch = [[SISELECT, 0x203], [SISELECT, None], [SIREG, 0xFFFF_FFFF], [SIREG, None]]
-    with running(elf, tmp_path, cpu=f"rv32,{CPU}", program=QEMU10.replace("riscv64", "riscv32")) as machine:
-        connection = CONNECTIONS["direct"].format(machine.port)
-        asked = ask(GDB, elf, tmp_path, connection, *(Request(batch, [[SIREG, 0]], way=way) for way in WAYS))
-    for number in range(len(WAYS)):
-        found = asked.answer(number)
-        assert (found["xlen"], found["answers"]) == (32, [[0, 0x203, 0, 0xFFFF_FFFF], [0]])
-
-
-def test_without_a_target_there_is_no_way(tmp_path: Path) -> None:
-    ways = (*WAYS, "auto")
-    asked = ask(GDB, None, tmp_path, "echo", *(Request([["pc", None]], way=way) for way in ways))
-    for number in range(len(ways)):
-        assert "connect it first (`target extended-remote`)" in asked.line(number)
 
 
 @pytest.mark.parametrize("setting", ["ctr-access", "ctr-version"])

@@ -12,7 +12,6 @@ from tests.gdbext.csrs.csr_questions import (
     MCTRCTL,
     SCTRDEPTH,
     SIREG,
-    SIREG2,
     SISELECT,
     Request,
     ask,
@@ -23,8 +22,7 @@ from tests.gdbext.gdb_process import AT_ONCE, GDB, SOME_GDBS, KeptGdb, newest_gd
 from tests.helpers.amounts import crossed
 from tests.helpers.cross_compiler import demo
 from tests.helpers.openocd_crash import kill_openocd
-from tests.transport.openocd.live_target import LOOP_FOREVER, write_elf
-from tests.transport.simulated.openocd import OpenOcd, TclError
+from tests.transport.simulated.openocd import OpenOcd
 
 CONNECTIONS = {"direct": "target extended-remote :{}", "proxy": "trace connect localhost:{}"}
 WAYS = ("auto", "rpc", "packets", "named")
@@ -132,15 +130,6 @@ def test_what_openocd_does_not_expose_is_refused_and_the_connection_stays(
     assert asked.printed("output $pc").startswith("(void (*)()) 0x")
 
 
-def test_a_hart_that_runs(tmp_path: Path) -> None:
-    elf = write_elf(tmp_path / "loop.elf", LOOP_FOREVER)
-    with Configured(elf, tmp_path / "target", "--ctr", "1.0") as target:
-        requests = [step for way in WAYS for step in steps(target, Request([["pc", None]], way=way))]
-        asked = ask(GDB, elf, tmp_path, connection(target), "continue &", *requests)
-    for number in range(len(WAYS)):
-        assert asked.line(number).startswith("the hart runs: stop it first"), WAYS[number]
-
-
 def test_an_openocd_that_hides_errors_from_gdb_is_not_believed(elf: Path, tmp_path: Path) -> None:
     """By default it says an old value where a register cannot be read; through its interpreter it says why."""
     with Configured(elf, tmp_path / "target", "--ctr", "1.0", without="report_register_access_error") as target:
@@ -167,31 +156,6 @@ def test_an_openocd_that_exposes_nothing(version: str | None, elf: Path, tmp_pat
         batch = [[control, None], [select, 0x200], [alias, 9], [alias, None]]
         asked = ask(GDB, elf, tmp_path, connection(target), Request(batch))
     assert asked.answer()["answers"] == [[0, 0, 0, 9]]
-
-
-def test_the_draft(elf: Path, tmp_path: Path) -> None:
-    ways = ("auto", "packets", "named")
-    batch = [[MCTRCONTROL, 1], [MCTRCONTROL, None], [MCTRSTATUS, None], [MISELECT, 0x201], [MIREG, None]]
-    before = [[MCTRCONTROL, 0], [MISELECT, 0x200]]
-    with Configured(elf, tmp_path / "target", "--ctr", "0.1.4") as target:
-        for connect in CONNECTIONS:
-            requests = [Request(before, batch, way=way) for way in ways]
-            asked = ask(GDB, elf, tmp_path, connection(target, connect), *requests)
-            for number, way in enumerate(ways):
-                assert asked.answer(number)["answers"][1] == [0, 1, 0, 0, 0], (connect, way)
-        with pytest.raises(TclError):
-            target.tcl.reg("csr_mctrctl")
-
-
-def test_rv32(tmp_path: Path) -> None:
-    elf = demo(tmp_path, march="rv32imac_zicsr")
-    batch, after = [[SISELECT, 0x203], [SIREG2, 0xFFFF_FFFE], [SIREG2, None]], [[SIREG2, 0], [SISELECT, 0]]
-    with Configured(elf, tmp_path / "target", "--ctr", "1.0") as target:
-        requests = [step for way in WAYS for step in steps(target, Request(batch, after, way=way))]
-        asked = ask(GDB, elf, tmp_path, connection(target), *requests)
-    for number, way in enumerate(WAYS):
-        found = asked.answer(number)
-        assert (found["xlen"], found["answers"][0]) == (32, [0, 0, 0xFFFF_FFFE]), way
 
 
 @newest_gdb

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from tests.endtoend.retired_instructions import ROW
-from tests.gdbext.commands.test_start_triggers_harts import whole
+from tests.endtoend.retired_instructions import ROW, retired_pcs
 from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
 from tests.gdbext.replay.test_replay import nm
+from tests.gdbext.runs_in_turn import said_in_turn
 from tests.helpers import qemu
 from tests.helpers.amounts import long_only
 from tests.transport.simulated.harts import PROGRAMS, compiled
@@ -118,6 +118,18 @@ def stores(elf: Path, pcs: Sequence[int]) -> list[int]:
 @pytest.fixture(scope="module")
 def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("apart"), PROGRAMS / "apart.c")
+
+
+BEGIN = 0x8000_0000
+"""Where each hart begins, to which nothing leads but a reset."""
+
+
+def whole(elf: Path, folder: Path) -> list[list[int]]:
+    """All that each hart executes up to there, and further; the same in every run."""
+    rig = Rig(elf, folder / "rig", "--harts", str(HARTS), "--log-retired", str(folder / "log"))
+    said_in_turn(rig, {"": ["trace start", "hbreak done", "continue", "continue"]})
+    logs = [retired_pcs(folder / f"log.{hart}") for hart in range(HARTS)]
+    return [pcs[len(pcs) - pcs[::-1].index(BEGIN) - 1 :] for pcs in logs]
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,8 @@
 gdb numbers and prints by itself here; the addresses must be those of the simulated hart's own log.
 """
 
-import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -16,12 +15,11 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.program.image import Image
-from tests.decode.ntrace.messages import split
 from tests.endtoend.retired_instructions import retired_pcs
-from tests.gdbext.gdb_process import GDBS, SOME_GDBS, SOURCE, newest_gdb, run_gdb
+from tests.gdbext.gdb_process import GDBS, SOME_GDBS, SOURCE, run_gdb
 from tests.gdbext.runs_in_turn import THROUGH_RVTRACE, Run, in_turn
 from tests.helpers import reference_streams
-from tests.helpers.amounts import LONG, some_of
+from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import demo
 from tests.helpers.qemu import running
 
@@ -181,10 +179,9 @@ USE = "use `trace native`, which decodes the trace first and then records"
 
 
 class Recorded(NamedTuple):
-    """What the session before had, a walk in it, and more runs of the same program. The first has nothing before it."""
+    """What the session before had, and more runs of the same program. The first has nothing before it."""
 
     first: Session
-    walk: list[tuple[str, int]]
     runs: dict[str, Run]
 
 
@@ -193,8 +190,6 @@ def more(
     request: pytest.FixtureRequest, session_of: Callable[[str], Session], tmp_path_factory: pytest.TempPathFactory
 ) -> Recorded:
     folder, first = tmp_path_factory.mktemp("more"), session_of(request.param)
-    steps = list(walk(random.Random(5), len(first.pcs), some_of(400)))
-    (folder / "walk").write_text("".join(f"{command}\necho @\noutput/x $pc\necho @\\n\n" for command, _ in steps))
     later = [one for i in range(LATER) for one in (f"continue {i + 1}", f"info record {' ' * i}")]
     destroyed = [f"monitor mww {address:#x} 0xffffffff" for address in (0x3000_0050, 0x3000_0054)]
     runs = {
@@ -202,14 +197,13 @@ def more(
         "later": [*TO_CLASSIFY, "trace native", "info record", *later],
         "lost": [*TO_FINISH, *destroyed, "trace native", ALL, FUNCTIONS, OURS],
         "untraced": [*TO_CLASSIFY, "trace stop", "delete", "break finish", "continue "],
-        "walk": [*TO_FINISH, "delete", "trace native", f"source {folder / 'walk'}"],
     }
     runs["later"] += ["reverse-stepi", "record goto end", "stepi", ALL]
     runs["untraced"] += ["trace native", ALL, "stepi", "record instruction-history 1,1000001"]
     runs["alone"] += ["trace live", "trace native", "record stop", "record btrace ", "info record "]
     ended = {name: [*commands, "trace native off", "trace live"] for name, commands in runs.items()}
     rig = Rig(first.elf, folder / "rig", "--log-retired", str(folder / "log"))
-    return Recorded(first, steps, in_turn(rig, folder / "log", ended, request.param, THROUGH_RVTRACE))
+    return Recorded(first, in_turn(rig, folder / "log", ended, request.param, THROUGH_RVTRACE))
 
 
 def test_what_runs_later_is_recorded_too(more: Recorded) -> None:
@@ -254,42 +248,6 @@ def test_gdbs_own_command_alone_says_what_to_use(more: Recorded) -> None:
     assert recorded(said["info record "])[0] == len(pcs)
 
 
-def test_a_random_walk_ends_where_the_log_says(more: Recorded) -> None:
-    said, pcs = more.runs["walk"]
-    here = int(more.first.said["info registers pc"].split()[1], 16)
-    [text] = [text for command, text in said.items() if command.startswith("source ")]
-    found = [int(pc, 16) for pc in re.findall("@(0x[0-9a-f]+)@", text)]
-    assert pcs == more.first.pcs and recorded(said["trace native"])[0] == len(pcs)
-    assert list(zip(more.walk, found, strict=True)) == [((command, at), [*pcs, here][at]) for command, at in more.walk]
-
-
-@newest_gdb
-def test_each_hart_has_its_own(gdb: str, tmp_path: Path) -> None:
-    """Two harts of QEMU that stand at reset, and a trace of two in which the second one ran half as much."""
-    elf = reference_streams.FOLDER / "median.elf"
-    stream = (reference_streams.FOLDER / "median.1.nex").read_bytes()
-    half = b"".join(list(split(stream))[:40])
-    raw = reference_streams.in_turn(
-        reference_streams.from_source(stream, 2, 0), reference_streams.from_source(half, 2, 1)
-    )
-    (tmp_path / "raw").write_bytes(raw)
-    words = [str(tmp_path / "raw"), "--src-bits", "2", "--elf", str(elf)]
-    assert main(["import", *words, "-o", str(tmp_path / "x.rvt")]) == 0
-    with running(elf, tmp_path, 2, logged=False) as qemu:
-        commands = [SOURCE, f"trace open {tmp_path / 'x.rvt'}", f"trace connect localhost:{qemu.port}", "trace native"]
-        for hart in (0, 1):
-            commands += [f"thread {hart + 1}", f"record instruction-history 1,{10**6 + hart}"]
-        said = run_gdb(elf, commands, gdb=gdb)
-    ran: list[list[int]] = []
-    for hart in (0, 1):
-        lines = said[f"record instruction-history 1,{10**6 + hart}"].strip().splitlines()
-        *rows, gap = [line for line in lines if not line.startswith("warning: Recorded trace may be corrupted")]
-        assert gap == f"{len(rows) + 1}\t{GAP}", "QEMU's harts stand in its boot ROM, to which nothing leads"
-        ran.append(listed("\n".join(rows)))
-    assert (len(ran[0]), reference_streams.fingerprint(ran[0])) == reference_streams.golden("median")
-    assert 100 < len(ran[1]) < len(ran[0]) and ran[1] == ran[0][: len(ran[1])]
-
-
 def test_a_hart_that_was_not_traced_has_no_recording(tmp_path: Path) -> None:
     elf = reference_streams.FOLDER / "median.elf"
     words = [str(reference_streams.FOLDER / "median.1.nex"), "--elf", str(elf)]
@@ -306,21 +264,3 @@ def test_a_hart_that_was_not_traced_has_no_recording(tmp_path: Path) -> None:
     assert said[listing].strip() == "No trace."
     assert len(ROW.findall(said[f"{listing} 1,100"])) == 5
     assert "gdb has stopped recording" in said["trace native off"]
-
-
-def walk(rng: random.Random, length: int, steps: int) -> Iterator[tuple[str, int]]:
-    """Commands, and where they lead: positions 0 to *length* - 1 are the past."""
-    at = length
-    for _ in range(steps):
-        kind, count = rng.choice(("stepi", "reverse-stepi", "reverse-stepi", "goto")), rng.randint(1, 60)
-        if at == length:
-            kind = rng.choice(("reverse-stepi", "goto"))
-        if kind == "goto":
-            at = rng.randrange(length)
-            yield f"record goto {at + 1}", at
-        elif kind == "stepi":
-            at = min(at + count, length)
-            yield f"stepi {count}", at
-        else:
-            at = max(at - count, 0)
-            yield f"reverse-stepi {count}", at

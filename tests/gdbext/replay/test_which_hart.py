@@ -15,6 +15,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig, held_port
 from tests.gdbext.gdb_process import SOURCE, run_gdb, some_gdbs
+from tests.helpers.amounts import long_only
 from tests.helpers.compiled import elf_bytes
 from tests.helpers.cross_compiler import EXAMPLES, HOME, compile_program, demo
 
@@ -85,17 +86,6 @@ def test_core_ids_in_another_order(loops: Path, tmp_path: Path, gdb: str) -> Non
     assert "f1 () at" in said["trace live"]
 
 
-def test_the_records_of_core_ids_in_another_order(loops: Path, tmp_path: Path) -> None:
-    """Control transfer records are the hart's, too."""
-    with Ordered(loops, tmp_path / "rig", (1, 0), "--run", "--ctr", "1.0") as rig:
-        ctr = ["trace ctr start -all -depth 16", *IN_F1, "trace ctr show"]
-        ctr += ["set trace ctr-access packets", "trace ctr show 0,5"]
-        said = run_gdb(loops, [SOURCE, f"trace connect :{rig.gdb_port}", *ctr])
-    assert said["info registers mhartid"].split()[1] == "0x1"
-    for command in ("trace ctr show", "trace ctr show 0,5"):
-        assert functions(said[command]) == {"f1"}, said[command]
-
-
 def test_core_ids_with_a_hole(loops: Path, tmp_path: Path) -> None:
     """Core 0 is not in OpenOCD's configuration: the harts are 0 and 1, their threads 2 and 3."""
     with Ordered(loops, tmp_path / "rig", (1, 2), "--run", "--ctr", "1.0") as rig:
@@ -110,15 +100,6 @@ def test_core_ids_with_a_hole(loops: Path, tmp_path: Path) -> None:
     assert functions(said["trace history "]) == {"f2"} and "note:" not in said["trace history "]
     assert "_start () at" in said["reverse-stepi "]
     assert re.findall(r"^ctr(\d)", said["trace ctr start -all -depth 16"], re.MULTILINE) == ["0", "1"]
-
-
-def test_one_hart_with_another_core_id(loops: Path, tmp_path: Path) -> None:
-    """Its thread has number 2; it is the only hart nevertheless."""
-    with Ordered(loops, tmp_path / "rig", (1,), "--run") as rig:
-        commands = [SOURCE, f"set trace target {rig.target_file}", f"trace connect :{rig.gdb_port}", "trace start"]
-        said = run_gdb(loops, [*commands, *IN_F1, "trace history", "reverse-stepi"])
-    assert functions(said["trace history"]) == {"f1"} and "note:" not in said["trace history"]
-    assert "_start () at" in said["reverse-stepi"]
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +166,10 @@ def tasks(rig: Rig, running: str, blocked: str, pc: int) -> Iterator[int]:
                 process.kill()
 
 
-@pytest.mark.parametrize(("running", "blocked"), [("80001234", "80005678"), ("20001234", "20005678"), ("1", "2")])
+TASKS = [("80001234", "80005678"), *long_only(("20001234", "20005678"), ("1", "2"))]
+
+
+@pytest.mark.parametrize(("running", "blocked"), TASKS)
 def test_a_task_that_is_blocked_has_no_past(running: str, blocked: str, tmp_path: Path) -> None:
     """It waits at main; the other one runs."""
     with Rig(demo(tmp_path), tmp_path / "rig") as rig:

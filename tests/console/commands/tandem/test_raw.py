@@ -15,6 +15,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.tandem.decoder import tandem_of
 from rvtrace_gdb.decode.tandem.protocol import FLUTE, TWO_PC, Parameters
 from rvtrace_gdb.session.capture.file import load
+from rvtrace_gdb.session.queries.registers import captured_lines
 from rvtrace_gdb.session.session import Session
 from tests.decode.tandem.corpus import DATA, decoded, golden_steps, trace_bytes
 
@@ -231,6 +232,9 @@ def test_what_an_opened_capture_says(capture: Path) -> None:
     history = session.decoded()[0]
     assert list(history.pcs()) == list(decoded("flute_rv64ui-p-add").history.pcs())
     assert tandem_of(history) is not None
+    title, note = captured_lines(load(capture), "tandem0")
+    assert title == "tandem0: tandem trace port, hart 0, in the capture"
+    assert note.startswith("  note: it has no trace registers; ")
 
 
 def followed(capfd: pytest.CaptureFixture[str], fifo: Path, data: bytes, *words: str) -> tuple[str, list[str]]:
