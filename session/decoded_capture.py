@@ -17,6 +17,7 @@ from rvtrace_gdb.session import program
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
+    CapturedEncoder,
     CapturedRecords,
     CapturedSink,
     CapturedTandem,
@@ -26,7 +27,7 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats import sinks as formats_sinks
 from rvtrace_gdb.session.formats.format import NumberedItems
-from rvtrace_gdb.session.formats.sinks import Begun, Harts
+from rvtrace_gdb.session.formats.sinks import Harts, SinkDecoding
 from rvtrace_gdb.session.program import CodeOnTarget, Program
 from rvtrace_gdb.session.queries.history_rows import rows
 from rvtrace_gdb.session.queries.pages import Cursor, RangeError, Selection
@@ -175,6 +176,19 @@ class Listing(NamedTuple):
     hart: int | None = None
 
 
+class _Interrupted(NamedTuple):
+    """A decoding that may have been interrupted, and what it decodes."""
+
+    sinks: tuple[Captured, ...]
+    encoders: tuple[CapturedEncoder, ...]
+    image: Image
+    decoding: SinkDecoding
+
+    def is_of(self, sinks: tuple[Captured, ...], encoders: tuple[CapturedEncoder, ...], image: Image) -> bool:
+        """Return whether it decodes the same bytes with the same program."""
+        return self.image is image and self.sinks == sinks and self.encoders == encoders
+
+
 class DecodedCapture:
     """A capture, the program, and the histories decoded with it.
 
@@ -198,8 +212,7 @@ class DecodedCapture:
         self._messages_of: int | None = None  # the hart whose messages are listed
         self._message_cursors: dict[str, Cursor] = {}
         self._reported: set[str] = set()
-        self._begun: Begun = {}  # interrupted decoding
-        self._begun_with: tuple[tuple[Captured, ...], Image] | None = None
+        self._interrupted: _Interrupted | None = None
 
     @property
     def elf(self) -> str | None:
@@ -222,7 +235,7 @@ class DecodedCapture:
         if before is not None and before.image is image and before.sinks == sinks:
             return before if before.traps == self.traps else self._told(before)
         image, found = self._follow(sinks, image, progress)
-        self._begun, self._begun_with = {}, None
+        self._interrupted = None
         program = self._program.in_contexts(image)
         if self.traps or self.capture.traps:
             from rvtrace_gdb.session.trap_causes import explained  # few captures have any
@@ -321,28 +334,23 @@ class DecodedCapture:
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
         the trace, the code that is in memory now is tried, too.
         """
-        found = self._decode(sinks, image, progress, self._of_before(sinks, image))
+        if self._interrupted is None or not self._interrupted.is_of(sinks, self.capture.encoders, image):
+            decoding = self._decoding(sinks, image)
+            self._interrupted = _Interrupted(sinks, self.capture.encoders, image, decoding)
+        found = self._interrupted.decoding.result(progress)
         contradicted = any(mismatch(history, image) for history in found.histories.values())
         if self._target is None or not image.code or not contradicted:
             return image, found
         fresh = self._program.reread()
-        again = self._decode(sinks, fresh, progress, {})
+        again = self._decoding(sinks, fresh).result(progress)
         if _missing(again) >= _missing(found):
             return image, found
         self._program.use(fresh)
         return fresh, again
 
-    def _of_before(self, sinks: tuple[Captured, ...], image: Image) -> Begun:
-        """Return the decoders that were interrupted on the same bytes with the same program."""
-        if self._begun_with is None or self._begun_with[1] is not image or self._begun_with[0] != sinks:
-            self._begun, self._begun_with = {}, (sinks, image)
-        return self._begun
-
-    def _decode(self, sinks: tuple[Captured, ...], image: Image, progress: Progress, begun: Begun) -> Harts:
+    def _decoding(self, sinks: tuple[Captured, ...], image: Image) -> SinkDecoding:
         program = self._program.in_contexts(image)
-        return formats_sinks.decode_all(
-            sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, progress=progress, begun=begun
-        )
+        return SinkDecoding(sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error)
 
     def history(self, hart: int | None) -> History:
         """Return the history of a hart (None: the first) as it was decoded last. Raises `NoTrace`."""

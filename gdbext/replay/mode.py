@@ -154,7 +154,7 @@ class ReplayMode:
     def are_registers_known(self, names: list[str] | None = None) -> bool:
         """Whether the trace records registers; with *names*, whether these are known here and later."""
         place = {"thread_hart": selected_hart(), "number": position.number()}
-        found: bool = tracer().request("told", registers=names or [], **place)["told"]
+        found: bool = tracer().request("registers_known", registers=names or [], **place)["known"]
         return found
 
     # Ways in and out

@@ -21,9 +21,6 @@ _PIECE = 1 << 14  # bytes checked at once: what they show is in memory
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.check.verdict import Verdict
 
-Begun = dict[int, Decoding]
-"""Interrupted decoding, by the number of the sink, counted from 0."""
-
 
 @dataclass(frozen=True)
 class Harts:
@@ -77,83 +74,80 @@ def options_of(encoders: list[CapturedEncoder]) -> TraceOptions:
     return all_options[0]
 
 
-def decode(
-    sink: Captured,
-    encoders: tuple[CapturedEncoder, ...],
-    program: Program,
-    *,
-    stop_at_error: bool = False,
-    progress: Progress = silent,
-    begun: Begun | None = None,
-    number: int = 0,
-) -> Harts:
-    """Return the histories of all harts whose encoders feed *sink*; a hart without trace has an empty one.
+class SinkDecoding:
+    """The decoding of the sinks of a capture. What was done when it was interrupted is kept, and not done again.
 
-    *begun*: interrupted decoding of the same sinks and the same program; this decoding is added under the *number* of
-    the sink. Raises `Unsupported`, `NoTrace`, and what *progress* raises.
+    *stop_at_error*: nothing after the first loss of a sink is decoded.
     """
-    if not isinstance(sink, CapturedSink):
-        wrapped = isinstance(sink, CapturedTandem) and sink.wrapped
-        streams = _result(sink, program, sink.in_force, wrapped, stop_at_error, progress, begun, number)
-        return Harts({sink.hart: streams.histories[0]}, streams.accounting)
-    fed = feeding(sink, encoders)
-    trace_options = options_of(fed)
-    found = _result(sink, program, trace_options, sink.wrapped, stop_at_error, progress, begun, number)
-    by_source = dict(found.histories)
-    sizes = {source: history.instructions for source, history in by_source.items()}
-    sources = _sources(fed, registry.has_sources(trace_options), sizes)
-    histories = {hart: by_source.pop(src) if src in by_source else _nothing() for src, hart in sources}
-    return Harts(histories, found.accounting, tuple(_notes(fed, registry.has_sources(trace_options), by_source)))
+
+    def __init__(
+        self,
+        sinks: Sequence[Captured],
+        encoders: tuple[CapturedEncoder, ...],
+        program: Program,
+        *,
+        stop_at_error: bool = False,
+    ) -> None:
+        self._sinks, self._encoders, self._program = sinks, encoders, program
+        self._stop_at_error = stop_at_error
+        self._begun: dict[int, Decoding] = {}  # by the index of the sink
+
+    def result(self, progress: Progress = silent) -> Harts:
+        """Return the histories of all harts whose encoders feed the sinks; a hart without trace has an empty one, and a
+        hart that is in several sinks the longest one.
+
+        Raises `Unsupported`, `NoTrace`, and what *progress* raises.
+        """
+        histories: dict[int, History] = {}
+        places: dict[int, int] = {}
+        several: set[int] = set()
+        notes: list[str] = []
+        account = Accounting(0, 0, 0, 0)
+        for index in range(len(self._sinks)):
+            found = self._harts_of(index, progress)
+            account = Accounting(*map(sum, zip(account, found.accounting, strict=True)))
+            notes += found.notes
+            for hart, history in found.histories.items():
+                if hart in histories:
+                    several.add(hart)
+                if hart not in histories or history.instructions > histories[hart].instructions:
+                    histories[hart], places[hart] = history, index
+        if several:
+            harts = f"hart{'s' * (len(several) > 1)} {', '.join(map(str, sorted(several)))}"
+            notes.append(f"note: the trace of {harts} is in several sinks: of each hart the longest history is shown")
+        return Harts(dict(sorted(histories.items())), account, tuple(notes), places)
+
+    def _harts_of(self, index: int, progress: Progress) -> Harts:
+        """Return the histories of one sink."""
+        sink = self._sinks[index]
+        if not isinstance(sink, CapturedSink):
+            streams = self._streams(index, sink.in_force, progress)
+            return Harts({sink.hart: streams.histories[0]}, streams.accounting)
+        fed = feeding(sink, self._encoders)
+        trace_options = options_of(fed)
+        found = self._streams(index, trace_options, progress)
+        by_source = dict(found.histories)
+        sizes = {source: history.instructions for source, history in by_source.items()}
+        sources = _sources(fed, registry.has_sources(trace_options), sizes)
+        histories = {hart: by_source.pop(src) if src in by_source else _nothing() for src, hart in sources}
+        return Harts(histories, found.accounting, tuple(_notes(fed, registry.has_sources(trace_options), by_source)))
+
+    def _streams(self, index: int, trace_options: TraceOptions, progress: Progress) -> Streams:
+        """Return what is decoded of one sink. A decoding that has begun goes on."""
+        sink = self._sinks[index]
+        if index not in self._begun:
+            wrapped = isinstance(sink, CapturedSink | CapturedTandem) and sink.wrapped
+            self._begun[index] = registry.decoding(
+                sink.data, self._program, trace_options, wrapped=wrapped, stop_at_error=self._stop_at_error
+            )
+        return self._begun[index].result(progress)
 
 
-def _result(
-    sink: Captured,
-    program: Program,
-    trace_options: TraceOptions,
-    wrapped: bool,
-    stop_at_error: bool,
-    progress: Progress,
-    begun: Begun | None,
-    number: int,
-) -> Streams:
-    found = None if begun is None else begun.get(number)
-    if found is None:
-        found = registry.decoding(sink.data, program, trace_options, wrapped=wrapped, stop_at_error=stop_at_error)
-    if begun is not None:
-        begun[number] = found
-    return found.result(progress)
-
-
-def decode_all(
-    sinks: Sequence[Captured],
-    encoders: tuple[CapturedEncoder, ...],
-    program: Program,
-    *,
-    stop_at_error: bool = False,
-    progress: Progress = silent,
-    begun: Begun | None = None,
+def decode(
+    sinks: Sequence[Captured], encoders: tuple[CapturedEncoder, ...], program: Program, progress: Progress = silent
 ) -> Harts:
-    """Return the same for all *sinks*. For a hart that is in several of them, the longest history is returned."""
-    histories: dict[int, History] = {}
-    places: dict[int, int] = {}
-    several: set[int] = set()
-    notes: list[str] = []
-    account = Accounting(0, 0, 0, 0)
-    for number, sink in enumerate(sinks):
-        found = decode(
-            sink, encoders, program, stop_at_error=stop_at_error, progress=progress, begun=begun, number=number
-        )
-        account = Accounting(*map(sum, zip(account, found.accounting, strict=True)))
-        notes += found.notes
-        for hart, history in found.histories.items():
-            if hart in histories:
-                several.add(hart)
-            if hart not in histories or history.instructions > histories[hart].instructions:
-                histories[hart], places[hart] = history, number
-    if several:
-        harts = f"hart{'s' * (len(several) > 1)} {', '.join(map(str, sorted(several)))}"
-        notes.append(f"note: the trace of {harts} is in several sinks: of each hart the longest history is shown")
-    return Harts(dict(sorted(histories.items())), account, tuple(notes), places)
+    """Return the histories of the harts whose encoders feed *sinks*. Raises as `SinkDecoding.result`."""
+    return SinkDecoding(sinks, encoders, program).result(progress)
 
 
 def check(

@@ -31,7 +31,7 @@ from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.text import Line, is_file_name, printable
 
-PROTOCOL = 1
+PROTOCOL = 2
 ROWS_AT_MOST = 4096
 
 

@@ -11,7 +11,7 @@
 | entered_at | thread_hart, number             | nothing: the next way back stops at no other of its executions   |
 | follow_program | context                     | {lines}: gdb has loaded another program                          |
 | goto    | context, pc, number, to or what    | {number, lines, moves, found, of}: where the next resumption leads |
-| told    | thread_hart, number, registers     | {told}: registers are known; these stay known from there on      |
+| registers_known | thread_hart, number, registers | {known}: registers are known; these stay known from there on |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see below                                     |
 | native  | context, limit, seconds            | {instructions, length, first, lines}, for gdb's `record btrace`  |
 
@@ -236,12 +236,12 @@ def registers_known(session: Session, params: Params, progress: Progress) -> Any
         past = debugger.past_of(debugger.timeline.selected(hart), progress)
     number, names = params.optional_number("number"), params.texts("registers")
     if past is None or past.traced_registers() is None:
-        return {"told": False}
+        return {"known": False}
     if not names:
-        return {"told": past.has_memory}
+        return {"known": past.has_memory}
     if number is None or not 1 <= number <= len(past.history) + 1:
-        return {"told": False}
-    return {"told": past.values_stay_known(number - 1, names)}
+        return {"known": False}
+    return {"known": past.values_stay_known(number - 1, names)}
 
 
 def entered_at(session: Session, params: Params, progress: Progress) -> Any:
@@ -301,6 +301,6 @@ METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "goto": goto,
     "frames": frames_at,
     "entered_at": entered_at,
-    "told": registers_known,
+    "registers_known": registers_known,
     "native": native,
 }

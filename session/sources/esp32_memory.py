@@ -122,7 +122,7 @@ def _missing(capture: Capture) -> list[tuple[int, int]]:
     def missing(address: int, size: int) -> None:
         asked.append((address, size))
 
-    sinks.decode_all(capture.sinks, capture.encoders, _program(capture, missing))
+    sinks.decode(capture.sinks, capture.encoders, _program(capture, missing))
     return list(dict.fromkeys(asked))
 
 
@@ -143,13 +143,13 @@ def _fitting(capture: Capture) -> Capture:
     """
     notes, encoders, program = list(capture.notes), list(capture.encoders), _program(capture)
     for i, (encoder, sink) in enumerate(zip(capture.encoders, capture.sinks, strict=True)):
-        told = sinks.decode(sink, (encoder,), program).histories[encoder.hart]
+        told = sinks.decode([sink], (encoder,), program).histories[encoder.hart]
         if _losses(told) < _LOSSES:
             continue
         trace_options = etrace_of_registers(encoder.in_force, encoder.unregistered.etrace)
         for options in _alternatives(trace_options.options):
             other = etrace_encoder(encoder.in_force.name, encoder.hart, replace(trace_options, options=options))
-            found = sinks.decode(sink, (other,), program).histories[encoder.hart]
+            found = sinks.decode([sink], (other,), program).histories[encoder.hart]
             if 2 * _losses(found) < _losses(told) and found.instructions > told.instructions:
                 encoders[i] = other
                 said, fit = _named(trace_options.options), _named(options)

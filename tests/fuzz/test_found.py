@@ -148,12 +148,12 @@ def test_a_page_beyond_the_end_of_a_list_is_empty(what: str) -> None:
 
 @pytest.mark.parametrize("number", [0, 1 << 64])
 def test_registers_are_not_known_at_a_number_that_the_history_does_not_have(number: int) -> None:
-    """Number 0 was an internal error of `told`, with a tandem trace."""
+    """Number 0 was an internal error of `registers_known`, with a tandem trace."""
     requests = Requests()
     methods = [Methods(requests.session(capture)) for capture in requests.captures if capture.tandem]
     for each in methods:
         each.call("goto", {"to": "begin"}, silent)
-        assert each.call("told", {"number": number, "registers": ["pc"]}, silent) == {"told": False}
+        assert each.call("registers_known", {"number": number, "registers": ["pc"]}, silent) == {"known": False}
     assert methods
     requests.close()
 

@@ -71,7 +71,7 @@ def test_what_fails_is_the_error_of_the_request(make: Make) -> None:
     client = make(lambda need: {"error": {"message": f"no {need['do']}", "kind": "Failed"}})
     with pytest.raises(SessionError, match=r"^no restore$"):
         client.request("work")
-    assert client.request("hello")["protocol"] == 1, "the session goes on"
+    assert client.request("hello")["protocol"] == 2, "the session goes on"
 
 
 def test_a_client_that_answers_nothing_says_so(make: Make) -> None:
@@ -134,7 +134,7 @@ def test_a_session_that_was_killed_is_not_replaced_without_a_word(make: Make, nu
         time.sleep(0.01)
     with pytest.raises(SessionError, match=f"^the rvtrace session has ended unexpectedly, {end}; "):
         client.request("hello")
-    assert client.request("hello")["protocol"] == 1
+    assert client.request("hello")["protocol"] == 2
 
 
 def test_what_a_session_that_was_killed_did_not_take(make: Make) -> None:

@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
     def sinks(self) -> dict[str, dict[int, list[int]]]:
         """What each sink tells of each hart, decoded on its own."""
         capture, image = load(self.capture), Image.from_elf(self.elf)
-        found = {sink.in_force.name: decode(sink, capture.encoders, image).histories for sink in capture.sinks}
+        found = {sink.in_force.name: decode([sink], capture.encoders, image).histories for sink in capture.sinks}
         return {name: {hart: list(h.pcs()) for hart, h in of_sink.items()} for name, of_sink in found.items()}
 
     def row(self, hart: int) -> str:

@@ -106,7 +106,7 @@ def test_a_format_is_added_by_a_module_and_its_name(addresses: Addresses) -> Non
     ]  # fmt: skip
     assert lines[0] == "Address pc=0x80000000"
     sink: Any = CapturedRecords(3, addresses, DATA)  # type: ignore[arg-type]
-    assert sinks.decode(sink, (), program, progress=silent).histories[3].instructions == 4
+    assert sinks.decode([sink], (), program, progress=silent).histories[3].instructions == 4
 
 
 def test_a_format_that_is_not_in_the_table_is_not_loaded() -> None:

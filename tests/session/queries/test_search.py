@@ -278,7 +278,7 @@ def test_what_is_said_of_a_history_that_is_complete() -> None:
     ],
 )
 def test_requests_that_make_no_sense(params: dict[str, object]) -> None:
-    with pytest.raises(BadRequest, match=r"^page: \w+ is .*, which is not what protocol 1 says$"):
+    with pytest.raises(BadRequest, match=r"^page: \w+ is .*, which is not what protocol 2 says$"):
         Methods(Session()).call("page", params, silent)
 
 

@@ -78,9 +78,9 @@ def test_without_a_number_the_newest(what: str, methods: Methods) -> None:
     [
         ({"begin": 0, "count": 5}, "page: at most 4096 from 1 on can be requested at once"),
         ({"begin": 1, "count": 4097}, "page: at most 4096 from 1 on can be requested at once"),
-        ({"begin": -1, "count": 5}, "page: begin is -1, which is not what protocol 1 says"),
-        ({"begin": 1}, "page: count is None, which is not what protocol 1 says"),
-        ({"begin": 1, "count": 1, "what": "nonsense"}, "page: what is 'nonsense', which is not what protocol 1 says"),
+        ({"begin": -1, "count": 5}, "page: begin is -1, which is not what protocol 2 says"),
+        ({"begin": 1}, "page: count is None, which is not what protocol 2 says"),
+        ({"begin": 1, "count": 1, "what": "nonsense"}, "page: what is 'nonsense', which is not what protocol 2 says"),
     ],
 )
 def test_what_is_no_page(params: dict[str, Any], line: str, methods: Methods) -> None:

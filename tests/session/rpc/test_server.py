@@ -53,7 +53,7 @@ _ROWS = {"what": "history"}
 
 def test_a_conversation(client: Client, capture: Path) -> None:
     hello = client.call("hello")["result"]
-    assert hello["protocol"] == 1
+    assert hello["protocol"] == 2
     assert hello["tool"].startswith("rvtrace")
     lines = client.call("open", path=str(capture), elf=str(DEMO))["result"]["lines"]
     assert lines[0] == f"capture:  {capture}"
@@ -91,7 +91,7 @@ def test_a_conversation(client: Client, capture: Path) -> None:
         ("stop", {}, "NoTrace", "nothing is being traced: `trace start` begins"),
         ("page", {"what": "history", "context": {}, "args": ""}, "NoTrace", "there is no trace: "),
         ("open", {"path": "/nowhere/x.rvt", "elf": None}, "CaptureError", "/nowhere/x.rvt: cannot be read: "),
-        ("open", {"path": 5}, "BadRequest", "open: path is 5, which is not what protocol 1 says"),
+        ("open", {"path": 5}, "BadRequest", "open: path is 5, which is not what protocol 2 says"),
         ("rows", {**_ROWS, "begin": 1, "end": ROWS_AT_MOST + 2}, "BadRequest", "rows 1 to 4098: at most 4096 from 1 "),
         ("rows", {**_ROWS, "begin": 0, "end": 1}, "BadRequest", "rows 0 to 1: at most 4096 from 1 on "),
         ("rows", {**_ROWS, "begin": 9, "end": 8}, "BadRequest", "rows 9 to 8: at most 4096 from 1 on "),
@@ -99,9 +99,9 @@ def test_a_conversation(client: Client, capture: Path) -> None:
         ("rows", {"what": "rows", "begin": 1, "end": 1}, "BadRequest", "rows: what is 'rows', which is not what proto"),
         ("rows", {"what": "messages", "begin": 1, "end": 2}, "NoTrace", "no list has been requested yet"),
         ("page", {"what": "messages", "context": {}}, "NoTrace", "there is no trace: "),
-        ("status", {"context": 7}, "BadRequest", "status: context is 7, which is not what protocol 1 says"),
+        ("status", {"context": 7}, "BadRequest", "status: context is 7, which is not what protocol 2 says"),
         ("status", {"context": {"overrides": []}}, "BadRequest", "status: overrides is [], which is not what "),
-        ("fly", {}, "BadRequest", "there is no method 'fly' in protocol 1: "),
+        ("fly", {}, "BadRequest", "there is no method 'fly' in protocol 2: "),
     ],
 )  # fmt: skip
 def test_each_refusal_is_one_line_and_its_kind(

@@ -67,7 +67,7 @@ def histories(file: Path) -> sinks.Harts:
     capture = capture_file.load(file)
     assert capture.elf is not None
     program = Program(capture.elf.path, code=capture.code)
-    return sinks.decode_all(capture.captured, capture.encoders, program.in_contexts(program.image()))
+    return sinks.decode(capture.captured, capture.encoders, program.in_contexts(program.image()))
 
 
 def logged(elf: Path, *more: str, machine: str = "virt") -> list[Ran]:

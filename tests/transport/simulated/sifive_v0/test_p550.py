@@ -63,7 +63,7 @@ def test_every_hart_is_listed_as_it_ran(outcome: Outcome) -> None:
 def test_the_capture_says_the_same(outcome: Outcome) -> None:
     capture = load(outcome.capture)
     (sink,) = capture.sinks
-    found = decode(sink, capture.encoders, Image.from_elf(outcome.elf))
+    found = decode([sink], capture.encoders, Image.from_elf(outcome.elf))
     assert {hart: list(history.pcs()) for hart, history in found.histories.items()} == dict(enumerate(outcome.retired))
     assert found.accounting.skipped == 0 and not found.notes
 
