@@ -18,7 +18,7 @@ _F = (
     "ft0 ft1 ft2 ft3 ft4 ft5 ft6 ft7 fs0 fs1 fa0 fa1 fa2 fa3 fa4 fa5 fa6 fa7 fs2 fs3 fs4 fs5 fs6 fs7 fs8 fs9 fs10 fs11"
     " ft8 ft9 ft10 ft11"
 )
-_MACHINE = "mstatus mie mtvec mscratch mepc mcause mtval"
+_MACHINE = "mhartid mstatus mie mtvec mscratch mepc mcause mtval"
 _SUPERVISOR = "medeleg mideleg stvec sscratch sepc scause stval satp"
 _MISA, _FCSR = CSRS["misa"], CSRS["fcsr"]
 NAMES: Mapping[int, str] = {

@@ -31,7 +31,7 @@ _BUDGET = 32
 
 
 class WrittenConstants(Exception):
-    """The program stores to what is read-only in its file."""
+    """The program stores to what is read-only in its file, or memory at an edge shows that something did."""
 
 
 class Links:
@@ -51,6 +51,7 @@ class Links:
         self._main = max(self._rams, key=lambda ram: ram[1], default=(0, 0))
         self.begin, self.end, self._constant = begin, end, rom.constant
         self._constants: dict[int, Sequence[Value]] = {}
+        self._are_written = False
         self.kinds = accesses.kinds
         self.kills = Kills()
         self.addresses: list[int | None] = [None] * len(accesses)
@@ -83,6 +84,8 @@ class Links:
             rounds += 1
             if not rounds % _EVERY:
                 progress("reconstructing values", 0, None)
+        if self._are_written:
+            raise WrittenConstants
 
     def _look(self, op: int) -> None:
         """Look at an access for the first time."""
@@ -259,7 +262,14 @@ class Links:
         while len(found) < 1 << GRANULE:
             content = self._constant(begin + len(found), (1 << GRANULE) - len(found))
             found += content or [None]
+        if any(self._differs(at, byte) for at, byte in enumerate(found, begin)):
+            self._are_written = True
+            return ()
         return found if any(byte is not None for byte in found) else ()
+
+    def _differs(self, address: int, byte: Value) -> bool:
+        """Return whether memory at an edge has another byte than a constant."""
+        return byte is not None and any(edge.byte(address) not in (byte, None) for edge in (self.begin, self.end))
 
     def _writes_constants(self, address: int, size: int) -> bool:
         first, last = address >> GRANULE, address + size - 1 >> GRANULE

@@ -180,11 +180,11 @@ class HartEncoder(ABC):
         self.instructions += sum(map(getattr, items, repeat("instructions"), repeat(0)))  # of blocks
         return self._taken()
 
-    def end(self, items: Sequence[Item]) -> bytes:
-        """Return the bytes for these items and the end of tracing after them."""
+    def end(self, items: Sequence[Item], *, halted: bool = False) -> bytes:
+        """Return the bytes for these items and the end of tracing after them. *halted*: a debugger halted the hart."""
         kept, instructions = self._copy(), self.instructions
         data = self.feed(items)
-        self._stop()
+        self._stop(halted=halted)
         data += self._taken()
         self._restore(kept)
         self.instructions = instructions
@@ -208,7 +208,7 @@ class HartEncoder(ABC):
     @abstractmethod
     def _jump(self) -> None: ...
     @abstractmethod
-    def _stop(self) -> None: ...
+    def _stop(self, *, halted: bool) -> None: ...
     @abstractmethod
     def _copy(self) -> Any: ...
     @abstractmethod
@@ -232,8 +232,8 @@ class _NTrace(HartEncoder):
         self._encoder.stop(Evcode.DEBUG_MODE)
         self._encoder.start(Sync.EXIT_FROM_DEBUG)
 
-    def _stop(self) -> None:
-        self._encoder.stop(Evcode.TRACE_DISABLED)
+    def _stop(self, *, halted: bool) -> None:
+        self._encoder.stop(Evcode.DEBUG_MODE if halted else Evcode.TRACE_DISABLED)
 
     def _copy(self) -> ntrace.Encoder:
         return cast(ntrace.Encoder, self._duplicate(self._encoder))
@@ -274,8 +274,8 @@ class _Efficient(HartEncoder):
         self._encoder.stop(disable=False)
         self._encoder.start()
 
-    def _stop(self) -> None:
-        self._encoder.stop()
+    def _stop(self, *, halted: bool) -> None:
+        self._encoder.stop(disable=not halted)
 
     def _copy(self) -> tuple[etrace.Encoder, int]:
         return self._duplicate(self._encoder), self._clock[0]

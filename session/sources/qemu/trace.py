@@ -73,14 +73,14 @@ class HartTrace:
             progress(f"hart {self.hart}: encoding (blocks)", self._at - begin, end - begin)
             self._take(min(end, self._at + BATCH))
 
-    def close_up(self, *, stopped: bool) -> None:
+    def close_up(self, *, stopped: bool, halted: bool) -> None:
         """Build the sink of everything that was read.
 
-        *stopped*: the program is stopped, and the recorder has reported how far it came.
+        *stopped*: the program is stopped, and the recorder has reported how far it came. *halted*: it can go on.
         """
         rest = self._records.open_end(self._ring.began(self.hart)) if stopped else []
         before = self._encoder.instructions
-        tail = self._encoder.end(rest)
+        tail = self._encoder.end(rest, halted=halted)
         self.instructions = before + sum(getattr(item, "instructions", 0) for item in rest)
         self.sink = encoder.sink(self.hart, b"".join(self._pieces) + tail, wrapped=self._wrapped)
 
@@ -289,7 +289,7 @@ class QemuTrace(TraceSource):
             stopped = self._stopped()
             for hart in self._harts:
                 hart.read(progress)
-                hart.close_up(stopped=stopped)
+                hart.close_up(stopped=stopped, halted=stopped and self.tracing)
             self._code.refresh()
             self._tell_code()
             self._say_changed()

@@ -134,18 +134,37 @@ def test_an_access_at_the_edge_of_ram_is_no_access_of_ram(offset: int) -> None:
     assert window(words, begin=edge({P: DATA + 8, Q: inner, A: 1, B: 2}), rams=rams).x(3, C) == 1
 
 
-def test_constants_are_known_until_one_is_written() -> None:
-    """The first fault of the prototype: what the file says is constant is what the program writes."""
-    code = [encoded("lw", rd=A, rs1=P), encoded("sw", rs1=Q, rs2=B), encoded("lw", rd=C, rs1=P)]
-    content = b"".join(word.to_bytes(4, "little") for word in code)
+def _with_constants(code: bytes) -> Image:
+    """A program whose code, and some bytes behind it, are constants."""
+    content = code + bytes(20)
 
     class _Image(Image):
         def constants(self, addr: int, size: int) -> Iterator[tuple[int, bytes]]:
             yield from [(BASE, content)] if addr <= BASE < addr + size else []
 
-    content += bytes(20)
     image = _Image(64)
     image.add_code(BASE, content)
+    return image
+
+
+def test_constants_that_memory_at_the_stop_contradicts_are_none() -> None:
+    """riscv-tests' rvc stores to its own .text, before the window: what the file says is not what was there."""
+    code = [encoded("lw", rd=A, rs1=P), encoded("addi", rd=A)]
+    image, rams = _with_constants(b"".join(word.to_bytes(4, "little") for word in code)), [(BASE, 0x1000)]
+    for stored_value, known in ((0, 0), (7, 7)):
+        stop = edge({P: BASE + 16}, stored(BASE + 16, 4, stored_value))
+        found = window(code, image=image, begin=edge({P: BASE + 16}), end=stop, rams=rams)
+        assert found.x(1, A) == known and found.memory(0, BASE + 16, 1) == [known] and not found.contradicted
+    only_asked = window(code[1:], image=image, end=stop, rams=rams)
+    assert only_asked.memory(0, BASE + 16, 1) == [7]
+
+
+def test_constants_are_known_until_one_is_written() -> None:
+    """The first fault of the prototype: what the file says is constant is what the program writes."""
+    code = [encoded("lw", rd=A, rs1=P), encoded("sw", rs1=Q, rs2=B), encoded("lw", rd=C, rs1=P)]
+    content = b"".join(word.to_bytes(4, "little") for word in code)
+
+    image = _with_constants(content)
     assert window(code, image=image, begin=edge({P: BASE, Q: DATA})).x(1, A) == code[0]
     found = window(code, image=image, begin=edge({P: BASE + 16, Q: BASE + 16, B: 7}))
     assert (found.x(1, A), found.x(3, C)) == (None, 7) and not found.contradicted
