@@ -56,7 +56,7 @@ class Qemu10:
 
         The instructions are those that were begun: one that was interrupted before it ran is there, too.
         """
-        return _register_dumps(self._log.read_text(encoding="latin-1"))
+        return list(register_dumps(self._log.read_text(encoding="latin-1")))
 
     def reset_commands(self) -> list[str]:
         """Commands of gdb that reset the machine, and note where its log was then."""
@@ -110,12 +110,18 @@ def running(
             child.kill()
 
 
-def _register_dumps(log: str) -> list[dict[str, int]]:
-    """Read what -d cpu prints before each block."""
-    return [
-        {name: int(value, 16) for name, value in re.findall(r"\b(pc|x\d+)(?:/\w+)? +([0-9a-f]+)", dump)}
-        for dump in re.split(r"^Trace \d+: .*$", log, flags=re.MULTILINE)[1:]
-    ]
+X = [f"x{number}" for number in range(1, 32)]
+NAMES = [
+    "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{number}" for number in range(8)),
+    *(f"s{number}" for number in range(2, 12)), "t3", "t4", "t5", "t6",
+]  # fmt: skip
+"""The registers of `register_dumps`, and their other names."""
+
+
+def register_dumps(log: str) -> Iterator[dict[str, int]]:
+    """Yield what -d exec,cpu prints before each block: "pc", "x1", ..."""
+    for dump in re.finditer(r"^Trace \d+: [^\n]*\n(.*?)(?=^Trace |\Z)", log, flags=re.MULTILINE | re.DOTALL):
+        yield {name: int(value, 16) for name, value in re.findall(r"\b(pc|x\d+)(?:/\w+)? +([0-9a-f]+)", dump[1])}
 
 
 def _wait(child: "subprocess.Popen[bytes]", port: int) -> None:

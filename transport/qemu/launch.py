@@ -172,6 +172,16 @@ def main_memory(options: Sequence[str]) -> MainMemory | None:
     return MainMemory(_VIRT, int(size[1]) * _UNITS[size[2]], written)
 
 
+def has_debugger(options: Sequence[str]) -> bool:
+    """Return whether a debugger may come, and change anything at any time."""
+    return any(word.lstrip("-") in ("s", "gdb") for word in options if word.startswith("-"))
+
+
+def is_stopped_at_reset(options: Sequence[str]) -> bool:
+    """Return whether QEMU waits until it is told to run."""
+    return any(word in ("-S", "--S") for word in options)
+
+
 def start_qemu(command: Sequence[str]) -> "subprocess.Popen[bytes]":
     """Start QEMU so that it ends when this process does, even if that is killed. Raises QemuError."""
     control = ctypes.CDLL(None, use_errno=True).prctl

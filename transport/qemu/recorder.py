@@ -216,6 +216,11 @@ def is_running(folder: Path) -> bool:
         raise QemuGone(str(folder)) from None
 
 
+def run(folder: Path) -> None:
+    """Let a QEMU that is stopped run. Raises QemuError."""
+    _qmp(folder, "cont")
+
+
 def registers(folder: Path, hart: int) -> str:
     """Return the registers of a hart as QEMU's monitor lists them. Raises QemuError."""
     return str(_qmp(folder, "human-monitor-command", {"command-line": "info registers", "cpu-index": hart}))

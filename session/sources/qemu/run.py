@@ -32,10 +32,12 @@ from rvtrace_gdb.session.sources.qemu import encoder, trace
 from rvtrace_gdb.session.sources.qemu.encoder import EncoderOptions, encoder_for, encoder_options
 from rvtrace_gdb.session.sources.qemu.log_recorder import LogServer
 from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
+from rvtrace_gdb.session.sources.qemu.saved import ResetReader
+from rvtrace_gdb.session.target.target_state import TargetState, Wishes
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.files import OutputError, atomic_output
 from rvtrace_gdb.support.text import counted
-from rvtrace_gdb.transport.qemu import launch
+from rvtrace_gdb.transport.qemu import launch, recorder
 from rvtrace_gdb.transport.qemu.recorder import QemuError, QemuGone, Ring
 
 MEMORY = Path("/dev/shm")  # a file system in memory
@@ -134,6 +136,8 @@ class Streaming:
     def __init__(self, ring: Ring, wanted: EncoderOptions, program: Program, target: str, resources: ExitStack) -> None:
         self.failure: QemuError | None = None
         """Why what ran later is missing. The harts do not wait any more then."""
+        self.state: TargetState | None = None
+        """What is saved of the target where the run begins."""
         self._ring, self._program, self._target, self._wanted = ring, program, target, wanted
         self._image = program.image()
         self._code = Code(ring, self._image)
@@ -190,6 +194,9 @@ class Streaming:
                 encoders=tuple(encoder.encoder(hart.hart, self._wanted, self._image) for hart in self._harts),
                 sinks=tuple(sinks),
                 code=tuple(self._image.code),
+                registers=() if self.state is None else self.state.registers,
+                memory=() if self.state is None else self.state.memory,
+                ranges=() if self.state is None else self.state.ranges,
                 notes=(*notes, *([] if self._code.changed is None else [trace.changed(self._code.changed)])),
             )
             capture_file.save(capture, path, progress)
@@ -256,7 +263,9 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
     plugin = _plugin(run.source, qemu, environ, say)
     with ExitStack() as resources:
         folder = recorder_folder(resources, run.ring_bytes, launch.hart_count(options))
-        server, command = _recorder(run, qemu, options, plugin, folder, resources)
+        held = run.output is not None and not launch.has_debugger(options)
+        stop = ["-S"] if held and not launch.is_stopped_at_reset(options) else []
+        server, command = _recorder(run, qemu, [*options, *stop], plugin, folder, resources)
         child = resources.enter_context(launch.start_qemu(command))
         resources.callback(_end, child)
         _forward_signals(child, resources)
@@ -279,6 +288,10 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
             for note in notes:
                 say(note)
             stream = Streaming(ring, encoder, program, f"QEMU {_version(qemu)}", resources)
+            if held and _answers(folder, child):
+                stream.state = _state_at_reset(folder, ring.harts, program, options)
+                if stop:
+                    recorder.run(folder)
         _serve(child, server, stream, progress)
         if stream is not None and run.output is not None and (stream.instructions or not child.returncode):
             _save(stream, run.output, say, tell, progress)
@@ -287,6 +300,33 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
         if server is not None and server.failure is not None:
             raise server.failure
         return _status(child.returncode, say)
+
+
+def _answers(folder: Path, child: "subprocess.Popen[bytes]") -> bool:
+    """Wait until QEMU can be asked. Return whether it can: else it has ended. Raises QemuError."""
+    deadline = time.monotonic() + _PATIENCE
+    while child.poll() is None:
+        try:
+            recorder.is_running(folder)
+        except QemuGone:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return True
+    return False
+
+
+def _state_at_reset(folder: Path, harts: int, program: Program, options: Sequence[str]) -> TargetState:
+    """Return what is saved of a QEMU that has run nothing yet: it is known how everything begins."""
+    state = TargetState(ResetReader(folder), range(harts), program.image(), _memory(options), Wishes())
+    state.begin()
+    return state
+
+
+def _memory(options: Sequence[str]) -> tuple[MemoryRange, ...]:
+    found = launch.main_memory(options)
+    return () if found is None else (MemoryRange(found.address, found.size, MemoryKind.RAM, dma=found.written),)
 
 
 def _status(code: int, say: Say) -> int:
@@ -387,10 +427,8 @@ def _serve(
 
 
 def _write_target(path: str, qemu: launch.Qemu, options: Sequence[str], folder: Path) -> None:
-    found = launch.main_memory(options)
-    memory = () if found is None else (MemoryRange(found.address, found.size, MemoryKind.RAM, dma=found.written),)
     described = Description(
-        f"QEMU {_version(qemu)}", path, qemu.xlen, OpenOcd(), (), (), qemu=str(folder), memory=memory
+        f"QEMU {_version(qemu)}", path, qemu.xlen, OpenOcd(), (), (), qemu=str(folder), memory=_memory(options)
     )
     try:
         with atomic_output(path) as file:

@@ -7,9 +7,10 @@ Source: QEMU's target/riscv/cpu.c, riscv_cpu_dump_state; the privilege mode is n
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
-from rvtrace_gdb.decode.program.csrs import F, X
+from rvtrace_gdb.decode.program.csrs import FCSR, F, X
 from rvtrace_gdb.session.capture.model import SavedAt, SavedRegisters
 from rvtrace_gdb.session.target.saved_registers import NAMES
 from rvtrace_gdb.support.errors import Progress
@@ -17,6 +18,7 @@ from rvtrace_gdb.transport.qemu import recorder
 from rvtrace_gdb.transport.qemu.recorder import QemuError
 
 _ENTRY = re.compile(r"(?<!\S)(?:([xf])(\d{1,2})/\S+|([a-z]+))\s+([0-9a-f]{8}|[0-9a-f]{16})(?!\S)")
+_MACHINE = 3
 _CSRS = {name: number for number, name in NAMES.items() if number < X}
 
 
@@ -48,6 +50,16 @@ class QemuReader:
             return recorder.memory(self._folder, address, size)
         except QemuError:
             return b""
+
+
+class ResetReader(QemuReader):
+    """A `Reader` of a QEMU that has run nothing yet. Harts are in machine mode then ("Reset" in the Privileged
+    Architecture), and QEMU has cleared fcsr, which its list lacks (target/riscv/cpu.c, riscv_cpu_reset_hold).
+    """
+
+    def registers(self, hart: int, at: SavedAt) -> SavedRegisters | None:
+        found = super().registers(hart, at)
+        return None if found is None else replace(found, registers={FCSR: 0, **found.registers}, privilege=_MACHINE)
 
 
 def parsed(text: str, hart: int, at: SavedAt) -> SavedRegisters | None:

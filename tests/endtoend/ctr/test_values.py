@@ -16,7 +16,7 @@ from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.session import Session
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
-from tests.helpers.qemu10 import running
+from tests.helpers.qemu10 import NAMES, X, running
 
 TARGET = """
 [[memory]]
@@ -24,11 +24,6 @@ address = 0x80000000
 size = 0x4000000
 kind = "ram"
 """
-X = [f"x{number}" for number in range(1, 32)]
-NAMES = [
-    "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{number}" for number in range(8)),
-    *(f"s{number}" for number in range(2, 12)), "t3", "t4", "t5", "t6",
-]  # fmt: skip
 LOOKS = ["trace values", "reverse-stepi", "info registers", "print i"]
 
 
