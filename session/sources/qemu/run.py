@@ -291,7 +291,8 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
             if held and _answers(folder, child):
                 stream.state = _state_at_reset(folder, ring.harts, program, options)
                 if stop:
-                    recorder.run(folder)
+                    with suppress(QemuGone):  # a short program has ended before QEMU could answer
+                        recorder.run(folder)
         _serve(child, server, stream, progress)
         if stream is not None and run.output is not None and (stream.instructions or not child.returncode):
             _save(stream, run.output, say, tell, progress)

@@ -11,9 +11,9 @@ from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.lists import SelectedHistory
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from tests.helpers.cross_compiler import HOME, compile_program, symbol_address
 from tests.helpers.qemu10 import NAMES, X, register_dumps
