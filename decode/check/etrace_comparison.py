@@ -15,8 +15,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.check.comparison import Comparison, Interval, Message, Notify, Part
 from rvtrace_gdb.decode.check.intervals import PERIODS
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
-from rvtrace_gdb.decode.etrace.encoder.flow_chart import Next, Resync
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Stop
+from rvtrace_gdb.decode.etrace.encoder.state import Resync
 from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, Setup, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import Codec, codec
@@ -112,7 +112,7 @@ class Follower(Encoder):
 
     def __init__(self, options: EncoderOptions, made: list[bytes], period: int) -> None:
         super().__init__(options, made.append)
-        self._period = period or maxsize
+        self._timer.period = period or maxsize
 
     @property
     def synchronizes(self) -> bool:
@@ -121,18 +121,18 @@ class Follower(Encoder):
 
     def forget_period(self) -> None:
         """Do not synchronize after a number of packets any more."""
-        self._period = maxsize
-        self._resync = Resync.COUNTING
+        self._timer.period = maxsize
+        self._timer.state = Resync.COUNTING
 
     def resync(self, state: Resyncing) -> None:
         """Set the resync timer before the last instruction goes through the flow chart."""
-        self._counts_packets = state is not Resyncing.ELAPSED
+        self._timer.counts_packets = state is not Resyncing.ELAPSED
         if state is not Resyncing.IDLE:
-            self._resync = Resync.DUE if state is Resyncing.DUE else Resync.REACHED
+            self._timer.state = Resync.DUE if state is Resyncing.DUE else Resync.REACHED
 
     def traps(self, trap: Trap, epc: Epc, kind: ClosingKind) -> list[Block | Trap | Context]:
         """Return the trap that ends an interval, and the one that hits its handler if it was reported so."""
-        last = self._pending
+        last = self._pending.block
         if epc is Epc.TOLD or last is None:
             return [trap]
         own = last.fall - 2 * last.lengths[-1]
@@ -142,9 +142,7 @@ class Follower(Encoder):
     def end(self, *, taken: bool, stop: Stop) -> None:
         """Stop tracing."""
         self.options = replace(self.options, stop=stop)
-        flagged = self._flagged_by_updiscon
-        self._flagged_by_updiscon = flagged | {Next.END} if stop is Stop.EARLY else flagged - {Next.END}
-        last = self._pending
+        last = self._pending.block
         self.stop(last.taken_target if taken and last is not None else None)
 
 

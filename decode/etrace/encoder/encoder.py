@@ -9,8 +9,9 @@ fields", "Context type ctype values and corresponding actions"; the v0.8 extensi
 
 from collections.abc import Callable, Iterable, Sequence
 
-from rvtrace_gdb.decode.etrace.encoder.flow_chart import OTHERWISE, FlowChart, Next, Resync
+from rvtrace_gdb.decode.etrace.encoder.flow_chart import FlowChart
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Reached, Stop, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.state import COUNTING, OTHERWISE, Next, PendingTrap, Resync
 from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, UNINFERABLE, Block, Trap
 from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
@@ -71,11 +72,12 @@ class Encoder(FlowChart):
         *trap*: the trap that was just taken, if tracing starts with a trap handler.
         """
         if not self._enabled:
-            self.packet_time = self._now
+            self.packet_time = self._clock.now
             self.enable()
         self._reset()
-        self._context = self._trap_context = self._entered
-        self._trap, self._tracing = trap, True
+        self._context.current = self._context.entered
+        self._await_handler(trap)
+        self._tracing = True
 
     def notify(self) -> None:
         """Report the next instruction that retires (trigger[2], "Using trigger outputs")."""
@@ -88,13 +90,18 @@ class Encoder(FlowChart):
         """
         self._support(QualStatus.TRACE_LOST, dloss=data)
         if self._tracing:
-            trap = self._trap if self._pending is None and not self._trap_reported else None
+            pending = self._trap
+            waits = pending is not None and self._pending.block is None and not pending.reported
             self._reset()
-            self._trap = trap
+            self._await_handler(pending.trap if pending is not None and waits else None)
+
+    def _await_handler(self, trap: Trap | None) -> None:
+        """Report this trap, which was just taken, with the first instruction of its handler."""
+        self._trap = None if trap is None else PendingTrap(trap, self._context.current)
 
     def time(self, now: int) -> None:
         """Set the clock to *now*, the time of what retires next."""
-        self._now = now
+        self._clock.now = now
 
     def context(self, context: Context, ctype: ContextType | None = None) -> None:
         """Change the hart's context after what retired so far.
@@ -103,7 +110,7 @@ class Encoder(FlowChart):
         """
         self._step(context)
         if ctype is not None:
-            self._entered_ctype = ctype
+            self._context.ctype = ctype
 
     def retire(
         self, items: Sequence[Block | Trap | Context], next_pc: int | None = None, cycles: int | None = None
@@ -113,7 +120,7 @@ class Encoder(FlowChart):
         A Context among the items is the same as a call of `context` at this point. *cycles*: the clock cycles that the
         items took; None: one per instruction.
         """
-        self._instruction_cycles = 1 if cycles is None else 0
+        self._clock.step = 1 if cycles is None else 0
         if self._tracing:
             self._run(items)
         else:
@@ -121,9 +128,9 @@ class Encoder(FlowChart):
                 if isinstance(item, Context):
                     self._step(item)
         if cycles is not None:
-            self._now += cycles
+            self._clock.now += cycles
             if self._tracing and self.options.sync_mode is SyncMode.CYCLES:
-                self._spend(cycles)
+                self._timer.spend(cycles)
         self._next_pc = next_pc
 
     def stop(self, next_pc: int | None = None, *, disable: bool = True) -> None:
@@ -136,14 +143,14 @@ class Encoder(FlowChart):
             return
         next_pc = self._next_pc if next_pc is None else next_pc
         status = QualStatus.ENDED_REP
-        if self._pending is not None:
+        last = self._pending.block
+        if last is not None:
             if self._is_target() and self.options.stop is Stop.LATE:
                 status = QualStatus.ENDED_NTR
-            self._finish(self._pending.fall if next_pc is None else next_pc, Next.END)
-        if self._trap is not None and not self._trap_reported:  # its handler does not retire any more
-            self.packet_time = self._now
-            now = self._where(self._trap_context, self._now)
-            self._report_trap(self._trap, 0, self._trap.epc, None, now)
+            self._finish(last.fall if next_pc is None else next_pc, Next.END)
+        if self._trap is not None and not self._trap.reported:  # its handler does not retire any more
+            self.packet_time = self._clock.now
+            self._report_trap_at_epc(self._trap.trap, self._trap.context)
         self._tracing = False
         self._enabled = not disable
         self._support(status)
@@ -154,7 +161,7 @@ class Encoder(FlowChart):
 
     def _is_target(self) -> bool:
         """Whether the last instruction is reported because an uninferable discontinuity led to it."""
-        return self._updiscon and self._trap is None and not self._synchronizes()
+        return self._arrival.updiscon and self._trap is None and not self._synchronizes()
 
     # What retires
 
@@ -164,34 +171,38 @@ class Encoder(FlowChart):
         elif isinstance(item, Trap):
             self._take_trap(item)
         else:
-            self._entered, self._entered_ctype = item, self.options.context
+            self._context.entered, self._context.ctype = item, self.options.context
 
     def _run(self, items: Iterable[Block | Trap | Context]) -> None:
         """Do the same as `_step` for each item, with a fast path while there is nothing to send between two blocks."""
-        each, by_packets, by_halfwords = self._instruction_cycles, self._counts_packets, self._counts_halfwords
-        quiet, honoured = False, self._is_honoured
+        pending, clock, timer, honoured = self._pending, self._clock, self._timer, self._is_honoured
+        each, by_packets, by_halfwords = clock.step, timer.counts_packets, timer.counts_halfwords
+        quiet = False
         for item in items:
-            if quiet and isinstance(item, Block) and self._pending is not None:
-                if self._passes_quietly(self._pending, item.pc, item.instructions == 1):
-                    self._pending = item
-                    self._now += each * item.instructions
+            last = pending.block
+            if quiet and isinstance(item, Block) and last is not None:
+                if self._passes_quietly(last, item.pc, item.instructions == 1):
+                    pending.block = item
+                    clock.now += each * item.instructions
                     if not by_packets:
-                        self._spend(item.halfwords if by_halfwords else each * item.instructions)
-                        quiet = self._resync is Resync.COUNTING
+                        timer.spend(item.halfwords if by_halfwords else each * item.instructions)
+                        quiet = timer.state is COUNTING
                     continue
-                self._pending = None
+                pending.block = None
             elif quiet:
-                self._pending_time = self._now - each
+                pending.time = clock.now - each
             self._step(item)
             quiet = honoured and self._is_quiet()
         if quiet:
-            self._pending_time = self._now - each
+            pending.time = clock.now - each
 
     def _is_quiet(self) -> bool:
         """Whether nothing is due, so that only the end of the last block can cause a packet."""
-        due = self._updiscon or self._trap is not None or self._first or self._changed or self._context_due
-        asked = self._notify or self._notify_next or self._resync is not Resync.COUNTING
-        return not due and not asked and self._reached is OTHERWISE and self._entered is self._context
+        arrival, context = self._arrival, self._context
+        if arrival.updiscon or arrival.reached is not OTHERWISE or self._timer.state is not COUNTING:
+            return False
+        due = self._trap is not None or self._first or self._notify or self._notify_next
+        return not (due or context.changed or context.due) and context.entered is context.current
 
     def _passes_quietly(self, last: Block, pc: int, alone: bool) -> bool:
         """Do the same as `_finish` while nothing is due, and return whether nothing is due afterwards.
@@ -204,62 +215,67 @@ class Encoder(FlowChart):
             last_pc, branches = last.fall - 2 * last.lengths[-1], self._branches
             branches.follow(last_pc, pc != last.fall)
             if branches.is_due:
-                self._chart(last_pc, Next.SAME, None, self._now - self._instruction_cycles)
+                self._chart(last_pc, self._clock.now - self._clock.step)
                 quiet = self._is_quiet()
         if self._returns is not None and last.itype:
             reached = self._returns.follow(last, pc, inferred=self._is_inferred(last, pc))
         if ending == UNINFERABLE:
             inferred = reached is Reached.EXPECTED or self._is_inferred(last, pc)
             if not inferred or alone:
-                self._updiscon, self._reached = not inferred, reached
+                self._arrival.updiscon, self._arrival.reached = not inferred, reached
                 return False
         return quiet
 
     def _block(self, block: Block) -> None:
-        next = self._context_step()
-        if next is Next.CHANGE and self._entered[:2] == self._context[:2] and self._leads_away(block.pc):
+        context, clock, timer = self._context, self._clock, self._timer
+        next = Next.SAME if context.current is context.entered else context.step()
+        if next is Next.CHANGE and context.entered[:2] == context.current[:2] and self._leads_away(block.pc):
             next = Next.LEAVES  # by its privilege the decoder could not tell the target from where it came before
         self._finish(block.pc, next)
-        self._switch()
+        if context.current is not context.entered:
+            context.switch()
         if self._notify_next:
             self._notify, self._notify_next = True, False
         if block.instructions > 1:
-            starts = self._updiscon or self._trap is not None or self._first or self._changed or self._notify
+            arrival = self._arrival
+            starts = arrival.updiscon or self._trap is not None or self._first or context.changed or self._notify
             if starts or self._is_due():
                 self._walk(block)
-            self._updiscon, self._reached = False, OTHERWISE
-        self._pending = block
-        self._pending_time = self._now + self._instruction_cycles * (block.instructions - 1)
-        self._now += self._instruction_cycles * block.instructions
-        if not self._counts_packets:
-            self._spend(block.halfwords if self._counts_halfwords else self._instruction_cycles * block.instructions)
+            arrival.updiscon, arrival.reached = False, OTHERWISE
+        self._pending.block = block
+        self._pending.time = clock.now + clock.step * (block.instructions - 1)
+        clock.now += clock.step * block.instructions
+        if not timer.counts_packets:
+            timer.spend(block.halfwords if timer.counts_halfwords else clock.step * block.instructions)
 
     def _walk(self, block: Block) -> None:
         """Process all but the last instruction of *block*, as long as something is due."""
-        pc, now = block.pc, self._now
+        pc, now = block.pc, self._clock.now
         left = block.instructions - 1
         for length in block.lengths[:-1]:
             left -= 1
-            self._withheld = left == 0 and self._is_joined(block)
-            self._chart(pc, Next.SAME, None, now)
-            self._withheld = False
-            self._updiscon, self._reached = False, OTHERWISE
+            # A jump that belongs to the constant that this instruction loads must not be parted from it.
+            self._chart(pc, now, withheld=left == 0 and self._is_joined(block))
+            self._arrival.fall_through()
             if not self._is_due():
                 return
             pc += 2 * length
-            now += self._instruction_cycles
+            now += self._clock.step
 
     def _is_due(self) -> bool:
         """Whether any next instruction may cause a packet."""
-        if self._resync is Resync.DUE or self._context_due or self._changed:
+        timer = self._timer
+        if timer.state is Resync.DUE or self._context.due or self._context.changed:
             return True
-        return self._resync is Resync.REACHED and (not self._counts_packets or self._branches.count > 0)
+        return timer.state is Resync.REACHED and (not timer.counts_packets or self._branches.count > 0)
 
     def _finish(self, pc: int, next: Next) -> None:
         """Process the last instruction of the block before: execution continues at *pc*."""
-        block, self._pending = self._pending, None
+        pending = self._pending
+        block = pending.block
         if block is None:
             return
+        pending.block = None
         last_pc = block.fall - 2 * block.lengths[-1]
         taken = None
         if block.ending == BRANCH:
@@ -268,27 +284,28 @@ class Encoder(FlowChart):
         inferred = self._is_inferred(block, pc)
         missed = self._returns is not None and not inferred and self._returns.misses(block, pc)
         # A synchronization of the next instruction does not need this one's report, because irreport follows there.
-        self._withheld = missed and next < Next.TRAP
-        self._joined = self._is_joined(block)
-        self._chart(last_pc, Next.SAME if self._withheld else next, taken, self._pending_time)
-        self._withheld = self._joined = False
-        self._updiscon, self._reached = False, OTHERWISE
+        withheld = missed and next < Next.TRAP
+        step = Next.SAME if withheld else next
+        joined = self._is_joined(block)
+        self._chart(last_pc, pending.time, step, taken, withheld=withheld, joined=joined)
+        reached = OTHERWISE
         if self._returns is not None:
-            self._reached = self._returns.follow(block, pc, inferred=inferred)
-            inferred = inferred or self._reached is Reached.EXPECTED
-        self._updiscon = block.ending == UNINFERABLE and not inferred
+            reached = self._returns.follow(block, pc, inferred=inferred)
+            inferred = inferred or reached is Reached.EXPECTED
+        arrival = self._arrival
+        arrival.updiscon, arrival.reached = block.ending == UNINFERABLE and not inferred, reached
 
     def _is_inferred(self, block: Block, pc: int) -> bool:
         """Whether the code shows that *block* jumps to *pc* ("Jump classification and target inference")."""
-        return pc == block.absolute or (self._sijump and pc == block.inferred)
+        return pc == block.absolute or (self.options.modes.sijump and pc == block.inferred)
 
     def _is_joined(self, block: Block) -> bool:
         """Whether the last instruction of *block* is a jump to the constant the one before it loads."""
-        return self._sijump and block.inferred >= 0
+        return block.inferred >= 0 and self.options.modes.sijump
 
     def _leads_away(self, pc: int) -> bool:
         """Whether the last block ends with an uninferable discontinuity to *pc*."""
-        last = self._pending
+        last = self._pending.block
         return last is not None and last.ending == UNINFERABLE and not self._is_inferred(last, pc)
 
     def _take_trap(self, trap: Trap) -> None:
@@ -296,36 +313,16 @@ class Encoder(FlowChart):
 
         It is reported with the handler's first instruction, or at once if the EPC must be reported.
         """
-        last = self._pending
+        last = self._pending.block
         jumped = last is not None and last.ending == UNINFERABLE and trap.epc != last.absolute
         self._finish(trap.epc, Next.TRAP)
-        self._switch()
-        self.packet_time = self._now
-        if self._trap is not None and not self._trap_reported and self._knows_epc:
-            self._report_trap(self._trap, 0, trap.epc, None, self._where(self._trap_context, self._now))
-        self._trap, self._trap_context = trap, self._context
-        at_target = self._updiscon or self._first or (jumped and self.options.epc_after_inferred)
-        self._trap_reported = at_target and self._knows_epc
-        if self._trap_reported:
-            self._report_trap(trap, 0, trap.epc, None, self._where(self._context, self._now))
-        self._updiscon, self._reached = False, OTHERWISE
-
-    def _context_step(self) -> Next:
-        """Return the step to the next instruction, as far as the context determines it."""
-        before, after = self._context, self._entered
-        if before is after or before == after:
-            return Next.SAME
-        if before[:2] != after[:2]:
-            return Next.CHANGE
-        if self._entered_ctype is ContextType.DISCONTINUITY:
-            return Next.LEAVES
-        return Next.CHANGE if self._entered_ctype is ContextType.PRECISE else Next.SAME
-
-    def _switch(self) -> None:
-        """Make the entered context the current one."""
-        if self._context is not self._entered:
-            if self._context_step() is not Next.SAME:
-                self._changed = True
-            elif self._context != self._entered and self._entered_ctype is ContextType.IMPRECISE:
-                self._context_due = True
-            self._context = self._entered
+        context = self._context
+        context.switch()
+        self.packet_time = self._clock.now
+        if self._trap is not None and not self._trap.reported and self._reports_epc:
+            self._report_trap_at_epc(self._trap.trap._replace(epc=trap.epc), self._trap.context)
+        at_target = self._arrival.updiscon or self._first or (jumped and self.options.epc_after_inferred)
+        self._trap = PendingTrap(trap, context.current, reported=at_target and self._reports_epc)
+        if self._trap.reported:
+            self._report_trap_at_epc(trap, context.current)
+        self._arrival.fall_through()

@@ -4,8 +4,8 @@
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encoder.flow_chart import MAX_BRANCH_COUNT, Branches
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, Predictor
+from rvtrace_gdb.decode.etrace.encoder.output import MAX_BRANCH_COUNT, Branches
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.program.instructions import IType

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.encoder.flow_chart import privilege
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.output import privilege
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
 from rvtrace_gdb.decode.program.csrs import Context
 
