@@ -197,7 +197,7 @@ def _trap_of(events: Sequence[Event], packet: Packet) -> Trap:
     epc = next((e.last_pc for e in events if e.kind is EventKind.TRAP and e.last_pc is not None), UNKNOWN)
     if not fields["thaddr"]:
         epc = fields.get("address", UNKNOWN)
-    return Trap(epc, bool(fields["interrupt"]), fields["ecause"], fields.get("tval", 0), 0)
+    return Trap(epc, bool(fields["interrupt"]), fields["ecause"], fields.get("tval", 0), handler=0)
 
 
 def _follows_csr(address: int, image: Image) -> bool:

@@ -143,7 +143,7 @@ class IntervalChecker(Generic[_Build]):
 
     def missed(self, difference: Difference, end: int) -> None:
         """Report that the trace does not begin with a synchronization; the first one is at byte *end*."""
-        self._beginning = Differing(difference.offset, end, 0, 0, difference)
+        self._beginning = Differing(difference.offset, end, begin=0, position=0, difference=difference)
 
     def drop(self, *, lost: bool) -> None:
         """Forget the open interval. *lost*: the decoder has found a loss in it."""
@@ -157,9 +157,18 @@ class IntervalChecker(Generic[_Build]):
         if self._first is not None:
             self._learn()
         return Verdict(
-            self._agreed, self._punctual, self._content, self._timing, tuple(self._differing), self._lost,
-            self._unchecked, self._matched, self._places, self._scheme.evidence,
-            not self._scheme.exact, self._beginning,
+            agreed=self._agreed,
+            punctual=self._punctual,
+            content=self._content,
+            timing=self._timing,
+            differing=tuple(self._differing),
+            lost=self._lost,
+            unchecked=self._unchecked,
+            matched=self._matched,
+            places=self._places,
+            evidence=self._scheme.evidence,
+            is_free=not self._scheme.exact,
+            beginning=self._beginning,
         )  # fmt: skip
 
     # -- how the encoder is built

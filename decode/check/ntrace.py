@@ -193,7 +193,7 @@ def _trap(event: Event) -> Trap | None:
     """Return the trap of an event, None if it is not known where it hit."""
     if event.last_pc is None or not isinstance(event.fact, TrapFact):
         return None
-    return Trap(event.last_pc, event.fact.kind is TrapKind.INTERRUPT, 0, 0, event.next_pc or 0)
+    return Trap(event.last_pc, event.fact.kind is TrapKind.INTERRUPT, cause=0, tval=0, handler=event.next_pc or 0)
 
 
 class StreamChecker(ntrace.StreamDecoder):

@@ -360,13 +360,24 @@ class Code:
             kind = IType.NONE
         change = change_of(word, instruction, self.image.xlen, zcm=self.image.zcm)
         halts = kind is IType.EXCEPTION and word in _EBREAKS
-        return Transfer(pc, kind, fall, target, halts, _switches(word), link, self.mask, instruction, change)
+        return Transfer(
+            pc=pc,
+            kind=kind,
+            fall=fall,
+            target=target,
+            halts=halts,
+            switches=_switches(word),
+            link=link,
+            mask=self.mask,
+            instruction=instruction,
+            change=change,
+        )
 
 
 def _block(
     steps: list[Transfer], end: Transfer | None, end_pc: int, missing: str = "", *, switches: bool = False
 ) -> Block:
-    return Block(tuple(steps), tuple(step.pc for step in steps), end, end_pc, missing, switches)
+    return Block(tuple(steps), tuple(step.pc for step in steps), end, end_pc=end_pc, missing=missing, switches=switches)
 
 
 def _switches(word: int) -> bool:

@@ -247,7 +247,12 @@ class Itemizer:
     def _packet(self, piece: "_LocatedPacket") -> Item:
         known = self._state_of(piece.source)
         item = Item(
-            piece.offset, piece.length, piece.payload, None, None, "", piece.source, None, None, piece.time, known.setup
+            offset=piece.offset,
+            length=piece.length,
+            raw=piece.payload,
+            source=piece.source,
+            timestamp=piece.time,
+            setup=known.setup,
         )
         if piece.kind is not Kind.OTHER:
             try:
@@ -317,4 +322,4 @@ def _pieces(found: Found) -> "Iterator[_LocatedPacket | Idle | LostBytes]":
     times = found.times or [None] * len(found.payloads)
     for place in zip(found.offsets, found.sizes, found.payloads, times, strict=True):
         offset, size, payload, time = place
-        yield _LocatedPacket(offset, size, found.source, found.kind, payload, time)
+        yield _LocatedPacket(offset, size, found.source, kind=found.kind, payload=payload, time=time)

@@ -281,7 +281,16 @@ def placed_fields(fields: Sequence[Field], parameters: Parameters, modes: Modes)
             kind = _FULL.get(field.kind, field.kind) if modes.full_address else field.kind
             lsb = parameters.iaddress_lsb
             placed.append(
-                PlacedField(kind, field.name, bits, (1 << bits) - 1, field.condition, lsb, modes.full_address, after)
+                PlacedField(
+                    kind=kind,
+                    name=field.name,
+                    bits=bits,
+                    mask=(1 << bits) - 1,
+                    condition=field.condition,
+                    lsb=lsb,
+                    full=modes.full_address,
+                    after=after,
+                )
             )
         after += bits
     return tuple(reversed(placed))

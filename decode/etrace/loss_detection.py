@@ -93,7 +93,7 @@ class SyncPeriodChecker:
                 if count == self._judge.least:
                     self._judge.is_short(count)
                 else:
-                    yield OddStretch(where[index], offsets[at], count, opening, payloads[at], at)
+                    yield OddStretch(where[index], offsets[at], count, opening=opening, closing=payloads[at], at=at)
         if self._count is not None:
             self._count += len(payloads) - done
 
@@ -121,7 +121,7 @@ class SyncPeriodChecker:
         count, (where, index) = self._count, self._last_sync
         if count is None or count <= self._judge.least or not self._judge.is_long(count - self._judge.least):
             return None
-        return OddStretch(where[index], end, count, self._last_sync_payload, b"", -1)
+        return OddStretch(where[index], end, count, self._last_sync_payload, closing=b"", at=-1)
 
     def is_odd(self, candidate: OddStretch, codec: Codec, image: Image) -> bool:
         """Whether packets are missing in *candidate*, or too many, as far as this encoder has shown how it counts.

@@ -177,13 +177,13 @@ def read_support(packet: Packet, options: Options) -> Support:
             elif setting in _PARAMETERS:
                 parameters[setting] = fields[name] * table.units.get(setting, 1) if bits > 1 else bool(fields[name])
     return Support(
-        bool(fields["ienable"]),
-        fields.get("encoder_mode", 0),
-        QualStatus(fields["qual_status"]),
-        bool(fields.get("denable", 0)),
-        bool(fields.get("dloss", 0)),
-        replace(options.parameters, **parameters),
-        replace(options.modes, **modes),
+        ienable=bool(fields["ienable"]),
+        encoder_mode=fields.get("encoder_mode", 0),
+        qual_status=QualStatus(fields["qual_status"]),
+        denable=bool(fields.get("denable", 0)),
+        dloss=bool(fields.get("dloss", 0)),
+        parameters=replace(options.parameters, **parameters),
+        modes=replace(options.modes, **modes),
     )
 
 

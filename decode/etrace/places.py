@@ -56,7 +56,17 @@ class Places:
         self._walker_of_setup: dict[tuple[Context, Setup], Walker] = {}
         self._states: dict[Place, State] = {}
         setup = Setup(options.parameters, options.modes)
-        self.initial = self.state(Place(Mode.LOST, NOWHERE, NOWHERE, 0, None, None, _UNKNOWN, setup))
+        place = Place(
+            mode=Mode.LOST,
+            next_pc=NOWHERE,
+            last_pc=NOWHERE,
+            reference=0,
+            inferred=None,
+            trap=None,
+            context=_UNKNOWN,
+            setup=setup,
+        )
+        self.initial = self.state(place)
 
     def forget(self) -> None:
         """Drop all states and their steps. States that a caller still holds stay valid."""

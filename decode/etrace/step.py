@@ -178,7 +178,9 @@ class StepFunction:
         splits = bool(walk.parts) and (bool(reports) or "time" in packet.fields)
         path, last_one = (walk.before_last(), one_instruction(address)) if splits else (walk.path, None)
         calls = walk.calls.effect() if keeps else walk.calls.effect(clears=True, left=tuple(settled.calls.left))
-        step = Step(path, following, reports, last_one, calls, effect, True)
+        step = Step(
+            path=path, state=following, reports=reports, landing=last_one, calls=calls, tables=effect, synchronizes=True
+        )
         return Result(step, not (walk.calls.overflowed or keeps))
 
     def _settle(
@@ -211,11 +213,20 @@ class StepFunction:
         elif place.mode in STOPPED:
             moved, maybe_moved = self._places.is_gap(place, address)
             start = Start(StartReason.TRACING_STARTS)
-            reports = (Report(EventKind.TRACE_ON, start, None, address, False, moved, maybe_moved, address),)
+            traced = Report(EventKind.TRACE_ON, start, next_pc=address, resumed=address)
+            reports = (traced._replace(moved=moved, maybe_moved=maybe_moved),)
         else:
             reports = (Report(EventKind.SYNC, Start(StartReason.UNSPECIFIED), next_pc=address, resumed=address),)
         reports += self._places.context_reports(place, context)
-        return Step(None, following, reports, one_instruction(address), replacement(walk.calls.stack()), effect, True)
+        return Step(
+            path=None,
+            state=following,
+            reports=reports,
+            landing=one_instruction(address),
+            calls=replacement(walk.calls.stack()),
+            tables=effect,
+            synchronizes=True,
+        )
 
     def _trap(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """Handle subformat 1: an exception or interrupt."""
@@ -264,9 +275,16 @@ class StepFunction:
         reports = (*self._places.pending_trap(place, None), trap, *self._places.context_reports(place, context))
         calls = replacement(walk.calls.stack())
         epc_from_stack = place.setup.modes.implicit_return and place.next_pc == NOWHERE  # the EPC may be
-        return Result(
-            Step(None, state, reports, one_instruction(handler), calls, effect, True), not (keeps or epc_from_stack)
+        step = Step(
+            path=None,
+            state=state,
+            reports=reports,
+            landing=one_instruction(handler),
+            calls=calls,
+            tables=effect,
+            synchronizes=True,
         )
+        return Result(step, not (keeps or epc_from_stack))
 
     def _sync_without_code(
         self, place: Place, packet: Packet, address: int, before: tuple[Report, ...] = (), path: Path | None = None

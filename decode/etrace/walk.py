@@ -378,7 +378,9 @@ class Walker(stepping.Walker[Run]):
         if walk.fault or walk.next_pc == NOWHERE or used.overflowed:
             return None
         peak, outcomes_seen = used.peak - used.first, tuple(walk.outcomes)
-        return Run(Path(walk.parts), walk.next_pc, tuple(used.taken), tuple(used.left), peak, outcomes_seen)
+        return Run(
+            Path(walk.parts), walk.next_pc, tuple(used.taken), left=tuple(used.left), peak=peak, outcomes=outcomes_seen
+        )
 
 
 def _stop_reason(segment: Segment, what: str) -> str:

@@ -111,7 +111,7 @@ def blocks_from_pcs(pcs: Iterable[int], image: Image, known: Known | None = None
             yield block
             epc = None if jumped else _impossible_step(block, last, pc)
             if epc is not None:
-                yield Trap(epc, last.itype is not IType.EXCEPTION, 0, 0, pc)
+                yield Trap(epc, last.itype is not IType.EXCEPTION, cause=0, tval=0, handler=pc)
             pending = []
         if not pending:
             start = pc

@@ -269,7 +269,9 @@ def _stretches(slots: Slots, accesses: list[Access], length: int) -> Iterator[_S
         is_cut = AccessNote.LOST_AFTER in group[-1].notes
         is_followed = sync < following <= end and not is_cut
         end = following if is_followed else end
-        yield _Stretch(group, slots.at(sync), slots.at(end), is_followed, is_cut, end <= slots.end)
+        yield _Stretch(
+            group, slots.at(sync), slots.at(end), is_followed=is_followed, is_cut=is_cut, is_known=end <= slots.end
+        )
 
 
 def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
@@ -323,7 +325,7 @@ def _whole(slots: Slots, run: list[_Stretch]) -> list[Access] | None:
     At most `SLACK` accesses may be too early or too late at each synchronization.
     """
     together = list(chain.from_iterable(stretch.accesses for stretch in run))
-    found = _exact(slots, _Stretch(together, run[0].start, run[-1].stop, False, run[-1].is_cut))
+    found = _exact(slots, _Stretch(together, run[0].start, run[-1].stop, is_followed=False, is_cut=run[-1].is_cut))
     if found is None:
         return None
     number = 0

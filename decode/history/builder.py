@@ -81,7 +81,7 @@ class HistoryBuilder:
         if kind is EventKind.TRACE_OFF:
             last_pc = self.last_pc
             self._await_resumption(offset)
-        self._events.append(Event(self.position, kind, offset, fact, last_pc, next_pc))
+        self._events.append(Event(self.position, kind, offset, fact=fact, last_pc=last_pc, next_pc=next_pc))
 
     def missing(self, offset: int, end: int, fact: Loss) -> None:
         """Record, without a gap, that something is missing at an unknown place before this one, in bytes *offset* to

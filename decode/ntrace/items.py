@@ -173,14 +173,26 @@ class Itemizer:
         message = read.message
         if message is None:
             self.known.clear()
-            return Item(offset, len(frame), frame if len(frame) <= MAX_FRAME else b"", None, read.problem)
+            return Item(
+                offset, len(frame), frame if len(frame) <= MAX_FRAME else b"", message=None, problem=read.problem
+            )
         before = self.known.get(message.src) or _NOTHING
         time = self._time(frame, read.stamp, before.time) if read.stamp else None
         address, target, reference = self._addresses(read.sent, message, before.reference)
         back = time is not None and before.time is not None and time < before.time
         remark = fact_text(Note(NoteCause.TIME_BACK, (before.time or 0, time or 0))) if back else ""
         self.known[message.src] = SourceState(reference, before.time if message.tstamp is None else time)
-        return Item(offset, len(frame), frame, message, "", address, target, time, remark)
+        return Item(
+            offset=offset,
+            length=len(frame),
+            raw=frame,
+            message=message,
+            problem="",
+            address=address,
+            target=target,
+            time=time,
+            remark=remark,
+        )
 
     def _parse(self, frame: bytes) -> _ParsedFrame:
         """Parse a frame by itself."""

@@ -385,10 +385,10 @@ class StepFunction:
         hist = message.fields.get("hist", 1)
         limit = message.fields["icnt"] - ahead
         if not hist:
-            return Walk([], state.pc, 0, Calls(stack), None, "HIST has no stop bit")
+            return Walk([], state.pc, halfwords=0, calls=Calls(stack), last=None, fault="HIST has no stop bit")
         if limit < 0:
             why = f"the branches in HIST are {-limit} halfwords further than I-CNT"
-            return Walk([], state.pc, 0, Calls(stack), None, why)
+            return Walk([], state.pc, halfwords=0, calls=Calls(stack), last=None, fault=why)
         return self._walker(state).walk(state.pc, hist, limit, stack)
 
     def _resumption(self, walk: Walk, *, trapped: bool = False) -> int:

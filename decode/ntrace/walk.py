@@ -86,7 +86,7 @@ class Walk(NamedTuple):
         """Return this walk followed by *other*, which starts where this one ended."""
         self.calls.redo(tuple(other.calls.taken), tuple(other.calls.left))
         halfwords = self.halfwords + other.halfwords
-        return Walk(self.parts + other.parts, other.pc, halfwords, self.calls, other.last, other.fault)
+        return Walk(self.parts + other.parts, other.pc, halfwords, calls=self.calls, last=other.last, fault=other.fault)
 
     @property
     def at(self) -> int:
@@ -154,13 +154,13 @@ class Walker(stepping.Walker[Run]):
                     continue
                 if not self._btm or limit is None or walked >= limit:
                     fault = "HIST has no bit for the branch" if walked != limit else ""
-                    return Walk(parts, NOWHERE, walked, calls, segment, fault)
+                    return Walk(parts, NOWHERE, walked, calls=calls, last=segment, fault=fault)
                 pc = segment.fall
             elif kind in _PASSED:
                 if kind == DIRECT:
                     stopped = _direct_jump_fault(segment, hist, bits, walked, limit)
                     if stopped is not None:
-                        return Walk(parts, NOWHERE, walked, calls, segment, stopped)
+                        return Walk(parts, NOWHERE, walked, calls=calls, last=segment, fault=stopped)
                     if segment.reported:
                         bits -= 1
                         steps, first, before = 0, len(parts), walked
@@ -169,27 +169,35 @@ class Walker(stepping.Walker[Run]):
                 pc = segment.fall
             elif kind == MISSING:
                 if walked != limit:
-                    return Walk(parts, segment.fall, walked, calls, None, segment.why)
+                    return Walk(parts, segment.fall, walked, calls, last=None, fault=segment.why)
                 pc = segment.fall
                 break
             else:
                 pc = self._jump_target(segment, calls) if kind == JUMP and walked != limit else NOWHERE
                 if pc == NOWHERE:
-                    return Walk(parts, pc, walked, calls, segment, _unexpected_end(segment, bits, walked, limit))
+                    return Walk(
+                        parts,
+                        pc,
+                        walked,
+                        calls=calls,
+                        last=segment,
+                        fault=_unexpected_end(segment, bits, walked, limit),
+                    )
             # The trace did not decide anything here: if the pc is an earlier one, the code can only loop.
             steps += 1
             if pc == marked.pc and steps > MARKED_AFTER:
                 if bits and calls.rounds(marked.calls, FOR_EVER) == FOR_EVER:
                     fault = f"{_bit_count(bits)} of HIST left, and the code has no branch"
-                    return Walk(parts[:first], pc, before, calls, None, fault)  # it is not known how often that ran
+                    # It is not known how often that ran.
+                    return Walk(parts[:first], pc, before, calls, last=None, fault=fault)
                 walked = _add_rounds(marked, _possible_rounds(marked, walked, limit, calls), parts, walked, calls)
             if steps >= MARKED_AFTER and steps & steps - 1 == 0:
                 if steps > STEPS_AT_MOST:
                     fault = f"more than {steps - 1} jumps and branches in a row"
-                    return Walk(parts[:first], pc, before, calls, None, fault)
+                    return Walk(parts[:first], pc, before, calls, last=None, fault=fault)
                 marked = _Place(pc, len(parts), walked, calls.mark())
         fault = f"{_bit_count(bits)} of HIST more than there are branches" if bits else ""
-        return Walk(parts, pc, walked, calls, None, fault)
+        return Walk(parts, pc, walked, calls, last=None, fault=fault)
 
     def confirmed(self, walk: Walk, pc: int, hist: int, stack: Stack) -> Walk:
         """Return the *walk* of a contradicted message from *pc* on, but only as far as its HIST led if it then went
@@ -287,7 +295,7 @@ def _ended_in_segment(segment: Segment, parts: list[Part], walked: int, limit: i
         fault = "I-CNT ends inside the instruction"
     elif bits:
         fault = f"{_bit_count(bits)} of HIST more than there are branches"
-    return Walk(parts, segment.pcs[count], walked + end, calls, None, fault)
+    return Walk(parts, segment.pcs[count], walked + end, calls, last=None, fault=fault)
 
 
 def _direct_jump_fault(segment: Segment, hist: int, bits: int, walked: int, limit: int | None) -> str | None:
@@ -365,7 +373,7 @@ def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) 
             "the repeated HIST never leads back to the same pc" if steps * outcomes > _OUTCOMES else ""
         )
         if fault:
-            return Walk(parts, pc, halfwords, calls, walk.last, fault)
+            return Walk(parts, pc, halfwords, calls=calls, last=walk.last, fault=fault)
         if pc == since.pc:
             rounds = calls.rounds(since.calls, (times - done) // (done - since.done))
             if rounds:

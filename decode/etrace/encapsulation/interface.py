@@ -195,7 +195,15 @@ class Sorter:
         if len(set(map(_KEY, entries))) == 1:
             source, kind, _ = entries[0]
             payloads = list(map(_PAYLOAD, entries))
-            yield Packets(source, kind, payloads, offsets, sum(map(len, frames)), times, FrameSizes(frames))
+            yield Packets(
+                source=source,
+                kind=kind,
+                payloads=payloads,
+                offsets=offsets,
+                length=sum(map(len, frames)),
+                times=times,
+                sizes=FrameSizes(frames),
+            )
             return
         own: dict[int, list[int]] = defaultdict(list)
         for i, entry in enumerate(entries):
@@ -204,13 +212,13 @@ class Sorter:
             for kind, run in groupby(indices, lambda i: entries[i].kind):
                 some = list(run)
                 yield Packets(
-                    source,
-                    kind,
-                    [entries[i].payload for i in some],
-                    [offsets[i] for i in some],
-                    sum(len(frames[i]) for i in some),
-                    [times[i] for i in some] if times else None,
-                    [len(frames[i]) for i in some],
+                    source=source,
+                    kind=kind,
+                    payloads=[entries[i].payload for i in some],
+                    offsets=[offsets[i] for i in some],
+                    length=sum(len(frames[i]) for i in some),
+                    times=[times[i] for i in some] if times else None,
+                    sizes=[len(frames[i]) for i in some],
                 )
 
     def _entries(self, frames: Sequence[bytes]) -> list[Entry]:
@@ -245,13 +253,13 @@ class UniformSorter(Sorter):
         if self._instructions.issuperset(map(_FIRST, frames)):
             length = sum(map(len, frames))
             yield Packets(
-                0,
-                Kind.INSTRUCTION,
-                self._payloads(frames),
-                FrameOffsets(frames, offset),
-                length,
-                None,
-                FrameSizes(frames),
+                source=0,
+                kind=Kind.INSTRUCTION,
+                payloads=self._payloads(frames),
+                offsets=FrameOffsets(frames, offset),
+                length=length,
+                times=None,
+                sizes=FrameSizes(frames),
             )
         else:
             yield from super().sort(frames, offset)

@@ -134,7 +134,15 @@ class AtbDeframer(RecordDeframer):
         if not source:
             yield Idle(offset, len(record))
         elif source > MAX_ID:
-            yield Packets(source, Kind.OTHER, [record[_HEAD:]], [offset], len(record), None, [len(record)])
+            yield Packets(
+                source=source,
+                kind=Kind.OTHER,
+                payloads=[record[_HEAD:]],
+                offsets=[offset],
+                length=len(record),
+                times=None,
+                sizes=[len(record)],
+            )
         elif valid > len(record) - _HEAD:
             yield from self._lose_record(
                 LostBytes(offset, len(record), f"ATBYTES says {valid} of {len(record) - _HEAD} bytes")
@@ -323,7 +331,15 @@ def _esp32_packets(frames: list[bytes], places: list[int], kept: list[int]) -> I
     if kept:
         payloads = [frames[i][PREFIX:] for i in kept]
         sizes = [PREFIX + len(payload) for payload in payloads]
-        yield Packets(0, Kind.INSTRUCTION, payloads, [places[i] for i in kept], sum(sizes), None, sizes)
+        yield Packets(
+            source=0,
+            kind=Kind.INSTRUCTION,
+            payloads=payloads,
+            offsets=[places[i] for i in kept],
+            length=sum(sizes),
+            times=None,
+            sizes=sizes,
+        )
 
 
 def _missing_text(before: int, index: int) -> str:
@@ -395,7 +411,9 @@ def _pulp_packets(records: list[bytes], offset: int) -> Iterator[Packets]:
     times = [int.from_bytes(record[1 : 1 + _TIME], "little") if record[0] & EXTEND else None for record in reversed_]
     offsets = range(offset, offset + len(records) * RECORD, RECORD)
     sizes = [RECORD] * len(records)
-    yield Packets(0, Kind.INSTRUCTION, payloads, offsets, sum(sizes), times, sizes)
+    yield Packets(
+        source=0, kind=Kind.INSTRUCTION, payloads=payloads, offsets=offsets, length=sum(sizes), times=times, sizes=sizes
+    )
 
 
 class PulpFramer:

@@ -187,7 +187,9 @@ def _segments(elf: bytes) -> Iterator[_Segment]:
         if offset + _PHDR.size > len(elf) or phentsize < _PHDR.size:
             raise BadSnapshot(f"the core dump is truncated or damaged: {phnum} program headers do not fit into it")
         kind, place, vaddr, paddr, filesz, memsz, flags, align = _PHDR.unpack_from(elf, offset)
-        yield _Segment(kind, place, vaddr, paddr, filesz, memsz, flags, align)
+        yield _Segment(
+            type=kind, offset=place, vaddr=vaddr, paddr=paddr, filesz=filesz, memsz=memsz, flags=flags, align=align
+        )
 
 
 class _Note(NamedTuple):
