@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Generator, Iterator
@@ -21,6 +22,10 @@ settings.register_profile(
     "rvtrace", deadline=None, derandomize=True, max_examples=some_of(100), suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("rvtrace")
+
+# Where Python must not keep what it compiles, each of the many processes that tests start compiles all modules anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Who starts the tests in the background, or with nohup, has them ignore the keys that tests press.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL),

@@ -9,11 +9,11 @@ import pytest
 from rvtrace_gdb.console.main import main
 from tests.endtoend.command_line import printed
 from tests.gdbext.gdb_process import SOURCE, run_gdb
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import long_only
 from tests.helpers.core_captures import sifive
 
 KERNEL = "14591,14604"
-LISTED = [(0, "/r "), (1, ""), *([(0, ""), (1, "/r ")] if LONG else [])]
+LISTED = [(0, "/r "), *long_only((1, ""), (0, ""), (1, "/r "))]
 """Harts, and modifiers of their listings."""
 MAIN, OF_MAIN = "<main+0>", "115035,+7"
 """What hart 1 runs there."""
@@ -48,7 +48,7 @@ def of_kernel(shell: Callable[..., list[str]], hart: int, modifier: str) -> list
     return shell(*f"{modifier}{KERNEL} --hart {hart}".split())
 
 
-@pytest.fixture(scope="module", params=["of the program", "set by hand"])
+@pytest.fixture(scope="module", params=["set by hand", *long_only("of the program")])
 def said(request: pytest.FixtureRequest, capture: Path) -> dict[str, str]:
     """What gdb lists of each hart; without a program also of the process, and at last without an architecture."""
     own = request.param == "of the program"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
-from tests.gdbext.gdb_process import SOURCE, all_gdbs, gdb_environ, run_gdb
+from tests.gdbext.gdb_process import SOURCE, all_gdbs, gdb_environ, newest_gdb, run_gdb
 from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program
 
@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return elf, folder / "\u00e4.rvt"
 
 
-@all_gdbs
+@newest_gdb
 @pytest.mark.parametrize("locale", ["C", *long_only("POSIX", "nowhere.UTF-8")])
 def test_paths_and_names_with_umlauts(made: tuple[Path, Path], locale: str, gdb: str, tmp_path: Path) -> None:
     elf, capture = made
@@ -53,7 +53,7 @@ def test_paths_and_names_with_umlauts(made: tuple[Path, Path], locale: str, gdb:
 
 
 @all_gdbs
-@pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
+@pytest.mark.parametrize("locale", ["C", *long_only("C.UTF-8")])
 def test_a_path_that_is_not_utf_8(made: tuple[Path, Path], locale: str, gdb: str, tmp_path: Path) -> None:
     elf = bytes(tmp_path) + b"/b\xfcd.elf"
     Path(os.fsdecode(elf)).write_bytes(made[0].read_bytes())

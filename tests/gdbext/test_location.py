@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
-from tests.gdbext.gdb_process import HOME, all_gdbs, ask_gdb
+import pytest
+
+from tests.gdbext.gdb_process import GDB, GDB16, GDB18, HOME, all_gdbs, ask_gdb
+from tests.helpers.amounts import long_only
 
 CASES = HOME / "tests" / "data" / "cases"
 CPP, RUST, ODD = CASES / "cpp-names", CASES / "rust", CASES / "odd-names"
@@ -83,7 +86,7 @@ def test_names_are_demangled_in_all_lists(gdb: str) -> None:
     assert not any("_ZN" in text for text in said)
 
 
-@all_gdbs
+@pytest.mark.parametrize("gdb", [GDB, GDB18 or GDB, *long_only(GDB16 or GDB)])
 def test_a_rust_program(tmp_path: Path, gdb: str) -> None:
     """gdb's language is Rust as soon as it stops in the program, and has no type `void`."""
     from rvtrace_gdb.console.main import main

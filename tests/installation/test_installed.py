@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.gdbext.gdb_process import GDB, gdb_environ
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import crossed, long_only
 from tests.helpers.cross_compiler import demo
 from tests.installation.installing import HOME, ROOMS, STRANGERS, Environment, built, done, tracked
 
@@ -149,8 +149,10 @@ def mypy_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("mypy")
 
 
-@pytest.mark.parametrize("installed", ["wheel", "editable"], indirect=True)
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+CHECKED = crossed(["wheel", "editable"], ["mypy", "pyright"])
+
+
+@pytest.mark.parametrize(("installed", "checker"), CHECKED, indirect=["installed"])
 def test_type_checkers_find_the_one_mistake(checker: str, installed: User, mypy_cache: Path, tmp_path: Path) -> None:
     python = installed.environment.program("python")
     (tmp_path / "used.py").write_text(USED)

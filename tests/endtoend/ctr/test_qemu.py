@@ -10,7 +10,7 @@ import pytest
 
 from tests.endtoend.ctr.gdb_run import Run, Setting, check, run_each
 from tests.gdbext.gdb_process import GDB, GDB16
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, long_only
 from tests.helpers.cross_compiler import HOME, compile_program, demo
 
 ALL_MODES = 7
@@ -21,14 +21,15 @@ START = "trace ctr start -depth 128"
 BY_PACKETS = Setting([START], "finish", ALL_MODES, 128, before=["set trace ctr-access packets"])
 BY_NAME = Setting([START], "finish", ALL_MODES, 128, before=["set trace ctr-access named"])
 BY_ITSELF = Setting([START], "finish", ALL_MODES, 128, before=["set trace ctr-access auto"])
+NEW = GDB16 or GDB
 WAYS = [
-    pytest.param("target remote", [BY_PACKETS, BY_NAME], 9, GDB, id="remote-gdb"),
+    pytest.param("target remote", [BY_PACKETS, BY_NAME], 10, NEW, id="remote-new"),
     pytest.param("trace connect", [BY_ITSELF], 8, GDB, id="connect-gdb"),
+    *long_only(
+        pytest.param("target remote", [BY_PACKETS, BY_NAME], 9, GDB, id="remote-gdb"),
+        pytest.param("trace connect", [BY_ITSELF], 7, NEW, id="connect-new"),
+    ),
 ]
-if GDB16:
-    WAYS += [pytest.param("target remote", [BY_PACKETS, BY_NAME], 10, GDB16, id="remote-gdb16")]
-if GDB16 and LONG:
-    WAYS += [pytest.param("trace connect", [BY_ITSELF], 7, GDB16, id="connect-gdb16")]
 """With QEMU's clock: interrupts come at other places, with some of them before anything ran since a transfer. rvtrace's
 proxy, which reads the records after `trace connect`, does not know which gdb it is.
 """
@@ -47,13 +48,15 @@ def test_everything_that_ran_since_the_start(
 OPTIONS = [
     ("", ALL_MODES, 1.0),
     ("-not-taken", ALL_MODES | NTBR, 1.0),
-    ("-modes m", 4, 1.0),
     ("-only calls,returns", ALL_MODES | EXC | INTR | TRET | TKBR | JUMPS, 0.5),
     ("-only traps", ALL_MODES | TKBR | INDCALL | DIRCALL | JUMPS | CORSWAP | RET, 0.0),
-    ("-without branches", ALL_MODES | TKBR, 0.5),
-    ("-without direct-call,direct-jump", ALL_MODES | DIRCALL | DIRJMP, 1.0),
-    ("-without function-return", ALL_MODES | RET, 0.5),
-    ("-without traps", ALL_MODES | EXC | INTR | TRET, 0.9),
+    *long_only(
+        ("-modes m", 4, 1.0),
+        ("-without branches", ALL_MODES | TKBR, 0.5),
+        ("-without direct-call,direct-jump", ALL_MODES | DIRCALL | DIRJMP, 1.0),
+        ("-without function-return", ALL_MODES | RET, 0.5),
+        ("-without traps", ALL_MODES | EXC | INTR | TRET, 0.9),
+    ),
 ]
 FEW = "-depth 16"
 
@@ -98,7 +101,10 @@ TYPES = {
     "direct-call": DIRCALL, "indirect-jump": INDJMP, "direct-jump": DIRJMP, "co-routine-swap": CORSWAP,
     "function-return": RET, "other-indirect-jump": INDLJMP, "other-direct-jump": DIRLJMP,
 }  # fmt: skip
-PROGRAMS = [("sim_work.c", "checksum", "-Og"), ("sim_work.c", "checksum", "-O2"), ("hard/branchy.c", "once", "-Og")]
+PROGRAMS = [
+    ("hard/branchy.c", "once", "-Og"),
+    *long_only(("sim_work.c", "checksum", "-Og"), ("sim_work.c", "checksum", "-O2")),
+]
 SEEDS = range(20261201, 20261206) if LONG else (20261202, 20261204)  # returns are left out; most of all kinds are
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.reverse.typed_gdb import Typed, beginning
-from tests.gdbext.gdb_process import GDB, every_gdb
+from tests.gdbext.gdb_process import every_gdb, newest_gdb
 from tests.gdbext.test_interrupt import Gdb
 from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import compile_program
@@ -119,9 +119,9 @@ INSIDE: list[State] = [running, frames, frames_of_the_past, on_its_way]
 """Those in which gdb itself is at work when the connection ends: how it bears that may differ between versions."""
 
 
-@every_gdb
+@newest_gdb
 def test_gdb_goes_on(rig: Rig, gdb: str) -> None:
-    killed_in(rig, STATES if gdb == GDB else INSIDE, gdb)
+    killed_in(rig, STATES if LONG else INSIDE, gdb)
 
 
 if LONG:

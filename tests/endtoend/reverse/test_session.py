@@ -13,7 +13,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.endtoend.reverse.walk_model import Code, Walk
-from tests.gdbext.gdb_process import GDB, GDB16, GDBS, SETTINGS, SOURCE, gdb_environ, killed, run_gdb
+from tests.gdbext.gdb_process import GDB, GDB16, NEWEST_GDB, SETTINGS, SOURCE, gdb_environ, killed, run_gdb
 from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import EXAMPLES, demo
 
@@ -68,7 +68,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=NEWEST_GDB)
 def past(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Past:
     return Past(tmp_path_factory.mktemp("past"), request.param, COMMANDS)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from tests.gdbext.gdb_process import GDB, GDBS, SOURCE, gdb_environ, run_gdb
+from tests.gdbext.gdb_process import GDB, NEWEST_GDB, SOURCE, gdb_environ, run_gdb
 from tests.helpers.cross_compiler import HOME, compile_program
 from tests.terminal import Terminal
 
@@ -75,7 +75,7 @@ def rig(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[R
         yield rig, kept
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=NEWEST_GDB)
 def outcome(request: pytest.FixtureRequest, elf: Path, rig: tuple[Rig, Path]) -> Outcome:
     _, kept = rig
     commands, places = Commands(), dict[str, list[int]]()

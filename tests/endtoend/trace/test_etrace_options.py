@@ -24,10 +24,11 @@ EVERYTHING = (
 )
 SETTINGS = [
     ETRACE, EVERYTHING, f"{EVERYTHING} -sync-period 64",
-    f"{ETRACE} -full-addresses -branch-prediction", f"{ETRACE} -implicit-exceptions -jump-target-cache",
-    f"{ETRACE} -sequential-jumps -implicit-return on", f"{ETRACE} -no-data-values -full-data-addresses",
-    f"{ETRACE} -no-data-addresses", f"{ETRACE} -sync-period 64", "-format ntrace",
+    f"{ETRACE} -full-addresses -branch-prediction", f"{ETRACE} -no-data-values -full-data-addresses",
+    f"{ETRACE} -no-data-addresses", "-format ntrace",
     *long_only(
+        f"{ETRACE} -implicit-exceptions -jump-target-cache", f"{ETRACE} -sequential-jumps -implicit-return on",
+        f"{ETRACE} -sync-period 64",
         f"{ETRACE} -full-addresses", f"{ETRACE} -implicit-exceptions", f"{ETRACE} -sequential-jumps",
         f"{ETRACE} -implicit-return on", f"{ETRACE} -branch-prediction", f"{ETRACE} -jump-target-cache",
         f"{ETRACE} -timestamps", f"{ETRACE} -data", f"{ETRACE} -no-data-values", f"{ETRACE} -full-data-addresses",

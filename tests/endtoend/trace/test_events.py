@@ -16,13 +16,14 @@ from tests.endtoend.retired_instructions import listed_pcs
 from tests.endtoend.trace.hard_programs import session
 from tests.endtoend.trace.one_after_the_other import traces
 from tests.endtoend.trace.test_find import instructions, names
+from tests.helpers.amounts import long_only
 from tests.transport.simulated.encoder.traces import LOW, compiled
 
 ALL = "1,10000000"
 ROW = re.compile(r"(\d+)\t(?:=> |   )0x.*")
 SAID = re.compile(r"\t     \[(.*)\]")
 HIT = re.compile(r", at 0x([0-9a-f]+)(?: <[^>]+>)?")
-OPTIONS = ["-timestamps", "-context", "-format etrace -timestamps", "-btm", "-format etrace"]
+OPTIONS = ["-timestamps", "-context", "-format etrace -timestamps", *long_only("-btm", "-format etrace")]
 
 
 class Outcome(NamedTuple):

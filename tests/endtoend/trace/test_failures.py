@@ -11,6 +11,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import ROW, retired_pcs
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import compile_program, demo
 from tests.helpers.gdb_mi import GdbMi, MiError
 from tests.helpers.openocd_crash import kill_openocd
@@ -118,7 +119,7 @@ def test_the_hart_is_reset(session: Session) -> None:
     assert len(more) >= len(whole) and more == retired[: len(more)]
 
 
-@pytest.mark.parametrize("connected", [False, True], ids=["", "trace-connect"])
+@pytest.mark.parametrize("connected", [True, *long_only(False)])
 def test_the_encoder_is_reset(session: Session, connected: bool) -> None:
     """As by the chip's reset, or somebody who writes trTeControl. It is not started again when the hart runs on."""
     with Debugger(session.rig) as gdb:
@@ -186,7 +187,7 @@ def test_the_sink_is_reset_before_anything_was_read_and_used_by_somebody_else(se
     assert len(again) > 1500 and again == retired[-len(again) :]
 
 
-@pytest.mark.parametrize("read", [False, True], ids=["nothing-read", "read-before"])
+@pytest.mark.parametrize("read", [True, *long_only(False)])
 def test_openocd_is_started_anew(session: Session, read: bool) -> None:
     """The target has gone on: what it has traced meanwhile is read by the next one."""
     with Debugger(session.rig) as gdb:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.endtoend.command_line import printed
 from tests.endtoend.trace.hard_programs import (
     CONTROL_C,
     HALTS,
@@ -68,19 +67,11 @@ def test_branchy_code_under_every_verb(march: str, tmp_path: Path) -> None:
 
 
 def test_long_code_without_a_branch(tmp_path: Path) -> None:
-    """E-Trace has no packet for 32768 instructions; then, as the program runs again, I-CNT is full in the middle of it,
-    and the listing does not read each function anew for each line.
-    """
-    elf, capture = tmp_path / "straight-rv32ima_zicsr.elf", tmp_path / "etrace.rvt"
-    commands = ["trace start -format etrace", "hbreak _exit", "continue ", "stepi 3 ", f"trace save {capture} "]
-    commands += ["trace history /a 32700,32800", "trace stop", "monitor reset halt", "maintenance flush register-cache"]
-    commands += ["trace start", "continue", "stepi 3"]
+    """E-Trace has no packet for 32768 instructions, and the listing does not read each function anew for each line."""
+    commands = ["trace start -format etrace", "hbreak _exit", "continue", "stepi 3"]
     outcome = session("straight.S", tmp_path, commands, "--isa", "IMA", march="rv32ima_zicsr", first=30000)
-    half = len(outcome.retired) // 2
-    assert 4 * half > 2 << 16
-    complete(outcome._replace(retired=outcome.retired[half:]), first=30000)
-    assert instructions(printed("decode", capture, "--elf", elf)) == outcome.retired[:half]
-    assert instructions(outcome.said["trace history /a 32700,32800"]) == outcome.retired[32699:32800]
+    assert 4 * len(outcome.retired) > 2 << 16
+    complete(outcome, first=30000)
 
 
 def test_code_that_is_loaded_while_it_is_traced(tmp_path: Path) -> None:

@@ -16,11 +16,12 @@ from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.console.main import main
 from tests.endtoend.trace.test_find import names
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import HOME, compile_program
 from tests.helpers.page_sessions import sessions, shown
 
 PROGRAM = HOME / "tests" / "programs" / "returns"
-OPTIONS = ("-btm", "-format etrace", "-format etrace -implicit-return full")
+OPTIONS = ("-btm", *long_only("-format etrace"), "-format etrace -implicit-return full")
 NOWHERE = 0x4140
 EVENT = re.compile(
     r"(\d+)\t@(\d+)\s0x\w+ <(\w+)\+\d+>:\tmismatched return: to 0x(\w+)(?: <(\S+)>)?, not to 0x(\w+) <(\S+)>, at"

@@ -23,10 +23,10 @@ REST = "-repeated-history -sequential-jumps -all-jumps -address-compression -tim
 EVERYTHING = f"-implicit-return full {REST}"
 SETTINGS = [
     "", "-btm", EVERYTHING, f"-btm {EVERYTHING}",
-    "-implicit-return partial -all-jumps", "-repeated-history -address-compression", "-sequential-jumps",
-    "-btm -implicit-return full -repeated-history", f"-sync-period 64 {EVERYTHING}",
-    f"-btm -sync-period 64 {EVERYTHING}",
+    "-implicit-return partial -all-jumps", f"-btm -sync-period 64 {EVERYTHING}",
     *long_only(
+        "-repeated-history -address-compression", "-sequential-jumps", "-btm -implicit-return full -repeated-history",
+        f"-sync-period 64 {EVERYTHING}",
         "-implicit-return partial", "-btm -implicit-return full", "-repeated-history", "-btm -repeated-history",
         "-all-jumps", "-address-compression", "-timestamps", "-context",
     ),

@@ -70,9 +70,8 @@ SEVERAL = (
 )
 
 OPTIONS = [
-    "-to memory,own -format etrace",
     "-to own,memory -timestamps -implicit-return full",
-    *long_only("-to memory,own"),
+    *long_only("-to memory,own -format etrace", "-to memory,own"),
 ]
 
 

@@ -13,7 +13,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.commands.coverage_output import INSTRUCTION, count, traced
 from tests.gdbext.commands.test_dump import ELF, STREAM, imported
-from tests.gdbext.gdb_process import NEWEST_GDB, SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import NEWEST_GDB, SOURCE, newest_gdb, run_gdb
 from tests.gdbext.tui.test_window import gdb as in_terminal
 from tests.helpers import reference_streams
 from tests.helpers.cross_compiler import demo
@@ -131,7 +131,7 @@ def test_it_goes_with_the_program(session: Session) -> None:
     assert len(re.findall(r"\t +#####: ", session.said["disassemble finish "])) == 3
 
 
-@every_gdb
+@newest_gdb
 def test_without_a_trace_nothing_changes(gdb: str) -> None:
     commands = ["disassemble main", "x/i main", ON, "disassemble main ", "x/i main ", "x/i 0", OFF]
     out = run_gdb(ELF, [SOURCE, *commands], gdb=gdb)
@@ -140,7 +140,7 @@ def test_without_a_trace_nothing_changes(gdb: str) -> None:
     assert "Cannot access memory at address 0x0" in out["x/i 0"] and out[ON] == out[OFF] == ""
 
 
-@every_gdb
+@newest_gdb
 def test_another_disassembler_is_kept(gdb: str, tmp_path: Path) -> None:
     capture = imported(tmp_path, STREAM)
     (tmp_path / "shouts.gdb").write_text(SHOUTS)
@@ -198,7 +198,7 @@ def test_a_session_that_died_does_not_stop_it(tmp_path: Path) -> None:
     assert out["x/2i  main"] == out["x/2i   main"] == out["x/2i main"]
 
 
-@every_gdb
+@newest_gdb
 def test_an_interrupt_is_one_line(gdb: str, tmp_path: Path) -> None:
     """Ctrl-C while the session counts ends the command, and nothing else."""
     script = tmp_path / "interrupts.gdb"

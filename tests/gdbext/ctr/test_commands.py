@@ -12,7 +12,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.gdb_process import GDB, GDB16, SOURCE, run_gdb
-from tests.helpers.amounts import LONG
+from tests.helpers.amounts import LONG, long_only
 from tests.helpers.cross_compiler import demo
 from tests.helpers.qemu10 import running
 
@@ -42,8 +42,8 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(
     scope="module",
-    params=[*((it, GDB) for it in TARGETS), *([("qemu", GDB16)] if GDB16 else [])],
-    ids=[*TARGETS, *(["qemu-gdb16"] if GDB16 else [])],
+    params=[("1.0", GDB), ("qemu", GDB16 or GDB), *long_only(("qemu", GDB), ("0.1.4", GDB))],
+    ids=lambda param: "-".join((param[0], Path(param[1]).name)),
 )
 def said(request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A session on each target, and with each gdb on one of them."""
@@ -184,7 +184,7 @@ OPTIONS = {"1.0": ["--ctr-misp"]}
 """The simulated hart predicts that forward branches are not taken, and tells where that was wrong."""
 
 
-@pytest.fixture(scope="module", params=TARGETS if LONG else TARGETS[:2])
+@pytest.fixture(scope="module", params=TARGETS if LONG else TARGETS[1:2])
 def stopped_and_running(
     request: pytest.FixtureRequest, elf: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.gdbext.gdb_process import HOME, SOURCE, every_gdb, run_gdb
+from tests.gdbext.gdb_process import HOME, SOURCE, newest_gdb, run_gdb
 from tests.helpers.cross_compiler import EXAMPLES, demo
 
 FAKE = f"source {HOME / 'tests' / 'gdbext' / 'ctr' / 'fake_session.py'}"
@@ -69,7 +69,7 @@ def show(
     return said, [(method, params) for method, params in map(json.loads, log.read_text().splitlines())]
 
 
-@every_gdb
+@newest_gdb
 def test_a_line_for_each_record_and_for_what_ran_before_it(code: Code, tmp_path: Path, gdb: str) -> None:
     main, fib = code.functions["main"], code.functions["fib"]
     rows = [
@@ -107,7 +107,7 @@ def test_a_line_for_each_record_and_for_what_ran_before_it(code: Code, tmp_path:
     assert params["context"]["elf"] == str(code.elf)
 
 
-@every_gdb
+@newest_gdb
 def test_with_the_instructions(code: Code, tmp_path: Path, gdb: str) -> None:
     """As `trace history` prints them, in the order they ran; with a gap where it has one."""
     fib = code.functions["fib"]

@@ -10,7 +10,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.gdbext.ctr.test_show import FAKE
-from tests.gdbext.gdb_process import GDBS, SOURCE, KeptGdb, run_gdb
+from tests.gdbext.gdb_process import NEWEST_GDB, SOURCE, KeptGdb, run_gdb
 from tests.helpers.cross_compiler import demo
 
 STACK = "trace ctr stack"
@@ -54,7 +54,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
         yield elf, connect
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=NEWEST_GDB)
 def stopped(
     request: pytest.FixtureRequest, target: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stopped]:

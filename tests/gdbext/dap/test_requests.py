@@ -13,11 +13,12 @@ from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
 from tests.gdbext.gdb_process import GDB16, GDB18, PATIENT, SOURCE
 from tests.gdbext.mi.test_ide import Dap
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import demo
 
 if GDB16 is not None:  # gdb 13 has no DAP
 
-    SERVERS = [pytest.param(gdb, id=name) for gdb, name in ((GDB16, "gdb16"), (GDB18, "gdb18")) if gdb]
+    SERVERS = [pytest.param(GDB16, id="gdb16"), *long_only(*([pytest.param(GDB18, id="gdb18")] if GDB18 else []))]
 
     @pytest.fixture(scope="module", params=SERVERS)
     def server(request: pytest.FixtureRequest) -> str:

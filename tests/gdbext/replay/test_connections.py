@@ -13,6 +13,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.target.link import MARK
 from tests.gdbext.gdb_process import SOURCE, run_gdb, some_gdbs
+from tests.helpers.amounts import long_only
 from tests.helpers.cross_compiler import HOME, demo
 from tests.transport.simulated.openocd import Tcl
 
@@ -66,7 +67,7 @@ def test_a_unix_socket_goes_through_the_proxy(tmp_path: Path) -> None:
     assert "already between" not in said[f"trace connect {place}"] and "main () at" in said[f"trace connect {place}"]
 
 
-@pytest.mark.parametrize("way", ["trace connect", "target extended-remote"])
+@pytest.mark.parametrize("way", ["trace connect", *long_only("target extended-remote")])
 def test_a_trace_is_not_the_past_of_another_openocd(way: str, rig: Rig, tmp_path: Path) -> None:
     """gdb connects to another chip while a trace is made: that one's hardware stays as it is, and it has no past."""
     with Rig(rig.elf, tmp_path / "second") as second, closing(Tcl(second.tcl_port)) as tcl:

@@ -138,7 +138,7 @@ def retired(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[in
     return whole(elf, tmp_path_factory.mktemp("retired"))
 
 
-@pytest.fixture(scope="module", params=["", "tandem", *long_only("-format etrace")])
+@pytest.fixture(scope="module", params=["", *long_only("tandem", "-format etrace")])
 def live(
     request: pytest.FixtureRequest, elf: Path, retired: list[list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> Ran:

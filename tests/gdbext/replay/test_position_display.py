@@ -7,7 +7,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
 from tests.endtoend.retired_instructions import retired_pcs
-from tests.gdbext.gdb_process import GDBS, SOURCE, gdb_environ, run_gdb
+from tests.gdbext.gdb_process import NEWEST_GDB, SOURCE, gdb_environ, run_gdb
 from tests.helpers.cross_compiler import demo
 from tests.terminal import Terminal
 
@@ -21,7 +21,7 @@ ASKED = ["trace position", "info record", "trace status"]
 SILENT = ["tbreak classify", "commands\nsilent\nend", "continue "]
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=NEWEST_GDB)
 def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Said:
     folder = tmp_path_factory.mktemp("where")
     elf, log = demo(folder, "rv64imac_zicsr"), folder / "retired.log"

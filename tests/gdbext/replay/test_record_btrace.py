@@ -16,7 +16,7 @@ from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.program.image import Image
 from tests.endtoend.retired_instructions import retired_pcs
-from tests.gdbext.gdb_process import GDBS, SOME_GDBS, SOURCE, run_gdb
+from tests.gdbext.gdb_process import SOME_GDBS, SOURCE, run_gdb
 from tests.gdbext.runs_in_turn import THROUGH_RVTRACE, Run, in_turn
 from tests.helpers import reference_streams
 from tests.helpers.amounts import LONG
@@ -91,7 +91,7 @@ def session_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sess
     return cache(lambda gdb: Session(tmp_path_factory.mktemp("native"), gdb))
 
 
-@pytest.fixture(scope="module", params=GDBS)
+@pytest.fixture(scope="module", params=SOME_GDBS)
 def session(request: pytest.FixtureRequest, session_of: Callable[[str], Session]) -> Session:
     return session_of(request.param)
 
