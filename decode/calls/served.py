@@ -9,12 +9,11 @@ Source: RISC-V Semihosting, version 0.4, chapter 2; RISC-V Debug Specification 1
 
 from collections import Counter
 
-from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind, Start, Stop, StopReason
+from rvtrace_gdb.decode.history.events import GAP_KINDS, HALTS, EventKind, Start, Stop
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 
 _EBREAKS = (0x0010_0073).to_bytes(4, "little"), (0x9002).to_bytes(2, "little")
-_REASONS = frozenset({StopReason.DEBUG_MODE, StopReason.UNSPECIFIED})
 
 
 def served_calls(history: History, program: Program) -> dict[int, int]:
@@ -36,7 +35,7 @@ def served_calls(history: History, program: Program) -> dict[int, int]:
 def _is_halt(event: Event) -> bool:
     """Return whether a debugger halted the hart, and let it go on elsewhere. E-Trace does not say who did."""
     fact = event.fact
-    if event.kind is not EventKind.TRACE_OFF or not isinstance(fact, Stop) or fact.reason not in _REASONS:
+    if event.kind is not EventKind.TRACE_OFF or not isinstance(fact, Stop) or fact.reason not in HALTS:
         return False
     return isinstance(fact.then, Start) and fact.then.reason.resumes
 

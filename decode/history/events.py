@@ -175,6 +175,16 @@ class StopReason(Enum):
     """The encoder leaves out code at some addresses; the details are the pc, and the address that follows."""
 
 
+HALTS = frozenset({StopReason.DEBUG_MODE, StopReason.UNSPECIFIED})
+"""The reasons of a trace that stops because a debugger halted the hart, as far as the format says."""
+MAYBE_HALTS = HALTS | {StopReason.TRACE_DISABLED}
+"""Those with which the hart may have been halted: a debugger that halts it may switch tracing off."""
+ONLY_SAY_WHERE = frozenset(
+    {StartReason.PERIODIC, StartReason.COUNTER_FULL, StartReason.PC_SAMPLE, StartReason.UNSPECIFIED}
+)
+"""The reasons to report where the hart is when nothing happened to it."""
+
+
 class Open(Enum):
     """What the trace does not report of the instruction at which tracing stops, so that the next address is unknown."""
 

@@ -7,17 +7,23 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, Start, StartReason, Stop, StopReason, Trap
+from rvtrace_gdb.decode.history.events import (
+    MAYBE_HALTS,
+    ONLY_SAY_WHERE,
+    ContextChange,
+    EventKind,
+    Loss,
+    Start,
+    StartReason,
+    Stop,
+    Trap,
+)
 from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.program.image import CodeMissing, Program
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Value
 
-_HALTS = (StopReason.DEBUG_MODE, StopReason.UNSPECIFIED, StopReason.TRACE_DISABLED)
-_GOES_ON = frozenset({
-    StartReason.PERIODIC, StartReason.COUNTER_FULL, StartReason.PC_SAMPLE, StartReason.UNSPECIFIED,
-    StartReason.BEGINNING,
-})  # fmt: skip
+_GOES_ON = ONLY_SAY_WHERE | {StartReason.BEGINNING}
 """Reasons to report a place where nothing happened to the hart."""
 
 
@@ -68,7 +74,7 @@ def is_lost(event: Event, halts: Sequence[HaltWrites]) -> bool:
             return not halts
         return not fact.reason.marks and fact.reason not in _GOES_ON
     if isinstance(fact, Stop):
-        return fact.reason not in _HALTS or not halts
+        return fact.reason not in MAYBE_HALTS or not halts
     if isinstance(fact, Trap):
         return fact.from_hidden or fact.into_hidden
     return isinstance(fact, Loss)

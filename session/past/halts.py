@@ -14,13 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.events import Loss, Start, StartReason, Stop, StopReason
+from rvtrace_gdb.decode.history.events import MAYBE_HALTS, ONLY_SAY_WHERE, Loss, Start, Stop
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
 from rvtrace_gdb.session.capture.model import Captured, CapturedRecords, CapturedSink, DebuggerWrites, is_overwritten
-
-_HALTS = (StopReason.DEBUG_MODE, StopReason.UNSPECIFIED, StopReason.TRACE_DISABLED)
-_ONLY_SAY_WHERE = (StartReason.PERIODIC, StartReason.COUNTER_FULL, StartReason.PC_SAMPLE, StartReason.UNSPECIFIED)
 
 
 class _Seen(NamedTuple):
@@ -127,9 +124,9 @@ def _seen(history: History, *, has_beginning: bool) -> list[_Seen | None]:
             if is_first or fact.reason.resumes:
                 known = position < len(history) and history.pc(position) != GAP
                 found.append(_Seen(position, history.pc(position)) if known else _BREAK)
-            elif not fact.reason.marks and fact.reason not in _ONLY_SAY_WHERE:
+            elif not fact.reason.marks and fact.reason not in ONLY_SAY_WHERE:
                 found.append(_BREAK)
-        elif isinstance(fact, Loss) or (isinstance(fact, Stop) and fact.reason not in _HALTS):
+        elif isinstance(fact, Loss) or (isinstance(fact, Stop) and fact.reason not in MAYBE_HALTS):
             found.append(_BREAK)
     if has_beginning and not (found and found[0] is not None and found[0].position == 0):
         found.insert(0, _BREAK)

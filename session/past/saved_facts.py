@@ -6,7 +6,7 @@ stood then and nothing before it is missing; what was saved at the stop, if the 
 
 from collections.abc import Iterable, Mapping
 
-from rvtrace_gdb.decode.history.events import Start, StartReason, Stop, StopReason
+from rvtrace_gdb.decode.history.events import HALTS, Start, StartReason, Stop
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import F, X
 from rvtrace_gdb.decode.program.elf import Elf
@@ -26,8 +26,6 @@ _ALWAYS = ("I", "M", "A", "C", "F", "D", "S", "Zba", "Zbb", "Zbc", "Zbs", "Zicon
 """What ran is what the hart has: encodings of these do not overlap, so all of them are understood."""
 _FLOATING_POINT = ("F", "D")
 """Those that have registers, which a hart without them does not have."""
-_ENDS = (StopReason.DEBUG_MODE, StopReason.UNSPECIFIED)
-"""With these a trace ends where a debugger halted the hart."""
 _BEGINS = (StartReason.EXIT_FROM_DEBUG, StartReason.TRACE_ENABLED, StartReason.TRACING_STARTS, StartReason.UNSPECIFIED)
 """With these a trace begins that was started while the hart was halted."""
 
@@ -90,7 +88,7 @@ def ends_at(history: History, program: ContextImages, pc: int) -> bool:
     """Return whether a history certainly ends where a hart is halted at *pc*."""
     last = len(history)
     stops = [event.fact for event in history.events_between(last, last + 1) if isinstance(event.fact, Stop)]
-    return all(it.reason in _ENDS for it in stops) and can_lead_to(history, program, pc)
+    return all(it.reason in HALTS for it in stops) and can_lead_to(history, program, pc)
 
 
 def _beginning(capture: Capture, program: ContextImages, start: SavedRegisters) -> KnownState:

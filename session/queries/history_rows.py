@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 
 from rvtrace_gdb.decode.history.event_wording import context_text, says_its_kind
-from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind, Start, Stop, StopReason
+from rvtrace_gdb.decode.history.events import GAP_KINDS, HALTS, EventKind, Start, Stop
 from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
@@ -127,14 +127,11 @@ def _only_halted(events: Sequence[Event]) -> bool:
     """
     switched = [event.fact for event in events if event.kind in (EventKind.TRACE_OFF, EventKind.TRACE_ON)]
     return all(
-        fact.reason in _HALTS and fact.open is None
+        fact.reason in HALTS and fact.open is None
         if isinstance(fact, Stop)
         else isinstance(fact, Start) and fact.reason.resumes
         for fact in switched
     )
-
-
-_HALTS = frozenset({StopReason.DEBUG_MODE, StopReason.UNSPECIFIED})
 
 
 def describe_event(history: History, program: ContextImages, event: Event) -> Happened | None:

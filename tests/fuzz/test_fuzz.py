@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
+from rvtrace_gdb.session.rpc import server
+from rvtrace_gdb.session.rpc.pages import LISTS
 from tests.console.verbs import VERBS, check_all_are_tried, option_names
 from tests.fuzz.damage import containers, mutations, texts
 from tests.fuzz.exercise import generator, made
 from tests.fuzz.findings import CRASH, GROWTH, HANG, HOME, TRACEBACK
 from tests.fuzz.kinds import BY_NAME, KINDS
 from tests.fuzz.kinds.commands import UNTRIED, UNTRIED_OPTIONS
+from tests.fuzz.kinds.requests import ASKED, UNASKED
 from tests.fuzz.minimize import smaller
 from tests.helpers.amounts import LONG
 
@@ -93,6 +96,12 @@ def test_every_verb_is_tried() -> None:
     check_all_are_tried([json.loads(seed.data.partition(b"\n")[0]) for seed in exercise.seeds], UNTRIED)
     assert UNTRIED_OPTIONS.keys() <= set(option_names(VERBS.keys() - UNTRIED.keys()))
     exercise.close()
+
+
+def test_every_method_and_list_of_the_session_is_requested() -> None:
+    asked = [request for requests in ASKED for request in requests]
+    assert sorted({method for method, _ in asked} | UNASKED.keys()) == sorted([*server.METHODS, *server.MODULES])
+    assert {params["what"] for method, params in asked if method == "page"} == LISTS.keys()
 
 
 def test_containers_stay_containers() -> None:

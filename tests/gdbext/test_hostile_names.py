@@ -1,5 +1,6 @@
 """Names of a hostile program in gdb's own lists of rvtrace: one row each, and nothing there that a terminal obeys."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,23 @@ from tests.helpers.started_python import rvtrace
 LISTS = (
     "trace history 1,2021", "trace history /m 1,2021", "trace history /r 1,2021", "trace functions 1,200",
     "trace functions /cli 1,200", "trace calls /n 0", "trace coverage", "trace coverage -all", "trace info",
-    "trace check", "trace events", "trace find *0x80000088", "trace status",
+    "trace check", "trace events", "trace find *0x80000088", "trace status", "trace dump 1,200", "trace gaps",
+    "trace values", "trace regs", "trace who-wrote $a0", "trace goto begin", "trace position", "trace print $pc",
+    "trace goto live",
 )  # fmt: skip
 RECORDS = (
     "trace ctr show 0,63", "trace ctr show /i 0,63", "trace ctr show /m 0,63", "trace ctr stack", "trace ctr status",
     "trace history 1,500", "trace functions 1,500",
 )  # fmt: skip
+
+UNTRIED = {
+    "ctr": "RECORDS", "data": "needs a data trace: as the shell's, tests/console/test_hostile_names.py",
+    "export": "writes a file: tests/console/commands/test_export.py",
+    **dict.fromkeys(("start", "stop", "connect", "replay", "live", "enter", "native"), "prints no name of the program"),
+    **dict.fromkeys(("save", "open", "close"), "prints no name of the program but the file's"),
+    "here": "needs the TUI window", "usb": "needs an adapter", "snapshot": "needs an ESP32 chip",
+}  # fmt: skip
+"""Commands that are not tried here, and why."""
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +47,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_lists(gdb: str, folder: Path) -> None:
     said = {}
     for name in ("hostile", "demo-rv64imac_zicsr"):
-        commands = [SOURCE, "set record instruction-history-size unlimited", f"trace open {folder / name}.rvt", *LISTS]
+        opened = [SOURCE, "set record instruction-history-size unlimited", f"trace open {folder / name}.rvt"]
+        commands = [*opened, *LISTS, "help trace"]
         said[name] = run_gdb(folder / f"{name}.elf", commands, gdb=gdb)
+    commands = re.findall(r"^trace ([a-z-]+) -- ", said["hostile"]["help trace"], re.M)
+    assert sorted({command.split()[1] for command in LISTS} | UNTRIED.keys()) == sorted(commands)
     for command in LISTS:
         odd, plain = said["hostile"][command], said["demo-rv64imac_zicsr"][command]
         assert unfit(odd) == set(), command

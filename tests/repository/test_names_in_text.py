@@ -1,4 +1,4 @@
-"""Docstrings, comments and pages name what there is: modules, files, classes, private names, parameters.
+"""Docstrings and comments name what there is: modules, files, classes, private names, parameters.
 
 Renames leave names behind, and readers follow them first.
 """
@@ -14,7 +14,6 @@ from tests.repository.test_rooms import ROOMS
 
 FOLDERS = (*ROOMS, "tests", "benchmarks", "scripts")
 SOURCES = [path for folder in FOLDERS for path in sorted((HOME / folder).rglob("*.py"))]
-PAGES = [*HOME.glob("*.md"), *(HOME / "docs").rglob("*.md")]
 
 TEXT = re.compile(r'(^ *)?"""(.*?)"""|(?:^|  )#+ (.*?)$', re.M | re.S)
 MODULE = re.compile(rf"(?<![\w./-])(?:rvtrace_gdb\.)?((?:{'|'.join(FOLDERS)})(?:\.\w+)+)")
@@ -110,11 +109,6 @@ def names_of(definition: Definition) -> Iterator[str]:
 def test_what_is_named_is_there() -> None:
     found = {str(path.relative_to(HOME)): names for path in SOURCES if (names := list(gone(path)))}
     assert found == {}
-
-
-def test_pages_name_files_that_there_are() -> None:
-    found = {page.name: FILE.findall(page.read_text(encoding="utf-8")) for page in PAGES}
-    assert [f"{page}: {name}" for page, names in found.items() for name in names if not (HOME / name).exists()] == []
 
 
 def test_names_that_are_gone_are_found(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("coverage", {"args": "", "functions": 1, "branches": 1, "ranges": [0x8000_0000, 0x8000_0100]}),),
     (("page", {"what": "events", "begin": 1, "count": 5, "kinds": []}), ("page", {"what": "functions", "count": 3}),
      ("page", {"what": "calls", "depth": 2, "count": 3}),),
-    (("glance", {"most": 100, "anew": 1}), ("past", {"thread_hart": 0, "prompt": 1}), ("notes", {})),
+    (("glance", {"most": 100, "anew": 1}), ("past", {"thread_hart": 0, "prompt": 1}), ("notes", {}), ("place", {})),
     (("enter", {"pc": 0x8000_0000}), ("goto", {"number": 3}), ("frames", {"number": 3, "first": 0, "count": 9})),
     (("goto", {"from_end": 1}), ("registers_known", {"number": 1, "registers": ["sp"]}), ("entered_at", {"number": 2})),
     (("goto", {"to": "begin"}), ("goto", {"to": "live"}), ("native", {"limit": 10, "seconds": 1})),
@@ -71,8 +71,16 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("ctr_stack", {**_BOARD_TOO, "access": {"way": "monitor", "version": "1.0"}}), ("ctr_clear", {}),
      ("ctr_stop", {})),
     (("save", {"path": "y.rvt"}), ("open", {"path": "y.rvt", "elf": None}), _HISTORY, _rows("history")),
+    (("values", {"context": {}, "at": 5}), ("values", {"at": None}), ("follow_program", {"context": {}}), ("gone", {})),
+    (("exports", {}), ("export", {"context": {}, "name": "spike", "path": "out.log"}), ("close", {}), _HISTORY),
+    (("ctr_connected", {"access": {"way": "named"}}), ("glance", {"most": 10})),
     (("snapshot", {"context": {"elf": "x.elf"}, "elves": [], "address": 4}), ("snapshot", {"answer": ["00", None]})),
 )  # fmt: skip
+UNASKED = {
+    "connect": "opens sockets: the kind `proxy`",
+    **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "needs an adapter"),
+}
+"""The methods that no request is for, and why."""
 _ANSWERS: tuple[Any, ...] = ("0000000000000000", ["0d00000000000000"], {"a0": 1}, None, "E01", [None], "", 7, [[]])
 _BOARD = (
     '[target]\nname = "it"\n[[component]]\nname = "encoder0"\ntype = "encoder"\nbase = 0x20000000\n'
@@ -110,7 +118,7 @@ class Requests(InFolder):
         session = self.session(None if variant == "none" else self.captures[int(variant)])
         session.ask = lambda need: _answer(answers)
         wanted = [request for request in requests[:8] if isinstance(request, list) and len(request) == 2]
-        self.call(session, [request for request in wanted if request[0] != "connect"])
+        self.call(session, [request for request in wanted if request[0] not in UNASKED])
 
     def call(self, session: Session, requests: Sequence[Sequence[Any]]) -> None:
         """Some requests, and what is done while nobody asks for anything."""
