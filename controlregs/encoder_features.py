@@ -6,7 +6,7 @@ do not fit their program, the simulated encoder's registers, and the tables of t
 (`scripts/option_tables.py`). What a feature means for messages is in the decoders and encoders of its formats, which
 have a field of the same name in their options.
 
-gdb's Python loads this module, too (`gdbext/start_options.py`): it imports the standard library alone, in the syntax of
+gdb's Python also loads this module (`gdbext/start_options.py`): it imports the standard library alone, in the syntax of
 Python 3.9.
 
 Ref: RISC-V Trace Control Interface 1.0, trTeInstFeatures; N-Trace 1.0, "N-Trace Specific Trace Controls"; E-Trace 2.0,

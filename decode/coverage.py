@@ -100,7 +100,7 @@ def _size(symbols: list[Symbol], address: int) -> int:
 
 
 def _instructions(image: Image, start: int, end: int) -> int:
-    """Return the number of consecutive instructions; bytes that are no instruction end them."""
+    """Return the number of consecutive instructions; bytes that are not an instruction end them."""
     try:
         code = image.read(start, end - start)
     except CodeMissing:

@@ -102,7 +102,7 @@ _PROGRESS_INTERVAL = 1 << 12  # steps processed between two calls of the progres
 class _Count(NamedTuple):
     """How many matches a part has: *inner* of them after its first instruction.
 
-    *head*: the first instruction is a match, too, unless the instruction before the part excludes it. *tail*: the last
+    *head*: the first instruction is also a match, unless the instruction before the part excludes it. *tail*: the last
     instruction of the part excludes a match directly after it.
     """
 

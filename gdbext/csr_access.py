@@ -39,7 +39,7 @@ class Refused(Exception):
 def access_params(method: str | None = None) -> dict[str, Any] | None:
     """Return the parameter `access` of a request; None if there is no target.
 
-    *method*: auto, openocd, packets, named or usb; None: as set by the user.
+    *method*: auto, openocd, packets, named or usb; None means what the user has set.
     """
     method = method or settings.ctr_access()
     host, port = settings.openocd()

@@ -58,7 +58,7 @@ class Mark(NamedTuple):
 
 
 def current_mark(hart: int | None = None) -> Mark:
-    """Return the mark of the selected thread in the history of *hart* (None: of its own hart).
+    """Return the mark of the selected thread in the history of *hart* (None means its own hart).
 
     The mark matches no line if the selected thread is another hart.
     """
@@ -152,7 +152,7 @@ class Lister:
         """Return the lines for *rows*.
 
         *between*: the events before the row with the same number. *numbering*: returns the beginning of the line with
-        a number, None: of a line without one.
+        a number; None stands for a line without one.
         """
         rows = list(rows)
         self._texts.add_codes((row.pc, bytes.fromhex(row.text)) for row in rows if row.pc is not None and row.text)

@@ -91,7 +91,7 @@ def words(text: str) -> list[str]:
 
 
 def check(text: str) -> None:
-    """Raise gdb.error, in gdb's words where it has some, for a text that is no location, or one with a condition."""
+    """Raise gdb.error, in gdb's words where it has some, for a text that is not a location, or one with a condition."""
     if not text.strip():
         raise gdb.error("Empty line specification.")
     if not text.isprintable():

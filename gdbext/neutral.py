@@ -32,7 +32,7 @@ _ENDS_GDB = re.compile(
 error. And an array of no elements, the value of which ends gdb 16.
 """
 _FILE_SCOPE = re.compile(r"""^((?:[^'"]|'[^'"]*'|"[^'"]*")*)(?:'[^'"]+'|"[^'"]+")(?=::[^\W\d])""")
-"""A file in quotes before `::` and a name: what follows its closing quote is no name in the global scope."""
+"""A file in quotes before `::` and a name: what follows its closing quote is not a name in the global scope."""
 _C_LIKE = ("c", "c++", "asm", "minimal")
 
 
@@ -201,7 +201,7 @@ def refuse(text: str) -> None:
 
 
 def evaluate(expression: str) -> gdb.Value:
-    """Return the value of the user's expression, which is in the user's language, or in C if it is none of that.
+    """Return the value of the user's expression, which is in the user's language, or in C if it is not in that.
 
     Hexadecimal numbers are C's in every language. Raises gdb.error, what the user's language says.
     """

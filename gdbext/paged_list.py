@@ -122,8 +122,9 @@ class PagedList:
         """Print the rows that a RANGE means, and return the page. *lines*: returns the lines for the rows of a page, or
         of a piece of it.
 
-        *size*: how many rows the range "" means; None: as many as of `trace history`. *anew*: the range "" means the
-        first page, also after it was shown. Enter repeats only commands that show the next page. Raises gdb.GdbError.
+        *size*: how many rows the range "" means; None means as many as `trace history` shows. *anew*: the range ""
+        means the first page, also after it was shown. Enter repeats only commands that show the next page. Raises
+        gdb.GdbError.
         """
         screen.measure()
         if numbers not in ("", "-", "+"):

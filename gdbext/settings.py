@@ -93,7 +93,7 @@ SETTINGS = (
         "which values of the past are reconstructed from a trace that has only\n"
         "addresses: registers and memory from the instructions that ran.\n"
         "on: registers and memory; registers: no memory, for a target whose memory\n"
-        "others write, too; off: none, the past has only pc. `trace values` says\n"
+        "others also write; off: none, the past has only pc. `trace values` says\n"
         "what is known. Traces that contain values show these in any case.",
         ("on", "registers", "off"),
     ),
@@ -130,7 +130,7 @@ def _check_ranges(setting: Setting, text: str) -> None:
     for word in () if text == "none" else text.split():
         if not _RANGE.fullmatch(word):
             hint = "give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000"
-            raise gdb.GdbError(f"set trace {setting.name}: {word} is no range: {hint}.")
+            raise gdb.GdbError(f"set trace {setting.name}: {word} is not a range: {hint}.")
 
 
 class _Parameter(gdb.Parameter):

@@ -44,7 +44,7 @@ class Writer(NamedTuple):
     row         the row of that instruction
     group       of a tandem trace, from 1 on as in `trace dump`; None for other traces
     ago         how many instructions before the moment, 1: the last one
-    happened    what happened, if it is no instruction
+    happened    what happened, if it is not an instruction
     written_as  the register that was written, if it is another one that shares bits
     old, new    values before and after: of the register, or of the stored bytes that were requested
     bits        the width of the register

@@ -125,7 +125,7 @@ def atomic_output(path: str, like: str | None = None) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     if not is_file_name(path):
-        raise OutputError(path, OSError(errno.EINVAL, "that is no name of a file"))
+        raise OutputError(path, OSError(errno.EINVAL, "that is not the name of a file"))
     if os.path.exists(path) and not os.path.isfile(path):
         with _output_errors(path):
             device = BufferedWriter(_File(path, "w", path))

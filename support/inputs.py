@@ -66,7 +66,7 @@ _pipes: dict[tuple[int, int], _Pipe] = {}
 
 
 def _identity(path: str | os.PathLike[str]) -> tuple[int, int] | None:
-    """Return what tells a pipe from others; None for what is no pipe, or is not there."""
+    """Return what tells a pipe from others; None for what is not a pipe, or is not there."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):

@@ -77,7 +77,7 @@ class BadLimit(RvtraceError):
     """A limit that is not a number of bytes. *name*: of the environment variable."""
 
     def __init__(self, name: str, text: str) -> None:
-        super().__init__(f"${name} is {text!r}, which is no number of bytes: 512M or 4G, say")
+        super().__init__(f"${name} is {text!r}, which is not a number of bytes: 512M or 4G, say")
         self.name = name
 
 

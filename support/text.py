@@ -21,10 +21,10 @@ def counted(number: int, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""One line without control characters: what a terminal would obey, and what is no character at all, is escaped.
+    r"""One line without control characters: what a terminal would obey, and what is not a character at all, is escaped.
 
     A name in a program may hold anything: ESC as \x1b, the end of a line as \n, a mark that turns the direction of
-    writing as \u202e, a byte that is no text as \xff.
+    writing as \u202e, a byte that is not text as \xff.
     """
     return text if text.isprintable() else "".join(map(_escaped, text))
 
@@ -58,7 +58,7 @@ def coloured_rows(lines: Sequence[str]) -> str:
 def _escaped(character: str) -> str:
     if character.isprintable():
         return character
-    if "\udc80" <= character <= "\udcff":  # as the system's file names have bytes that are no text
+    if "\udc80" <= character <= "\udcff":  # as the system's file names have bytes that are not text
         return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape").decode()
 

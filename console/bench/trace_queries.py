@@ -123,7 +123,9 @@ def loss_before(engine: Engine, position: int) -> bool:
 
 
 def latencies(engine: Engine, handler: str | None = None) -> list[Latency]:
-    """Return the latency of each interrupt that led to *handler*; None: of all, to the first function called there."""
+    """Return the latency of each interrupt that led to *handler*. None means all interrupts, each to the function
+    called first.
+    """
     traps = [_entry(row) for row in pages(engine, "-rvtrace-events --kind interrupt", "events")]
     walk = _Walk(engine, handler)
     found = []

@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
             said = session.open_capture(capture, raw.title(args.output), raw.elf_of_settings(args))[1:]
             decoded = session.harts(progress=shown.progress)
             hint = raw.hints_of_history(capture, decoded, shown.progress)
-        except BaseException:  # Ctrl-C, too: the bytes may be a trace
+        except BaseException:  # also at Ctrl-C: the bytes may be a trace
             capture_file.save(capture, args.output)
             raise
         why = (

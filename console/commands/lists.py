@@ -168,7 +168,7 @@ def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
         else:
             hidden += 1
     if hidden:
-        shown.output.say([f"{counted(hidden, 'function')} did not run: --all shows them, too"])
+        shown.output.say([f"{counted(hidden, 'function')} did not run: --all also shows them"])
 
 
 _RANGE = re.compile(r"[0-9]+(\s*,\s*[-+]?[0-9]+)?")
@@ -346,7 +346,7 @@ def run(args: argparse.Namespace) -> int:
         raise ListError("give --from N or a RANGE, not both")
     asked = getattr(args, "range", "")
     if _is_name(asked) and verb.show is not _coverage:
-        raise ListError(f"{asked}: is no RANGE of this list: {_RANGES}")
+        raise ListError(f"{asked}: is not a RANGE of this list: {_RANGES}")
     with Output(args, "reading the trace") as shown:
         session = Session()
         about = decode.open_trace(session, args)

@@ -216,7 +216,7 @@ def _write(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any]
     address, words = _address(args.words[0]), [_word(word, "a number") for word in args.words[1:]]
     for word in words:
         if word >> 32:
-            raise UsbUsage(f"{word:#x} is no word of 32 bits")
+            raise UsbUsage(f"{word:#x} is not a word of 32 bits")
     bench.write(address, words)
     return {"address": f"{address:#x}", "words": len(words)}, []
 

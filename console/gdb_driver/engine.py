@@ -55,7 +55,7 @@ SETTINGS = ("confirm off", "pagination off", "width 0", "height 0", "mi-async on
 
 
 def _check_text(command: str) -> None:
-    """Raise GdbError for a command of rvtrace's with bytes that are no text: gdb's Python, and gdb 13, end at them."""
+    """Raise GdbError for a command of rvtrace's with bytes that are not text: gdb's Python, and gdb 13, end at them."""
     if re.match(r"-rvtrace|trace |set trace ", command) and not _BYTE.isdisjoint(command):
         shown = "".join(f"\\x{ord(it) - 0xDC00:02x}" if it in _BYTE else it for it in command)
         raise GdbError(f"{shown}: gdb takes no path that is not UTF-8")

@@ -236,6 +236,6 @@ def one_of(members: type[IntEnum]) -> Callable[[str], Any]:
             if text in (name, str(int(value))):
                 return value  # type: ignore[no-any-return]
         wanted = ", ".join(f"{name} ({int(value)})" for name, value in names.items())
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {wanted}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {wanted}")
 
     return member

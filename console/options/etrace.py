@@ -104,7 +104,8 @@ class _Said:
         try:
             return int(value, 0) if number is None else number
         except (TypeError, ValueError):
-            raise BadParametersFile(self._file, f"{where}{name} is {value_text(value)}, which is no number") from None
+            problem = f"{where}{name} is {value_text(value)}, which is not a number"
+            raise BadParametersFile(self._file, problem) from None
 
 
 def read_parameters(name: str) -> dict[str, Value]:
@@ -133,7 +134,7 @@ def _text_of_file(name: str) -> str:
     except OSError as error:
         raise BadParametersFile(name, f"cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, ValueError):
-        raise BadParametersFile(name, "is no text") from None
+        raise BadParametersFile(name, "is not text") from None
     if len(text) > _MOST:
         raise BadParametersFile(name, f"is longer than {_MOST} characters, which no parameters are")
     return text
@@ -143,9 +144,9 @@ def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise BadParametersFile(name, f"is no JSON: line {error.lineno} column {error.colno}: {error.msg}") from None
+        raise BadParametersFile(name, f"is not JSON: line {error.lineno} column {error.colno}: {error.msg}") from None
     except (RecursionError, ValueError):
-        raise BadParametersFile(name, "is no JSON that can be read: too deep, or a number is too long") from None
+        raise BadParametersFile(name, "is not JSON that can be read: too deep, or a number is too long") from None
 
 
 def _add_setting(said: _Said, found: Any) -> None:

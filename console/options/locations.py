@@ -13,7 +13,7 @@ _FILES = 3  # that a message names
 
 
 class LocationError(RvtraceError):
-    """A text that is no place of the program."""
+    """A text that is not a place of the program."""
 
 
 class Locations:
@@ -96,8 +96,8 @@ class Locations:
 
 
 def memory_place(text: str, image: Image) -> tuple[int, int] | None:
-    """Return (address, size) of what ADDRESS, ADDRESS,SIZE or a symbol stands for; None: it is none of these. A SIZE is
-    what the user gave. Raises LocationError: it is unclear whether the address is decimal.
+    """Return (address, size) of what ADDRESS, ADDRESS,SIZE or a symbol stands for; None: it is not one of these. A SIZE
+    is what the user gave. Raises LocationError: it is unclear whether the address is decimal.
     """
     address, comma, size = text.partition(",")
     try:

@@ -205,7 +205,7 @@ def etrace(args: argparse.Namespace, xlen: int | None) -> ETrace:
     for name in _given(args, options_tandem.OWN):
         raise RawError(f"{name} is an option of tandem traces, not of E-Trace")
     if args.dialect is not None and args.dialect not in _ETRACE_DIALECTS:
-        raise RawError(f"--dialect {args.dialect} {_whose(args)}; of E-Trace there are {', '.join(_ETRACE_DIALECTS)}")
+        raise RawError(f"--dialect {args.dialect} {_whose(args)}; E-Trace has {', '.join(_ETRACE_DIALECTS)}")
     found = options_etrace.trace_options(args, args.xlen or xlen)
     if args.src is not None and not found.has_sources:
         raise RawError(f"--src {args.src}: packets do not say their source: say with --src-bits how wide srcID is")
@@ -221,7 +221,7 @@ def options(args: argparse.Namespace) -> Options:
     for name in _given(args, options_tandem.OWN):
         raise RawError(f"{name} is an option of tandem traces, not of N-Trace")
     if args.dialect is not None and args.dialect not in DIALECTS:
-        raise RawError(f"--dialect {args.dialect} {_whose(args)}; of N-Trace there are {', '.join(sorted(DIALECTS))}")
+        raise RawError(f"--dialect {args.dialect} {_whose(args)}; N-Trace has {', '.join(sorted(DIALECTS))}")
     if (args.src_bits or 0) > MAX_SRC_BITS:
         raise RawError(f"--src-bits {args.src_bits}: SRC of N-Trace has at most {MAX_SRC_BITS} bits")
     if args.src is not None and args.src >> (args.src_bits or 0):
@@ -245,8 +245,8 @@ def options(args: argparse.Namespace) -> Options:
 def _whose(args: argparse.Namespace) -> str:
     """Return the format of a dialect, as the end of a sentence."""
     if args.dialect in DIALECTS:
-        return "is of N-Trace"
-    return "is of E-Trace" if args.dialect in _ETRACE_DIALECTS else "is of tandem traces"
+        return "belongs to N-Trace"
+    return "belongs to E-Trace" if args.dialect in _ETRACE_DIALECTS else "belongs to tandem traces"
 
 
 def tandem(args: argparse.Namespace) -> Parameters:
@@ -256,7 +256,7 @@ def tandem(args: argparse.Namespace) -> Parameters:
             raise RawError(f"{name} is an option of {whose}, not of tandem traces")
     if args.dialect is not None and args.dialect not in TANDEM_DIALECTS:
         there = ", ".join(TANDEM_DIALECTS)
-        raise RawError(f"--dialect {args.dialect} {_whose(args)}; of tandem traces there are {there}")
+        raise RawError(f"--dialect {args.dialect} {_whose(args)}; tandem traces have {there}")
     return options_tandem.parameters(args)
 
 

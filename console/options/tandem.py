@@ -92,7 +92,7 @@ def capture_of(args: argparse.Namespace, name: str, data: bytes) -> Capture:
 
 
 def of_hart(found: Capture, hart: int | None) -> CapturedTandem:
-    """Return the trace of a hart, None: of the only one, or the first. Raises `RawError`."""
+    """Return the trace of a hart; None means the only hart, or the first. Raises `RawError`."""
     for captured in found.tandem:
         if hart in (None, captured.hart):
             return captured

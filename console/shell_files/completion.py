@@ -20,7 +20,7 @@ def completion(shell: str, parser: argparse.ArgumentParser) -> str:
 
 
 def _help(parser: argparse.ArgumentParser) -> Described:
-    """Return `rvtrace help`, which is no command of the parser."""
+    """Return `rvtrace help`, which is not a command of the parser."""
     names = [command.words[0] for command in commands_of(parser) if len(command.words) == 1]
     arguments = (*names, *(page.name for page in PAGES))
     return Described(("help",), "show the help of a command, or a page of it", parser, (), arguments)  # type: ignore[arg-type]

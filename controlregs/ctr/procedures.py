@@ -233,7 +233,8 @@ def result_notes(hart: CtrHart, request: CtrRequest, control: int, virtual: int)
         missing = sorted(needed - request.external)
         if source in enabled and target in request.external - enabled and missing:
             what = " and ".join(missing)
-            notes.append(f"external traps from {source} to {target} mode are recorded only with external {what}, too")
+            traps = f"external traps from {source} to {target} mode"
+            notes.append(f"{traps} are recorded only together with external {what}")
     return notes
 
 

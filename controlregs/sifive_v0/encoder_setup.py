@@ -2,7 +2,7 @@
 
 The P550's tables have its settings after a reset, and how often SiFive's scripts synchronise. Debug triggers act on
 teTracing whatever its registers hold. The codes of xtiAction and xtoEvent are those of trTeTrigExtInAction and
-trTeTrigExtOutEvent. The timestamp units of encoders and funnels are configured here, too: "tsActive must be set to 1
+trTeTrigExtOutEvent. The timestamp units of encoders and funnels are also configured here: "tsActive must be set to 1
 before any other fields in tsControl are programmed". On the P550 the funnel counts and encoders are its slaves; tsType
 is fixed.
 

@@ -118,7 +118,7 @@ def _read_sram(sink: Component, start: int, nbytes: int, progress: Progress) -> 
     if sink.read(component_registers.SINK_RP) == start:
         text = f"teSinkRP stays {start:#x} while teSinkData is read: its SRAM cannot be read"
         raise SinkNotReadable(sink.name, sink.base, text)
-    _check_stopped(sink)  # the words, too, may be those of a sink in reset, or of none
+    _check_stopped(sink)  # the words may also be those of a sink in reset, or of none
     return data
 
 

@@ -102,7 +102,7 @@ class Probe:
         return self.held(register, field, ones) == self.held(register, field, 0)
 
     def values(self, register: Register, field: str, candidates: Sequence[int] | None = None) -> tuple[int, ...]:
-        """Return those of *candidates* that the field can hold; None: of all values."""
+        """Return those of *candidates* that the field can hold. None means that all values are candidates."""
         tried = range(1 << register.by_name[field].width) if candidates is None else candidates
         return tuple(value for value in tried if self.can(register, field, value))
 
@@ -251,7 +251,7 @@ def _reach(probe: Probe) -> str:
 
 
 def reach(high: int, low: int, *, fixed: bool) -> str:
-    """Return the same for a buffer whose address registers can hold *high* and *low*."""
+    """Return where a buffer may be whose address registers can hold *high* and *low*, as the end of a sentence."""
     if fixed:
         return " at a fixed address"
     return f" with addresses of {32 + high.bit_length()} bits, aligned to {(low & -low) * 4} bytes"

@@ -59,7 +59,7 @@ class _Bound(NamedTuple):
 def configure_filters(component: Component, wanted: Filter | None, *, data: bool = False) -> list[str]:
     """Let the encoder, active and not enabled, trace only what *wanted* selects; return a line that describes it.
 
-    *data*: loads and stores are traced, too, but only those of the selected instructions. Raises SettingRefused, and
+    *data*: loads and stores are traced as well, but only those of the selected instructions. Raises SettingRefused, and
     ComponentAccess.
     """
     if wanted is None:

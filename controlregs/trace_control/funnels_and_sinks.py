@@ -42,7 +42,7 @@ def configure_funnel(
             text = f"its input {number} stays cut ({reads}), so no trace of {name} passes; use another route"
             raise SettingRefused(component.name, component.base, text)
     return [
-        f"{component.name} cannot cut its input {number} ({reads}): what {name} sends there passes, too"
+        f"{component.name} cannot cut its input {number} ({reads}): what {name} sends there also passes"
         for number, name in cut.items()
         if not got >> number & 1 and name not in quiet
     ]

@@ -163,7 +163,7 @@ def enable(component: Component, progress: Progress = silent) -> None:
     value = check_active(component)
     if control.get(value, bit):
         text = f"is on before it was switched on ({control.name} reads {value:#010x}): does it answer at the address of"
-        raise SettingRefused(component.name, component.base, f"{text} another component, too?")
+        raise SettingRefused(component.name, component.base, f"{text} also another component?")
     component.set(control, **{bit: 1})
     component.wait(control, progress, **{bit: 1})
 

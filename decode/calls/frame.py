@@ -150,7 +150,7 @@ class Frames:
 
 
 def no_tail(frame: Frame | None) -> Frame | None:
-    """Return the newest frame that is no tail call."""
+    """Return the newest frame that is not a tail call."""
     while frame is not None and frame.kind is Kind.TAIL:
         frame = frame.below
     return frame

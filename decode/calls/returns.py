@@ -135,7 +135,7 @@ class Returns:
         return None if found is None or pc - found > _LONGEST else found
 
     def _falls_through(self, begin: int, end: int) -> bool:
-        """Return whether the code before a label runs into it: then the label is no function's."""
+        """Return whether the code before a label runs into it: then the label is not a function's."""
         code = list(_decoded(self._image, begin, end))
         while code and code[-1][2] in _NOPS:
             code.pop()

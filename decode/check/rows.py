@@ -86,7 +86,7 @@ class Rows:
         self.newest = GAP
         self._checker, self._builder, self._tick = checker, builder, tick
         self._blocks = Blocks()
-        self._waiting: list[int] = []  # the last rows of the open interval, which are no whole block yet
+        self._waiting: list[int] = []  # the last rows of the open interval, which are not a whole block yet
 
     def begin(self, pc: int | None = None) -> None:
         """Begin an interval, whose first row is at *pc* if it has come already."""

@@ -142,7 +142,7 @@ class Item(NamedTuple):
     packet     the instruction trace packet, None if it is none
     data       the data trace packet, None if it is none
     problem    why there is neither; "" for idle bytes
-    source     the source of the packet; None if the item is no packet
+    source     the source of the packet; None if the item is not a packet
     address    the address for that of an instruction trace packet; None: it has none, or it is not known
     access     the access that a data packet reports
     timestamp  the timestamp of the transport

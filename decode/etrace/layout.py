@@ -224,7 +224,7 @@ STANDARD: Layout = {
 
 
 class Malformed(Exception):
-    """A payload is no packet; the text contains the reason."""
+    """A payload is not a packet; the text contains the reason."""
 
 
 def byte_count(size: int) -> str:

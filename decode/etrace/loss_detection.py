@@ -261,5 +261,5 @@ def _cause(report: Report) -> LossCause | None:
 
 
 def _mismatch_address(report: Report) -> int | str | None:
-    """Return the address at which program and trace differ, None if the report is no mismatch."""
+    """Return the address at which program and trace differ, None if the report is not a mismatch."""
     return report.fact.detail[1] if isinstance(report.fact, Loss) and report.kind is EventKind.MISMATCH else None

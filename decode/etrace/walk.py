@@ -303,7 +303,9 @@ class Walker(stepping.Walker[Run]):
         return self._segments.known.get(next_pc) or self._segments.at(next_pc)
 
     def _advance(self, walk: Walk, segment: Segment) -> bool:
-        """Walk past a segment's last instruction, which is no branch. False: only a packet determines the next one."""
+        """Walk past a segment's last instruction, which is not a branch. False: only a packet determines the next
+        one.
+        """
         kind, calls = segment.kind, walk.calls
         if kind == DIRECT:
             if segment.calls:

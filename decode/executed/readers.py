@@ -33,7 +33,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 HEAD = 64
 """How many lines are read to recognize a format."""
 
-_LONGEST_HEAD_LINE = 1 << 12  # bytes; a file without line ends is no log
+_LONGEST_HEAD_LINE = 1 << 12  # bytes; a file without line ends is not a log
 _BUFFER = 1 << 18  # bytes
 _GZIP = b"\x1f\x8b"
 

@@ -266,7 +266,7 @@ class LossCause(Enum):
     ENDLESS_REPETITION = "endless-repetition"
     """The B-CNT."""
     NO_GROUP = "no-group"
-    """Bytes of a tandem trace are no group: why, and the byte at which that shows."""
+    """Bytes of a tandem trace are not a group: why, and the byte at which that shows."""
     GROUPS_MISSING = "groups-missing"
     """Groups of a tandem trace are missing: the pc, and the address that follows."""
     NO_ADDRESS = "address-not-told"

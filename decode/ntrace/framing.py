@@ -194,9 +194,9 @@ class Clock:
         self._frame = _pattern(layouts, options.src_bits)
 
     def split(self, frames: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-        """Return each frame without its TSTAMP, and the TSTAMP; b"" if it has none, or is no known message."""
+        """Return each frame without its TSTAMP, and the TSTAMP; b"" if it has none, or is not a known message."""
         pairs: list[tuple[bytes, bytes]] = self._frame.findall(b"".join(frames))
-        if max(map(len, frames), default=0) > MAX_FRAME:  # one of them is no message, whatever it begins with
+        if max(map(len, frames), default=0) > MAX_FRAME:  # one of them is not a message, whatever it begins with
             return [pair if sum(map(len, pair)) <= MAX_FRAME else (pair[0] + pair[1], b"") for pair in pairs]
         return pairs
 
@@ -386,7 +386,7 @@ class SyncPeriodChecker:
         self._judge = MessageCountJudge(period)
         self._src_bits = src_bits
         self._count: int | None = None  # since the last synchronizing message, None before the first one
-        self._flow_messages = 0  # of these, those that are no Ownership messages
+        self._flow_messages = 0  # of these, those that are not Ownership messages
         self._late = 0  # branch messages after the period
         self._last_sync: tuple[Offsets, int] | None = None  # its position; the offset is determined only if needed
         self._pending: OddStretch | None = None  # confirmed unless another synchronization follows immediately

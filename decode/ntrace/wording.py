@@ -51,7 +51,9 @@ def sifive_number(value: int) -> str:
 
 
 def in_circuit_trace(message: Message, options: Options) -> str:
-    """Return the event and its number (a trigger, a cause, a context): CKDATA1, or CKDATA0 if that is no address."""
+    """Return the event and its number (a trigger, a cause, a context): CKDATA1, or CKDATA0 if that is not an
+    address.
+    """
     fields = message.fields
     if fields["cksrc"] == COUNTERS:
         return f"{_EVENTS[COUNTERS]}: {sifive_counters(fields['ckdata0'])}"

@@ -213,7 +213,7 @@ def _text(value: bytes) -> str:
 
 def _in_program(sequences: Iterable[list[Row]], bias: int, image: Image) -> Iterator[list[Row]]:
     """Yield the sequences whose code is in the program: not what was removed, which has no code, or that of another
-    function at the same address. A row that has no code, because it is where its sequence ends, goes, too.
+    function at the same address. A row that has no code, because it is where its sequence ends, also goes.
     """
     live = [rows for rows in sequences if rows[0].address < rows[-1].address and image.knows(rows[0].address + bias)]
     live.sort(key=lambda rows: rows[0].address)

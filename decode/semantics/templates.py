@@ -54,7 +54,7 @@ def fp_operands(op: Operation, *, single: bool, rm: int | str) -> dict[str, Any]
 
 
 class FpTemplate(NamedTuple):
-    """The template of a floating-point instruction that is no load or store.
+    """The template of a floating-point instruction that is not a load or store.
 
     single      its format is single precision
     to_integer  the result goes to an integer register; *is_word*: its low 32 bits, sign-extended

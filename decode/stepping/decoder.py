@@ -65,7 +65,7 @@ class StreamDecoder(ABC, Generic[_Hart]):
         self._skipped += sum(lost.length for lost in cut_off)
         for source in self._harts:
             hart = self._hart(source)
-            for lost in cut_off:  # these are no losses: nothing follows them
+            for lost in cut_off:  # these are not losses: nothing follows them
                 hart.cut_off(lost)
         end = self._fed
         histories = {source: self._harts[source].finish(end) for source in sorted(self._harts)}
@@ -104,7 +104,7 @@ class StreamDecoder(ABC, Generic[_Hart]):
     def _lose(self, lost: LostBytes) -> None:
         """Record bytes that no hart can use and any hart may have sent.
 
-        At the start of a wrapped buffer this is no loss.
+        At the start of a wrapped buffer this is not a loss.
         """
         self._skipped += lost.length
         if lost.why:

@@ -113,7 +113,9 @@ class HartDecoder(ABC):
 
     @abstractmethod
     def lose(self, lost: LostBytes) -> None:
-        """Handle bytes that are no message: the flow is lost. At the start of a wrapped buffer this is not reported."""
+        """Handle bytes that are not a message: the flow is lost. At the start of a wrapped buffer this is not
+        reported.
+        """
 
     @abstractmethod
     def finish(self, end: int) -> History:

@@ -1,10 +1,10 @@
 """What decoders report besides the instructions that ran: events of a step, bytes that are lost, missing messages.
 
-`Losses` keeps the bytes that are no frame until each hart has its event for them. `MessageCountJudge` decides whether
-there are fewer or more messages between two synchronizations than the encoder sends. The specifications do not define
-what encoders count in every detail, so a few fewer or more are accepted until the trace has shown how this encoder
-counts; and nothing is reported if the trace shows more such stretches than others, because then the encoder does not do
-what its register says.
+`Losses` keeps the bytes that are not a frame until each hart has its event for them. `MessageCountJudge` decides
+whether there are fewer or more messages between two synchronizations than the encoder sends. The specifications do not
+define what encoders count in every detail, so a few fewer or more are accepted until the trace has shown how this
+encoder counts; and nothing is reported if the trace shows more such stretches than others, because then the encoder
+does not do what its register says.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ class TimeOrder:
 
 
 class LostBytes(NamedTuple):
-    """Bytes that are no frame: *length* of them at *offset*."""
+    """Bytes that are not a frame: *length* of them at *offset*."""
 
     offset: int
     length: int

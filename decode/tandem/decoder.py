@@ -193,8 +193,8 @@ class Tandem:
         self.history.tandem = self
 
     def group_of(self, position: int) -> int:
-        """Return the group of the instruction at a position of the history; for a gap, the group after it. The end has
-        one, too.
+        """Return the group of the instruction at a position of the history; for a gap, the group after it. The end of
+        the history has the number of groups.
         """
         if position < len(self._groups):
             return self._groups[position]

@@ -305,8 +305,8 @@ class Effects:
 
     @cached_property
     def trap(self) -> TrapEffect | None:
-        """The trap it took: it wrote xcause, and either xepc, too, or it has no instruction that could have written
-        xcause.
+        """The trap it took: it wrote xcause, and either it also wrote xepc, or it has no instruction that could have
+        written xcause.
         """
         if self.is_reset or self.initializes or self._loose:
             return None

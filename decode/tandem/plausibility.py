@@ -137,7 +137,7 @@ class Beliefs:
 
 _SAMPLE = 1 << 14  # bytes that are looked at
 _ODD_ONES = 20  # one group in so many may be odd
-_GROUPS = 4  # that are no accident
+_GROUPS = 4  # that are not an accident
 _LONGEST_CUT = 256  # bytes of a group that is cut off by the end of the sample
 _FAR_BETTER = 4  # times fewer contradictions
 

@@ -100,7 +100,7 @@ class CommitLog:
                 elif match := _EXCEPTION.match(line):
                     trap = self._trap(match) if self._is_ours(index, match) else None
                 elif not _WITHOUT_STEP.match(line):
-                    raise self._log.error(index, "is no line of a Spike log that can be read: the log is damaged")
+                    raise self._log.error(index, "is not a line of a Spike log that can be read: the log is damaged")
         if trap is not None:
             yield trap
 

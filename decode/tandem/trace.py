@@ -1,8 +1,8 @@
 """The groups of a trace by number, read from the bytes on demand.
 
-Framing finds where each group begins and which shape it has, in two arrays; bytes that are no group are a loss. After
-bytes that violate the protocol, reading resumes at the next place from which several consecutive groups can be read.
-The bytes themselves are kept: they are the most compact form of their content.
+Framing finds where each group begins and which shape it has, in two arrays; bytes that are not a group are a loss.
+After bytes that violate the protocol, reading resumes at the next place from which several consecutive groups can be
+read. The bytes themselves are kept: they are the most compact form of their content.
 """
 
 from array import array
@@ -24,11 +24,11 @@ _BYTES_TO_TRUST = 128  # which those have at most, each; real encoders send 72 a
 CUT_OFF, NO_BEGIN = Note(NoteCause.GROUP_CUT_OFF), Note(NoteCause.NO_BEGIN)
 
 Cause = Loss | Note
-"""Why bytes are no group. A note: nothing is lost by it."""
+"""Why bytes are not a group. A note: nothing is lost by it."""
 
 
 class Hole(NamedTuple):
-    """Bytes that are no group: *length* of them at *offset*, before group number *group*."""
+    """Bytes that are not a group: *length* of them at *offset*, before group number *group*."""
 
     group: int
     offset: int
@@ -232,7 +232,7 @@ class Flaw(NamedTuple):
 class Trace:
     """All groups of a trace, fed in pieces of any size; each element outside of groups counts as one.
 
-    Bytes that are no group are in `losses`. Reading never fails, whatever the bytes. The bytes are kept, and 10 more
+    Bytes that are not a group are in `losses`. Reading never fails, whatever the bytes. The bytes are kept, and 10 more
     for each group.
     """
 
@@ -282,7 +282,7 @@ class Trace:
 
     @property
     def losses(self) -> list[Hole]:
-        """Bytes that are no group, in order."""
+        """Bytes that are not a group, in order."""
         return self._framer.losses
 
     @property

@@ -150,7 +150,7 @@ def _name_program(elf: str | None) -> None:
 def connect_gdb(host: str | None, port: int | None, listen: int | str | None) -> dict[str, Any]:
     """Connect gdb through the proxy, or with *listen* print where an IDE can connect. Returns the session's answer.
 
-    *host* and *port* None: to a trace alone. Raises gdb.GdbError.
+    Without *host* and *port* gdb is connected to a trace alone. Raises gdb.GdbError.
     """
     other = connection.other_inferior()
     if other is not None:
@@ -182,7 +182,7 @@ def connect_gdb(host: str | None, port: int | None, listen: int | str | None) ->
 
 
 def _is_connected_to(host: str | None, port: int | None) -> bool:
-    """Return whether gdb is connected to this place now, directly or through rvtrace; None: to a trace alone."""
+    """Return whether gdb is connected to this place now, directly or through rvtrace. None stands for a trace alone."""
     details = connection.connected_to()
     if details is None:
         return False

@@ -160,7 +160,7 @@ class Coverage(Command, name="trace coverage"):
 
     Without a place, a table: for each function how often it was entered,
     and how many of its lines and instructions ran. Files in which
-    nothing ran are left out; -all shows them, too.
+    nothing ran are left out; -all also shows them.
 
     With a place, its source, before each line how often it ran: a number,
     "#####" if it never did, "-" if it has no code. A line ran as often as

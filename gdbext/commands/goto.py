@@ -318,7 +318,7 @@ class Enter(Command, name="trace enter", kind=gdb.COMMAND_RUNNING, completer=gdb
     Usage: trace enter [COMMAND]
 
     gdb's commands that go backward need this first. rvtrace's hooks for them
-    do it; a hook of your own should, too: `trace enter reverse-next`."""
+    do it; a hook of your own should do it as well: `trace enter reverse-next`."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         command = argument.strip()

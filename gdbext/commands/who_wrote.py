@@ -176,7 +176,8 @@ where registers are known. Memory needs a trace with loads and stores."""
 class Query(NamedTuple):
     """A question for the last writer.
 
-    *below*: as in the method `who_wrote`. *previous_ago*: how many instructions ago the writer shown before was.
+    *below* is the parameter of the method `who_wrote`. *previous_ago*: how many instructions ago the writer shown
+    before was.
     """
 
     storage: expressions.Storage

@@ -52,7 +52,7 @@ class Rows:
         return [list_text.call_fields(row, self._named) for row in rows]
 
     def writer(self, storage: expressions.Storage, writer: Writer, below: int | None) -> Fields:
-        """Return the writer of *storage*. *below*: as in the method `who_wrote`."""
+        """Return the writer of *storage*. *below* is the parameter of the method `who_wrote`."""
         changed = who_wrote.change_of(storage, writer)
         change = {"what": changed.name, "old": changed.old, "new": changed.new, "group": writer.group}
         instruction = self.history([HistoryRow(*writer.row)])[0] if writer.row is not None else {}

@@ -35,7 +35,7 @@ class ProxyConnection:
         self._is_reported = False
 
     def remember(self, place: str, stub: Stub | None) -> None:
-        """Note that gdb connects at *place*, and through rvtrace to *stub*; None: to a trace alone."""
+        """Note that gdb connects at *place*, and through rvtrace to *stub*; None stands for a trace alone."""
         self._targets[place] = stub
         tracer().ports[place] = None if stub is None else stub[1]
         self._last_target = stub or self._last_target

@@ -72,8 +72,8 @@ def number_of(frame: gdb.Frame) -> int | None:
 
 
 def present_pc(hart: int | None) -> dict[str, int]:
-    """Return {"pc": address} of a stopped hart in the present, None: of the selected thread; {} in the past, or while
-    the hart runs.
+    """Return {"pc": address} of a stopped hart in the present (None means that of the selected thread); {} in the past,
+    or while the hart runs.
     """
     before = gdb.selected_thread()
     if before is None or not before.is_valid():

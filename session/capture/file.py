@@ -357,7 +357,7 @@ def dump(capture: Capture) -> bytes:
 
 def _write(capture: Capture, file: BinaryIO, progress: Progress) -> None:
     description, members = describe_capture(capture)
-    text = json.dumps(description, indent=1).encode()  # ASCII: a path may have bytes that are no text
+    text = json.dumps(description, indent=1).encode()  # ASCII: a path may have bytes that are not text
     total, done = len(text) + sum(map(len, members.values())), 0
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as container:
         for name, data in [(NAME, text), *members.items()]:

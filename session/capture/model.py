@@ -23,7 +23,7 @@ Code = tuple[tuple[int, bytes], ...]
 class ElfIdentity:
     """A program: its *path* (for messages), GNU build-id in hexadecimal if it has one, SHA-256 of the file.
 
-    *loaded*: SHA-256 of what a loader takes of it, which a stripped copy has, too; None: not known. *bias*: it was in
+    *loaded*: SHA-256 of what a loader takes of it, which a stripped copy also has; None: not known. *bias*: it was in
     memory so many bytes above its own addresses, modulo 2**64.
     """
 
@@ -151,8 +151,8 @@ class DebuggerWrites:
 
 
 def not_shown(written: tuple[DebuggerWrites, ...], unwatched: Collection[int] = ()) -> tuple[DebuggerWrites, ...]:
-    """Return the same for a trace that does not show halts: of a hart that was written to in the middle, or that was
-    *unwatched*, the last entry says that nobody knows when.
+    """Return what was written as a trace that does not show halts has it: of a hart that was written to in the middle,
+    or that was *unwatched*, the last entry says that nobody knows when.
     """
     found: list[DebuggerWrites] = []
     for hart in sorted({*(it.hart for it in written), *unwatched}):

@@ -156,7 +156,7 @@ class _Import:
         raise node.error("names no hart of /cpus" if phandle else "missing: which hart does it trace?", "cpus")
 
     def _numbered_hart(self, node: Node) -> int:
-        """Return the same for XuanTie's binding, in which `cpu` is the number that Linux gives a hart."""
+        """Return the hart that a node traces, by XuanTie's binding: `cpu` is the number that Linux gives a hart."""
         number = next(iter(node.cells("cpu")), None)
         if number is None:
             raise node.error("missing: which hart does it trace?", "cpu")

@@ -35,7 +35,7 @@ table and key.
 
 What the components feed is filled in where it may be left out, and checked. Ref: RISC-V Trace Control Interface
 1.0, ratified 2024-11-21, "Connections Between Components": an encoder feeds sinks, bridges and funnels, a funnel
-does, too, a bridge feeds the Arm ATB bus, which is not described here.
+does; a bridge feeds the Arm ATB bus, which is not described here.
 """
 
 import tomllib
@@ -216,7 +216,7 @@ class _Graph:
                 yield f'"{name}" does not feed it; {", ".join(feeders) or "nothing"} does'
         for name in feeders:
             if name not in funnel.inputs:
-                yield f'"{name}" feeds it, too: at which input?'
+                yield f'"{name}" feeds it as well: at which input?'
         for number, count in Counter(funnel.inputs.values()).items():
             if count > 1:
                 yield f"{count} components feed input {number}"

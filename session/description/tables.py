@@ -118,7 +118,7 @@ class Tables:
     def choice(self, table: Table, where: str, key: str, choices: Sequence[str]) -> str:
         value = self.string(table, where, key)
         if value not in choices:
-            raise self.error(f'"{value}" is none of {", ".join(choices)}', where, key)
+            raise self.error(f'"{value}" is not one of {", ".join(choices)}', where, key)
         return value
 
     def names(self, table: Table, where: str, key: str) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ def read_usb(tables: Tables, document: dict[str, Any]) -> Usb | None:
     table = tables.table(document, "usb", _USB_KEYS)
     for other in ("openocd", "qemu"):
         if other in document:
-            raise tables.error(f"there is [{other}], too: remove one, there can be only one connection", _WHERE)
+            raise tables.error(f"there is also [{other}]: remove one, there can be only one connection", _WHERE)
     adapter = tables.choice(table, _WHERE, "adapter", tuple(ADAPTERS))
     for key, driver in _DRIVER_KEYS.items():
         if key in table and ADAPTERS[adapter].driver is not driver:
@@ -260,7 +260,7 @@ def _place(tables: Tables, table: Table, where: str) -> tuple[str, str]:
         return _beside(tables, tables.string(table, where, "file")), ""
     socket = tables.string(table, where, "socket")
     if "file" in table:
-        raise tables.error("there is a file, too: remove one of them", where, "socket")
+        raise tables.error("there is also a file: remove one of them", where, "socket")
     if not socket.startswith(("tcp:", "unix:")):
         raise tables.error(f'is "{socket}", must be tcp:HOST:PORT or unix:PATH', where, "socket")
     if socket.startswith("unix:"):

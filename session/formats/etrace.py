@@ -133,7 +133,7 @@ def has_sources(trace_options: ETrace) -> bool:
 
 
 def source_of(item: Any) -> int | None:
-    """Return the source of a message; None for what is no message."""
+    """Return the source of a message; None for what is not a message."""
     return item.source  # type: ignore[no-any-return]
 
 

@@ -117,7 +117,7 @@ def has_sources(trace_options: Options) -> bool:
 
 
 def source_of(item: Item) -> int | None:
-    """Return the source of a message; None for what is no message."""
+    """Return the source of a message; None for what is not a message."""
     return None if item.message is None else item.message.src
 
 

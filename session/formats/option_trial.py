@@ -36,8 +36,8 @@ class OptionTrial(NamedTuple):
 
     @property
     def is_evident(self) -> bool:
-        """Whether so much ran that the bytes are no noise: in noise, with some of many options, a few instructions
-        always run. That all bytes lead through the program is no chance either.
+        """Whether so much ran that the bytes are not noise: in noise, with some of many options, a few instructions
+        always run. That all bytes lead through the program is not chance either.
         """
         if self.is_all and self.instructions >= _FEWEST:
             return True

@@ -4,7 +4,7 @@ The given options are stored as in any capture: in the registers that the encode
 contains them, beside them. So the bytes are decoded as any other capture. An E-Trace gets an encoder for each source in
 it; the parameters of a tandem trace are not in registers.
 
-`why_unreadable` detects bytes that are no trace: hardly any of them are messages, and hardly an instruction ran in
+`why_unreadable` detects bytes that are not trace: hardly any of them are messages, and hardly an instruction ran in
 them. Noise contains a message here and there, so a certain share of the bytes must be messages; a larger one of few
 bytes, and of E-Trace, in which most bytes are some packet. A trace of few messages, without a place where decoding can
 start, or of unknown code, is still a trace.
@@ -322,7 +322,7 @@ _TANDEM = _Format("a tandem trace", 25)
 
 
 class _Read(NamedTuple):
-    """The number of bytes in messages, and of others that are no filling."""
+    """The number of bytes in messages, and of others that are not filling."""
 
     sensible: int
     others: int
@@ -335,7 +335,7 @@ def empty_history(found: Harts) -> str | None:
 
 
 def why_unreadable(capture: Capture, found: Harts) -> str | None:
-    """Return why imported bytes are no trace; None: they may be one. *found*: the decoded histories."""
+    """Return why imported bytes are not trace; None: they may be one. *found*: the decoded histories."""
     total, _, idle, _ = found.accounting
     instructions = sum(history.instructions for history in found.histories.values())
     if is_dense(instructions, total - idle):

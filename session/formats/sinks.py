@@ -207,5 +207,5 @@ def _notes(fed: list[CapturedEncoder], told: bool, strangers: dict[int, History]
     unknown = {src: history.instructions for src, history in strangers.items() if history.instructions}
     if unknown:
         what = f"{counted(sum(unknown.values()), 'instruction')} of SRC {', '.join(map(str, sorted(unknown)))}"
-        lines.append(warning(f"{what} are in the trace, too, but no known encoder has it"))
+        lines.append(warning(f"{what} are also in the trace, but no known encoder has it"))
     return [printable(line) for line in lines]

@@ -139,7 +139,7 @@ def strangers(counts: Counts) -> str | None:
     if not counts.strangers:
         return None
     who = ", ".join(map(str, sorted(counts.strangers)))
-    return warning(f"SRC {who} is in the stream, too, but no known encoder has it")
+    return warning(f"SRC {who} is also in the stream, but no known encoder has it")
 
 
 class StreamFile:

@@ -1,6 +1,6 @@
 """Tandem traces group by group, for `trace dump`, and checks of the parameters that were given for a trace.
 
-Bytes that are no group have the number of the group after them. A group is one line with a column for each of its
+Bytes that are not a group have the number of the group after them. A group is one line with a column for each of its
 elements, in the order of the trace:
 
     Group prv=3 pc=0x80000004 instr=0x00000073 mstatus=0x1800 mepc=0x80000138 mcause=0xb # exception 11 (...)
@@ -57,8 +57,8 @@ MOST_RAW = 96
 class Item(NamedTuple):
     """Consecutive bytes of a trace: a group, or bytes that are none (*group* None; *why* there is none).
 
-    *number*: of the group, counted from 1. *raw*: its bytes; of bytes that are no group at most the first `MOST_RAW`.
-    *problems*: rules that it breaks.
+    *number*: of the group, counted from 1. *raw*: its bytes; of bytes that are not a group at most the first
+    `MOST_RAW`. *problems*: rules that it breaks.
     """
 
     offset: int

@@ -330,7 +330,7 @@ def _checked_kind(kind: str) -> str:
 
 
 def _is_gap(history: History, causes: Collection[Event]) -> bool:
-    """Return whether something is missing here: the end of tracing at the end of the history is no gap."""
+    """Return whether something is missing here: the end of tracing at the end of the history is not a gap."""
     position = next(iter(causes)).position
     if position < len(history) and history.pc(position) == GAP:
         return True

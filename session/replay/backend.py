@@ -81,7 +81,7 @@ class ReplayBackend(Protocol):
         """Return whether any hart is in the past."""
 
     def is_at_end(self, hart: int | None) -> bool:
-        """Return whether a hart is at the end of its history: the live target's state is right there, too."""
+        """Return whether a hart is at the end of its history: the live target's state is right there as well."""
 
     def go_to(self, hart: int | None, position: int) -> None:
         """Move a hart to a position of its history as it was decoded last. Raises RvtraceError."""

@@ -55,7 +55,7 @@ class Caretaker:
                 os.close(watched)
 
     def note_unanswered(self, packet: bytes) -> None:
-        """Note that gdb waits for an answer to this packet; b"": to none."""
+        """Note that gdb waits for an answer to this packet; b"" means that it waits for none."""
         if self._unanswered is not None:
             self._unanswered[:1] = packet[:1] or _NOTHING
 

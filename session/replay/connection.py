@@ -176,7 +176,7 @@ _NO_STUB = "what is there does not speak gdb's protocol"
 class Connection:
     """The connection of one gdb. *stub*: None if there is none, or none any more.
 
-    *take_item* gets the items of the stub that are no answers to the proxy's own packets.
+    *take_item* gets the items of the stub that are not answers to the proxy's own packets.
     """
 
     def __init__(self, state: ProxyState, wire: Wire, stub: Stub | None, take_item: Callable[[Item], None]) -> None:

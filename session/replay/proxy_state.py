@@ -38,7 +38,7 @@ class TargetState(Enum):
     HALTED      it waits for gdb
     RUNNING     gdb has resumed it, and waits for its stop
     UNREADABLE  it did not return its registers when they were read last: it has lost power, or runs unnoticed
-    RELEASED    gdb has detached from it or ended it: it is no loss if the stub ends the connection
+    RELEASED    gdb has detached from it or ended it: it is not a loss if the stub ends the connection
     LOST        the stub has ended the connection
     """
 
@@ -167,7 +167,7 @@ class ReturnToPresent:
         self.is_held = self.is_end_hidden = self.is_interrupted = False
 
     def moves(self, direction: int | None = None) -> None:
-        """Note that gdb moves in a direction, None: to another place."""
+        """Note that gdb moves in a direction; None means that it goes to another place."""
         self.is_held = False
         self.is_end_hidden = self.is_end_hidden and direction == 1
 

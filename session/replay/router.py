@@ -1,6 +1,6 @@
 """Routes the packets of one gdb, from its connection to its end: to the live target, or to the past.
 
-The protocol is one of turns: gdb sends a packet and waits for the answer; so this thread may wait for the stub in
+gdb and the stub take turns: gdb sends a packet and waits for the answer, so this thread may wait for the stub in
 between.
 """
 

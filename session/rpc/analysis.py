@@ -183,7 +183,7 @@ def _writer(it: SelectedHistory, position: int, found: Written) -> Writer:
 
 
 def _happened(it: SelectedHistory, found: Written) -> list[Happened]:
-    """Return the event of a writer that is no instruction, if it has one."""
+    """Return the event of a writer that is not an instruction, if it has one."""
     kinds = (EventKind.TRAP, EventKind.SYNC)
     events = it.history.events_between(found.position, found.position + 1)
     event = next((event for event in events if found.offset in (None, event.offset) and event.kind in kinds), None)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     pass
 
 XLEN = 32
-_LOSSES = 4  # so many correct instructions are no accident
+_LOSSES = 4  # so many correct instructions are not an accident
 _ROUNDS = 32
 _CHUNKS = 256  # of code, read in one round
 _REASONS = {

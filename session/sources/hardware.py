@@ -310,7 +310,7 @@ def _check(names: Sequence[str], description: Description) -> None:
 
 
 def _encoders(description: Description, harts: Sequence[int]) -> tuple[Encoder, ...]:
-    """Return the encoders of these harts, none: of all. Raises `BadOption`."""
+    """Return the encoders of these harts, of all harts if none is named. Raises `BadOption`."""
     there = {encoder.hart: encoder for encoder in description.encoders}
     for hart in harts:
         if hart not in there:

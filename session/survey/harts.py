@@ -23,7 +23,7 @@ _GONE = ("unknown", "unavailable")
 @dataclass(frozen=True)
 class Hart:
     """*ids*: the registers that were read, by name. *problem*: why they were not. *other*: the type of OpenOCD's target
-    if it is no RISC-V core.
+    if it is not a RISC-V core.
     """
 
     number: int

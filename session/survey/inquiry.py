@@ -189,7 +189,7 @@ def _allowed(board: _Board, answer: str) -> Sequence[int]:
 
 
 def _probe(board: _Board, ask: Ask, bases: Sequence[int]) -> None:
-    """Look at these addresses, too, and tell what is there."""
+    """Look also at these addresses, and tell what is there."""
     if board.link is None:
         return
     found = probing.probe(board.link, bases)

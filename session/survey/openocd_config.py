@@ -68,5 +68,5 @@ def _port(text: str, where: str) -> int:
     if text == "disabled":
         raise Unfit(f"{where} is disabled: rvtrace needs OpenOCD's Tcl server; set tcl_port 6666 there")
     if not text.isdecimal() or not 1 <= int(text[:6]) <= 65535:
-        raise Unfit(f"{where}: {text} is no TCP port that can be read from the text; give --openocd HOST:PORT")
+        raise Unfit(f"{where}: {text} is not a TCP port that can be read from the text; give --openocd HOST:PORT")
     return int(text)

@@ -38,7 +38,8 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Question(Generic[Value]):
-    """*option*: of the command line, has the answer, too. *key*: what it is about, if the option is given for several.
+    """*option*: the option of the command line that has the answer as well. *key*: what it is about, if the option is
+    given for several.
 
     *default*: the answer of who only presses Enter, None if there has to be one; *because*: why it is the default.
     *parse*: raises Unfit. *explanation*: a line for who is asked. *obvious*: the default is taken unless the option is

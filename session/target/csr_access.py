@@ -98,7 +98,7 @@ class OpenOcdAccess:
         return self._core(targets, self._hart)
 
     def _core(self, targets: Sequence[str], hart: int) -> str:
-        """Return the target of a hart: if that is no RISC-V core, the only one that is."""
+        """Return the target of a hart: if that is not a RISC-V core, the only one that is."""
         types = self._evaluate(
             f"set _rvtrace_t {{}}; foreach _rvtrace_n {{{' '.join(targets)}}} {{{_APPEND_TYPE}}}; set _rvtrace_t"
         ).split()
@@ -108,7 +108,7 @@ class OpenOcdAccess:
         if len(cores) == 1:
             return cores[0]
         others = f"these are: {', '.join(cores)}" if cores else "none is"
-        raise HartUnreachable(hart, f"OpenOCD's target {targets[hart]} is no RISC-V core ({types[hart]}); {others}")
+        raise HartUnreachable(hart, f"OpenOCD's target {targets[hart]} is not a RISC-V core ({types[hart]}); {others}")
 
     def _width(self, target: str | None) -> int:
         """Return XLEN. misa is 0 if it is not implemented; then the width of pc is used."""

@@ -43,7 +43,7 @@ def spellings(number: int) -> list[str]:
 
 
 def numbers(version: str | None) -> list[int]:
-    """Return the CSRs of a version, None: of all."""
+    """Return the CSRs of a version; None means those of all versions."""
     chosen = VERSIONS.values() if version is None else (VERSIONS[version],)
     return sorted({csr.number for one in chosen for csr in one.csrs})
 

@@ -51,9 +51,9 @@ _OTHERS = (
     " quark_x10xx stm8 testee xtensa_chip"
 )
 OTHER_TYPES = frozenset(f"{_ARM} {_OTHERS}".split())
-"""OpenOCD's types of targets that are no RISC-V core, after its User's Guide 0.12.0, "CPU Types".
+"""OpenOCD's types of targets that are not RISC-V cores, after its User's Guide 0.12.0, "CPU Types".
 
-Forks have types of their own for RISC-V cores; and by `mem_ap`, which is no core, a trace component may be reached.
+Forks have types of their own for RISC-V cores; and by `mem_ap`, which is not a core, a trace component may be reached.
 """
 
 
@@ -175,7 +175,7 @@ def _mark_of(link: Link) -> str:
 
 def checked(connect: Connect, mark: str | None) -> Connect:
     """Return a function like *connect* whose links lead to the OpenOCD that the debugger is connected to: the debugger
-    has set a variable of it to *mark*. None: that is no OpenOCD, or not known. It raises OtherOpenOcd.
+    has set a variable of it to *mark*. None: that is not an OpenOCD, or not known. It raises OtherOpenOcd.
     """
 
     def open_checked(host: str, port: int) -> Link:
@@ -229,13 +229,13 @@ _DPC = 0x7B1
 
 
 def other_type(link: object, hart: int) -> str:
-    """Return the type of OpenOCD's target number *hart* if it is no RISC-V core, else ""."""
+    """Return the type of OpenOCD's target number *hart* if it is not a RISC-V core, else ""."""
     types = link.types if isinstance(link, WithTypes) else ()
     return types[hart] if hart < len(types) and types[hart] in OTHER_TYPES else ""
 
 
 def check_type(link: Tcl, hart: int) -> None:
-    """Raise HartUnreachable if OpenOCD's target number *hart* is no RISC-V core."""
+    """Raise HartUnreachable if OpenOCD's target number *hart* is not a RISC-V core."""
     found = other_type(link, hart)
     if not found:
         return
@@ -245,7 +245,7 @@ def check_type(link: Tcl, hart: int) -> None:
         number, _, name = cores[0].partition(" ")
         others = "" if len(cores) == 1 else f", or {', '.join(cores[1:])}"
         advice = f"write `hart = {number}` {name}{others} in the target description"
-    raise HartUnreachable(hart, f"OpenOCD's target {link.targets[hart]} is no RISC-V core ({found}): {advice}")
+    raise HartUnreachable(hart, f"OpenOCD's target {link.targets[hart]} is not a RISC-V core ({found}): {advice}")
 
 
 def notes_of(link: object) -> list[str]:

@@ -96,7 +96,7 @@ WITH_MEMORY = "with_memory"
 
 
 class Wishes(NamedTuple):
-    """What the user asks to be saved. *memory*: RAM, too, where the trace begins; *ranges*: this memory, instead of the
+    """What the user asks to be saved. *memory*: also RAM where the trace begins; *ranges*: this memory, instead of the
     declared RAM, there and where it ends; None: not said.
     """
 
@@ -122,7 +122,7 @@ def ranges_of(text: str) -> tuple[Stretch, ...]:
 def _range(word: str) -> Stretch:
     match = _RANGE.fullmatch(word)
     if match is None:
-        raise BadOption(f"save-memory: {word} is no range: give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000")
+        raise BadOption(f"save-memory: {word} is not a range: give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000")
     begin, size, end = (int(it, 16 if it[:2].lower() == "0x" else 10) if it else 0 for it in match.groups())
     size = size or end - begin
     if size <= 0 or begin + size > 1 << 64:
@@ -196,7 +196,7 @@ class TargetState:
             self._registers[SavedAt.STOP] = tuple(saved for saved in found if saved.hart in halted)
 
     def end_memory(self, progress: Progress = silent) -> None:
-        """Save the memory, too, where the trace ends. Nothing may have run since `end`; that is checked, too."""
+        """Save also the memory where the trace ends. Nothing may have run since `end`, which is checked."""
         before = self._registers.get(SavedAt.STOP, ())
         if SavedAt.STOP in self._memory or len(before) < len(self._harts) or not self._reader.all_halted():
             return

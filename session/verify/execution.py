@@ -2,8 +2,8 @@
 
 `GroupExecution` does so for one group. `BatchExecution` lets the model execute many steps at once: it gets the expected
 steps in advance, and stops at the first other one. That is only for groups before which the verifier has nothing to do,
-and whose expected step is no divergence: everything that such a group reports is compared with the expected step before
-the model executes it.
+and whose expected step is not a divergence: everything that such a group reports is compared with the expected step
+before the model executes it.
 """
 
 from collections.abc import Sequence

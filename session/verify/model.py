@@ -318,7 +318,7 @@ class ModelState:
         return self.get(MIDELEG) or 0
 
     def part(self, regno: int) -> Part | None:
-        """Return the register that contains a view; None: it is no view."""
+        """Return the register that contains a view; None: it is not a view."""
         found = self._parts.get(regno)
         return None if found is None or found.whole == regno else found
 

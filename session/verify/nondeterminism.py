@@ -211,8 +211,8 @@ class ModelInputs:
         return found and not any(address in device for device in self._devices)
 
     def was_refused(self, reported: GroupState, step: Step) -> str:
-        """Return why the model could not execute what the hart did, if that is no divergence: a trap because it lacks
-        memory.
+        """Return why the model could not execute what the hart did, if that is not a divergence: a trap because it
+        lacks memory.
         """
         if step.trap is None or step.trap.interrupt or reported.instr is None:
             return ""
@@ -262,7 +262,7 @@ class ModelInputs:
         return None if None not in before.memory(where, len(data), space=space) else found
 
     def loaded(self, reported: GroupState) -> tuple[int, bytes] | None:
-        """Return the bytes that a load has read, and their physical address; None: it is no load,
+        """Return the bytes that a load has read, and their physical address; None: it is not a load,
         or this is unknown.
         """
         if reported.effective is None or reported.instr is None or not is_load(reported.instr.word, self._xlen):

@@ -120,7 +120,7 @@ class Supervisor:
             time.sleep(_LOOK if waited > _LOOK else 0.02)
 
     def _take(self, lines: int, rest: bytes) -> bytes:
-        """What a process has found since; a rest that is no line yet."""
+        """What a process has found since; a rest that is not a line yet."""
         while True:
             try:
                 data = os.read(lines, 1 << 16)

@@ -80,7 +80,7 @@ def test_numbers_that_are_too_long_in_files(tmp_path: Path) -> None:
     with pytest.raises(DescriptionError, match=line):
         _document(file)
     file.write_text(f"iaddress_width = {LONG}\n")
-    with pytest.raises(BadParametersFile, match="is no number"):
+    with pytest.raises(BadParametersFile, match="is not a number"):
         read_parameters(str(file))
 
 

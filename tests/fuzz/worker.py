@@ -104,7 +104,7 @@ class Worker:
         return False
 
     def error_of(self, tried: Input) -> BaseException | None:
-        """What an input raises that is no refusal."""
+        """What an input raises that is not a refusal."""
         self._elsewhere.clear()
         signal.setitimer(signal.ITIMER_PROF, self._limits.seconds)
         try:

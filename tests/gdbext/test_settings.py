@@ -28,7 +28,7 @@ def test_ranges_of_memory() -> None:
     said = ask_gdb(None, [SOURCE, good, bad, "show trace save-memory"])
     assert said[good] == ""
     assert said[bad].strip() == (
-        "set trace save-memory: main,+4 is no range: give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000."
+        "set trace save-memory: main,+4 is not a range: give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000."
     )
     assert said["show trace save-memory"].strip() == "The trace save-memory is 0x80000000,+0x1000 16-32."
 

@@ -19,7 +19,7 @@ OF_TESTS = {
     b"reset_vector": b"w\n  0x8\t\r\x7f1x",
     b"write_tohost": b"\xe2\x80\xae\x1b[2J\n1\t23",
 }
-"""The same in programs of riscv-tests; with bytes that are no text, and a mark that turns the direction of writing."""
+"""The same in programs of riscv-tests; with bytes that are not text, and a mark that turns the direction of writing."""
 
 
 def hostile(folder: Path) -> Path:

@@ -79,7 +79,7 @@ def test_the_groups_of_a_tandem_trace_are_not_read_again(monkeypatch: pytest.Mon
 
 
 def test_what_ended_in_the_middle_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Out of memory, say: what is half done is no state to go on from."""
+    """Out of memory, say: what is half done is not a state to go on from."""
     monkeypatch.setattr(format, "_PIECE", 100)
     image, really = Image.from_elf(ELF), StreamDecoder.feed
     failing = [True]

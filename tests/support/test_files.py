@@ -54,7 +54,7 @@ def test_an_exception_leaves_what_was_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("", "that is no name of a file"),
+        ("", "that is not the name of a file"),
         ("nowhere/file", "No such file or directory"),
         ("folder", "Is a directory"),
         ("file/below", "Not a directory"),

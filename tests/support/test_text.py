@@ -1,4 +1,4 @@
-"""Text from somebody else's file, as it is shown. What is no character: Unicode's general categories C and Z."""
+"""Text from somebody else's file, as it is shown. What is not a character: Unicode's general categories C and Z."""
 
 import unicodedata
 

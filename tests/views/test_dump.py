@@ -224,7 +224,7 @@ def test_a_wrapped_buffer_starts_inside_a_message() -> None:
     ]
 
 
-# Bytes that are no messages
+# Bytes that are not messages
 
 
 def test_bytes_that_are_no_message_say_why() -> None:

@@ -286,7 +286,7 @@ class OpenOcd:
                 answer = self._by_all_ways(command, seen)
                 self.notes.append(
                     f"OpenOCD could not reach {address:#x} by {' or '.join(seen.allowed) or 'any way it was allowed'}:"
-                    f" it may use {', '.join(seen.disabled)}, too, from now on (`{self._prefix()}riscv set_mem_access`)"
+                    f" from now on it may also use {', '.join(seen.disabled)} (`{self._prefix()}riscv set_mem_access`)"
                 )
                 return answer
         raise OpenOcdRefused(command, refused.answer, address, seen) from refused

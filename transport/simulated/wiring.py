@@ -286,7 +286,7 @@ def problems(part: AnyPart) -> Iterator[Problem]:
     for name in build.fixed:
         yield from _field(part, f"fixed.{name}", known.get(name), [build.fixed[name]])
         if name in build.allowed:
-            yield f"allowed.{name}", "it is fixed, too: give only one of them"
+            yield f"allowed.{name}", "it is also fixed: give only one of them"
     for name, values in build.allowed.items():
         yield from _field(part, f"allowed.{name}", known.get(name), list(values))
     if "Empty" in build.stuck and build.flush_polls:

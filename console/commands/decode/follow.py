@@ -245,7 +245,7 @@ class _Followed:
             self.status.say([f"Saved {how_many} bytes of trace to {kept.path}."])
 
     def _stop(self, why: str) -> None:
-        """Stop reading; what has arrived is still decoded. A second Ctrl-C ends that, too."""
+        """Stop reading; what has arrived is still decoded. A second Ctrl-C also ends that."""
         if self._stopped is not None:
             raise KeyboardInterrupt
         self._stopped = why
@@ -308,7 +308,7 @@ class _Followed:
         """Return a line if much remains to be decoded after Ctrl-C."""
         if self._stopped is None or self._spool.waiting < _BEGINNING or self._args.quiet:
             return None
-        return f"{self._stopped}: what arrived before is still decoded; a second Ctrl-C ends that, too"
+        return f"{self._stopped}: what arrived before is still decoded; a second Ctrl-C also ends that"
 
     def _unkept(self) -> str | None:
         """Return a line if the file of -o cannot be written any more. Decoding continues, so that less is lost."""
@@ -325,7 +325,7 @@ class _Followed:
             return None
         less = "" if self._args.events else ", and --events takes far less time than every instruction"
         return warning(
-            f"{size(WAITING)} wait to be decoded, and the sender has to wait, too; data that a probe cannot buffer is"
+            f"{size(WAITING)} wait to be decoded, and the sender also has to wait; data that a probe cannot buffer is"
             f" lost{'' if self.failure else f': -o FILE.rvt keeps it on disk{less}'}"
         )
 

@@ -96,7 +96,7 @@ class Section:
             raise self.error(key, f"must be a list of {', '.join(choices)}")
         for word in found:
             if word not in choices:
-                raise self.error(key, f'"{word}" is none of {", ".join(choices)}')
+                raise self.error(key, f'"{word}" is not one of {", ".join(choices)}')
             if found.count(word) > 1:
                 raise self.error(key, f'"{word}" is there twice')
         return tuple(found)
@@ -150,7 +150,7 @@ class Section:
 
     def _level(self, name: str, value: object) -> int:
         if name not in ("Active", "Enable", "Empty"):
-            raise self.error(f"stuck.{name}", "is none of Active, Enable, Empty")
+            raise self.error(f"stuck.{name}", "is not one of Active, Enable, Empty")
         if isinstance(value, bool) or value not in (0, 1):
             raise self.error(f"stuck.{name}", f"is {value_text(value)}, must be 0 or 1")
         return int(str(value))
@@ -169,7 +169,7 @@ class Section:
             return register.offset
         offset = self._number("faults", named)
         if offset % 4 or offset >= BLOCK_SIZE:
-            raise self.error("faults", f"{offset:#x} is no offset of a register")
+            raise self.error("faults", f"{offset:#x} is not the offset of a register")
         return offset
 
     def _number(self, key: str, value: object) -> int:

@@ -60,7 +60,7 @@ def filters(args: argparse.Namespace) -> FilterUnits:
     if not 0 <= args.comparators <= COMPARATORS:
         raise BadEncoderOption(f"--comparators {args.comparators}: give 0 to {COMPARATORS}")
     if args.comparators and not args.filters:
-        raise BadEncoderOption(f"--comparators {args.comparators}: only filters use them, give --filters, too")
+        raise BadEncoderOption(f"--comparators {args.comparators}: only filters use them: give --filters as well")
     return FilterUnits(args.filters, args.comparators)
 
 

@@ -190,7 +190,7 @@ def _choices(args: argparse.Namespace) -> VerifyOptions:
     try:
         masks = masks_of([*args.mask, *args.ignore], args.mask_file)
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "is no text"
+        why = getattr(error, "strerror", None) or "is not text"
         raise VerifyError(f"--mask-file {getattr(error, 'filename', None) or args.mask_file[0]}: {why}") from None
     return VerifyOptions(masks, args.every, args.state, tuple(_range("--device", it) for it in args.device))
 
@@ -213,7 +213,7 @@ def _range(option: str, text: str) -> tuple[int, int]:
     except ValueError:
         start, size = -1, 0
     if start < 0 or size <= 0 or start + size - 1 > _WIDEST:
-        raise VerifyError(f"{option} {text} is no range of memory: START:SIZE, as 0x10000000:0x1000")
+        raise VerifyError(f"{option} {text} is not a range of memory: START:SIZE, as 0x10000000:0x1000")
     return start, size
 
 

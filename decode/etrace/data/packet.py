@@ -428,7 +428,7 @@ def _absence_reason(code: Code, options: DataOptions) -> str:
 
 
 def _has_conditional(fields: Mapping[str, int]) -> bool:
-    """Whether a packet has its conditional fields: resp is no error, or the CSR is writable (addr[11:10])."""
+    """Whether a packet has its conditional fields: resp is not an error, or the CSR is writable (addr[11:10])."""
     return fields["resp"] != 0 if "resp" in fields else fields["addr_msbs"] >> 4 != 0b11
 
 

@@ -178,7 +178,7 @@ class StreamDeframer:
             if frames:
                 yield from self._reader.sort(frames, offset + at)
             at = len(data) - len(rest)
-            if rest and self._layout.sizes[rest[0]] <= len(rest):  # there is all of it, and it is no packet
+            if rest and self._layout.sizes[rest[0]] <= len(rest):  # there is all of it, and it is not a packet
                 start = offset + at
                 self._loss = _Loss(start, self._layout.why(rest[0]), self._make_search(start + 1))
             else:

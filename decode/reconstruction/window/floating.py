@@ -1,4 +1,4 @@
-"""The rules of floating-point instructions that are no loads or stores.
+"""The rules of floating-point instructions that are not loads or stores.
 
 Forward they are exact wherever the operands and the rounding mode are known. Backward there are those that lose
 nothing: changes of sign, and conversions into a format that has all values of the other one. What went into a NaN is

@@ -49,7 +49,7 @@ def atomic_function(name: str, size: int) -> Binary:
 
 
 class FloatingPoint(NamedTuple):
-    """A floating-point instruction that is no load or store.
+    """A floating-point instruction that is not a load or store.
 
     function    of the values of its sources, and of the rounding mode
     sources     the fields of those: "rs1" and so on, with "x" or "f" before it for the register file

@@ -3,7 +3,7 @@
 What a load loads was stored, or loaded, by the last access to its bytes before it, if every store in between has a
 known address; so was what memory holds at the end. A store whose address is not known (yet) may have changed
 everything, or all that its address can be. When an address becomes known, links are made that were not certain before;
-none is ever taken back, so it is no error to stop at any time.
+none is ever taken back, so it is not an error to stop at any time.
 """
 
 from bisect import bisect_left, bisect_right, insort

@@ -37,7 +37,7 @@ def _word_sum(sign: int) -> Range:
 
 
 def _scaled(classes: Classes, d: int, a: int, factor: int) -> None:
-    """d is a times a factor: where that does not overflow, its range is, too."""
+    """d is a times a factor: where that does not overflow, so is its range."""
     low, span = classes.bounds(a)
     if factor > 0 and (low + span) * factor <= classes.mask:
         classes.narrow(d, low * factor, span * factor)

@@ -1,7 +1,7 @@
 """The values in a data trace, as a `Past`: who stored what, who accesses what, and what memory holds at an access.
 
 Between two accesses of the trace, others may write to memory: another hart, or a device. Bytes are known before the
-instruction that loads them, and after the one that stores them, in the program's memory, which is no device.
+instruction that loads them, and after the one that stores them, in the program's memory, which is not a device.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """The memory that a tandem trace determines.
 
-It comes from, in this order: stores; later loads within the program's memory, which is no device; code and constants of
-the program that no store has changed.
+It comes from, in this order: stores; later loads within the program's memory, which is not a device; code and constants
+of the program that no store has changed.
 """
 
 from bisect import bisect_right

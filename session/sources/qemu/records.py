@@ -148,7 +148,7 @@ class Code:
 
 
 def instruction_of(code: bytes, xlen: int) -> Instruction:
-    """Decode an instruction. What is no instruction raises an exception, and has the length that QEMU gives it."""
+    """Decode an instruction. What is not an instruction raises an exception, and has the length that QEMU gives it."""
     try:
         return classify(int.from_bytes(code[:4], "little"), xlen)
     except UndecodableInstruction:

@@ -158,7 +158,7 @@ def test_hostile_names_add_no_line(name: str, tmp_path: Path, capsysbinary: pyte
         out, err = capsysbinary.readouterr()
         assert err == b""
         printed.append(out)
-    assert printed[0].count(b"\n") == printed[1].count(b"\n") or name == "tandem"  # which is no text
+    assert printed[0].count(b"\n") == printed[1].count(b"\n") or name == "tandem"  # which is not text
     assert name == "tandem" or unfit(printed[0].replace(b"\r\n", b"\n").decode()) == set()
 
 

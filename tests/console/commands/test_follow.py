@@ -323,7 +323,7 @@ def test_a_wrong_program_is_named_after_other_warnings_too(settings: Path, fifo:
         def write() -> None:
             with open(fifo, "wb", buffering=0) as file:
                 file.write(b"".join(reference_streams.from_source(STREAM, 2, 1)[:20]))
-                until(lambda: "SRC 1 is in the stream, too" in said.getvalue())
+                until(lambda: "SRC 1 is also in the stream" in said.getvalue())
                 file.write(b"".join(reference_streams.from_source(other, 2, 3)[:100]))
 
         with meanwhile(write):

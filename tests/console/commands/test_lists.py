@@ -77,9 +77,9 @@ def test_the_shell_prints_what_gdb_prints(traced: Traced, words: str) -> None:
     ("words", "said"),
     [
         ("coverage nowhere", "nowhere: neither a function of the program, nor a RANGE: numbers, A,B or "),
-        ("functions fib", "fib: is no RANGE of this list: numbers, A,B or A,+N or A,-N, or A for all from A on"),
-        ("events trap", "trap: is no RANGE of this list: "),
-        ("gaps main", "main: is no RANGE of this list: "),
+        ("functions fib", "fib: is not a RANGE of this list: numbers, A,B or A,+N or A,-N, or A for all from A on"),
+        ("events trap", "trap: is not a RANGE of this list: "),
+        ("gaps main", "main: is not a RANGE of this list: "),
         ("find fib 1,5x", "5x: neither a function of the program, nor an address"),
     ],
 )

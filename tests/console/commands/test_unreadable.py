@@ -1,4 +1,6 @@
-"""Bytes that are no trace: `rvtrace import`, `decode` and `decode --follow` say so in a line, and end with status 1."""
+"""Bytes that are not trace: `rvtrace import`, `decode` and `decode --follow` say so in a line, and end with status
+1.
+"""
 
 import random
 import zlib

@@ -50,7 +50,7 @@ def twice(token: str) -> None:
 
 
 def odd(token: str) -> None:
-    """Text that is no record, a program's output, a string with all kinds of characters."""
+    """Text that is not a record, a program's output, a string with all kinds of characters."""
     say('plain text\n@"from the target\\n"\n~"a \\"quoted\\" \\303\\274\\t\\\\\\n"\n')
     say('+download,{section=".text",total-sent="10",total-size="20"}\n' + f"{token}^done\n")
 

@@ -114,7 +114,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
     assert options_of(feeding(capture.sinks[0], capture.encoders)) == wanted
 
 
-NO_NUMBER = "cache_size is 'many', which is no number"
+NO_NUMBER = "cache_size is 'many', which is not a number"
 TOO_WIDE = "iaddress_width is 99, must be a number from 2 to 64"
 NO_PARAMETERS = "--parameters text: has neither lines like `iaddress_width_p = 64` nor JSON with such names"
 
@@ -197,11 +197,11 @@ def test_another_program_makes_no_hint(rom: str, tmp_path: Path, capsys: pytest.
         ),
         (
             "import {raw} --etrace --elf {elf} --dialect rc7 -o x.rvt",
-            "--dialect rc7 is of N-Trace; of E-Trace there are standard, pulp, pt10, et20, qemu",
+            "--dialect rc7 belongs to N-Trace; E-Trace has standard, pulp, pt10, et20, qemu",
         ),
         (
             "import {raw} --ntrace --elf {elf} --dialect pulp -o x.rvt",
-            "--dialect pulp is of E-Trace; of N-Trace there are 1.0, rc7, sifive",
+            "--dialect pulp belongs to E-Trace; N-Trace has 1.0, rc7, sifive",
         ),
         (
             "import {raw} --etrace --elf {elf} --src 1 -o x.rvt",
@@ -212,7 +212,7 @@ def test_another_program_makes_no_hint(rom: str, tmp_path: Path, capsys: pytest.
             "--encapsulation does not fit the other settings: encapsulation qemu has no src_bits",
         ),
         ("dump {raw} --etrace --parameters none", "--parameters none: cannot be read: No such file or directory"),
-        ("dump {raw} --etrace --parameters {elf}", "--parameters {elf}: is no text"),
+        ("dump {raw} --etrace --parameters {elf}", "--parameters {elf}: is not text"),
         ("dump {raw} --etrace --parameters text", NO_PARAMETERS),
         ("dump {raw} --etrace --parameters wide", f"--parameters wide: {TOO_WIDE}"),
         ("dump {raw} --etrace --parameters word", f"--parameters word: line 1: {NO_NUMBER}"),

@@ -65,9 +65,9 @@ def test_a_mode_counts_more_than_what_there_is_for_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"iaddress_width_p": 39,', "is no JSON: line 1 column 25: "),
-        ('{"iaddress_width_p": 39.5}', "iaddress_width_p is 39.5, which is no number"),
-        ('{"iaddress_width_p": [39]}', "iaddress_width_p is [39], which is no number"),
+        ('{"iaddress_width_p": 39,', "is not JSON: line 1 column 25: "),
+        ('{"iaddress_width_p": 39.5}', "iaddress_width_p is 39.5, which is not a number"),
+        ('{"iaddress_width_p": [39]}', "iaddress_width_p is [39], which is not a number"),
         ('{"full_address": 3}', "full_address is 3, must be true or false"),
         ('{"a": {"cache_size_p": 5}, "b": {"cache_size_p": 6}}', "cache_size_p is 6, but cache_size_p is 5: leave one"),
         ('{"cache_size_p": -1}', "cache_size is -1, must be a number from 0 to 16"),
@@ -79,7 +79,7 @@ def test_a_mode_counts_more_than_what_there_is_for_it(tmp_path: Path) -> None:
         ),
         ("; x\ncache_size_p = -5\n", "cache_size is -5, must be a number from 0 to 16"),
         ("x" * (1 << 20) + "\niaddress_width_p = 64\n", "is longer than 1048576 characters"),
-        ('{"a":' * 100_000, "is no JSON"),
+        ('{"a":' * 100_000, "is not JSON"),
         ("", "has neither lines like "),
     ],
 )

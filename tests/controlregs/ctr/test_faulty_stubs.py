@@ -38,7 +38,7 @@ def test_a_depth_that_always_reads_as_reserved() -> None:
 
 
 def test_a_bit_that_comes_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody asked for is no wish that was not granted."""
+    """What nobody asked for is not a wish that was not granted."""
     hart = CtrHart()
     plain = hart._write_control
     monkeypatch.setattr(hart, "_write_control", lambda n, value, reach: plain(n, value | (value & 4) << 5, reach))

@@ -65,11 +65,11 @@ def test_external_traps_need_the_modes_in_between() -> None:
     """1.0, "External Trap Enable Requirements"."""
     u = frozenset({"u"})
     started = begin(CtrHart(), modes=u, external=frozenset({"m"}))
-    assert started.notes == ("external traps from u to m mode are recorded only with external s, too",)
+    assert started.notes == ("external traps from u to m mode are recorded only together with external s",)
     assert not begin(CtrHart("0.1.4"), modes=u, external=frozenset({"m"})).notes
     assert not begin(CtrHart(), modes=frozenset({"s"}), external=frozenset({"m"})).notes
     guest = begin(CtrHart(hypervisor=True), modes=frozenset({"vu"}), external=frozenset({"m"}))
-    assert guest.notes == ("external traps from vu to m mode are recorded only with external s and vs, too",)
+    assert guest.notes == ("external traps from vu to m mode are recorded only together with external s and vs",)
 
 
 @VERSION

@@ -121,7 +121,7 @@ def test_another_kind_of_component(name: str, other: str) -> None:
 
 
 def test_a_full_sink_holds_up_what_feeds_it() -> None:
-    """Stop-on-wrap: the funnel cannot be rid of what it has, and that is no failure."""
+    """Stop-on-wrap: the funnel cannot be rid of what it has, and that is not a failure."""
     w = all_kinds()
     graph = world({"ram0": ram(), "f0": GraphFunnel(), "enc0": GraphEncoder()}, EDGES[:1] + EDGES[3:], timeout=0.02)
     request = GraphRequest(TraceRequest(stop_on_wrap=True), {"ram0": Buffer(LOW, 0x40)})

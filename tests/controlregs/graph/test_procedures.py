@@ -150,7 +150,7 @@ def test_an_input_that_cannot_be_cut_is_said() -> None:
     )
     got = procedures.start(w.graph, GraphRequest(buffers={"ram0": BUFFER}))
     assert got.notes == (
-        "f0 cannot cut its input 0 (trFunnelDisInput reads 0x0000): what enc0 sends there passes, too",
+        "f0 cannot cut its input 0 (trFunnelDisInput reads 0x0000): what enc0 sends there also passes",
     )
 
 

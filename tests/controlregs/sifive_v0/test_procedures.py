@@ -120,7 +120,7 @@ def test_a_ring_that_wraps(elf: Path) -> None:
 
 @pytest.mark.parametrize("own", [False, True], ids=["of-funnel", "of-encoder"])
 def test_stop_on_wrap(elf: Path, own: bool) -> None:
-    """The oldest trace is kept, and what found no room is no failure."""
+    """The oldest trace is kept, and what found no room is not a failure."""
     chip = Chip(elf, 1)
     if own:
         chip.encoder(0, sink="ram0", memory=chip.memory(), src_bits=0)

@@ -21,7 +21,7 @@ class Believed:
         return Believed(dict(self.registers), self.sp, dict(self.memory))
 
     def do(self, op: Op) -> None:
-        """An instruction that is no transfer."""
+        """An instruction that is not a transfer."""
         at = self.sp + op.offset
         match op.name:
             case "spoil":

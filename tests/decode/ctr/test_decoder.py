@@ -480,7 +480,7 @@ def test_what_no_hart_records_is_a_gap(noise: Record, words: str) -> None:
 
 @pytest.mark.parametrize("source", [1000, 4])
 def test_a_source_that_the_program_does_not_have_is_no_row(source: int) -> None:
-    """There is no code, or an instruction that is no jump: that it ran there nobody can say."""
+    """There is no code, or an instruction that is not a jump: that it ran there nobody can say."""
     code = image(asm.jal(4), NOP, asm.jal(8), NOP, NOP, asm.jal(-20))
     decoded = decode(row((0, 1, JUMP), (source, 5, JUMP), (5, 0, JUMP)), code)
     assert at(source) not in list(decoded.history.pcs())

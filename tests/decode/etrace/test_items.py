@@ -149,7 +149,7 @@ def test_a_reported_address_that_no_jump_led_to_is_no_target() -> None:
 
 
 def test_from_the_middle() -> None:
-    """Differences mean nothing before the first full address; nor after bytes that are no packet."""
+    """Differences mean nothing before the first full address; nor after bytes that are not a packet."""
     too_long = b"\x06" + bytes(9) + b"\x12"
     taken = items(framed([jump(4), sync(0x1000), jump(4), too_long, jump(4), sync(0x2000), jump(-2)]))
     assert [item.address for item in taken] == [None, 0x1000, 0x1004, None, None, 0x2000, 0x1FFE]
@@ -313,7 +313,7 @@ def test_data_packets() -> None:
     framer = encapsulation.framer()
 
     def addresses(*packets: bytes | str) -> list[int | None]:
-        """Of data packets; those of instruction trace begin with 3 (format 3). "lost": bytes that are no packet."""
+        """Of data packets; those of instruction trace begin with 3 (format 3). "lost": bytes that are not a packet."""
         data = b""
         for packet in packets:
             if packet == "lost":  # a packet that would go on in the next block
@@ -460,7 +460,7 @@ def test_payloads_are_shown_on_request() -> None:
 
 
 def test_what_no_encoder_sends() -> None:
-    """Reserved codes, and what is no packet."""
+    """Reserved codes, and what is not a packet."""
     wording = Wording(RV32)
     good, mode, privilege, bad, idle = items(
         framed([sync(0x1000), support(encoder_mode=1), sync(0, privilege=2), b"\x06" + bytes(9) + b"\x12"]) + bytes(3)

@@ -99,7 +99,7 @@ def test_causes_that_are_defined_or_free_for_use_are_believed(cause: int) -> Non
 
 
 def test_a_trap_into_code_that_was_not_supplied_was_taken() -> None:
-    """Where much runs that nobody has an ELF of, as firmware under a system, that is no noise; nor is it a row."""
+    """Where much runs that nobody has an ELF of, as firmware under a system, that is not noise; nor is it a row."""
     history = decoded([at(0x200), taken(NOWHERE, 9, interrupt=1), *CLEAN], whole=False)
     assert list(history.pcs()) == [0x200, GAP, *CLEAN_PCS]
     (event,) = (event for event in history.events if event.kind is EventKind.TRAP)

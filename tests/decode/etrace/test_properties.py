@@ -33,7 +33,9 @@ DATA = {"data_", "daddress_", "lrid_", "csr_", "mmacas_"}
 
 
 def test_every_option_of_the_encoder_takes_part() -> None:
-    """But those of data trace, and those that are no freedom of the document: layouts, dialects, widths of a hart."""
+    """But those of data trace, and those that are not a freedom of the document: layouts, dialects, widths of a
+    hart.
+    """
     named = {field.name for kind in (Parameters, Modes, EncoderOptions) for field in fields_of(kind)}
     left = {name for name in named if not any(name.startswith(start) for start in DATA)}
     fixed = {"iaddress_width", "iret_ext", "parameters", "modes", "dialect", "support", "itype_width", "hcontext_at"}

@@ -83,7 +83,7 @@ def test_a_bad_line_is_one_clear_error(line: str, problem: str, tmp_path: Path) 
 
 
 def test_the_format_can_be_named(tmp_path: Path) -> None:
-    """Where the first lines are no addresses: then the first of them is at fault."""
+    """Where the first lines are not addresses: then the first of them is at fault."""
     with pytest.raises(LogError, match=r"pcs.txt: is neither a list of addresses nor a log of Spike .*--format"):
         pcs_of(tmp_path, "the trace:\n20010522\n")
     with pytest.raises(LogError, match="line 1: expected an address"):

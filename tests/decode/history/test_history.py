@@ -1,4 +1,4 @@
-"""The history: positions, gaps and events, and that a billion instructions are no burden."""
+"""The history: positions, gaps and events, and that a billion instructions are not a burden."""
 
 import random
 import tracemalloc

@@ -345,7 +345,7 @@ def test_htm_lists_what_hist_led_over() -> None:
     assert list(history.pcs()) == [*ROUND, *ROUND, *ROUND, *ROUND, GAP, 0x140]
 
 
-# Noise that fits the framing, and is no message an encoder sends
+# Noise that fits the framing, and is not a message an encoder sends
 
 
 def test_a_field_too_many_is_noise_where_no_synchronization_has_a_timestamp() -> None:

@@ -73,7 +73,7 @@ def test_lines_of_many_kinds(line: str, expected: Mapping) -> None:
 
 
 def test_what_this_kernel_writes_about_files_with_odd_names(tmp_path: Path) -> None:
-    """Spaces, a newline, a byte that is no UTF-8, and a file that is deleted while it is mapped."""
+    """Spaces, a newline, a byte that is not UTF-8, and a file that is deleted while it is mapped."""
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd  name (1)\n\xff.bin"))
     path.write_bytes(bytes(3 * mmap.PAGESIZE))
     with (

@@ -31,7 +31,7 @@ def test_exactly_the_registers_that_spike_writes(march: str, tmp_path: Path) -> 
 
 
 def test_what_nobody_knows() -> None:
-    """vadd.vv, whose registers are no integer registers; a custom instruction of 16 bits, which may write anything."""
+    """vadd.vv, whose registers are not integer registers; a custom instruction of 16 bits, which may write anything."""
     assert {X + 1, F + 1} <= Destinations(64)[0x0220_80D7]
     assert len(Destinations(64)[0x9C00]) == 64
     assert not any(Destinations(64)[word] for word in (0x3020_0073, 0x0000_0073, 0x1050_0073))  # mret, ecall, wfi

@@ -1,4 +1,4 @@
-"""Bytes that are no frame, and stretches with fewer messages than the encoder sends."""
+"""Bytes that are not a frame, and stretches with fewer messages than the encoder sends."""
 
 import pytest
 

@@ -90,7 +90,7 @@ class Walk:
         return self.run(here, direction, self._leaves(here, len(calls) - 1) if direction > 0 else self._entered(here))
 
     def _leaves(self, here: int, depth: int) -> int | None:
-        """The first position behind that is no deeper."""
+        """The first position behind that is not a deeper."""
         return next((r for r in range(here + 1, self.present) if len(self.called_at[r]) <= depth), None)
 
     def _entered(self, here: int) -> int | None:

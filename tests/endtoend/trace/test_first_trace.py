@@ -175,7 +175,7 @@ def test_stop_on_wrap_keeps_the_oldest(tmp_path: Path) -> None:
 
 
 def test_stepping_and_several_runs_are_one_history(tmp_path: Path) -> None:
-    """Halts in between are no gaps, single steps are part of it, and asking for the history does not disturb it."""
+    """Halts in between are not gaps, single steps are part of it, and asking for the history does not disturb it."""
     commands = ["trace start", "break fib", "continue", "trace history", "stepi 7", "trace history 1,20", "next"]
     commands += ["delete", "finish", "break finish", "continue 1", "trace stop", "trace history /a 1,1000000"]
     outputs, retired = trace(demo(tmp_path), tmp_path, [*commands, "trace status"])

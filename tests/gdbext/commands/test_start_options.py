@@ -1,4 +1,4 @@
-"""`trace start` in gdb: its options are explained and completed, and what is no option is refused in one line."""
+"""`trace start` in gdb: its options are explained and completed, and what is not an option is refused in one line."""
 
 import re
 

@@ -459,7 +459,7 @@ def test_code_that_is_named_often_counts_often(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("text", ["many", "-1", "1.5G", "1e9", "\u0663"])
 def test_a_limit_that_is_no_number(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RVTRACE_CAPTURE_LIMIT", text)
-    with pytest.raises(BadLimit, match=r"^\$RVTRACE_CAPTURE_LIMIT is .*, which is no number of bytes: 512M"):
+    with pytest.raises(BadLimit, match=r"^\$RVTRACE_CAPTURE_LIMIT is .*, which is not a number of bytes: 512M"):
         parse(CONTENT, "x.rvt")
 
 

@@ -133,7 +133,7 @@ mode = "SRAM"
         (
             '"encoder"',
             '"encode"',
-            'b.toml: [[component]] "encoder0": type: "encode" is none of encoder, ram_sink, '
+            'b.toml: [[component]] "encoder0": type: "encode" is not one of encoder, ram_sink, '
             "funnel, pib_sink, atb_bridge",
         ),
         (
@@ -152,7 +152,7 @@ mode = "SRAM"
             "size = 0x10002\n",
             'b.toml: [[component]] "ram0": size: 0x10002 is not a multiple of 0x4',
         ),
-        ('"SMEM"', '"smem"', 'b.toml: [[component]] "ram0": mode: "smem" is none of SMEM, SRAM'),
+        ('"SMEM"', '"smem"', 'b.toml: [[component]] "ram0": mode: "smem" is not one of SMEM, SRAM'),
         (
             "[target]",
             "[target",

@@ -165,7 +165,7 @@ def refused(text: str) -> str:
         ("encoder1 = 2", "encoder1 = 16", '"funnel0": inputs.encoder1: is 16, must be from 0 to 15'),
         ("encoder1 = 2", "encoder1 = true", '"funnel0": inputs.encoder1: is True, must be from 0 to 15'),
         ("encoder1 = 2", "encoder1 = 5", '"funnel0": inputs: 2 components feed input 5'),
-        ("encoder1 = 2, ", "", '"funnel0": inputs: "encoder1" feeds it, too: at which input?'),
+        ("encoder1 = 2, ", "", '"funnel0": inputs: "encoder1" feeds it as well: at which input?'),
         ("encoder1 = 2", "ram0 = 2", '"funnel0": inputs: "ram0" does not feed it; encoder0, encoder1 does'),
         (
             "inputs = {encoder1 = 2, encoder0 = 5}",
@@ -177,7 +177,7 @@ def refused(text: str) -> str:
         (
             '"parallel_4"',
             '"parallel_3"',
-            '"pib0": mode: "parallel_3" is none of swt_manchester, swt_uart, parallel_1, parallel_2, parallel_4,'
+            '"pib0": mode: "parallel_3" is not one of swt_manchester, swt_uart, parallel_1, parallel_2, parallel_4,'
             " parallel_8, parallel_16",
         ),
         (

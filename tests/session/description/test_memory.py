@@ -55,7 +55,7 @@ def test_qemu_has_memory_too() -> None:
             "0x80000000", "0xffffffffffff8001",
             'b.toml: [[memory]] "sram": size: 0xffffffffffff8001 + 0x8000 is beyond 2**64',
         ),
-        ('"ram"', '"flash"', 'b.toml: [[memory]] "sram": kind: "flash" is none of ram, rom, volatile'),
+        ('"ram"', '"flash"', 'b.toml: [[memory]] "sram": kind: "flash" is not one of ram, rom, volatile'),
         (
             'name = "sram"', "shared = true",
             "b.toml: [[memory]] 1: shared: unknown; known here: name, address, size, kind, private, dma",

@@ -74,7 +74,7 @@ def test_sources_are_those_decoding_can_start_at() -> None:
     trace_options = etrace_of({"src_bits": 8})
     assert etrace_sources(bytes.fromhex("01 05 02 01 07 73"), trace_options) == [7]
     assert etrace_sources(b"", trace_options) == [0], "at least one"
-    assert etrace_sources(bytes.fromhex("01 05 0f"), trace_options) == [0], "a support packet alone is no start"
+    assert etrace_sources(bytes.fromhex("01 05 0f"), trace_options) == [0], "a support packet alone is not a start"
 
 
 def test_one_source_of_several_is_chosen() -> None:

@@ -165,7 +165,7 @@ def test_one_hart_of_several_can_be_taken_alone() -> None:
     assert list(found.histories) == [2]
     assert found.histories[2].instructions == reference_streams.golden("median")[0]
     [note] = found.notes
-    assert note.startswith("warning: 15011 instructions of SRC 1 are in the trace, too, but no known encoder has")
+    assert note.startswith("warning: 15011 instructions of SRC 1 are also in the trace, but no known encoder has")
 
 
 def test_an_encoder_alone_may_not_know_its_source() -> None:

@@ -153,7 +153,7 @@ def test_what_was_saved_at_the_beginning_may_have_been_changed() -> None:
 
 
 def test_a_trace_without_halts_hides_what_was_written() -> None:
-    """As of QEMU: the program goes on as if nothing had been; what was written before it began is no matter."""
+    """As of QEMU: the program goes on as if nothing had been; what was written before it began is not a matter."""
     history = ran((*A, *B), before=RAN_ON)
     assert not hides_writes(history, [at(0x100, 5), at(0x200)])
     assert hides_writes(history, [at(0x100), at(0x200, 5)])

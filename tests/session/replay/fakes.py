@@ -147,7 +147,7 @@ class Client:
         return self.answer()
 
     def answer(self) -> bytes:
-        """The next packet that is no output."""
+        """The next packet that is not an output."""
         while True:
             body = self.packet()
             if body[:1] != b"O" or body == b"OK":

@@ -152,7 +152,7 @@ def test_more_than_the_limit_at_once_is_cut() -> None:
 
 
 def test_an_instruction_that_did_not_run_after_all() -> None:
-    """An interrupt came first: gdb's last instruction, which had not run yet, is none of the history."""
+    """An interrupt came first: gdb's last instruction, which had not run yet, is not part of the history."""
     code = Code(*[C_NOP] * 9)
     target = Target(code, code.at[:2], code.at[2])
     gdb = NaiveGdb(target)

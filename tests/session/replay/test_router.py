@@ -1,4 +1,6 @@
-"""What is no stub, a second gdb, Ctrl-C between two ways, a present that cannot be read: a fake stub, a raw client."""
+"""What is not a stub, a second gdb, Ctrl-C between two ways, a present that cannot be read: a fake stub, a raw
+client.
+"""
 
 import contextlib
 import socket

@@ -306,7 +306,7 @@ class Noting(Session):
 
 
 def test_what_is_shown_comes_with_what_else_will_be_asked_of_it(tmp_path: Path) -> None:
-    """Nothing that is asked next waits for it; an interruption is none of what was asked for."""
+    """Nothing that is asked next waits for it; an interruption is not what was asked for."""
     requests = b"".join(b'{"id": %d, "method": "status", "params": {"context": {}}}\n' % number for number in (1, 2))
     answers = io.BytesIO()
     session = Noting(answers)

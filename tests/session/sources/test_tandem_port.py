@@ -208,7 +208,7 @@ DAMAGED = {
     'name = "a"\nfile = "x"\nspeed = 1': "speed: unknown; known here: name, hart, file",
     'name = "a"\nfile = "x"\nflen = 16': "flen: is 16: it is 32 or 64, or 0",
     'name = "a"\nfile = "x"\nmlen = 40': None,
-    'name = "a"\nfile = "x"\nsocket = "tcp:a:1"': "socket: there is a file, too: remove one of them",
+    'name = "a"\nfile = "x"\nsocket = "tcp:a:1"': "socket: there is also a file: remove one of them",
     'name = "a"\nsocket = "x"': 'socket: is "x", must be tcp:HOST:PORT or unix:PATH',
     'name = "a"\nfile = "x"\nmlen = 48': "mlen: is 48: it is 32, 34 or 64",
     'name = "a"\nfile = "x"\ndialect = "mine"': "dialect: ",

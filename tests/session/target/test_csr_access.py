@@ -260,7 +260,7 @@ def test_a_target_that_is_no_riscv_core_is_not_asked(types: str, target: str) ->
     ("types", "said"), [("testee riscv riscv", "these are: b, c"), ("testee testee testee", "none is")]
 )
 def test_which_of_the_targets_are_riscv_cores(types: str, said: str) -> None:
-    with pytest.raises(HartUnreachable, match=rf"OpenOCD's target a is no RISC-V core \(testee\); {said}"):
+    with pytest.raises(HartUnreachable, match=rf"OpenOCD's target a is not a RISC-V core \(testee\); {said}"):
         OpenOcdAccess(lambda it: types if "-type" in it else "a b c", "OpenOCD", 0, None).run([(SIREG, None)])
 
 

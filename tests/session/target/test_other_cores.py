@@ -20,7 +20,7 @@ from tests.session.board import DEMO
 
 FIRST = "target create other.core testee -chain-position sim.cpu -gdb-port disabled\n"
 SAID = (
-    "hart 0 cannot be reached: OpenOCD's target other.core is no RISC-V core (testee): write `hart = 1` (sim.cpu) in"
+    "hart 0 cannot be reached: OpenOCD's target other.core is not a RISC-V core (testee): write `hart = 1` (sim.cpu) in"
     " the target description"
 )
 

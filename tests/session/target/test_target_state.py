@@ -327,5 +327,5 @@ def test_with_memory(target: Board, session: Session) -> None:
     assert lines[-1] == "saved:    registers and 8 KiB of memory at the start"
     [memory] = session.capture().memory
     assert memory == SavedMemory(SavedAt.START, RAM, target.machine.bus.read_bytes(RAM, 0x2000))
-    with pytest.raises(BadOption, match=r"^save-memory: x is no range"):
+    with pytest.raises(BadOption, match=r"^save-memory: x is not a range"):
         session.start(replace(context, save_memory="x"))

@@ -89,7 +89,7 @@ def step(instr: Instr, registers: dict[int, int], at: int = START, **more: objec
 
 
 def test_counters_are_copied() -> None:
-    """What rdtime read is no divergence, and is what the model goes on with."""
+    """What rdtime read is not a divergence, and is what the model goes on with."""
     hart = Hart(step(CSRRS_TIME, {0x1005: 7}), step(NOP, {}, START + 4))
     verifier = run(hart, group(pc(START + 4), CSRRS_TIME, x(5, 1000)), group(pc(START + 8), NOP))
     assert not differences(verifier) and hart.registers[0x1005] == 1000
@@ -185,7 +185,7 @@ def test_registers_nobody_wrote_since_the_reset_are_no_evidence() -> None:
 
 
 def test_what_a_model_cannot_hold() -> None:
-    """A debugger's write that the model does not take is no divergence, until somebody sees it."""
+    """A debugger's write that the model does not take is not a divergence, until somebody sees it."""
 
     class Small(Hart):
         def write_register(self, regno: int, value: int) -> None:

@@ -67,7 +67,7 @@ def test_ways_to_memory_that_were_not_allowed_are_tried(openocd: OpenOcd, allowe
     openocd.write32(TRACE_RAM, 0x12345678)
     assert openocd.read32(TRACE_RAM) == 0x12345678
     [note] = openocd.notes
-    assert note.startswith("OpenOCD could not reach 0x30000000 by ") and ", too, from now on (`riscv set_mem" in note
+    assert note.startswith("OpenOCD could not reach 0x30000000 by ") and ": from now on it may also use " in note
     assert "sysbus" in note
 
 

@@ -109,7 +109,7 @@ def test_an_interrupt_after_a_jump_to_itself(ring: Ring) -> None:
 
 
 def test_an_instruction_that_is_begun_anew_counts_once(ring: Ring) -> None:
-    """A block whose last instruction begun is where execution goes on, and which is no jump."""
+    """A block whose last instruction begun is where execution goes on, and which is not a jump."""
     extra = "80000004 3 00052503\n"
     (ring.folder / "code").write_text(BLOCKS + extra)
     ring.set_code_bytes(len(BLOCKS + extra))

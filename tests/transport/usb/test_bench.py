@@ -125,7 +125,7 @@ def test_what_was_read_before_the_cable_was_pulled_is_kept(
         (["read", "0", "0x100000"], "1048576 bytes are too many to show: write them to a file by -o FILE"),
         (["read", "0x10"], "cannot access address 0x10"),
         (["write", "2", "1"], "the address 0x2 is not a multiple of 4"),
-        (["write", "0", "0x100000000"], "0x100000000 is no word of 32 bits"),
+        (["write", "0", "0x100000000"], "0x100000000 is not a word of 32 bits"),
         (["harts", "-o", "x"], "-o is for `read`"),
         (["harts", "--target", "/nonexistent.toml"], "/nonexistent.toml"),
         (["harts", "--serial", "77"], "with serial number 77, there is 303a:1001 at bus 1 device 2, serial 60:55"),

@@ -40,7 +40,7 @@ def test_what_is_written_is_read_again(table: str) -> None:
     ("table", "said"),
     [
         ("", r"x.toml: \[usb\]: adapter: missing"),
-        ('adapter = "jlink"', r'\[usb\]: adapter: "jlink" is none of esp, mpsse'),
+        ('adapter = "jlink"', r'\[usb\]: adapter: "jlink" is not one of esp, mpsse'),
         ('adapter = "esp"\nspeed = 1', r"\[usb\]: speed: unknown; known here: adapter, serial, khz,"),
         ('adapter = "esp"\nkhz = 0', r"\[usb\]: khz: is 0, must be from 1 to 100000"),
         ('adapter = "esp"\nlayout = [1, 2]', r'\[usb\]: layout: only adapter = .*"mpsse".* has it'),
@@ -49,7 +49,7 @@ def test_what_is_written_is_read_again(table: str) -> None:
         ('adapter = "esp"\nir_lengths = []', r"\[usb\]: ir_lengths: is empty: a length in bits"),
         ('adapter = "esp"\nir_lengths = 5', r"\[usb\]: ir_lengths: is 5, must be a length in bits"),
         ('adapter = "esp"\ntap = -1', r"\[usb\]: tap: is -1, must be"),
-        ('adapter = "esp"\n[openocd]', r"\[usb\]: there is \[openocd\], too: remove one"),
+        ('adapter = "esp"\n[openocd]', r"\[usb\]: there is also \[openocd\]: remove one"),
     ],
 )
 def test_each_mistake_is_one_line(table: str, said: str) -> None:

@@ -263,7 +263,7 @@ int qemu_plugin_install(plugin_id id, const qemu_info_t *info, int argc, char **
         if (!strcmp(argv[i], "record=on")) recording = true;
     }
     if (!info->system_emulation || strncmp(info->target_name, "riscv", 5)) {
-        fprintf(stderr, "rvtrace plugin: this is no qemu-system-riscv32 or -riscv64\n");
+        fprintf(stderr, "rvtrace plugin: this is not a qemu-system-riscv32 or -riscv64\n");
         return -1;
     }
     most = info->system.smp_vcpus;

@@ -153,7 +153,7 @@ class CtrBuild:
 
     def _check_fields(self) -> None:
         if odd := sorted(self.absent - self.optional):
-            raise CtrNotBuildable(f"{odd[0]} is none of the fields it may lack: {', '.join(sorted(self.optional))}")
+            raise CtrNotBuildable(f"{odd[0]} is not one of the fields it may lack: {', '.join(sorted(self.optional))}")
         version = self.registers
         external = {version.external_enable, *version.machine.control.external.values()} & self._known
         if self.absent & external and not external <= self.absent:

@@ -1,7 +1,7 @@
 """A tandem-trace port: reports every state change of its hart, instruction by instruction, in the trace protocol.
 
 Everything is reported from the beginning: the program that was loaded, and all registers, as state initializations.
-What others than the hart change later is a state initialization, too: a debugger's writes, stores of other harts, of
+What others than the hart change later is also a state initialization: a debugger's writes, stores of other harts, of
 trace sinks, of the host. mip is reported when it changes, mtime before an instruction that reads it, and before an
 interrupt.
 
@@ -361,7 +361,7 @@ class TandemPort:
         return retired._replace(memdata=(size, result), loaded=(size, value), operand=operand)
 
     def _has_stored(self, address: int, memdata: tuple[int, int]) -> None:
-        """Note the hart's own store, which came through the bus, too, unless it was a fast one."""
+        """Note the hart's own store, which also came through the bus, unless it was a fast one."""
         size, value = memdata
         data = value.to_bytes(size, "little")
         if (address, data) in self._outside:

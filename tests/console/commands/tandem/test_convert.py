@@ -149,7 +149,7 @@ def test_the_rows_are_what_spike_did(name: str) -> None:
 
 
 def test_the_csv_as_riscv_dv_writes_it(tmp_path: Path) -> None:
-    """Rows as its converter makes them of the same program's log, but for csrr and li, which are no instructions."""
+    """Rows as its converter makes them of the same program's log, but for csrr and li, which are not instructions."""
     name, out = "flute_rv64mi-p-scall", tmp_path / "out.csv"
     elf = DATA / "riscv-tests" / "rv64mi-p-scall"
     words = [

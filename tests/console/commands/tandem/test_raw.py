@@ -144,12 +144,12 @@ def test_facts_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("dump {tvt} --tandem --src 2", "--src is an option of encoders, not of tandem traces"),
         (
             "data {tvt} --tandem --dialect rc7",
-            "--dialect rc7 is of N-Trace; of tandem traces there are specification, flute, piccolo, piccolo-2018,"
+            "--dialect rc7 belongs to N-Trace; tandem traces have specification, flute, piccolo, piccolo-2018,"
             " toooba, rocket, two-pc, reconstructed",
         ),
         (
             "decode {tvt} --ntrace --elf {elf} --dialect flute",
-            "--dialect flute is of tandem traces; of N-Trace there are 1.0, rc7, sifive",
+            "--dialect flute belongs to tandem traces; N-Trace has 1.0, rc7, sifive",
         ),
         ("decode {tvt} --ntrace --elf {elf} --mlen 34", "--mlen is an option of tandem traces, not of N-Trace"),
         ("decode {tvt} --etrace --elf {elf} --flen 32", "--flen is an option of tandem traces, not of E-Trace"),

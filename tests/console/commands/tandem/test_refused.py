@@ -83,7 +83,7 @@ def test_what_is_read(command: str, words: str, says: str, folder: Path, capsys:
         ("trace", READ), ("./elf", READ), ("link", READ), ("folder", "cannot be written: Is a directory"),
         ("nowhere/out", "cannot be written: No such file or directory"),
         ("/dev/full", "cannot be written: No space left on device"),
-        ("", "cannot be written: that is no name of a file"),
+        ("", "cannot be written: that is not the name of a file"),
     ],
 )  # fmt: skip
 def test_what_is_written(output: str, says: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +103,7 @@ def test_a_range_that_is_none_is_of_the_option_that_has_it(
     said = refused(capsys, "verify", "trace", "--dialect", "flute", "--elf", "elf", option, "80000000:16")
     assert said.startswith(f"rvtrace: {option} ") and "0x80000000" in said
     said = refused(capsys, "verify", "trace", "--dialect", "flute", "--elf", "elf", option, "5")
-    assert said == f"rvtrace: {option} 5 is no range of memory: START:SIZE, as 0x10000000:0x1000"
+    assert said == f"rvtrace: {option} 5 is not a range of memory: START:SIZE, as 0x10000000:0x1000"
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_no_bytes_make_it_fail() -> None:
             groups = Groups(tandem)
             texts = Texts(source, image, 64)
             for row in groups.rows(range(len(groups))):
-                row = row._replace(pc=None)  # no disassembler for what is no program
+                row = row._replace(pc=None)  # no disassembler for what is not a program
                 assert list(Words(groups, texts).lines(row)) and list(Words(groups, texts, raw=True).lines(row))
                 for line in Objects(groups, texts, 0, raw=True).lines(row):
                     json.loads(line)

@@ -169,8 +169,8 @@ WRONG = [
     (("--mask", "nothing"), "there is no register 'nothing'"),
     (("--mask", "mstatus:q"), "'q' is not a bit mask"),
     (("--mask-file", "/no/such"), "--mask-file /no/such: No such file"),
-    (("--device", "5"), "--device 5 is no range of memory"),
-    (("--memory", "0:0"), "--memory 0:0 is no range of memory"),
+    (("--device", "5"), "--device 5 is not a range of memory"),
+    (("--memory", "0:0"), "--memory 0:0 is not a range of memory"),
 ]
 
 

@@ -102,8 +102,9 @@ def test_nothing_is_guessed() -> None:
 
 
 def test_a_byte_that_is_no_header_ends_a_way() -> None:
-    """Without timestamps 0x9F is no header, so of the 32 places that may be the first, 31 of them and an 01, the last
-    is it. Where there are 32 the trace is damaged, and it is one of the next 32."""
+    """Without timestamps 0x9F is not a header, so of the 32 places that may be the first, 31 of them and an 01, the
+    last is it. Where there are 32 the trace is damaged, and it is one of the next 32.
+    """
     packets = bytes.fromhex("01 1F 02 1F 1F")
     content = read(Encapsulation(), b"\x9f" * 31 + packets, wrapped=True)
     assert [offset for offset, *_ in content.packets] == [31, 33]
@@ -114,7 +115,7 @@ def test_a_byte_that_is_no_header_ends_a_way() -> None:
 
 
 def test_behind_damage() -> None:
-    """The byte behind one that is no header may be the next to start a packet: 32 places from there on."""
+    """The byte behind one that is not a header may be the next to start a packet: 32 places from there on."""
     data = bytes.fromhex("01 1F") + b"\x9f" * 32 + bytes.fromhex("01 1F 02 1F 1F")
     content = read(Encapsulation(), data)
     assert [offset for offset, *_ in content.packets] == [0, 34, 36]
@@ -168,7 +169,7 @@ def test_anchor_first() -> None:
 
 
 def test_zeros_on_both_sides_of_the_end_of_an_esp32s_memory() -> None:
-    """Seven and seven are no anchor: what is behind the end does not go on what was before."""
+    """Seven and seven are not an anchor: what is behind the end does not go on what was before."""
     packet = bytes.fromhex("04 07 00 1F")
     data = packet * 2 + bytes(7) + bytes(7) + packet + bytes(14) + bytes.fromhex("04 08 00 2F")
     content = read(Encapsulation("esp32", block_start=15), data, wrapped=True)
@@ -177,7 +178,7 @@ def test_zeros_on_both_sides_of_the_end_of_an_esp32s_memory() -> None:
 
 
 def test_esp32_damage_lasts_to_the_next_anchor() -> None:
-    """0x24 is no length: bits 7 to 5 are 0. The packet behind it could be read only by chance."""
+    """0x24 is not a length: bits 7 to 5 are 0. The packet behind it could be read only by chance."""
     packet = bytes.fromhex("04 07 00 1F")
     content = read(Encapsulation("esp32"), packet + b"\x24" + packet + bytes(14) + bytes.fromhex("04 08 00 2F"))
     assert [offset for offset, *_ in content.packets] == [0, 23]

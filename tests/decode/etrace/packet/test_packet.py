@@ -66,7 +66,7 @@ def test_format_2_differences(payload: bytes, address: int) -> None:
 
 
 def test_format_2_full_address() -> None:
-    """With full addresses the highest bit is no sign: 0x8000_0004 is 31 bits 010...01, and flags 1 like the last."""
+    """With full addresses the highest bit is not a sign: 0x8000_0004 is 31 bits 010...01, and flags 1 like the last."""
     payload = "01" + low_first(0x80000004 >> 1, 31) + "111"
     full = Modes(full_address=True)
     assert bits(payload) == b"\x0a\x00\x00\x00\xff"

@@ -64,7 +64,7 @@ def test_section_8_4_decoding_can_start_at_any_synchronizing_message(sync: int) 
 
 @pytest.mark.parametrize("sync", [0, 2, 4, 6])
 def test_section_8_4_markers_in_the_flow(sync: int) -> None:
-    """ "Messages not related to code being executed": B-TYPE=0 on linear code is no jump."""
+    """ "Messages not related to code being executed": B-TYPE=0 on linear code is not a jump."""
     marker = message("IndirectBranchHistSync", sync=sync, b_type=0, icnt=4, faddr=0x85, hist=0b11)
     history = decoded(IMAGE, started(), marker, stopped(1))
     assert list(history.pcs()) == [0x100, 0x102, 0x104, 0x108, 0x10A]

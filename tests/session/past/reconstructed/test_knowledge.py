@@ -55,7 +55,7 @@ def test_older_trace_was_overwritten() -> None:
 
 
 def test_what_happened_on_the_way() -> None:
-    """A halt is none of the reasons if it is known what the debugger wrote."""
+    """A halt is not one of the reasons if it is known what the debugger wrote."""
     pieces: list[int | tuple[EventKind, Fact]] = [1, HALT, 1, HALT, 1, GAP, 1]
     found = knowledge(Known(MACHINE, BEGIN, stop=STOP), pieces)
     assert found.reasons == [Reason(Limit.HALT, 1, 2), Reason(Limit.GAP, 3)] and found.remedies == [Remedy.CONNECT]

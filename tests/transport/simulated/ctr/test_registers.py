@@ -199,10 +199,10 @@ def test_sctrstatus_of_the_draft_is_mctrstatus() -> None:
         ("1.0", {"depths": ()}, "depths are some of 16, 32, 64, 128, 256"),
         ("1.0", {"depths": (32, 16)}, "ascending"),
         ("0.1.4", {"depths": (16, 64)}, "consecutive"),
-        ("1.0", {"absent": frozenset({"BPFRZ"})}, "BPFRZ is none of the fields it may lack"),
-        ("1.0", {"absent": frozenset({"INDJUMPINH"})}, "INDJUMPINH is none"),
+        ("1.0", {"absent": frozenset({"BPFRZ"})}, "BPFRZ is not one of the fields it may lack"),
+        ("1.0", {"absent": frozenset({"INDJUMPINH"})}, "INDJUMPINH is not one"),
         ("1.0", {"absent": frozenset({"MTE"})}, "MTE, STE are there together or not at all"),
-        ("0.1.4", {"absent": frozenset({"STE"})}, "STE is none"),  # without S mode there is none
+        ("0.1.4", {"absent": frozenset({"STE"})}, "STE is not one"),  # without S mode there is none
         ("0.1.4", {"absent": frozenset({"ETEN"})}, "ETEN, MTE are there together"),
         ("1.0", {"exponent_bits": 5}, "CCE has 0 to 4 bits, not 5"),
     ],

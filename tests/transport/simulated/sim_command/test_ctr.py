@@ -71,7 +71,7 @@ def test_what_cannot_be(arguments: str, said: str) -> None:
 
 
 def test_a_field_that_is_not_optional() -> None:
-    with pytest.raises(encoder.BadCtrOption, match=r"^--ctr 1\.0: BPFRZ is none of the fields it may lack: COR"):
+    with pytest.raises(encoder.BadCtrOption, match=r"^--ctr 1\.0: BPFRZ is not one of the fields it may lack: COR"):
         encoder.built_ctr(parsed("--ctr", "1.0", "--ctr-without", "BPFRZ"))
 
 

@@ -221,7 +221,7 @@ def test_filters_and_comparators(
         (("--target", str(CLUSTERS), "--stream", "pib0=unix:/missing/x"), "pib0: cannot listen on /missing/x: "),
         (("--filters", "17"), "--filters 17: give 0 to 16"),
         (("--filters", "1", "--comparators", "9"), "--comparators 9: give 0 to 8"),
-        (("--comparators", "1"), "--comparators 1: only filters use them, give --filters, too"),
+        (("--comparators", "1"), "--comparators 1: only filters use them: give --filters as well"),
         (("--devices", "missing.toml"), "missing.toml: cannot be read: No such file"),
     ],
 )  # fmt: skip
