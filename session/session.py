@@ -37,6 +37,7 @@ from rvtrace_gdb.session.queries.pages import Selection
 from rvtrace_gdb.session.selected_history import Debugger, Searches, SelectedHistory, functions_of
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.extents import Extent
 from rvtrace_gdb.support.inputs import forget
 from rvtrace_gdb.support.text import Line
 from rvtrace_gdb.transport.openocd.target import OpenOcd
@@ -362,7 +363,7 @@ class Session:
         """The debugger, while it is connected through the proxy."""
         return self.debugger if self.debugger is not None and self.debugger.connected else None
 
-    def live_stop(self, hart: int, rams: Sequence[tuple[int, int]]) -> "StopState | None":
+    def live_stop(self, hart: int, rams: Sequence[Extent]) -> "StopState | None":
         """Return the state of a hart that stands where its trace ends, as `session.past.live_stop` does."""
         if self._live is None or self._selected is None:
             return None

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.support.extents import Extent
 from tests.helpers.compiled import elf_bytes
 from tests.transport.simulated.hart import torture
 from tests.transport.simulated.hart.programs import assemble
@@ -22,7 +23,7 @@ from tests.transport.simulated.hart.programs import assemble
 SOURCES = Path(__file__).resolve().parents[1] / "programs" / "values"
 NAMES = ("crc", "lists", "machine", "matrix", "mixed", "sorting")
 _MARCH = {64: ("rv64gc", "lp64d", "IMAFDC"), 32: ("rv32imac", "ilp32", "IMAC")}
-RAM = (0x8000_0000, 0x50_0000)
+RAM = Extent(0x8000_0000, 0x50_0000)
 _LAYOUT = {"flash": 0x8000_0000, "flash_size": 1 << 20, "ram": 0x8020_0000, "ram_size": 1 << 20}
 
 
@@ -47,7 +48,7 @@ class BuiltProgram:
         return elf
 
 
-    def rams(self, image: Image) -> list[tuple[int, int]]:
+    def rams(self, image: Image) -> list[Extent]:
         """Return the RAM that nothing writes but the hart."""
         return [RAM]
 
@@ -63,7 +64,7 @@ class GivenProgram(BuiltProgram):
     def build(self, folder: Path) -> Path:
         return self._elf or assemble(folder, self.name, self._text, f"rv{self.xlen}imafdc")
 
-    def rams(self, image: Image) -> list[tuple[int, int]]:
+    def rams(self, image: Image) -> list[Extent]:
         """What the host writes is left out: fromhost, and the answers to system calls. Where these are on the stack,
         no RAM is the hart's own, as `rvtrace sim` declares it.
         """
@@ -71,8 +72,8 @@ class GivenProgram(BuiltProgram):
         if _CALLS & symbols.keys() and not any(name.startswith("magic_mem") for name in symbols):
             return []
         written = sorted({it.address & -_PAGE for name, it in symbols.items() if name.startswith(_HOST)})
-        edges = [RAM[0], *(edge for page in written for edge in (page, page + _PAGE)), sum(RAM)]
-        return [(begin, end - begin) for begin, end in zip(edges[::2], edges[1::2], strict=True) if begin < end]
+        edges = [RAM.address, *(edge for page in written for edge in (page, page + _PAGE)), RAM.end]
+        return [Extent.between(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True) if begin < end]
 
 
 _PAGE = 4096

@@ -10,6 +10,8 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
+from rvtrace_gdb.support.extents import Extent
+
 Value = int | None
 """A number, None: unknown."""
 
@@ -61,13 +63,13 @@ class HaltWrites(NamedTuple):
     else. Registers by the numbers of the Debug Specification; of those that share bits, the machine's (mstatus, mie,
     mip), and fcsr.
 
-    forgotten  (address, bytes) whose content is not known any more: software breakpoints were, or are there
+    forgotten  memory whose content is not known any more: software breakpoints were, or are there
     """
 
     position: int
     registers: Mapping[int, int] = {}
     memory: Sequence[tuple[int, bytes]] = ()
-    forgotten: Sequence[tuple[int, int]] = ()
+    forgotten: Sequence[Extent] = ()
 
 
 class StopState(NamedTuple):
@@ -88,29 +90,29 @@ class Machine(NamedTuple):
     """What a hart is.
 
     extensions    those whose instructions are executed, see `Decoder`, and "Zcmp" for Zcmp and Zcmt
-    rams          (address, bytes) of the memory that nothing writes but the hart
+    rams          the memory that nothing writes but the hart
     machine_only  it has no S-mode, so that all traps lead to M-mode
     """
 
     xlen: int
     extensions: Sequence[str]
-    rams: Sequence[tuple[int, int]]
+    rams: Sequence[Extent]
     machine_only: bool = False
 
 
-def own_ram(ranges: Iterable[MemoryRange], hart: int, harts: Iterable[int]) -> list[tuple[int, int]]:
-    """Return (address, bytes) of the RAM that nothing writes but one of the *harts*: disjoint, in increasing order."""
+def own_ram(ranges: Iterable[MemoryRange], hart: int, harts: Iterable[int]) -> list[Extent]:
+    """Return the RAM that nothing writes but one of the *harts*: disjoint, in increasing order."""
     ranges, several = list(ranges), len(set(harts)) > 1
     own = [it for it in ranges if _is_own(it, hart, several=several)]
     others = [it for it in ranges if not _is_own(it, hart, several=several)]
     edges = sorted({edge for it in ranges for edge in (it.address, it.address + it.size)})
-    found: list[tuple[int, int]] = []
+    found: list[Extent] = []
     for begin, end in pairwise(edges):
         if not _covers(own, begin) or _covers(others, begin):
             continue
-        if found and sum(found[-1]) == begin:
-            begin = found.pop()[0]
-        found.append((begin, end - begin))
+        if found and found[-1].end == begin:
+            begin = found.pop().address
+        found.append(Extent.between(begin, end))
     return found
 
 

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from rvtrace_gdb.support.extents import Extent
+
 PAGE = 4096
 """Bytes; the unit of checkpoints."""
 GRANULE = 8
@@ -36,14 +38,14 @@ class Rom(Protocol):
 class Ram:
     """One range of RAM. *base* and *size* are multiples of `PAGE`.
 
-    own  the parts of it that are RAM, as (address, bytes); (): all of it. Other bytes are never known.
+    own  the parts of it that are RAM; (): all of it. Other bytes are never known.
     """
 
-    def __init__(self, base: int, size: int, own: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(self, base: int, size: int, own: Sequence[Extent] = ()) -> None:
         if base % PAGE or size % PAGE or size <= 0:
             raise ValueError(f"RAM at {base:#x}, {size:#x} bytes: not whole pages of {PAGE} bytes")
         self.base, self.size = base, size
-        self.own = [(begin, begin + length) for begin, length in own or [(base, size)]]
+        self.own = [(part.address, part.end) for part in own or [Extent(base, size)]]
         self.is_whole = not own
         self.data = _zeros(size)
         self.known = _zeros(size // GRANULE)
@@ -92,14 +94,14 @@ def _zeros(size: int) -> "bytearray | mmap.mmap":
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
 
 
-def rams_of(ranges: Iterable[tuple[int, int]]) -> list[Ram]:
-    """Return the RAM of disjoint ranges, (address, bytes): whole pages together, and each page of which only parts are
+def rams_of(ranges: Iterable[Extent]) -> list[Ram]:
+    """Return the RAM of disjoint ranges: whole pages together, and each page of which only parts are
     RAM by itself. Ranges that are too large for this machine are left out.
     """
     found: list[Ram] = []
-    parts: dict[int, list[tuple[int, int]]] = {}
-    for begin, size in ranges:
-        end, first = begin + size, -(-begin // PAGE) * PAGE
+    parts: dict[int, list[Extent]] = {}
+    for ram in ranges:
+        begin, end, first = ram.address, ram.end, -(-ram.address // PAGE) * PAGE
         last = max(end // PAGE * PAGE, first)
         if first < last:
             try:
@@ -111,7 +113,7 @@ def rams_of(ranges: Iterable[tuple[int, int]]) -> list[Ram]:
             found.append(whole)
         for low, high in ((begin, min(first, end)), (max(last, begin), end)):
             if low < high:
-                parts.setdefault(low // PAGE * PAGE, []).append((low, high - low))
+                parts.setdefault(low // PAGE * PAGE, []).append(Extent.between(low, high))
     return found + [Ram(page, PAGE, sorted(set(own))) for page, own in parts.items()]
 
 

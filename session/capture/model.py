@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.support.extents import Extent
 
 if TYPE_CHECKING:
     from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
@@ -137,7 +138,7 @@ class DebuggerWrites:
 
     registers    as they were read back, by the numbers of the Debug Specification (3.7)
     unknown      it may have written more than this
-    breakpoints  (address, bytes) of the instructions that software breakpoints had replaced in memory when it resumed
+    breakpoints  the memory of the instructions that software breakpoints had replaced in memory when it resumed
     halts        nothing was written at so many halts in a row, of which *pc* is the last one's; 0: nobody counted them
     """
 
@@ -146,7 +147,7 @@ class DebuggerWrites:
     registers: Mapping[int, int] = field(default_factory=dict)
     memory: Code = ()
     unknown: bool = False
-    breakpoints: tuple[tuple[int, int], ...] = ()
+    breakpoints: tuple[Extent, ...] = ()
     halts: int = 1
 
 

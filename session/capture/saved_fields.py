@@ -11,6 +11,7 @@ from typing import Any
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.capture.json_fields import Member, Table
 from rvtrace_gdb.session.capture.model import Capture, Code, DebuggerWrites, SavedAt, SavedMemory, SavedRegisters
+from rvtrace_gdb.support.extents import Extent
 
 _NUMBER = re.compile(r"0x[0-9a-f]{1,4}")
 _REGISTERS = 0x1040  # CSRs from 0, x0 to x31 from 0x1000, f0 to f31 from 0x1020
@@ -139,10 +140,12 @@ def _read_written(table: Table, fetch: Fetch) -> DebuggerWrites:
     )  # fmt: skip
 
 
-def _read_breakpoints(table: Table) -> tuple[tuple[int, int], ...]:
+def _read_breakpoints(table: Table) -> tuple[Extent, ...]:
     if "breakpoints" not in table.fields:
         return ()
-    return tuple((it.address("address"), it.number("size", _BREAKPOINT_BYTES)) for it in table.tables("breakpoints"))
+    return tuple(
+        Extent(it.address("address"), it.number("size", _BREAKPOINT_BYTES)) for it in table.tables("breakpoints")
+    )
 
 
 def _read_range(table: Table) -> MemoryRange:

@@ -19,6 +19,7 @@ from typing import Any
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.description.tables import MEMORY, Table, Tables
+from rvtrace_gdb.support.extents import Extent
 
 _KEYS = ("name", "address", "size", "kind", "private", "dma")
 _SPACE = 1 << 64
@@ -73,16 +74,16 @@ def believed(description: Description) -> tuple[MemoryRange, ...]:
     return (*description.memory, *buffers)
 
 
-def rams(ranges: Iterable[MemoryRange]) -> list[tuple[int, int]]:
-    """Return (address, bytes) of RAM, whoever writes it, without what is volatile there: disjoint, increasing."""
+def rams(ranges: Iterable[MemoryRange]) -> list[Extent]:
+    """Return the RAM, whoever writes it, without what is volatile there: disjoint, increasing."""
     ranges = list(ranges)
     edges = sorted({edge for it in ranges for edge in (it.address, it.address + it.size)})
-    found: list[tuple[int, int]] = []
+    found: list[Extent] = []
     for begin, end in pairwise(edges):
         kinds = {it.kind for it in ranges if it.address <= begin < it.address + it.size}
         if kinds != {MemoryKind.RAM}:
             continue
-        if found and sum(found[-1]) == begin:
-            begin = found.pop()[0]
-        found.append((begin, end - begin))
+        if found and found[-1].end == begin:
+            begin = found.pop().address
+        found.append(Extent.between(begin, end))
     return found

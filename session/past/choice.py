@@ -9,6 +9,7 @@ from rvtrace_gdb.session.capture.model import Capture, Captured
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.selected_history import HistorySource, SelectedHistory
 from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.extents import Extent
 
 if TYPE_CHECKING:
     from rvtrace_gdb.session.past.reconstructed.facts import Known
@@ -28,8 +29,8 @@ class PastSource(HistorySource, Protocol):
         """Return what the history of a hart was decoded from."""
         ...
 
-    def live_stop(self, hart: int, rams: Sequence[tuple[int, int]]) -> StopState | None:
-        """Return the state of a hart that stands where its trace ends. *rams*: (address, bytes) of what may be read."""
+    def live_stop(self, hart: int, rams: Sequence[Extent]) -> StopState | None:
+        """Return the state of a hart that stands where its trace ends. *rams*: what may be read."""
         ...
 
 

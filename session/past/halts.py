@@ -18,6 +18,7 @@ from rvtrace_gdb.decode.history.events import MAYBE_HALTS, ONLY_SAY_WHERE, Loss,
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites
 from rvtrace_gdb.session.capture.model import Captured, CapturedRecords, CapturedSink, DebuggerWrites, is_overwritten
+from rvtrace_gdb.support.extents import Extent
 
 
 class _Seen(NamedTuple):
@@ -96,8 +97,8 @@ def hides_writes(history: History, written: Sequence[DebuggerWrites], captured: 
     return any(it.pc not in pcs if it.pc is not None else missing for it in later)
 
 
-def breakpoints_of(written: Sequence[DebuggerWrites]) -> tuple[tuple[int, int], ...]:
-    """Return (address, bytes) of the memory in which software breakpoints were while the program ran.
+def breakpoints_of(written: Sequence[DebuggerWrites]) -> tuple[Extent, ...]:
+    """Return the memory in which software breakpoints were while the program ran.
 
     The program is what it is without them; a load that reads these bytes as data gets what nobody knows.
     """

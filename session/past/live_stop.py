@@ -16,6 +16,7 @@ from rvtrace_gdb.session.replay.register_numbers import PC
 from rvtrace_gdb.session.replay.write_log import WriteLog
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.session.target.target_state import TargetState
+from rvtrace_gdb.support.extents import Extent, cut
 
 T = TypeVar("T")
 PAGE = 4096
@@ -31,8 +32,8 @@ class StopReader(Protocol):
     def registers(self) -> Mapping[int, int] | None:
         """Return the registers by number, with the pc; None: they cannot be read."""
 
-    def memory(self, stretches: Sequence[tuple[int, int]]) -> list[Known] | None:
-        """Return the bytes of stretches of memory, (address, bytes) of each; None: nothing can be read now."""
+    def memory(self, extents: Sequence[Extent]) -> list[Known] | None:
+        """Return the bytes of extents of memory; None: nothing can be read now."""
 
 
 class GdbConnection(Protocol):
@@ -81,8 +82,8 @@ class ThroughGdb:
             return None
         return {number: value for number, value in {**found, **kept.registers}.items() if value is not None}
 
-    def memory(self, stretches: Sequence[tuple[int, int]]) -> list[Known] | None:
-        pieces = [piece for stretch in stretches for piece in _pieces(*stretch)]
+    def memory(self, extents: Sequence[Extent]) -> list[Known] | None:
+        pieces = list(cut(extents, _PIECE))
         answers = self._ask(lambda it: it.transact_all([b"m%x,%x" % piece for piece in pieces], self._hart))
         kept = self._debugger.writes.kept(self._hart)
         if answers is None or kept is None:
@@ -91,7 +92,7 @@ class ThroughGdb:
         for (address, size), answer in zip(pieces, answers, strict=True):
             content.update(enumerate(_bytes(answer)[:size], address))
         content.update(kept.memory)
-        return [[content.get(at) for at in range(address, address + size)] for address, size in stretches]
+        return [[content.get(at) for at in range(address, address + size)] for address, size in extents]
 
 
 class ThroughLink:
@@ -104,16 +105,16 @@ class ThroughLink:
         found = self._state.registers_now(self._hart) if self._stands() else None
         return None if found is None else {**found.registers, PC: found.pc}
 
-    def memory(self, stretches: Sequence[tuple[int, int]]) -> list[Known] | None:
-        return [self._state.memory_now(self._hart, *it) for it in stretches] if self._stands() else None
+    def memory(self, extents: Sequence[Extent]) -> list[Known] | None:
+        return [self._state.memory_now(self._hart, *it) for it in extents] if self._stands() else None
 
 
 def live_stop(
-    session: StandingSession, hart: int, rams: Sequence[tuple[int, int]], context: Context
+    session: StandingSession, hart: int, rams: Sequence[Extent], context: Context
 ) -> StopState | None:
     """Return the state of a hart that is halted where its trace ends; None if it is not, or cannot be read.
 
-    *rams*: (address, bytes) of the memory that may be read. *context*: that of a request, or gdb's last.
+    *rams*: the memory that may be read. *context*: that of a request, or gdb's last.
     """
     live, debugger = session.live, session.gdb
     if live is None or not session.stands(context):
@@ -129,9 +130,9 @@ def live_stop(
 
 
 class LiveStop:
-    """What a reader can read of a hart, each register and each page once. *rams*: (address, bytes) of what is read."""
+    """What a reader can read of a hart, each register and each page once. *rams*: what is read."""
 
-    def __init__(self, reader: StopReader, rams: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, reader: StopReader, rams: Sequence[Extent]) -> None:
         self._reader, self._rams = reader, rams
         self._pages: dict[int, Known] = {}
         self._translated = False
@@ -166,26 +167,20 @@ class LiveStop:
         return self._pages.get(page, [])
 
     def _read(self, pages: Sequence[int]) -> None:
-        stretches = [] if self._translated else [it for page in pages for it in self._declared(page)]
-        read = self._reader.memory(stretches) if stretches else []
+        extents = [] if self._translated else [it for page in pages for it in self._declared(page)]
+        read = self._reader.memory(extents) if extents else []
         if read is None:
             return
         self._pages |= {page: [None] * PAGE for page in pages}
-        for (address, size), data in zip(stretches, read, strict=True):
+        for (address, size), data in zip(extents, read, strict=True):
             begin = address % PAGE
             self._pages[address - begin][begin : begin + size] = data
 
-    def _declared(self, page: int) -> Iterator[tuple[int, int]]:
+    def _declared(self, page: int) -> Iterator[Extent]:
         """Yield what of a page is RAM."""
-        for start, length in self._rams:
-            begin, end = max(page, start), min(page + PAGE, start + length)
-            if begin < end:
-                yield begin, end - begin
-
-
-def _pieces(address: int, size: int) -> Iterator[tuple[int, int]]:
-    for at in range(address, address + size, _PIECE):
-        yield at, min(_PIECE, address + size - at)
+        for ram in self._rams:
+            if (declared := ram.common(Extent(page, PAGE))) is not None:
+                yield declared
 
 
 def _bytes(answer: bytes) -> bytes:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.rows.answers import OFF_HART
 from rvtrace_gdb.session.capture.model import DebuggerWrites
+from rvtrace_gdb.support.extents import Extent
 
 Hart = int | None
 """None: the only one of a stub that has no threads."""
@@ -36,7 +37,7 @@ class _Halt(NamedTuple):
     registers: Mapping[Hart, Mapping[int, int]] = {}
     memory: tuple[tuple[int, bytes], ...] = ()
     unknown: bool = False
-    breakpoints: tuple[tuple[int, int], ...] = ()
+    breakpoints: tuple[Extent, ...] = ()
     counted: int = 1
 
     @property
@@ -90,8 +91,8 @@ class WriteLog:
         self.recording = False
         """A trace is recorded."""
         self._at_end = False  # the trace was ended in this halt
-        self.inserted: tuple[tuple[int, int], ...] = ()
-        """(address, bytes) of the software breakpoints that the stub has in memory now."""
+        self.inserted: tuple[Extent, ...] = ()
+        """The memory of the software breakpoints that the stub has in it now."""
         self.version = 0
         """Changes with everything that is written and resumed."""
         self._begin_halt()

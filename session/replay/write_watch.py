@@ -16,6 +16,7 @@ from rvtrace_gdb.session.replay.register_numbers import GDB_PC, PC, debug_number
 from rvtrace_gdb.session.replay.target_xml import Description, Register
 from rvtrace_gdb.session.replay.wire import unescape
 from rvtrace_gdb.session.replay.write_log import Hart
+from rvtrace_gdb.support.extents import Extent
 
 _SAME = {FFLAGS: FCSR, FRM: FCSR, SSTATUS: MSTATUS, SIE: MIE, SIP: MIP}
 """CSRs that are parts of others."""
@@ -219,7 +220,7 @@ class WriteWatch:
     def inserted(self) -> None:
         """Note which breakpoints the stub has."""
         points = self._gdb.breakpoints.of_stub()
-        self._log.inserted = tuple(sorted((it.address, it.size) for it in points if it.type == b"0"))
+        self._log.inserted = tuple(sorted(Extent(it.address, it.size) for it in points if it.type == b"0"))
 
 
 def _content(match: "re.Match[bytes]") -> bytes | None:

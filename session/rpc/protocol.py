@@ -29,6 +29,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.extents import Extent
 from rvtrace_gdb.support.text import Line, is_file_name, printable
 
 PROTOCOL = 2
@@ -115,15 +116,15 @@ class Params:
             raise self._bad(name)
         return value
 
-    def place(self, name: str) -> tuple[int, int] | None:
-        """Return the (address, size) of some memory, None if it is missing."""
+    def place(self, name: str) -> Extent | None:
+        """Return some memory, None if it is missing."""
         value = self._values.get(name)
         if value is None:
             return None
         numbers = [it for it in value if isinstance(it, int) and it >= 0] if isinstance(value, list) else []
         if len(numbers) != 2 or len(value) != 2:
             raise self._bad(name)
-        return numbers[0], numbers[1]
+        return Extent(*numbers)
 
     def list_query(self) -> ListQuery:
         """Return what to search for: *what* and its parameters."""

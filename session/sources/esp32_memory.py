@@ -39,6 +39,7 @@ from rvtrace_gdb.session.formats.etrace import etrace_of_registers
 from rvtrace_gdb.session.formats.raw_import import etrace_encoder
 from rvtrace_gdb.session.program import GIVE_IT, identity_of
 from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.extents import Extent
 from rvtrace_gdb.support.inputs import read_input
 
 if TYPE_CHECKING:
@@ -115,12 +116,12 @@ def _address_in(image: Image) -> int:
     return found
 
 
-def _missing(capture: Capture) -> list[tuple[int, int]]:
-    """Return (address, size) of code to which this trace leads, and which no ELF has."""
-    asked: list[tuple[int, int]] = []
+def _missing(capture: Capture) -> list[Extent]:
+    """Return the memory of code to which this trace leads, and which no ELF has."""
+    asked: list[Extent] = []
 
     def missing(address: int, size: int) -> None:
-        asked.append((address, size))
+        asked.append(Extent(address, size))
 
     sinks.decode(capture.sinks, capture.encoders, _program(capture, missing))
     return list(dict.fromkeys(asked))

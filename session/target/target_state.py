@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from rvtrace_gdb.decode.program.csrs import F, X
-from rvtrace_gdb.decode.program.elf import Elf
+from rvtrace_gdb.decode.program.elf import Elf, Segment
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange, own_ram
 from rvtrace_gdb.session.capture.model import SavedAt, SavedMemory, SavedRegisters
@@ -21,8 +21,8 @@ from rvtrace_gdb.session.replay.register_numbers import PC
 from rvtrace_gdb.session.replay.write_log import Kept
 from rvtrace_gdb.session.target.link import Link, WithCsrs, csrs_of, halted_of, other_type
 from rvtrace_gdb.session.target.saved_registers import NAMES, read_registers
-from rvtrace_gdb.session.target.stretches import Stretch, common, cut, disjoint, joined, up_to, without
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+from rvtrace_gdb.support.extents import Extent, common, cut, disjoint, joined, up_to, without
 from rvtrace_gdb.support.system import memory_size
 
 MOST = 1 << 26
@@ -101,7 +101,7 @@ class Wishes(NamedTuple):
     """
 
     memory: bool = False
-    ranges: tuple[Stretch, ...] | None = None
+    ranges: tuple[Extent, ...] | None = None
 
 
 def wishes_of(options: Mapping[str, Any], save_memory: str | None) -> Wishes:
@@ -113,13 +113,13 @@ _NUMBER = r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}"
 _RANGE = re.compile(rf"(?P<begin>{_NUMBER})(?:,\+(?P<size>{_NUMBER})|[-,](?P<end>{_NUMBER}))")
 
 
-def ranges_of(text: str) -> tuple[Stretch, ...]:
+def ranges_of(text: str) -> tuple[Extent, ...]:
     """Return the ranges in a text: `BEGIN-END` or `BEGIN,+SIZE`, separated by spaces; () for "none". Raises BadOption.
     """
     return () if text.strip() == "none" else tuple(map(_range, text.split()))
 
 
-def _range(word: str) -> Stretch:
+def _range(word: str) -> Extent:
     match = _RANGE.fullmatch(word)
     if match is None:
         raise BadOption(f"save-memory: {word} is not a range: give BEGIN-END or BEGIN,+SIZE, as in 0x80000000,+0x10000")
@@ -127,7 +127,7 @@ def _range(word: str) -> Stretch:
     size = size or end - begin
     if size <= 0 or begin + size > 1 << 64:
         raise BadOption(f"save-memory: there is nothing in {word}")
-    return begin, size
+    return Extent(begin, size)
 
 
 class TargetState:
@@ -267,16 +267,16 @@ class TargetState:
             ordered = [*common(_likely(self._image, found), plan), *plan]
             self._memory[SavedAt.START] = self._read(SavedAt.START, ordered, progress)
 
-    def _asked_for(self) -> list[Stretch]:
+    def _asked_for(self) -> list[Extent]:
         return disjoint(self.wishes.ranges) if self.wishes.ranges is not None else rams(self.ranges)
 
-    def _plan_of_end(self, registers: Sequence[SavedRegisters]) -> list[Stretch]:
+    def _plan_of_end(self, registers: Sequence[SavedRegisters]) -> list[Extent]:
         if self.wishes.ranges is not None:
             plan = self._asked_for()
             return [*common(_likely(self._image, registers), plan), *plan]
         return self._usual(registers)
 
-    def _usual(self, registers: Sequence[SavedRegisters]) -> list[Stretch]:
+    def _usual(self, registers: Sequence[SavedRegisters]) -> list[Extent]:
         """Return what is saved if nobody asks for something else: RAM that is believed, all of it only if it is little,
         or can be read fast.
         """
@@ -284,7 +284,7 @@ class TargetState:
         rest = declared if self._reader.is_fast or sum(size for _, size in declared) <= usual else []
         return up_to(usual, [*common(_likely(self._image, registers), declared), *rest])
 
-    def _own(self) -> list[Stretch]:
+    def _own(self) -> list[Extent]:
         """Return the RAM that only one of the traced harts writes."""
         return disjoint(it for hart in self._harts for it in own_ram(self.ranges, hart, self._harts))
 
@@ -308,7 +308,7 @@ class TargetState:
         first = address & ~3
         return self._reader.memory(first, address + size + 3 - first & ~3, progress)[address - first :][:size]
 
-    def _read(self, at: SavedAt, plan: Sequence[Stretch], progress: Progress) -> tuple[SavedMemory, ...]:
+    def _read(self, at: SavedAt, plan: Sequence[Extent], progress: Progress) -> tuple[SavedMemory, ...]:
         """Read memory in the order of *plan*, of which parts may be there twice."""
         wanted = up_to(MOST, plan)
         total, done = sum(size for _, size in wanted), 0
@@ -339,30 +339,35 @@ def _initial_data(image: Image) -> list[tuple[int, bytes]]:
     """Return what a loader puts into memory besides constants and code: (address, bytes)."""
     found = []
     for elf, bias in image.elves:
-        variables = _variables(elf) if elf.sections else [(it.vaddr, len(it.data)) for it in elf.segments]
+        variables = _variables(elf) if elf.sections else [_file_extent(it) for it in elf.segments]
         for segment in elf.segments:
             place = segment.vaddr + bias if bias else segment.paddr
-            for start, size in common(variables, [(segment.vaddr, len(segment.data))]):
+            for start, size in common(variables, [_file_extent(segment)]):
                 at = start - segment.vaddr
                 found.append((place + at, segment.data[at : at + size]))
     return found
 
 
-def _variables(elf: Elf) -> list[Stretch]:
+def _file_extent(segment: Segment) -> Extent:
+    """Return where a segment has content of the file, at virtual addresses."""
+    return Extent(segment.vaddr, len(segment.data))
+
+
+def _variables(elf: Elf) -> list[Extent]:
     """Return the sections that the program may write."""
-    constants = [(it.start, len(it)) for it in elf.constants]
-    sections = ((it.start, it.end - it.start) for it in elf.sections)
+    constants = [Extent(it.start, len(it)) for it in elf.constants]
+    sections = (Extent.between(it.start, it.end) for it in elf.sections)
     return [part for section in sections for part in without(section, constants)]
 
 
-def _likely(image: Image, registers: Iterable[SavedRegisters]) -> list[Stretch]:
+def _likely(image: Image, registers: Iterable[SavedRegisters]) -> list[Extent]:
     """Return the memory that the program most likely uses: its data, and its stacks."""
-    found: list[Stretch] = []
+    found: list[Extent] = []
     for elf, bias in image.elves:
-        found += [(start + bias, size) for start, size in _variables(elf)]
+        found += [Extent(it.address + bias, it.size) for it in _variables(elf)]
     for saved in registers:
         sp = saved.registers.get(_SP)
         if sp is not None:
             begin = max(0, (sp & ~0xF) - _BELOW)
-            found.append((begin, _BELOW + _ABOVE))
+            found.append(Extent(begin, _BELOW + _ABOVE))
     return found

@@ -26,6 +26,7 @@ from rvtrace_gdb.session.capture.model import (
     SavedRegisters,
     Unregistered,
 )
+from rvtrace_gdb.support.extents import Extent
 from tests.session.etraces import etraces
 
 SMALL = Capture(
@@ -95,7 +96,7 @@ WITH_VALUES = replace(
     written=(
         DebuggerWrites(0, 0x8000_0010, {0x100A: 3}, ((0x8000_1000, b"\x01\x02"),)),
         DebuggerWrites(0, 0x8000_0020, {}, (), unknown=True),
-        DebuggerWrites(0, 0x8000_0030, halts=5, breakpoints=((0x8000_0040, 2), (0x8000_0044, 4))),
+        DebuggerWrites(0, 0x8000_0030, halts=5, breakpoints=(Extent(0x8000_0040, 2), Extent(0x8000_0044, 4))),
         DebuggerWrites(0, None, halts=0),
     ),
     ranges=(

@@ -34,6 +34,7 @@ from rvtrace_gdb.decode.etrace.esp32.snapshot import (
     parse_note,
 )
 from rvtrace_gdb.decode.stepping.reports import LostBytes
+from rvtrace_gdb.support.extents import Extent
 from rvtrace_gdb.support.text import warning
 
 _EHDR = struct.Struct("<16s2H5I6H")
@@ -256,8 +257,8 @@ def _in_image(image: bytes) -> _ElfContent:
 SYMBOL = "g_esp_riscv_trace_snapshot"
 _TRIES = 3
 
-Batch = list[tuple[int, int]]
-"""The requested memory as (address, size)."""
+Batch = Sequence[Extent]
+"""The requested memory."""
 Answer = Sequence[bytes | None]
 """The content of the requested memory, in the same order; None: it cannot be read."""
 SnapshotReader = Generator[Batch, Answer, Snapshot]
@@ -266,11 +267,11 @@ SnapshotReader = Generator[Batch, Answer, Snapshot]
 def read_snapshot(address: int) -> SnapshotReader:
     """Read the snapshot whose root is at *address*, with the cores' buffers. Raises `BadSnapshot`."""
     for _ in range(_TRIES):
-        root = Root.parse((yield from _memory((address, ROOT_SIZE)))[0], SYMBOL)
+        root = Root.parse((yield from _memory(Extent(address, ROOT_SIZE)))[0], SYMBOL)
         if root.write_seq & 1:
             continue
         snapshot = yield from _read_once(root)
-        again = Root.parse((yield from _memory((address, ROOT_SIZE)))[0], SYMBOL)
+        again = Root.parse((yield from _memory(Extent(address, ROOT_SIZE)))[0], SYMBOL)
         if again == root:
             return snapshot
     raise BadSnapshot(f"{SYMBOL}: the firmware is changing it: let the program run for a moment, and stop it again")
@@ -278,9 +279,11 @@ def read_snapshot(address: int) -> SnapshotReader:
 
 def _read_once(root: Root) -> SnapshotReader:
     """Read everything to which *root* points. The firmware may change it meanwhile."""
-    requested = [(root.cores_addr, root.core_count * root.core_desc_size)]
-    requested += [(root.encoder_params_addr, PARAMETERS_SIZE)] if root.encoder_params_size >= PARAMETERS_SIZE else []
-    requested += [(root.app_elf_sha256_addr, SHA256_SIZE)] if root.app_elf_sha256_size == SHA256_SIZE else []
+    requested = [Extent(root.cores_addr, root.core_count * root.core_desc_size)]
+    if root.encoder_params_size >= PARAMETERS_SIZE:
+        requested.append(Extent(root.encoder_params_addr, PARAMETERS_SIZE))
+    if root.app_elf_sha256_size == SHA256_SIZE:
+        requested.append(Extent(root.app_elf_sha256_addr, SHA256_SIZE))
     table, *rest = yield from _memory(*requested)
     sha256 = rest.pop() if root.app_elf_sha256_size == SHA256_SIZE else b""
     cores = [parse_core(table, i * root.core_desc_size) for i in range(root.core_count)]
@@ -296,7 +299,7 @@ def _with_registers(target_id: int, cores: list[Core]) -> Generator[Batch, Answe
     known = {core: base for core, base in running.items() if base is not None}
     if not known:
         return cores
-    answer = yield [(base, REGISTERS) for base in known.values()]
+    answer = yield [Extent(base, REGISTERS) for base in known.values()]
     registers = {core: Registers.parse(data) for core, data in zip(known, answer, strict=True) if data}
     return [_updated_core(core, registers[core.core_id]) if core.core_id in registers else core for core in cores]
 
@@ -331,7 +334,7 @@ def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, Answ
             raise BadSnapshot(f"core {core.core_id}: its trace buffer has an impossible size of {core.capacity} bytes")
     if not requested:
         return cores
-    answer = yield from _memory(*((core.buffer_addr, core.capacity) for core in requested))
+    answer = yield from _memory(*(Extent(core.buffer_addr, core.capacity) for core in requested))
     data = {core.core_id: content for core, content in zip(requested, answer, strict=True)}
     after = yield from _with_registers(target_id, cores)
     if [core.head_offset for core in after] != [core.head_offset for core in cores]:
@@ -339,7 +342,7 @@ def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, Answ
     return [replace(core, data=data.get(core.core_id)) for core in cores]
 
 
-def _memory(*requested: tuple[int, int]) -> Generator[Batch, Answer, list[bytes]]:
+def _memory(*requested: Extent) -> Generator[Batch, Answer, list[bytes]]:
     """Read memory that must be readable."""
     answer = yield list(requested)
     for (address, size), data in zip(requested, answer, strict=True):

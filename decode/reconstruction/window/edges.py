@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.reconstruction.facts import StopState, Value
+from rvtrace_gdb.support.extents import Extent
 
 ReadBytes = Callable[[int, int], Sequence[Value]]
 """Returns each of some bytes of memory, from an address on; None: unknown."""
@@ -41,9 +42,9 @@ BLOCK = 256
 
 
 class EdgeMemory:
-    """The RAM at an edge, read in blocks, and each only once. *rams*: (address, bytes), disjoint."""
+    """The RAM at an edge, read in blocks, and each only once. *rams*: disjoint."""
 
-    def __init__(self, read: ReadBytes, rams: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, read: ReadBytes, rams: Sequence[Extent]) -> None:
         self._read, self._rams = read, rams
         self._blocks: dict[int, Sequence[Value]] = {}
 
@@ -56,10 +57,9 @@ class EdgeMemory:
 
     def _block(self, address: int) -> Sequence[Value]:
         found: list[Value] = [None] * BLOCK
-        for base, size in self._rams:
-            begin, end = max(base, address), min(base + size, address + BLOCK)
-            if begin < end:
-                found[begin - address : end - address] = self._range(begin, end)
+        for ram in self._rams:
+            if (part := ram.common(Extent(address, BLOCK))) is not None:
+                found[part.address - address : part.end - address] = self._range(part.address, part.end)
         return found
 
     def _range(self, begin: int, end: int) -> Sequence[Value]:

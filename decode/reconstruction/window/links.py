@@ -18,6 +18,7 @@ from rvtrace_gdb.decode.reconstruction.window.pieces import Piece, concatenate, 
 from rvtrace_gdb.decode.reconstruction.window.rules import extended, extension_rule
 from rvtrace_gdb.decode.reconstruction.window.table import FAILED, FORMS, KILL, LOAD, MAYBE, STORE, Accesses
 from rvtrace_gdb.support.errors import Progress
+from rvtrace_gdb.support.extents import Extent
 
 GRANULE = 3
 """Accesses are found by their addresses shifted to the right by this."""
@@ -41,7 +42,7 @@ class Links:
         self,
         classes: Classes,
         accesses: Accesses,
-        rams: Sequence[tuple[int, int]],
+        rams: Sequence[Extent],
         begin: EdgeMemory,
         end: EdgeMemory,
         rom: Rom,

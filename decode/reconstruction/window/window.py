@@ -28,6 +28,7 @@ from rvtrace_gdb.decode.reconstruction.window.steps import CSRS, F0
 from rvtrace_gdb.decode.reconstruction.window.table import FAILED, LOAD, MAYBE, STORE, Accesses
 from rvtrace_gdb.decode.reconstruction.window.traced import believe
 from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.extents import Extent
 
 UNKNOWN = Edge()
 """Nothing is known."""
@@ -96,7 +97,7 @@ class Window:
         self._log = None
         self.contradicted = contradicted
 
-    def _attempt(self, rams: Sequence[tuple[int, int]], has_constants: bool, progress: Progress) -> None:
+    def _attempt(self, rams: Sequence[Extent], has_constants: bool, progress: Progress) -> None:
         try:
             self._attempt_once(rams, has_constants, progress)
         except WrittenConstants:
@@ -117,7 +118,7 @@ class Window:
                     return True
         return False
 
-    def _attempt_once(self, rams: Sequence[tuple[int, int]], has_constants: bool, progress: Progress) -> None:
+    def _attempt_once(self, rams: Sequence[Extent], has_constants: bool, progress: Progress) -> None:
         """Solve once, with so much memory believed. Raises Contradicted, WrittenConstants."""
         built = Construction(self._span, *self._edges)
         links: Links | None = None

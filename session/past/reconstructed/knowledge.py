@@ -12,6 +12,7 @@ from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.reconstruction.facts import Value
 from rvtrace_gdb.decode.reconstruction.happenings import is_lost
 from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Known
+from rvtrace_gdb.support.extents import Extent
 
 SAMPLE = 64
 """Positions that are looked at."""
@@ -77,7 +78,7 @@ class Knowledge(NamedTuple):
 
     beginning, memory, stop  whether registers are known at the beginning, some RAM there, and registers at the stop
     first     the first position of which anything can be known; *positions*: the length of the history
-    rams      the ranges, (address, bytes), that are believed to be written by the hart alone
+    rams      the memory that are believed to be written by the hart alone
     sampled   positions that were looked at; *complete*: those at which all integer registers are known
     registers, known  integer registers that were looked at, and those that are known
     """
@@ -87,7 +88,7 @@ class Knowledge(NamedTuple):
     stop: bool
     first: int
     positions: int
-    rams: Sequence[tuple[int, int]]
+    rams: Sequence[Extent]
     sampled: int
     complete: int
     registers: int

@@ -14,13 +14,14 @@ from rvtrace_gdb.decode.reconstruction import forward as forward_module
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.semantics.encodings import _rows
+from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import Truth, history_of, states
 from tests.helpers.amounts import LONG, long_only
 from tests.transport.simulated.hart import torture
 from tests.transport.simulated.hart.programs import assemble, build, with_macros
 from tests.transport.simulated.hart.spike import SpikeRun, SpikeTrap, run_spike
 
-RAM = (0x8000_0000, 1 << 22)
+RAM = Extent(0x8000_0000, 1 << 22)
 FULL = ("rv64imafdc", *long_only("rv32imafdc"))
 _LOW = {"op": 0, "f3": 12, "f7": 25, "f6": 26, "f12": 20, "rs2": 20}
 _ZCB = (

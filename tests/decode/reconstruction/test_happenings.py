@@ -16,11 +16,12 @@ from rvtrace_gdb.decode.history.events import (
 from rvtrace_gdb.decode.program.csrs import MEPC, MSTATUS, SATP, Context
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine
 from rvtrace_gdb.decode.reconstruction.forward import Forward
+from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.small_histories import BASE, history, program
 
 NOP, LOAD_A1, STORE_A0 = 0x0000_0013, 0x0006_3583, 0x00A6_3023  # ld a1, 0(a2); sd a0, 0(a2)
 ECALL, EBREAK, MRET, SET_SATP = 0x0000_0073, 0x0010_0073, 0x3020_0073, 0x1805_1073  # csrw satp, a0
-RAM = (0x8000_0000, 1 << 20)
+RAM = Extent(0x8000_0000, 1 << 20)
 HALT: tuple[EventKind, Fact] = (EventKind.SYNC, Start(StartReason.EXIT_FROM_DEBUG))
 BEGIN = KnownState(
     x=(0, *range(1, 12), RAM[0], *range(13, 32)), privilege=3, memory=[(RAM[0], bytes(16))], csrs={MSTATUS: 3 << 11}
@@ -41,7 +42,7 @@ def test_a_halt_of_which_nothing_is_known() -> None:
 
 def test_a_halt_of_which_is_known_what_the_debugger_wrote() -> None:
     written = [(RAM[0] + 1, b"\7"), (RAM[0] + 8, bytes(9))]
-    halts = [HaltWrites(1, {0x100A: 77, 0x1021: 5, 0x340: 6}, written, forgotten=[(RAM[0] + 13, 3)])]
+    halts = [HaltWrites(1, {0x100A: 77, 0x1021: 5, 0x340: 6}, written, forgotten=[Extent(RAM.address + 13, 3)])]
     hart = forward([NOP, LOAD_A1], [1, HALT, 1], halts=halts).at(2)
     assert hart.memory.bytes(RAM[0] + 12, 5) == [0, None, None, None, 0]
     assert (hart.x[10], hart.x[11], hart.x[9], hart.f[1], hart.read_csr(0x340)) == (77, 7 << 8, 9, 5, 6)

@@ -6,6 +6,7 @@ import pytest
 
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants
 from rvtrace_gdb.decode.reconstruction.known_memory import KnownMemory, rams_of
+from rvtrace_gdb.support.extents import Extent
 
 
 class Constants:
@@ -21,7 +22,7 @@ class Constants:
 
 def test_ranges_that_are_no_whole_pages() -> None:
     """Bytes beside a range stay unknown, in whatever page they are."""
-    ranges = [(0x1004, 0x10), (0x1100, 0x1100), (0x3FF8, 0x10)]
+    ranges = [Extent(0x1004, 0x10), Extent(0x1100, 0x1100), Extent(0x3FF8, 0x10)]
     memory = KnownMemory(rams_of(ranges), NoConstants())
     declared = {at for begin, size in ranges for at in range(begin, begin + size)}
     for address in range(0xFF8, 0x4010, 8):
@@ -31,7 +32,7 @@ def test_ranges_that_are_no_whole_pages() -> None:
 
 
 def test_a_large_range_takes_no_memory() -> None:
-    memory = KnownMemory(rams_of([(0x8000_0000, 2 << 30)]), NoConstants())
+    memory = KnownMemory(rams_of([Extent(0x8000_0000, 2 << 30)]), NoConstants())
     memory.store(0xFFFF_FFF8, 8, 5)
     assert memory.load(0xFFFF_FFF8, 8) == 5 and memory.load(0x8000_0000, 8) is None
     pages, stored = memory.changed_pages()
@@ -39,7 +40,7 @@ def test_a_large_range_takes_no_memory() -> None:
 
 
 def test_a_range_that_nothing_can_hold_is_not_believed() -> None:
-    memory = KnownMemory(rams_of([(0, 1 << 60), (1 << 61, 0x1000)]), NoConstants())
+    memory = KnownMemory(rams_of([Extent(0, 1 << 60), Extent(1 << 61, 0x1000)]), NoConstants())
     memory.store(0x100, 8, 5)
     memory.store(1 << 61, 8, 6)
     assert memory.load(0x100, 8) is None and memory.load(1 << 61, 8) == 6
@@ -47,7 +48,7 @@ def test_a_range_that_nothing_can_hold_is_not_believed() -> None:
 
 def test_where_stores_went() -> None:
     """Stores to what is not RAM count, too; what was forgotten was not stored to."""
-    memory = KnownMemory(rams_of([(0x1000, 0x2000)]), NoConstants())
+    memory = KnownMemory(rams_of([Extent(0x1000, 0x2000)]), NoConstants())
     memory.begin([(0x1000, bytes(0x2000))])
     memory.changed_pages()
     memory.store(0x1010, 4, None)
@@ -61,7 +62,7 @@ def test_where_stores_went() -> None:
 
 
 def test_constants_in_ram_outlast_unknown_stores() -> None:
-    memory = KnownMemory(rams_of([(0x1000, 0x2000)]), Constants())
+    memory = KnownMemory(rams_of([Extent(0x1000, 0x2000)]), Constants())
     memory.begin([(0x1000, bytes(range(0x20)) + bytes(0xFE0))])
     memory.forget()
     assert memory.bytes(0x101E, 4) == [0x1E, 0x1F, None, None]
@@ -69,7 +70,7 @@ def test_constants_in_ram_outlast_unknown_stores() -> None:
 
 def test_constants_that_are_stored_to() -> None:
     """Even if the value is unknown, or memory is forgotten afterwards, or was something else from the beginning."""
-    for rams in ([(0x1000, 0x2000)], []):
+    for rams in ([Extent(0x1000, 0x2000)], []):
         for value in (None, 0xAA):
             memory = KnownMemory(rams_of(rams), Constants())
             assert memory.bytes(0x1004, 2) == [4, 5]
@@ -78,21 +79,21 @@ def test_constants_that_are_stored_to() -> None:
             memory.changed_pages()
             memory.forget()
             assert memory.bytes(0x1004, 1) == [None]
-    memory = KnownMemory(rams_of([(0x1000, 0x2000)]), Constants())
+    memory = KnownMemory(rams_of([Extent(0x1000, 0x2000)]), Constants())
     memory.begin([(0x1000, bytes(0x20))])
     memory.forget()
     assert memory.bytes(0x1004, 1) == [None]
 
 
 def test_a_value_that_is_stored_over_an_equal_constant() -> None:
-    memory = KnownMemory(rams_of([(0x1000, 0x2000)]), Constants())
+    memory = KnownMemory(rams_of([Extent(0x1000, 0x2000)]), Constants())
     memory.store(0x1004, 1, 4)
     memory.forget()
     assert memory.bytes(0x1004, 2) == [4, 5]
 
 
-@pytest.mark.parametrize("declared", [[], [(0x1000, 0x1000)]])
-def test_breakpoints_replace_code_and_leave_what_is_beside_it(declared: list[tuple[int, int]]) -> None:
+@pytest.mark.parametrize("declared", [[], [Extent(0x1000, 0x1000)]])
+def test_breakpoints_replace_code_and_leave_what_is_beside_it(declared: list[Extent]) -> None:
     memory = KnownMemory(rams_of(declared), Constants())
     memory.begin([(0x1000, bytes(range(0x20)))])
     memory.lose(0x1004, 2)

@@ -26,6 +26,7 @@ from rvtrace_gdb.decode.reconstruction.forward import BELIEFS, Contradicted, For
 from rvtrace_gdb.decode.reconstruction.window.edges import edge_of_stop
 from rvtrace_gdb.decode.reconstruction.window.window import Window
 from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import history_of, states
 from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import compile_program
@@ -35,7 +36,7 @@ from tests.transport.simulated.hart.spike import run_spike
 from tests.transport.simulated.harts import compiled
 
 TASKS = FilePath(__file__).resolve().parents[2] / "programs" / "tasks"
-RAM = (0x8000_0000, 1 << 20)
+RAM = Extent(0x8000_0000, 1 << 20)
 STEPS = 60_000 if LONG else 8_000
 
 
@@ -295,7 +296,7 @@ def test_memory_that_something_else_writes(declared: bool, tmp_path: FilePath) -
     sp, chance = end.x[2], Random(4)
     for _ in range(8 if LONG else 3):
         address = sp + chance.randrange(200)
-        rams = [(RAM[0], address - RAM[0]), (address + 1, RAM[0] + RAM[1] - address - 1)] if declared else [RAM]
+        rams = [Extent.between(RAM.address, address), Extent.between(address + 1, RAM.end)] if declared else [RAM]
         machine = Machine(64, "IMAC", rams, machine_only=True)
 
         def read(at: int, size: int, address: int = address) -> bytes:

@@ -10,12 +10,13 @@ from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart
 from rvtrace_gdb.decode.reconstruction.known_memory import KnownMemory
+from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import Truth, history_of
 from tests.helpers.amounts import long_only
 from tests.transport.simulated.hart.spike import SpikeTrap, run_spike
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "data" / "riscv-tests"
-RAM = (0x8000_0000, 1 << 22)
+RAM = Extent(0x8000_0000, 1 << 22)
 MSTATUS, MHARTID, FCSR = 0x300, 0xF14, 3
 _OF_TRAPS = range(0x341, 0x344)
 QUICK = ("rv64si-p-csr", "rv64mi-p-illegal", "rv32mi-p-csr", "rv64uc-p-rvc")

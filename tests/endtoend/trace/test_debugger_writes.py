@@ -20,6 +20,7 @@ from rvtrace_gdb.session.past.saved_facts import known_of
 from rvtrace_gdb.session.replay.debugger import Debugger
 from rvtrace_gdb.session.replay.wire import StubAddress
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.extents import Extent
 from tests.endtoend.reverse.walk_model import Code
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.amounts import long_only
@@ -59,7 +60,7 @@ def test_what_is_typed_is_known(format: str, tmp_path: Path) -> None:
     assert ((symbols["finish"], 2) in halts[0].forgotten) or ((symbols["finish"], 4) in halts[0].forgotten)
 
 
-RAM = (0x8000_0000, 0x800_0000)
+RAM = Extent(0x8000_0000, 0x800_0000)
 
 
 def test_what_the_program_left(tmp_path: Path) -> None:

@@ -20,12 +20,13 @@ from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.verify.masks import masks_of
 from rvtrace_gdb.session.verify.model import Divergence, Model, Step
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
+from rvtrace_gdb.support.extents import Extent
 from tests.helpers.amounts import LONG
 from tests.session.past.executed_past import ExecutedPast
 from tests.transport.simulated.devices.tandem_port import Ported
 from tests.transport.simulated.hart.programs import build, with_macros
 
-RAM = (0x8000_0000, 1 << 22)
+RAM = Extent(0x8000_0000, 1 << 22)
 LONGEST = 60_000 if LONG else 8_000
 PROGRAMS = ("interrupts.S", "workload.c")
 

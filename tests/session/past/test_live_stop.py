@@ -18,13 +18,14 @@ from rvtrace_gdb.session.replay.proxy_state import TargetState as ProxyTarget
 from rvtrace_gdb.session.replay.write_log import Kept
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.target_state import TargetState, Wishes
+from rvtrace_gdb.support.extents import Extent
 from tests.helpers.wait import until
 from tests.session.board import DEMO
 from tests.session.replay.conftest import Between
 from tests.session.replay.fakes import CPU, packet
 from tests.session.target.test_target_state import Target
 
-RAMS = [(0x8000_0000, 0x3800), (0x9000_0000, 0x10_0000)]
+RAMS = [Extent(0x8000_0000, 0x3800), Extent(0x9000_0000, 0x10_0000)]
 CSRS = (
     b'<reg name="mstatus" bitsize="64" regnum="0x341"/><reg name="mcycle" bitsize="64" regnum="0xb41"/>'
     b'<reg name="ft1" bitsize="64" regnum="34"/><reg name="satp" bitsize="64" regnum="0x1c1"/>'

@@ -9,6 +9,7 @@ import pytest
 from rvtrace_gdb.session.capture.model import DebuggerWrites
 from rvtrace_gdb.session.replay.monitor_commands import Effect, effect_of
 from rvtrace_gdb.session.replay.write_log import WriteLog, joined
+from rvtrace_gdb.support.extents import Extent
 from tests.session.replay.conftest import Between
 from tests.session.replay.fakes import CPU, STOP, Client
 
@@ -124,8 +125,8 @@ def test_software_breakpoints_are_no_writes(traced: Traced) -> None:
     traced.client.ask(b"z0,2002,2")
     traced.stop_at(0x2004, b"vCont;s:p1.1")
     assert traced.written == [
-        DebuggerWrites(0, 0x1010, breakpoints=((0x2002, 2), (0x4000, 4))),
-        DebuggerWrites(0, 0x2002, breakpoints=((0x4000, 4),)),
+        DebuggerWrites(0, 0x1010, breakpoints=(Extent(0x2002, 2), Extent(0x4000, 4))),
+        DebuggerWrites(0, 0x2002, breakpoints=(Extent(0x4000, 4),)),
     ]  # fmt: skip
 
 

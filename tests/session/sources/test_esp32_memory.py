@@ -179,7 +179,7 @@ def test_cores_without_a_trace_are_told_of() -> None:
 def ask(content: dict[int, bytes], elf: Path, others: tuple[str, ...] = ()) -> tuple[Capture, list[tuple[int, int]]]:
     """The capture of a chip with this memory, and what was read of it."""
     reading = esp32_memory.live_capture(str(elf), others, made.ROOT)
-    batch, asked = next(reading), []
+    batch, asked = next(reading), list[tuple[int, int]]()
     while True:
         asked += batch
         try:

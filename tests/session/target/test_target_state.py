@@ -19,6 +19,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.saved_registers import read_registers
 from rvtrace_gdb.session.target.target_state import TargetState, Wishes, ranges_of
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
+from rvtrace_gdb.support.extents import Extent
 from tests.session.board import DEMO, Board, board
 
 RAM = 0x8000_0000
@@ -139,7 +140,7 @@ def test_ranges_that_the_user_names() -> None:
 
 def test_memory_that_cannot_be_read_ends_nothing() -> None:
     target = Target(0, 1, readable=(RAM, bytes(range(256)) * 3))
-    it = state(target, Wishes(True, ((RAM + 0x100, 0x400),)))
+    it = state(target, Wishes(True, (Extent(RAM + 0x100, 0x400),)))
     it.begin()
     assert it.memory == (SavedMemory(SavedAt.START, RAM + 0x100, bytes(range(256)) * 2),)
     assert it.unsaid() == ["512 bytes of memory could not be read, and are not saved"]

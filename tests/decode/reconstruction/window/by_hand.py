@@ -11,9 +11,10 @@ from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine, Value
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge
 from rvtrace_gdb.decode.reconstruction.window.window import UNKNOWN, Window
 from rvtrace_gdb.decode.semantics.encodings import _FIELDS, TABLES, _rows
+from rvtrace_gdb.support.extents import Extent
 
 BASE, DATA = 0x8000_0000, 0x8000_1000
-RAM = (BASE, 0x2000)
+RAM = Extent(BASE, 0x2000)
 EXTENSIONS = ("I", "M", "A", "C", "F", "D", "Zba", "Zbb", "Zbs", "Zbc", "Zicond", "Zcb")
 
 Happened = tuple[int, EventKind, Fact]
@@ -88,7 +89,7 @@ def window(
     happened: Sequence[Happened] = (),
     halts: Sequence[HaltWrites] = (),
     xlen: int = 64,
-    rams: Sequence[tuple[int, int]] = (RAM,),
+    rams: Sequence[Extent] = (RAM,),
     extensions: Sequence[str] = EXTENSIONS,
     shared: bool = False,
     image: Image | None = None,

@@ -11,13 +11,14 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import Machine, Value
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge
 from rvtrace_gdb.decode.reconstruction.window.window import UNKNOWN, Window
+from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import Truth, history_of, states
 from tests.helpers.amounts import LONG, long_only
 from tests.transport.simulated.hart import torture
 from tests.transport.simulated.hart.programs import assemble, build, with_macros
 from tests.transport.simulated.hart.spike import SpikeRun, run_spike
 
-RAM = (0x8000_0000, 1 << 22)
+RAM = Extent(0x8000_0000, 1 << 22)
 
 
 def _edge(truth: Truth, memory: dict[int, int], march: str) -> Edge:

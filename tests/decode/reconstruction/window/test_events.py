@@ -10,6 +10,7 @@ from rvtrace_gdb.decode.history.history import GAP, Path
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine
 from rvtrace_gdb.decode.reconstruction.window.window import Window
+from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.window.by_hand import BASE, DATA, Happened, edge, encoded, stored, window
 
 A, B, C, P = 10, 11, 12, 3
@@ -56,7 +57,7 @@ def test_a_gap_is_crossed_by_nothing() -> None:
     builder.append(Path(((BASE + 4,),)))
     history = builder.finish(Accounting(0, 0, 0, 0))
     assert list(history.pcs()) == [BASE, GAP, BASE + 4]
-    found = Window(history, image, Machine(64, "I", [(BASE, 0x2000)]), 0, 3, begin=BEGIN, end=END)
+    found = Window(history, image, Machine(64, "I", [Extent(BASE, 0x2000)]), 0, 3, begin=BEGIN, end=END)
     found.solve()
     assert [found.x(position, A) for position in range(4)] == [5, None, None, None]
     assert [found.x(position, B) for position in range(4)] == [None, None, 6, 6]
@@ -65,7 +66,7 @@ def test_a_gap_is_crossed_by_nothing() -> None:
 
 
 def test_what_a_debugger_wrote_at_a_halt() -> None:
-    halt = HaltWrites(1, {0x1000 + C: 3, 0x1020: 4}, [(DATA, b"\1\2\3\4\5")], [(DATA + 8, 2)])
+    halt = HaltWrites(1, {0x1000 + C: 3, 0x1020: 4}, [(DATA, b"\1\2\3\4\5")], [Extent(DATA + 8, 2)])
     words = [NOP, encoded("ld", rd=B, rs1=P)]
     begin = edge({P: DATA, A: 5}, stored(DATA, 16, 9))
     found = window(words, begin=begin, happened=[(1, EventKind.TRACE_ON, RESUMED)], halts=[halt])
@@ -80,7 +81,7 @@ def test_a_breakpoint_in_code_that_ran_is_no_change_of_it(first: int) -> None:
     """What ran is the program, whose code is in RAM; what gdb really writes there is another matter."""
     words = [NOP, encoded("addi", rd=B, rs1=A, imm=1)]
     happened = [(first, EventKind.TRACE_ON, RESUMED)]
-    hidden = HaltWrites(first, forgotten=[(BASE, 4), (BASE + 4, 4)])
+    hidden = HaltWrites(first, forgotten=[Extent(BASE, 4), Extent(BASE + 4, 4)])
     found = window(words, begin=BEGIN, happened=happened, halts=[hidden])
     assert found.x(2, B) == 6 and not found.contradicted
     written = HaltWrites(first, memory=[(BASE + 4, bytes(4))])

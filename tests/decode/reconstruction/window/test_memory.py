@@ -9,6 +9,7 @@ from rvtrace_gdb.decode.program.instructions import Access, AccessNote
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, StopState, Value
 from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory, edge_of_stop
 from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.window.by_hand import BASE, DATA, RAM, edge, encoded, stored, window
 
 A, B, C, P, Q = 10, 11, 12, 3, 4
@@ -128,7 +129,7 @@ def test_what_is_not_declared_is_not_believed() -> None:
 def test_an_access_at_the_edge_of_ram_is_no_access_of_ram(offset: int) -> None:
     """It may have changed the bytes that are RAM."""
     words = [encoded("sw", rs1=Q, rs2=A), encoded("sd", rs1=P, rs2=B), encoded("lw", rd=C, rs1=Q)]
-    inner, rams = DATA + offset + (4 if offset < 0 else 0), [(DATA, 0x1000)]
+    inner, rams = DATA + offset + (4 if offset < 0 else 0), [Extent(DATA, 0x1000)]
     begin = edge({P: DATA + offset, Q: inner, A: 1, B: 2})
     assert window(words, begin=begin, rams=rams).x(3, C) is None
     assert window(words, begin=edge({P: DATA + 8, Q: inner, A: 1, B: 2}), rams=rams).x(3, C) == 1
@@ -150,7 +151,7 @@ def _with_constants(code: bytes) -> Image:
 def test_constants_that_memory_at_the_stop_contradicts_are_none() -> None:
     """riscv-tests' rvc stores to its own .text, before the window: what the file says is not what was there."""
     code = [encoded("lw", rd=A, rs1=P), encoded("addi", rd=A)]
-    image, rams = _with_constants(b"".join(word.to_bytes(4, "little") for word in code)), [(BASE, 0x1000)]
+    image, rams = _with_constants(b"".join(word.to_bytes(4, "little") for word in code)), [Extent(BASE, 0x1000)]
     for stored_value, known in ((0, 0), (7, 7)):
         stop = edge({P: BASE + 16}, stored(BASE + 16, 4, stored_value))
         found = window(code, image=image, begin=edge({P: BASE + 16}), end=stop, rams=rams)

@@ -6,11 +6,12 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Dropped, Known
+from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import history_of, states
 from tests.transport.simulated.hart.programs import assemble
 from tests.transport.simulated.hart.spike import Commit, run_spike
 
-RAM = (0x8000_0000, 1 << 22)
+RAM = Extent(0x8000_0000, 1 << 22)
 
 FLAG = """
     .option norelax

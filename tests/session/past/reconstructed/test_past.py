@@ -16,12 +16,13 @@ from rvtrace_gdb.session.past.past import INSTRUCTION, NotWritten, Written
 from rvtrace_gdb.session.past.reconstructed.facts import Known
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.session.replay.target_xml import Description
+from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import history_of, states
 from tests.helpers.amounts import sparse
 from tests.transport.simulated.hart.programs import build, with_macros
 from tests.transport.simulated.hart.spike import Commit, SpikeRun, run_spike
 
-RAM = (0x8000_0000, 1 << 22)
+RAM = Extent(0x8000_0000, 1 << 22)
 MARCH = "rv64imafdc"
 
 

@@ -1,21 +1,21 @@
-"""Stretches of memory, against sets of addresses."""
+"""Extents of memory, against sets of addresses."""
 
 from collections.abc import Iterable
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvtrace_gdb.session.target.stretches import Stretch, common, cut, disjoint, each_once, joined, up_to, without
+from rvtrace_gdb.support.extents import Extent, common, cut, disjoint, each_once, joined, up_to, without
 
-_stretches = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), max_size=6)
-
-
-def addresses(stretches: Iterable[Stretch]) -> list[int]:
-    return [address for start, size in stretches for address in range(start, start + size)]
+_extents = st.lists(st.builds(Extent, st.integers(0, 40), st.integers(1, 12)), max_size=6)
 
 
-@given(_stretches, _stretches, st.integers(1, 30))
-def test_the_bytes_are_those_of_sets(some: list[Stretch], others: list[Stretch], most: int) -> None:
+def addresses(extents: Iterable[Extent]) -> list[int]:
+    return [address for start, size in extents for address in range(start, start + size)]
+
+
+@given(_extents, _extents, st.integers(1, 30))
+def test_the_bytes_are_those_of_sets(some: list[Extent], others: list[Extent], most: int) -> None:
     all_of, ordered = set(addresses(some)), list(dict.fromkeys(addresses(some)))
     assert addresses(disjoint(some)) == sorted(all_of)
     assert addresses(each_once(some)) == ordered
