@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self, TextIO
@@ -34,10 +35,24 @@ def add_color(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def paint_of(args: argparse.Namespace) -> colours.Paint:
-    """Return what colours the rows of a command: nothing in JSON, and in what is not a terminal's."""
-    coloured = not getattr(args, "json", False) and colours.wanted(getattr(args, "color", "never"), sys.stdout)
-    return colours.painted if coloured else colours.plain
+@dataclass(frozen=True)
+class OutputOptions:
+    """The options of `add_arguments` and `add_color`. *color*: one of `colours.WHEN`."""
+
+    quiet: bool = False
+    json: bool = False
+    color: str = "never"
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> "OutputOptions":
+        """Return the options of a command that may have only some of them."""
+        return cls(
+            getattr(args, "quiet", False), getattr(args, "json", False), getattr(args, "color", "never"),
+        )  # fmt: skip
+
+    def paint(self) -> colours.Paint:
+        """Return what colours the rows of a command: nothing in JSON, and in what is not a terminal's."""
+        return colours.painted if not self.json and colours.wanted(self.color, sys.stdout) else colours.plain
 
 
 def text_of(lines: Sequence[str], paint: colours.Paint) -> str:
@@ -46,16 +61,15 @@ def text_of(lines: Sequence[str], paint: colours.Paint) -> str:
 
 
 class Output:
-    """The output of a command: `with Output(args) as output:` shows a progress bar until the first rows are written.
+    """The output of a command: `with Output(options) as output:` shows a progress bar until the first rows are written.
 
     *label*: that of the bar until progress is reported.
     """
 
-    def __init__(self, args: argparse.Namespace, label: str = "working") -> None:
-        self._quiet = bool(getattr(args, "quiet", False))
-        self.json = bool(getattr(args, "json", False))
+    def __init__(self, options: OutputOptions, label: str = "working") -> None:
+        self._quiet, self.json = options.quiet, options.json
         """Whether the rows are JSON, for programs."""
-        self.paint = paint_of(args)
+        self.paint = options.paint()
         """Colours parts of a row, if rows have colours."""
         self.narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < WIDE_ENOUGH
         """Whether rows with two addresses fit on the terminal only if addresses are short."""

@@ -4,10 +4,11 @@ import argparse
 from collections.abc import Iterator, Mapping
 
 from rvtrace_gdb.console import output
-from rvtrace_gdb.console.commands import CommandParser, decode
+from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import memory_place
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session import report
@@ -42,23 +43,24 @@ def add_arguments(parser: CommandParser) -> None:
         help="only accesses to this memory: ADDRESS (one byte), ADDRESS,SIZE or a symbol of the program",
     )  # fmt: skip
     parser.add_argument(
-        "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart to list (default: all harts)",
+        "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart to list (default: all harts)",
     )  # fmt: skip
     output.add_arguments(parser, "each access")
     output.add_color(parser)
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
     parser.examples = EXAMPLES
-    parser.set_defaults(run=run, stop_at_error=False)
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the accesses. Raises what `Session.open_capture` and `Session.harts` raise, and DataError."""
-    with Output(args, "reading the trace") as shown:
+    """Print the accesses. Raises as `raw.trace_request`, `Session.open_capture` and `Session.harts`, and DataError."""
+    request = raw.trace_request(args, args.capture)
+    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
-        about = decode.open_trace(session, args)
+        about = request.open(session)
         decoded = session.harts(progress=shown.progress)
-        hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
         found = decoded.harts.histories
         if args.hart is not None:
             found = {args.hart: found[decoded.harts.number(args.hart)]}

@@ -3,12 +3,16 @@
 import argparse
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options import raw as options_raw
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.options.hints import hints_of_groups, hints_of_messages
+from rvtrace_gdb.console.options.request import TraceRequest
+from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.session.capture.model import Captured, TandemPort
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
@@ -24,6 +28,19 @@ _PIECE = 1 << 16
 
 class DumpError(RvtraceError):
     """Arguments of `rvtrace dump` that make no sense."""
+
+
+@dataclass(frozen=True)
+class DumpRequest:
+    """What the command line of `rvtrace dump` asks for: the messages *numbers*, of *source*, that end after *offset*;
+    None: no restriction. *with_bytes*: their bytes, too.
+    """
+
+    trace: TraceRequest
+    numbers: range
+    source: int | None
+    offset: int | None
+    with_bytes: bool
 
 
 class _Trace(NamedTuple):
@@ -65,7 +82,7 @@ def add_arguments(parser: CommandParser) -> None:
         help="numbers of the messages to show; default: all. /r: as --raw",
     )  # fmt: skip
     parser.add_argument(
-        "--offset", type=options_raw.number_from(0, (1 << 62) - 1), metavar="BYTE",
+        "--offset", type=inputs.number_from(0, (1 << 62) - 1), metavar="BYTE",
         help="start with the message that contains this byte",
     )  # fmt: skip
     parser.add_argument("--raw", action="store_true", help="the bytes of each message, too (RAW=...)")
@@ -82,12 +99,14 @@ def add_arguments(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the messages. Raises CaptureError, RawError, Unsupported, NoTrace, RangeError, DumpError."""
     numbers, with_bytes = _range(args.range)
-    with Output(args, "reading the trace") as shown:
-        traces = list(_traces(args))
+    named = options_raw.trace_request(args, args.file, options_first=True, also_for_captures=("src",))
+    request = DumpRequest(named, numbers, args.src, args.offset, args.raw or with_bytes)
+    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        traces = list(_traces(request.trace))
         for trace in traces:
             if len(traces) > 1:
                 shown.say([f"sink {trace.name}:"])
-            _print(shown, trace, numbers, args, raw=args.raw or with_bytes)
+            _print(shown, trace, request)
     return 0
 
 
@@ -100,39 +119,39 @@ def _range(words: Sequence[str]) -> tuple[range, bool]:
     return range(selected.begin, selected.end), bool(modifiers)
 
 
-def _print(shown: Output, trace: _Trace, numbers: range, args: argparse.Namespace, *, raw: bool) -> None:
-    looked = _Looked(trace, numbers, args)
-    shown.rows(looked.rows(shown, raw=raw))
+def _print(shown: Output, trace: _Trace, request: DumpRequest) -> None:
+    looked = _Looked(trace, request)
+    shown.rows(looked.rows(shown))
     if trace.imported and isinstance(trace.trace_options, EncoderTraceOptions):
         shown.say(
-            options_raw.hints_of_messages(bytes(looked.beginning), trace.trace_options, trace.xlen, trace.wrapped)
+            hints_of_messages(bytes(looked.beginning), trace.trace_options, trace.xlen, trace.wrapped)
         )
     if isinstance(trace.trace_options, TandemPort):
-        shown.say(options_raw.hints_of_groups(bytes(looked.beginning), trace.trace_options.parameters, trace.wrapped))
+        shown.say(hints_of_groups(bytes(looked.beginning), trace.trace_options.parameters, trace.wrapped))
     if not looked.shown:
-        raise RangeError(_nothing_there(trace, numbers, args, looked.count))
+        raise RangeError(_nothing_there(trace, request, looked.count))
 
 
 class _Looked:
     """The selected messages of a trace. *shown*: how many were shown; *count*: how many were read."""
 
-    def __init__(self, trace: _Trace, numbers: range, args: argparse.Namespace) -> None:
-        self._trace, self._numbers, self._args = trace, numbers, args
+    def __init__(self, trace: _Trace, request: DumpRequest) -> None:
+        self._trace, self._request = trace, request
         self.beginning = bytearray()
         self.shown = self.count = self._read = 0
 
-    def rows(self, output: Output, *, raw: bool) -> Iterator[str]:
-        trace, numbers, args = self._trace, self._numbers, self._args
+    def rows(self, output: Output) -> Iterator[str]:
+        trace, request, numbers = self._trace, self._request, self._request.numbers
         itemizer = registry.itemizer(trace.trace_options, trace.xlen, wrapped=trace.wrapped)
         wording = registry.wording(trace.trace_options)
         source_of = registry.format_of(trace.trace_options).source_of
-        for number, item, line in dump.lines_of(self._pieces(output), itemizer, wording, raw=raw):
+        for number, item, line in dump.lines_of(self._pieces(output), itemizer, wording, raw=request.with_bytes):
             if number >= numbers.stop:
                 break
             self.count = number
-            if number < numbers.start or (args.offset is not None and item.end <= args.offset):
+            if number < numbers.start or (request.offset is not None and item.end <= request.offset):
                 continue
-            if args.src is None or source_of(item) == args.src:
+            if request.source is None or source_of(item) == request.source:
                 self.shown += 1
                 text = line.partition(" ")[2]
                 yield json_rows.message(trace.name, number, item.offset, text) if output.json else line
@@ -146,30 +165,21 @@ class _Looked:
             yield piece
 
 
-def _nothing_there(trace: _Trace, numbers: range, args: argparse.Namespace, count: int) -> str:
+def _nothing_there(trace: _Trace, request: DumpRequest, count: int) -> str:
     """Return the error for an empty selection. *count*: the number of messages that were read."""
-    if count < numbers.start or (args.offset is not None and numbers.stop > _UNBOUNDED):
+    if count < request.numbers.start or (request.offset is not None and request.numbers.stop > _UNBOUNDED):
         return f"{trace.name} has nothing there: it has {counted(count, 'message')}"
-    what = "no message" if args.src is None else f"no message of SRC {args.src}"
+    what = "no message" if request.source is None else f"no message of SRC {request.source}"
     return f"{trace.name} has {what} there"
 
 
-def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
-    if args.tandem:
-        port = TandemPort(args.file, options_raw.tandem(args))
-        xlen, size = port.parameters.xlen, _size(args.file)
-        yield _Trace(args.file, options_raw.pieces(args.file), port, xlen, args.wrapped, imported=True, size=size)
+def _traces(request: TraceRequest) -> Iterator[_Trace]:
+    raw, file = request.raw, request.file
+    if raw is not None:
+        trace_options, xlen = raw.messages(file, request.programs)
+        yield _Trace(file, inputs.pieces(file), trace_options, xlen, raw.wrapped, imported=True, size=_size(file))
         return
-    if options_raw.is_raw(args, also_for_captures=("src",)):
-        trace_options, xlen = options_raw.trace_options(args), args.xlen or 64
-        if args.settings is not None:
-            xlen = options_raw.settings(args.settings).xlen
-        size = _size(args.file)
-        yield _Trace(
-            args.file, options_raw.pieces(args.file), trace_options, xlen, args.wrapped, imported=True, size=size
-        )
-        return
-    capture = options_raw.core_dump(args, args.file) or options_raw.load(args.file)
+    capture = request.capture()
     for sink in capture.sinks:
         sent = sinks.options_of(sinks.feeding(sink, capture.encoders))
         yield _Trace(sink.in_force.name, _pieces(sink), sent, capture.xlen, sink.wrapped, size=len(sink.data))

@@ -3,9 +3,10 @@
 import argparse
 
 from rvtrace_gdb.console import output
-from rvtrace_gdb.console.commands import CommandParser, decode
+from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports import export
@@ -43,7 +44,7 @@ def add_arguments(parser: CommandParser) -> None:
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
     parser.examples = EXAMPLES
-    parser.set_defaults(run=run, stop_at_error=False)
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,13 +54,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.output == "-":
         raise ExportError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.capture, *args.elf])
-    with Output(args, "reading the trace") as shown:
+    request = raw.trace_request(args, args.capture)
+    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
-        about = decode.open_trace(session, args)
+        about = request.open(session)
         selected = session.selected(Context(hart=args.hart), shown.progress)
         decoded = session.harts(progress=shown.progress)
         protect_inputs(args.output, [elf.path for elf, _ in decoded.image.elves])
-        hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
         with shown.file(args.output) as (file, progress):
             written = export.write(args.to, ExportedTrace(session, selected), file, progress)

@@ -11,7 +11,8 @@ from typing import Any
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.session import report
@@ -90,7 +91,7 @@ def add_arguments(parser: CommandParser) -> None:
         "-o", "--output", required=True, metavar="FILE.rvt", help='the capture file to write, "-": standard output'
     )
     parser.add_argument(
-        "--hart", dest="of_hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N",
+        "--hart", dest="of_hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N",
         help="with --tandem: the hart that sent the trace (default 0)",
     )  # fmt: skip
     output.add_arguments(parser, "what was written")
@@ -101,19 +102,20 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the capture, and print what is in it. Raises what `raw.capture` and `capture.save` raise."""
+    """Write the capture, and print what is in it. Raises what `raw.import_request` and `capture.save` raise."""
     if args.json and args.output == "-":
         raise RvtraceError("--json and -o - would both write to standard output")
     if args.of_hart is not None and not args.tandem:
-        raise raw.RawError("--hart is only for a tandem trace, which does not name its hart: add --tandem")
+        raise inputs.RawError("--hart is only for a tandem trace, which does not name its hart: add --tandem")
     protect_inputs(args.output, [args.file, args.settings, *args.elf])
-    with Output(args, "reading the trace") as shown:
-        capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)
+    request = raw.import_request(args, args.file, args.of_hart or 0)
+    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        capture = request.capture()
         session = Session()
         try:
-            said = session.open_capture(capture, raw.title(args.output), raw.elf_of_settings(args))[1:]
+            said = session.open_capture(capture, inputs.title(args.output), request.elf_of_settings())[1:]
             decoded = session.harts(progress=shown.progress)
-            hint = raw.hints_of_history(capture, decoded, shown.progress)
+            hint = hints_of_history(capture, decoded, shown.progress)
         except BaseException:  # also at Ctrl-C: the bytes may be a trace
             capture_file.save(capture, args.output)
             raise
@@ -123,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
             else raw_import.empty_history(decoded.harts) or raw_import.why_unreadable(capture, decoded.harts)
         )
         if why is not None:
-            raise raw.RawError(f"{raw.title(args.file)}: {why}")
+            raise inputs.RawError(f"{request.name}: {why}")
         capture_file.save(capture, args.output)
         if shown.json:
             known = {**of_capture(capture), **of_histories(decoded.harts)}

@@ -6,14 +6,17 @@ They print what gdb's commands of these names print, of a capture file or of raw
 import argparse
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.console import output
-from rvtrace_gdb.console.commands import CommandParser, decode
+from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.options.request import TraceRequest
+from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows import answer_text, list_text
 from rvtrace_gdb.rows.answers import CoveredFunction
@@ -98,21 +101,42 @@ class Shown(NamedTuple):
         return fields
 
 
-def _functions(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+@dataclass(frozen=True)
+class ListRequest:
+    """What the command line of a list asks for: the options of its command, the others have their defaults.
+
+    *hart*: None: all. *locations*: those of `find`. *checked*: whether the trace is checked first.
+    """
+
+    trace: TraceRequest
+    hart: int | None = None
+    range: str = ""
+    since: int | None = None
+    kinds: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
+    depth: int = DEPTH
+    calls: bool = False
+    instructions: bool = False
+    idle: bool = False
+    """Whether `coverage` shows functions that did not run, too."""
+    checked: bool = False
+
+
+def _functions(shown: Shown, request: ListRequest) -> Iterator[str]:
     def line(row: Any) -> str:
         return list_text.function_line(
-            row, shown.function, calls=args.calls, instructions=args.instructions, paint=shown.output.paint
+            row, shown.function, calls=request.calls, instructions=request.instructions, paint=shown.output.paint
         )
 
-    return shown.lines("functions", line, lambda row: list_text.function_fields(row, shown.named), args=args.range)
+    return shown.lines("functions", line, lambda row: list_text.function_fields(row, shown.named), args=request.range)
 
 
-def _calls(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+def _calls(shown: Shown, request: ListRequest) -> Iterator[str]:
     if not shown.output.json:
         yield shown.output.paint("heading", list_text.CALLS_HEADING)
     yield from shown.lines(
         "calls", lambda row: list_text.call_line(row, shown.function),
-        lambda row: list_text.call_fields(row, shown.named), depth=args.depth,
+        lambda row: list_text.call_fields(row, shown.named), depth=request.depth,
     )  # fmt: skip
 
 
@@ -123,13 +147,13 @@ def _found(shown: Shown, what: str, **asked: Any) -> Iterator[str]:
     )  # fmt: skip
 
 
-def _find(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+def _find(shown: Shown, request: ListRequest) -> Iterator[str]:
     where = Locations(shown.image)
-    first, *also = map(where.search, args.location)
-    return _found(shown, "executions", args=args.range, since=args.since, **first, also=also)
+    first, *also = map(where.search, request.locations)
+    return _found(shown, "executions", args=request.range, since=request.since, **first, also=also)
 
 
-def _check(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
+def _check(shown: Shown, request: ListRequest) -> Iterator[str]:
     row = next((row for row in shown.decoded.checked or () if row.hart == shown.hart), None)
     if row is None:
         return
@@ -142,20 +166,20 @@ def _check(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     yield answer_text.check_conclusion(row)
 
 
-def _events(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
-    return _found(shown, "events", args=args.range, since=args.since, kinds=args.kind)
+def _events(shown: Shown, request: ListRequest) -> Iterator[str]:
+    return _found(shown, "events", args=request.range, since=request.since, kinds=list(request.kinds))
 
 
-def _gaps(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
-    return _found(shown, "gaps", args=args.range, since=args.since)
+def _gaps(shown: Shown, request: ListRequest) -> Iterator[str]:
+    return _found(shown, "gaps", args=request.range, since=request.since)
 
 
-def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
-    function = args.range if _is_name(args.range) else ""
+def _coverage(shown: Shown, request: ListRequest) -> Iterator[str]:
+    function = request.range if _is_name(request.range) else ""
     wanted = Locations(shown.image).functions(function) if function else []
     if function and not wanted:
         raise ListError(f"{function}: neither a function of the program, nor a RANGE: {_RANGES}")
-    asked = shown.params(args="" if function else args.range, functions=True)
+    asked = shown.params(args="" if function else request.range, functions=True)
     found = analysis.coverage(shown.session, asked, shown.output.progress)
     if not shown.output.json:
         yield shown.output.paint("heading", f"{'entered':>10}{'instructions run':>20}  function")
@@ -163,7 +187,7 @@ def _coverage(shown: Shown, args: argparse.Namespace) -> Iterator[str]:
     for row in sorted(found["functions"], key=lambda row: row.name):
         if function and row.start not in wanted:
             continue
-        if row.ran or args.all or function:
+        if row.ran or request.idle or function:
             yield shown.line(partial(_covered_line, paint=shown.output.paint), list_text.covered_fields, row)
         else:
             hidden += 1
@@ -189,7 +213,7 @@ def _covered_line(row: CoveredFunction, paint: Paint) -> str:
 class Verb(NamedTuple):
     """A command: the rows it shows, and what its arguments mean."""
 
-    show: Callable[[Shown, argparse.Namespace], Iterator[str]] | None
+    show: Callable[[Shown, ListRequest], Iterator[str]] | None
     usage: str
     description: str
     of_json: str
@@ -288,13 +312,14 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 def _add_arguments(name: str, parser: CommandParser) -> None:
     """Define the command line of a command."""
     verb = VERBS[name]
+    parser.set_defaults(location=(), range="", since=None, kind=(), depth=DEPTH)
+    parser.set_defaults(calls=False, instructions=False, all=False, check=False)  # what a command does not have
     parser.usage = f"%(prog)s {verb.usage} [--hart N] [options]"
     parser.description = verb.description
     what = 'a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
     parser.add_argument("capture", metavar="FILE", help=what)
     if name == "find":
         parser.add_argument("location", nargs="+", metavar="LOCATION", help="what is searched; then, if any, a RANGE")
-        parser.set_defaults(range="")
     elif "[RANGE" in verb.usage:
         covers = name == "coverage"
         numbers, more = "of the history" if covers else "of this list", "; or the name of a function" if covers else ""
@@ -304,20 +329,20 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
         parser.add_argument("--calls", action="store_true", help="indent by the calls that led there")
         parser.add_argument("--instructions", action="store_true", help="print the numbers of the instructions")
     if name == "calls":
-        depth = raw.number_from(0, (1 << 31) - 1)
+        depth = inputs.number_from(0, (1 << 31) - 1)
         parser.add_argument("--depth", type=depth, default=DEPTH, metavar="N", help=f"levels (default {DEPTH}), 0: all")
     if name == "events":
         text = f"only this kind; may be repeated: {', '.join(KINDS)}"
         parser.add_argument("--kind", action="append", default=[], choices=KINDS, metavar="KIND", help=text)
     if name in ("find", "events", "gaps"):
         parser.add_argument(
-            "--from", dest="since", type=raw.number_from(1, (1 << 63) - 1), metavar="N",
+            "--from", dest="since", type=inputs.number_from(1, (1 << 63) - 1), metavar="N",
             help="only what is at or after this instruction of the history",
         )  # fmt: skip
     if name == "coverage":
         parser.add_argument("--all", action="store_true", help="also functions that did not run")
     parser.add_argument(
-        "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: all harts)"
+        "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: all harts)"
     )
     if name in CHECKED:
         add_check(parser)
@@ -327,7 +352,7 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
     parser.examples = EXAMPLES[name]
-    parser.set_defaults(run=run, verb=verb, stop_at_error=False)
+    parser.set_defaults(run=run, verb=verb)
 
 
 add_functions, add_calls, add_find = (partial(_add_arguments, name) for name in ("functions", "calls", "find"))
@@ -338,32 +363,55 @@ add_coverage, add_status, add_check_verb = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list. Raises what `Session.open_capture` and `Session.harts` raise, RangeError and ListError."""
+    """Print the list. Raises ListError, RangeError, and as `raw.trace_request`, `Session.open_capture` and
+    `Session.harts`.
+    """
     verb: Verb = args.verb
-    if verb.show is _find and len(args.location) > 1 and _RANGE.fullmatch(args.location[-1]):
-        args.range = args.location.pop()
-    if getattr(args, "since", None) is not None and args.range:
+    return _print(verb, _request(verb, args), OutputOptions.from_arguments(args))
+
+
+def _request(verb: Verb, args: argparse.Namespace) -> ListRequest:
+    """Return what the command line asks for. Raises ListError, and as `raw.trace_request`."""
+    locations, numbers = list(args.location), args.range
+    if len(locations) > 1 and _RANGE.fullmatch(locations[-1]):
+        numbers = locations.pop()
+    if args.since is not None and numbers:
         raise ListError("give --from N or a RANGE, not both")
-    asked = getattr(args, "range", "")
-    if _is_name(asked) and verb.show is not _coverage:
-        raise ListError(f"{asked}: is not a RANGE of this list: {_RANGES}")
-    with Output(args, "reading the trace") as shown:
+    if _is_name(numbers) and verb.show is not _coverage:
+        raise ListError(f"{numbers}: is not a RANGE of this list: {_RANGES}")
+    return ListRequest(
+        trace=raw.trace_request(args, args.capture),
+        hart=args.hart,
+        range=numbers,
+        since=args.since,
+        kinds=tuple(args.kind),
+        locations=tuple(locations),
+        depth=args.depth,
+        calls=args.calls,
+        instructions=args.instructions,
+        idle=args.all,
+        checked=args.check or verb.show is _check,
+    )
+
+
+def _print(verb: Verb, request: ListRequest, options: OutputOptions) -> int:
+    with Output(options, "reading the trace") as shown:
         session = Session()
-        about = decode.open_trace(session, args)
+        about = request.trace.open(session)
         decoded = session.harts(progress=shown.progress)
-        if verb.show is _check or getattr(args, "check", False):
+        if request.checked:
             decoded = session.check(progress=shown.progress)
-        hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
         lines = [*about, *report.histories(decoded.harts), *_check_lines(verb, decoded), *session.warnings(), *hint]
         found = decoded.harts.histories
-        harts = [decoded.harts.number(args.hart)] if args.hart is not None else [
+        harts = [decoded.harts.number(request.hart)] if request.hart is not None else [
             hart for hart in sorted(found) if len(found) == 1 or len(found[hart])
         ]  # fmt: skip
         if verb.show is None:
             return _status(session, lines, shown)
         shown.say(lines)
         for hart in harts:
-            shown.rows(verb.show(Shown(session, decoded, shown, hart, len(harts) > 1), args))
+            shown.rows(verb.show(Shown(session, decoded, shown, hart, len(harts) > 1), request))
     return _checked_status(decoded, harts) if verb.show is _check else 0
 
 

@@ -6,14 +6,16 @@ They answer what gdb's commands of these names answer, about a capture file or r
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.console import output
-from rvtrace_gdb.console.commands import CommandParser, decode
+from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import memory_place
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.options.request import TraceRequest
+from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import F, X, regno_of
@@ -40,6 +42,21 @@ _BYTES = 16  # of memory in a line
 
 class PastError(RvtraceError):
     """Arguments that name nothing of this trace."""
+
+
+@dataclass(frozen=True)
+class PastRequest:
+    """What a command line asks about the past. *at*: before this instruction, None: at the end. *places*: as they were
+    typed. *values*: one of `CHOICES`. *count*: how many writers of a place.
+    """
+
+    trace: TraceRequest
+    output: OutputOptions
+    hart: int | None
+    at: int | None
+    places: tuple[str, ...]
+    values: str
+    count: int = 1
 
 
 class _Asked(NamedTuple):
@@ -77,10 +94,12 @@ EXAMPLES = {
 
 def _add_common(parser: CommandParser, name: str, of_json: str) -> None:
     parser.add_argument(
-        "--at", type=raw.number_from(1, (1 << 63) - 1), metavar="N",
+        "--at", type=inputs.number_from(1, (1 << 63) - 1), metavar="N",
         help="before this instruction of the history (default: at its end)",
     )  # fmt: skip
-    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: first)")
+    parser.add_argument(
+        "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: first)"
+    )
     parser.add_argument(
         "--values", choices=CHOICES, default="on",
         help="what is reconstructed of a trace that has only addresses: registers and memory (on, the default),"
@@ -106,11 +125,11 @@ def add_who_wrote(parser: CommandParser) -> None:
     parser.add_argument("capture", metavar="FILE", help=_FILE)
     parser.add_argument("place", metavar="PLACE", help="$REGISTER, SYMBOL, ADDRESS or ADDRESS,SIZE")
     parser.add_argument(
-        "--count", type=raw.number_from(1, 1 << 20), default=1, metavar="N",
+        "--count", type=inputs.number_from(1, 1 << 20), default=1, metavar="N",
         help="and who wrote it before that: N writers",
     )  # fmt: skip
     _add_common(parser, "who-wrote", "each writer")
-    parser.set_defaults(run=partial(_run, _who_wrote), stop_at_error=False)
+    parser.set_defaults(run=run_who_wrote)
 
 
 def add_values(parser: CommandParser) -> None:
@@ -124,34 +143,49 @@ def add_values(parser: CommandParser) -> None:
     parser.add_argument("capture", metavar="FILE", help=_FILE)
     parser.add_argument("place", nargs="*", metavar="PLACE", help="$REGISTER, SYMBOL, ADDRESS or ADDRESS,SIZE")
     _add_common(parser, "values", "each register or piece of memory, or for the summary")
-    parser.set_defaults(run=partial(_run, _values), stop_at_error=False)
+    parser.set_defaults(run=run_values)
 
 
-def _run(show: Callable[[_Asked, argparse.Namespace], Iterator[str]], args: argparse.Namespace) -> int:
-    """Print the answer. Raises what `Session.open_capture` and `Session.selected` raise, and PastError."""
-    with Output(args, "reading the trace") as shown:
+def run_who_wrote(args: argparse.Namespace) -> int:
+    """Print who wrote a place. Raises PastError, and as `raw.trace_request` and `Session.selected`."""
+    return _answer(_who_wrote, _request(args, (args.place,), args.count))
+
+
+def run_values(args: argparse.Namespace) -> int:
+    """Print values of the past. Raises PastError, and as `raw.trace_request` and `Session.selected`."""
+    return _answer(_values, _request(args, tuple(args.place)))
+
+
+def _request(args: argparse.Namespace, places: tuple[str, ...], count: int = 1) -> PastRequest:
+    trace, options = raw.trace_request(args, args.capture), OutputOptions.from_arguments(args)
+    return PastRequest(trace, options, args.hart, args.at, places, args.values, count)
+
+
+def _answer(show: Callable[[_Asked, PastRequest], Iterator[str]], request: PastRequest) -> int:
+    with Output(request.output, "reading the trace") as shown:
         session = Session()
-        about = decode.open_trace(session, args)
+        about = request.trace.open(session)
         decoded = session.harts(progress=shown.progress)
-        hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
-        selected = session.selected(Context(hart=args.hart, values=args.values), shown.progress)
+        selected = session.selected(Context(hart=request.hart, values=request.values), shown.progress)
         length = len(selected.history)
-        if args.at is not None and args.at > length:
-            raise PastError(f"--at {args.at}: the history has the numbers 1 to {length}")
-        number = length + 1 if args.at is None else args.at
-        shown.rows(show(_Asked(session, selected, shown, number, args.at), args))
+        if request.at is not None and request.at > length:
+            raise PastError(f"--at {request.at}: the history has the numbers 1 to {length}")
+        number = length + 1 if request.at is None else request.at
+        shown.rows(show(_Asked(session, selected, shown, number, request.at), request))
     return 0
 
 
 # Who wrote it
 
 
-def _who_wrote(asked: _Asked, args: argparse.Namespace) -> Iterator[str]:
-    place = _place(args.place, asked)
+def _who_wrote(asked: _Asked, request: PastRequest) -> Iterator[str]:
+    (name,) = request.places
+    place = _place(name, asked)
     below = previous = None
-    for _ in range(args.count):
-        context = {"hart": asked.selected.hart, "values": args.values}
+    for _ in range(request.count):
+        context = {"hart": asked.selected.hart, "values": request.values}
         params = Params({"context": context, "at": asked.at, "below": below, **place}, "who-wrote")
         found = analysis.who_wrote(asked.session, params, asked.shown.progress)
         if found["writer"] is None:
@@ -160,7 +194,7 @@ def _who_wrote(asked: _Asked, args: argparse.Namespace) -> Iterator[str]:
                 yield json_line({"hart": asked.selected.hart, "messages": list(found["none"])})
             return
         writer = Writer(**found["writer"])
-        yield from _writer_lines(asked, args.place, writer, previous)
+        yield from _writer_lines(asked, name, writer, previous)
         below, previous = found["below"], writer.ago
 
 
@@ -212,10 +246,10 @@ def _writer_fields(asked: _Asked, change: answer_text.Change, writer: Writer) ->
 # Values
 
 
-def _values(asked: _Asked, args: argparse.Namespace) -> Iterator[str]:
-    if args.at is None and not args.place:
+def _values(asked: _Asked, request: PastRequest) -> Iterator[str]:
+    if request.at is None and not request.places:
         return _summary(asked)
-    places = [_place(text, asked) for text in args.place]
+    places = [_place(text, asked) for text in request.places]
     past = asked.past()
     if past is None:
         raise PastError("no value is known in this trace: see `rvtrace values FILE`")

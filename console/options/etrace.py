@@ -257,18 +257,21 @@ def whole_number(bits: int) -> Any:
     return _number(Setting(Owner.NOTHING, Kind.NUMBER, "", "", range(1 << bits)))
 
 
-def trace_options(args: argparse.Namespace, xlen: int | None) -> ETrace:
-    """Return how the bytes were encoded. *xlen*: that of the program, if known. Raises `BadETrace`.
+def settings_of(args: argparse.Namespace) -> dict[str, Value]:
+    """Return the settings on the command line. Raises BadParametersFile.
 
     A dialect has default parameters and a default transport, which other options override.
     """
-    values: dict[str, Any] = {"iaddress_width": xlen or 64}
-    values |= DEFAULTS[Dialect(args.dialect or Dialect.STANDARD)]
+    settings: dict[str, Value] = {**DEFAULTS[Dialect(args.dialect or Dialect.STANDARD)]}
     if args.parameters is not None:
-        values |= read_parameters(args.parameters)
-    values |= {key: value for key in SETTINGS if (value := _given(args, key)) is not None}
+        settings |= read_parameters(args.parameters)
+    return settings | {key: value for key in SETTINGS if (value := _given(args, key)) is not None}
+
+
+def trace_options(settings: Mapping[str, Value], xlen: int | None) -> ETrace:
+    """Return how bytes with these settings were encoded. *xlen*: that of the program, if known. Raises `BadETrace`."""
     try:
-        return etrace_of(check_settings(values))
+        return etrace_of(check_settings({"iaddress_width": xlen or 64, **settings}))
     except BadSetting as error:
         raise BadETrace(f"{option(error.key)} {error.problem}") from None
 

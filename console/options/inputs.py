@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
@@ -120,34 +121,72 @@ def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = Tr
     group.add_argument("--kernel-pages", metavar="DIR", help="pages of the kernel, in files kmem.0xADDRESS")
 
 
-def programs_of(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, ...]]:
-    """Return the image of all contexts, and those of processes: an ELF that --maps name is a file of their processes.
-
-    Without --maps all ELFs are in one image, at the addresses that they were linked for.
-
-    Raises `ProgramError`, BadElf, BadMaps, BadMemory.
+@dataclass(frozen=True)
+class Programs:
+    """The programs that ran, as the command line names them: *elves*, FILE or FILE@OFFSET; the others are the options
+    of these names.
     """
-    for option in ("vdso", "sysroot"):
-        if getattr(args, option) is not None and not args.maps:
-            raise ProgramError(f"--{option} {getattr(args, option)}: has no effect without --maps")
-    maps = [_maps(text) for text in args.maps]
-    named = {PurePath(mapping.name).name for _, _, mappings in maps for mapping in mappings}
-    elves = [elf_name(elf) for elf in args.elf]
-    mapped = [elf for elf in elves if PurePath(elf).name in named]
-    given: dict[str, str | Path] = {PurePath(elf).name: elf for elf in mapped}
-    if args.vdso is not None:
-        given["[vdso]"] = os.path.abspath(args.vdso)
-    base, others = [elf for elf in elves if elf not in mapped], []
-    if not args.maps:
-        base, others = base[:1], base[1:]
-    image = _base(base, mapped, args)
-    add_others(image, others)
-    files = Files(given, args.sysroot)
-    images = tuple(
-        captured_image(process_image(mappings, files, image.xlen), name, scontext=scontext)
-        for scontext, name, mappings in maps
-    )
-    return image, images
+
+    elves: tuple[str, ...] = ()
+    maps: tuple[str, ...] = ()
+    vdso: str | None = None
+    sysroot: str | None = None
+    kernel_pages: str | None = None
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> "Programs":
+        """Return the programs of a command that may have no other option for them than --elf."""
+        maps, others = getattr(args, "maps", ()), ("vdso", "sysroot", "kernel_pages")
+        return cls(tuple(args.elf), tuple(maps), *(getattr(args, name, None) for name in others))
+
+    def only(self) -> str | None:
+        """Return the program to decode a capture with, None for the capture's own. Raises `RawError`."""
+        if len(self.elves) > 1:
+            raise RawError("--elf is given more than once: a capture has one program")
+        return elf_name(self.elves[0]) if self.elves else None
+
+    def images(self, xlen: int | None) -> tuple[Image, tuple[CapturedImage, ...]]:
+        """Return the image of all contexts, and those of processes: an ELF that --maps name is a file of their
+        processes. *xlen*: that of a hart without a program, if known.
+
+        Without --maps all ELFs are in one image, at the addresses that they were linked for.
+
+        Raises `ProgramError`, BadElf, BadMaps, BadMemory.
+        """
+        for option, value in (("vdso", self.vdso), ("sysroot", self.sysroot)):
+            if value is not None and not self.maps:
+                raise ProgramError(f"--{option} {value}: has no effect without --maps")
+        maps = [_maps(text) for text in self.maps]
+        named = {PurePath(mapping.name).name for _, _, mappings in maps for mapping in mappings}
+        elves = [elf_name(elf) for elf in self.elves]
+        mapped = [elf for elf in elves if PurePath(elf).name in named]
+        given: dict[str, str | Path] = {PurePath(elf).name: elf for elf in mapped}
+        if self.vdso is not None:
+            given["[vdso]"] = os.path.abspath(self.vdso)
+        base, others = [elf for elf in elves if elf not in mapped], []
+        if not self.maps:
+            base, others = base[:1], base[1:]
+        image = self._base(base, mapped, xlen)
+        add_others(image, others)
+        files = Files(given, self.sysroot)
+        images = tuple(
+            captured_image(process_image(mappings, files, image.xlen), name, scontext=scontext)
+            for scontext, name, mappings in maps
+        )
+        return image, images
+
+    def _base(self, elves: Sequence[str], mapped: Sequence[str], xlen: int | None) -> Image:
+        if len(elves) > 1:
+            raise ProgramError(f"--elf {elves[1]}: no --maps names it, and there is a program already ({elves[0]})")
+        if elves:
+            image = Image.from_elf(*placement(elves[0]))
+        elif self.maps or self.kernel_pages:
+            image = Image(xlen or (read_elf(mapped[0]).xlen if mapped else 64))
+        else:
+            raise ProgramError("which program ran? Give its ELF (--elf FILE)")
+        if self.kernel_pages is not None:
+            add_kernel_pages(image, self.kernel_pages)
+        return image
 
 
 def elf_name(text: str) -> str:
@@ -167,20 +206,6 @@ def add_others(image: Image, elves: Sequence[str]) -> None:
             if part.executable:
                 image.add_code(part.vaddr + bias, part.data, elf.path)
         image.add_elf(elf, bias, loaded=False)
-
-
-def _base(elves: Sequence[str], mapped: Sequence[str], args: argparse.Namespace) -> Image:
-    if len(elves) > 1:
-        raise ProgramError(f"--elf {elves[1]}: no --maps names it, and there is a program already ({elves[0]})")
-    if elves:
-        image = Image.from_elf(*placement(elves[0]))
-    elif args.maps or args.kernel_pages:
-        image = Image(args.xlen or (read_elf(mapped[0]).xlen if mapped else 64))
-    else:
-        raise ProgramError("which program ran? Give its ELF (--elf FILE)")
-    if args.kernel_pages is not None:
-        add_kernel_pages(image, args.kernel_pages)
-    return image
 
 
 def _maps(text: str) -> tuple[int | None, str, list[Mapping]]:

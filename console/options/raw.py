@@ -1,70 +1,34 @@
-"""Options for raw trace bytes: how they were encoded, and hints about options that would fit their program better.
-
-A capture says how its bytes were encoded; raw bytes (of an RTL simulation, of another tool) do not. When a trace does
-not fit its program, a hint names the options with which it would.
+"""Options for raw trace bytes, which say how they were encoded: a capture says that itself, raw bytes (of an RTL
+simulation, of another tool) do not. `trace_request` makes a typed request of them.
 """
 
 import argparse
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.console.options import etrace as options_etrace
-from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options import tandem as options_tandem
-from rvtrace_gdb.console.options.inputs import (
-    RawError,
-    check_beginning,
-    check_file,
-    number_from,
-    pieces,
-    standard_input,
-    title,
+from rvtrace_gdb.console.options.inputs import Programs, RawError, check_file, number_from
+from rvtrace_gdb.console.options.request import (
+    EncoderBytes,
+    RawBytes,
+    SettingsBytes,
+    TandemBytes,
+    TraceRequest,
+    is_core_dump_file,
+    load,
 )
+from rvtrace_gdb.console.options.tandem import TandemOptions
 from rvtrace_gdb.controlregs.encoder_features import NTRACE, RAW_NTRACE, EncoderFeature
-from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MAX_SRC_BITS
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, REPEAT_BITS, ImplicitReturn, Options
-from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.plausibility import is_tandem_trace as is_tandem
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS as TANDEM_DIALECTS
-from rvtrace_gdb.decode.tandem.protocol import Parameters
-from rvtrace_gdb.session.capture import file as capture_file
-from rvtrace_gdb.session.capture.etrace_settings import ETrace, values_of
+from rvtrace_gdb.session.capture.etrace_settings import Value
 from rvtrace_gdb.session.capture.model import Capture
-from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import sinks
-from rvtrace_gdb.session.formats import tandem as formats_tandem
-from rvtrace_gdb.session.formats.detect_options import better_layout, guess
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of, is_imported, with_settings
-from rvtrace_gdb.session.sources import esp32_memory
-from rvtrace_gdb.support.errors import Progress
-from rvtrace_gdb.support.inputs import read_input
-from rvtrace_gdb.support.text import hint, warning
-
-__all__ = [
-    "RawError",
-    "add_arguments",
-    "capture",
-    "check_beginning",
-    "check_xlen",
-    "core_dump",
-    "elf_of_settings",
-    "etrace",
-    "is_raw",
-    "load",
-    "number_from",
-    "one_elf",
-    "options",
-    "options_of_capture",
-    "pieces",
-    "settings",
-    "tandem",
-    "title",
-    "trace_options",
-]
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, with_settings
 
 _RETURNS = {
     "off": ImplicitReturn.OFF,
@@ -152,13 +116,56 @@ def _add_feature(group: "argparse._ArgumentGroup", feature: EncoderFeature) -> N
         group.add_argument(*names, action="store_true", help=text)
 
 
+def trace_request(
+    args: argparse.Namespace, file: str, *, options_first: bool = False, also_for_captures: Sequence[str] = ()
+) -> TraceRequest:
+    """Return the request of a command for the trace in *file*.
+
+    *options_first*: errors in the options are reported before the file is looked at; else it must not begin as what is
+    no trace. *also_for_captures*: options that the command has for captures, too.
+
+    Raises `RawError`, BadETrace, BadParametersFile, CaptureError, Unsupported.
+    """
+    raw = None
+    if is_raw(args, also_for_captures):
+        if not options_first:
+            check_file(file)
+        raw = raw_bytes(args)
+    return TraceRequest(file, raw, Programs.from_arguments(args), getattr(args, "stop_at_error", False))
+
+
+def import_request(args: argparse.Namespace, file: str, hart: int) -> TraceRequest:
+    """Return the request of a command to which *file* is never a capture: raw bytes, by default of N-Trace, or a core
+    dump. *hart*: that of a tandem trace. Raises as `trace_request`.
+    """
+    programs = Programs.from_arguments(args)
+    if not _has_format(args) and is_core_dump_file(file):
+        return TraceRequest(file, None, programs)
+    check_file(file)  # first: for a capture, a missing program is not the problem
+    return TraceRequest(file, raw_bytes(args, hart), programs)
+
+
+def raw_bytes(args: argparse.Namespace, hart: int = 0) -> RawBytes:
+    """Return what the command line says of raw bytes. *hart*: that of a tandem trace. Raises as `trace_request`."""
+    if args.settings is not None:
+        settings = _settings(args.settings)
+        return SettingsBytes(args.settings, settings, options_of_capture(settings), args.wrapped)
+    if args.tandem:
+        return TandemBytes(_tandem(args), args.wrapped, hart)
+    return EncoderBytes(_etrace(args) if args.etrace else _ntrace(args), args.xlen, args.src, args.wrapped)
+
+
+def _has_format(args: argparse.Namespace) -> bool:
+    return args.ntrace or args.etrace or args.tandem or args.settings is not None
+
+
 def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> bool:
     """Whether the file is raw bytes, not a capture. Raises `RawError` for options that do not apply to a capture."""
     if args.settings is not None:
         known = (*_ONLY_NTRACE, *options_etrace.own_options(), *options_tandem.OWN, *options_tandem.SHARED, *_EITHER)
         for name in _given(args, [name for name in known if name not in (*also_for_captures, "wrapped")]):
             raise RawError(f"{name}: the settings of {args.settings} include this, leave it out")
-    if args.ntrace or args.etrace or args.tandem or args.settings is not None:
+    if _has_format(args):
         return True
     found = (
         (_ONLY_NTRACE, "--ntrace"),
@@ -188,33 +195,24 @@ def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False, [])]
 
 
-def trace_options(args: argparse.Namespace, xlen: int | None = None) -> EncoderTraceOptions:
-    """Return how the bytes were encoded. *xlen*: that of the program, if known.
-
-    Raises `RawError`, `BadETrace`, CaptureError, Unsupported.
-    """
-    if args.settings is not None:
-        return options_of_capture(settings(args.settings))
-    return etrace(args, xlen) if args.etrace else options(args)
-
-
-def etrace(args: argparse.Namespace, xlen: int | None) -> ETrace:
-    """Return how E-Trace bytes were encoded. Raises `RawError`, `BadETrace`."""
+def _etrace(args: argparse.Namespace) -> Mapping[str, Value]:
+    """Return the settings of E-Trace. Raises `RawError`, BadETrace, BadParametersFile."""
     for name in _given(args, _ONLY_NTRACE):
         raise RawError(f"{name} is an option of N-Trace, not of E-Trace")
     for name in _given(args, options_tandem.OWN):
         raise RawError(f"{name} is an option of tandem traces, not of E-Trace")
     if args.dialect is not None and args.dialect not in _ETRACE_DIALECTS:
         raise RawError(f"--dialect {args.dialect} {_whose(args)}; E-Trace has {', '.join(_ETRACE_DIALECTS)}")
-    found = options_etrace.trace_options(args, args.xlen or xlen)
+    settings = options_etrace.settings_of(args)
+    found = options_etrace.trace_options(settings, args.xlen)
     if args.src is not None and not found.has_sources:
         raise RawError(f"--src {args.src}: packets do not say their source: say with --src-bits how wide srcID is")
     if args.src is not None and found.encapsulation.src_bits and args.src >> found.encapsulation.src_bits:
         raise RawError(f"--src {args.src} does not fit srcID: say with --src-bits how wide it is")
-    return found
+    return settings
 
 
-def options(args: argparse.Namespace) -> Options:
+def _ntrace(args: argparse.Namespace) -> Options:
     """Return how N-Trace bytes were encoded. Raises `RawError`."""
     for name in _given(args, options_etrace.own_options()):
         raise RawError(f"{name} is an option of E-Trace, not of N-Trace")
@@ -249,23 +247,18 @@ def _whose(args: argparse.Namespace) -> str:
     return "belongs to E-Trace" if args.dialect in _ETRACE_DIALECTS else "belongs to tandem traces"
 
 
-def tandem(args: argparse.Namespace) -> Parameters:
-    """Return the parameters of a raw tandem trace. Raises `RawError`, BadElf, BadParameters."""
+def _tandem(args: argparse.Namespace) -> TandemOptions:
+    """Return the options of a raw tandem trace. Raises `RawError`."""
     for names, whose in ((_ONLY_NTRACE, "N-Trace"), (options_etrace.own_options(), "E-Trace"), (_EITHER, "encoders")):
         for name in _given(args, names):
             raise RawError(f"{name} is an option of {whose}, not of tandem traces")
     if args.dialect is not None and args.dialect not in TANDEM_DIALECTS:
         there = ", ".join(TANDEM_DIALECTS)
         raise RawError(f"--dialect {args.dialect} {_whose(args)}; tandem traces have {there}")
-    return options_tandem.parameters(args)
+    return TandemOptions.from_arguments(args)
 
 
-def load(file: str) -> Capture:
-    """Read the capture in *file*, or on standard input for "-". Raises CaptureError, `RawError`."""
-    return capture_file.parse(standard_input(), title(file)) if file == "-" else capture_file.load(file)
-
-
-def settings(file: str) -> Capture:
+def _settings(file: str) -> Capture:
     """Read the capture in *file*, with the settings of encoders for other bytes. Raises CaptureError, `RawError`."""
     found = load(file)
     if not found.encoders:
@@ -279,106 +272,3 @@ def options_of_capture(found: Capture) -> EncoderTraceOptions:
     if not isinstance(trace_options, EncoderTraceOptions):
         raise Unsupported(f"{trace_options.format} is not a format of raw bytes")
     return trace_options
-
-
-def elf_of_settings(args: argparse.Namespace) -> str | None:
-    """Return the program given for bytes with --settings, None without one. Raises `RawError`."""
-    return None if args.settings is None else one_elf(args)
-
-
-def one_elf(args: argparse.Namespace) -> str | None:
-    """Return the program to decode a capture with, None for the capture's own. Raises `RawError`."""
-    if len(args.elf) > 1:
-        raise RawError("--elf is given more than once: a capture has one program")
-    return inputs.elf_name(args.elf[0]) if args.elf else None
-
-
-def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
-    """Return the trace in a core dump of ESP-IDF as a capture, None if *file* is not one.
-
-    Raises BadSnapshot, BadElf, `RawError`.
-    """
-    if args.ntrace or args.etrace or args.tandem or args.settings is not None or file == "-":
-        return None
-    try:
-        content = read_input(file)
-    except (OSError, ValueError):
-        return None  # reading it as a capture then reports the error
-    if not is_core_dump(content):
-        return None
-    if not args.elf:
-        raise RawError(f"{file}: a core dump; which program ran? Give its ELF (--elf FILE)")
-    program, *others = (os.path.abspath(elf) for elf in args.elf)
-    return esp32_memory.capture_of_core_dump(content, file, Image.from_elf(program), others)
-
-
-def capture(args: argparse.Namespace, file: str) -> Capture:
-    """Return the raw bytes in *file* as a capture. Raises as `trace_options` and `inputs.programs_of`."""
-    check_file(file)  # first: for a capture, a missing program is not the problem
-    if args.settings is not None:
-        known = settings(args.settings)
-        options_of_capture(known)
-        return with_settings(known, title(file), b"".join(pieces(file)), wrapped=args.wrapped)
-    if args.tandem:
-        tandem(args)
-        return options_tandem.capture_of(args, title(file), b"".join(pieces(file)))
-    trace_options(args)  # errors in the options are reported before errors in files
-    image, images = inputs.programs_of(args)
-    check_xlen(args, image)
-    data = b"".join(pieces(file))
-    return capture_of(Raw(title(file), data, trace_options(args, image.xlen), image, images, args.wrapped, args.src))
-
-
-def check_xlen(args: argparse.Namespace, image: Image) -> None:
-    """Raise `RawError` if the program has another XLEN than --xlen."""
-    if args.xlen not in (None, image.xlen):
-        raise RawError(f"--xlen {args.xlen}: {image.path} is an RV{image.xlen} program")
-
-
-_SWITCHES = ("timestamps", "btm", *(feature.ntrace for feature in RAW_NTRACE))
-
-
-def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:
-    """Return a hint about better options for a decoded trace, or none. Raises only what *progress* raises."""
-    if is_imported(capture) and any(is_tandem(sink.data) for sink in capture.sinks):
-        return [hint("these are the bytes of a tandem trace: --tandem")]
-    found = guess(capture, decoded, progress)
-    return [] if found is None else [hint(f"the trace fits far better {_changes(*found)}")]
-
-
-def hints_of_messages(beginning: bytes, said: EncoderTraceOptions, xlen: int, wrapped: bool) -> list[str]:
-    """Return a hint about better options, or none, from the *beginning* of a trace alone, without a program."""
-    better = better_layout(beginning, said, xlen, wrapped=wrapped)
-    return [] if better is None else [hint(f"the messages make far more sense {_changes(said, better)}")]
-
-
-def hints_of_groups(beginning: bytes, said: Parameters, wrapped: bool) -> list[str]:
-    """Return a warning, or none, if the *beginning* of a tandem trace shows that its parameters are others."""
-    text = formats_tandem.advice(beginning, said, wrapped=wrapped)
-    return [warning(text)] if text else []
-
-
-def _changes(said: EncoderTraceOptions, better: EncoderTraceOptions) -> str:
-    if isinstance(said, ETrace) and isinstance(better, ETrace):
-        return " and ".join(options_etrace.words(values_of(said), values_of(better)))
-    if isinstance(better, ETrace):
-        width = better.options.parameters.iaddress_width
-        return " and ".join(["with --etrace", *options_etrace.words({"iaddress_width": width}, values_of(better))])
-    if isinstance(said, ETrace):
-        return " and ".join(["with --ntrace", *_changed_options(Options(), better)])
-    return " and ".join(_changed_options(said, better))
-
-
-def _changed_options(said: Options, better: Options) -> Iterator[str]:
-    if better.dialect != said.dialect:
-        yield f"with --dialect {better.dialect.name}"
-    if better.src_bits != said.src_bits:
-        yield f"with --src-bits {better.src_bits}" if better.src_bits else "without --src-bits"
-    if better.address_bits != said.address_bits:
-        yield f"with --address-bits {better.address_bits}" if better.address_bits else "without --address-bits"
-    if better.implicit_return != said.implicit_return:
-        yield "with --implicit-return full" if better.implicit_return else "without --implicit-return"
-    for name in _SWITCHES:
-        wanted = getattr(better, name)
-        if wanted != getattr(said, name):
-            yield f"{'with' if wanted else 'without'} --{name.replace('_', '-')}"

@@ -8,11 +8,12 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Parameters
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Dialect, Parameters
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
@@ -68,27 +69,85 @@ def add_own_arguments(group: "argparse._ArgumentGroup") -> None:
     )
 
 
-def capture(args: argparse.Namespace, file: str) -> Capture:
-    """Return the capture in *file*, of whatever trace, or raw bytes of a tandem trace as a capture; "-" is standard
-    input.
+@dataclass(frozen=True)
+class TandemOptions:
+    """What the command line says of a raw tandem trace; None: the program has it, else the default."""
 
-    Raises `RawError`, CaptureError, BadElf, BadParameters.
+    dialect: Dialect = SPECIFICATION
+    xlen: int | None = None
+    flen: int | None = None
+    mlen: int | None = None
+    eaddr: int | None = None
+    supervisor: bool = True
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> "TandemOptions":
+        """Return the options in `OWN`, --xlen and --dialect."""
+        dialect = DIALECTS.get(args.dialect or "", SPECIFICATION)
+        return cls(dialect, args.xlen, args.flen, args.mlen, args.eaddr, not args.no_supervisor)
+
+    def parameters(self, programs: inputs.Programs) -> Parameters:
+        """Return these parameters, else the program's, else the defaults. Raises `RawError`, BadElf, BadParameters."""
+        elf = next(iter(programs.elves), None)
+        base = Parameters(self.xlen or 64) if elf is None else Parameters.of_elf(elf)
+        if self.xlen not in (None, base.xlen):
+            raise inputs.RawError(f"--xlen {self.xlen}: {elf} is an RV{base.xlen} program")
+        return Parameters(
+            base.xlen,
+            base.flen if self.flen is None else self.flen,
+            self.mlen or 0,
+            self.eaddr or 0,
+            self.dialect,
+            self.supervisor,
+        )
+
+    def image(self, programs: inputs.Programs) -> Image:
+        """Return the program, empty if unknown: the trace has the instructions. Raises BadElf, ProgramError."""
+        if not programs.elves:
+            return Image(self.xlen or 64)
+        image = Image.from_elf(os.path.abspath(programs.elves[0]))
+        inputs.add_others(image, [os.path.abspath(elf) for elf in programs.elves[1:]])
+        return image
+
+
+@dataclass(frozen=True)
+class TandemRequest:
+    """The trace of a command that reads tandem traces: a capture of whatever trace, or raw bytes of a tandem trace.
+
+    *file*: "-" is standard input. *for_raw_bytes*: the options that the user gave and only raw bytes can have. *hart*:
+    None: the first.
     """
-    name, content = inputs.title(file), _content(file)
-    if content.startswith(_CAPTURE):
-        for option in _given(args, (*OWN, *SHARED)):
-            raise inputs.RawError(f"{option} is for raw bytes: {name} is a capture, which includes its settings")
-        return capture_file.parse(content, name)
-    return capture_of(args, name, content)
 
+    file: str
+    programs: inputs.Programs
+    options: TandemOptions
+    wrapped: bool
+    for_raw_bytes: tuple[str, ...]
+    hart: int | None
 
-def capture_of(args: argparse.Namespace, name: str, data: bytes) -> Capture:
-    """Return raw bytes as a capture. Raises `RawError`, BadElf, BadParameters, ProgramError."""
-    if not data:
-        raise inputs.RawError(f"{name}: is empty")
-    inputs.check_beginning(data, name)
-    hart, image = getattr(args, "of_hart", None) or 0, image_of(args)
-    return tandem_capture(name, data, parameters(args), image, hart=hart, wrapped=args.wrapped)
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> "TandemRequest":
+        """Return the request of a command with the options of `add_arguments`, and --hart."""
+        programs, options = inputs.Programs.from_arguments(args), TandemOptions.from_arguments(args)
+        return cls(args.file, programs, options, args.wrapped, tuple(_given(args, (*OWN, *SHARED))), args.hart)
+
+    @property
+    def name(self) -> str:
+        """The name of the file in messages."""
+        return inputs.title(self.file)
+
+    def capture(self) -> Capture:
+        """Return the trace as a capture. Raises `RawError`, CaptureError, BadElf, BadParameters, ProgramError."""
+        name, content = self.name, _content(self.file)
+        if content.startswith(_CAPTURE):
+            for option in self.for_raw_bytes:
+                raise inputs.RawError(f"{option} is for raw bytes: {name} is a capture, which includes its settings")
+            return capture_file.parse(content, name)
+        if not content:
+            raise inputs.RawError(f"{name}: is empty")
+        inputs.check_beginning(content, name)
+        image, parameters = self.options.image(self.programs), self.options.parameters(self.programs)
+        return tandem_capture(name, content, parameters, image, wrapped=self.wrapped)
 
 
 def of_hart(found: Capture, hart: int | None) -> CapturedTandem:
@@ -98,31 +157,6 @@ def of_hart(found: Capture, hart: int | None) -> CapturedTandem:
             return captured
     there = ", ".join(str(captured.hart) for captured in found.tandem)
     raise inputs.RawError(f"--hart {hart}: it has no tandem trace, only {there}")
-
-
-def parameters(args: argparse.Namespace) -> Parameters:
-    """Return the user's parameters, else the program's, else the defaults. Raises `RawError`, BadElf, BadParameters."""
-    dialect = DIALECTS.get(args.dialect or "", SPECIFICATION)
-    base = Parameters.of_elf(args.elf[0]) if args.elf else Parameters(args.xlen or 64)
-    if args.xlen not in (None, base.xlen):
-        raise inputs.RawError(f"--xlen {args.xlen}: {args.elf[0]} is an RV{base.xlen} program")
-    return Parameters(
-        base.xlen,
-        base.flen if args.flen is None else args.flen,
-        args.mlen or 0,
-        args.eaddr or 0,
-        dialect,
-        not args.no_supervisor,
-    )
-
-
-def image_of(args: argparse.Namespace) -> Image:
-    """Return the program, empty if unknown: the trace has the instructions. Raises BadElf, ProgramError."""
-    if not args.elf:
-        return Image(args.xlen or 64)
-    image = Image.from_elf(os.path.abspath(args.elf[0]))
-    inputs.add_others(image, [os.path.abspath(elf) for elf in args.elf[1:]])
-    return image
 
 
 def _content(file: str) -> bytes:

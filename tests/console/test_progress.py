@@ -1,6 +1,5 @@
 """Bars of progress: what they say, where they are drawn, and that nothing of them stays."""
 
-import argparse
 import contextlib
 import fcntl
 import os
@@ -334,7 +333,7 @@ def test_which_rows_a_bar_does_not_disturb(tmp_path: Path) -> None:
 
 def test_the_bar_counts_rows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(output, "is_elsewhere", lambda: True)
-    shown, seen = output.Output(argparse.Namespace()), list[tuple[str, int, int | None]]()
+    shown, seen = output.Output(output.OutputOptions()), list[tuple[str, int, int | None]]()
     monkeypatch.setattr(shown, "progress", lambda *reported: seen.append(reported))
     shown.total = 3000
     assert shown.rows(map(str, range(3000))) == 3000

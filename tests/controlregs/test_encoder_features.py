@@ -11,7 +11,9 @@ import pytest
 
 from rvtrace_gdb.console.options import encoder as encode_ntrace
 from rvtrace_gdb.console.options import etrace as options_etrace
-from rvtrace_gdb.console.options import raw
+from rvtrace_gdb.console.options import hints, raw
+from rvtrace_gdb.console.options.inputs import RawError
+from rvtrace_gdb.console.options.request import EncoderBytes
 from rvtrace_gdb.controlregs.encoder_features import FEATURES, SWITCHES, EncoderFeature
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, TraceRequest
@@ -22,7 +24,7 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from rvtrace_gdb.session.capture.model import CapturedEncoder
 from rvtrace_gdb.session.formats import detect_options, registry
-from rvtrace_gdb.session.formats.raw_import import Raw, capture_of
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of
 from rvtrace_gdb.session.sources.options import trace_request
 from rvtrace_gdb.session.sources.qemu.encoder import NTraceOptions, encoder_options
 from rvtrace_gdb.transport.simulated.devices.ntrace import SET_BY_REGISTERS
@@ -100,6 +102,12 @@ def test_decoders_know_what_the_register_says(feature: EncoderFeature) -> None:
         assert is_on(on, feature) and not is_on(off, feature)
 
 
+def trace_options_of(args: argparse.Namespace) -> EncoderTraceOptions:
+    request = raw.raw_bytes(args)
+    assert isinstance(request, EncoderBytes)
+    return request.trace_options(64)
+
+
 @EACH
 def test_raw_bytes_have_an_option_that_the_capture_keeps(feature: EncoderFeature) -> None:
     for format in formats(feature):
@@ -107,14 +115,14 @@ def test_raw_bytes_have_an_option_that_the_capture_keeps(feature: EncoderFeature
             continue
         name = f"--{(feature.ntrace or feature.etrace).replace('_', '-')}"
         args = raw_arguments(f"--{format}", name, *["full"] * bool(feature.words))
-        (encoder,) = capture_of(Raw("x", b"", raw.trace_options(args, 64), Image())).encoders
+        (encoder,) = capture_of(Raw("x", b"", trace_options_of(args), Image())).encoders
         assert encoder.in_force.features >> feature.bit & 1
         assert is_on(registry.options_of_encoder(encoder), feature)
         other = {"ntrace": "etrace", "etrace": "ntrace"}[format]
         if other not in formats(feature):
-            with pytest.raises(raw.RawError, match=name):
-                raw.trace_options(raw_arguments(f"--{other}", name, *["full"] * bool(feature.words)), 64)
-        with pytest.raises(raw.RawError, match=name):
+            with pytest.raises(RawError, match=name):
+                raw.raw_bytes(raw_arguments(f"--{other}", name, *["full"] * bool(feature.words)))
+        with pytest.raises(RawError, match=name):
             raw.is_raw(raw_arguments(name, *["full"] * bool(feature.words)))
 
 
@@ -128,7 +136,7 @@ def test_it_is_tried_where_bytes_do_not_fit_and_named_in_the_hint(feature: Encod
         tried = [
             trace_options for trace_options in detect_options._changed(plain[format]) if is_on(trace_options, feature)
         ]
-        assert any(option in raw._changes(plain[format], trace_options) for trace_options in tried)
+        assert any(option in hints._changes(plain[format], trace_options) for trace_options in tried)
         assert not all(is_on(trace_options, feature) for trace_options in detect_options._changed(tried[-1]))
 
 
@@ -145,7 +153,7 @@ def test_encode_has_an_option_for_it(feature: EncoderFeature) -> None:
         options_etrace.add_arguments(parser, raw=False)
         options_etrace.add_shared(parser)
         args = parser.parse_args([f"--{(feature.ntrace or feature.etrace).replace('_', '-')}"])
-        assert is_on(options_etrace.trace_options(args, 64), feature)
+        assert is_on(options_etrace.trace_options(options_etrace.settings_of(args), 64), feature)
 
 
 @EACH

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.console.commands.decode import DecodeError, _hart
+from rvtrace_gdb.console.commands.decode.request import DecodeError, _hart
 from rvtrace_gdb.console.commands.sim.devices import _document
 from rvtrace_gdb.console.options.etrace import BadParametersFile, read_parameters
 from rvtrace_gdb.console.scripts.language import ScriptError, parse

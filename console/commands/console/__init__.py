@@ -52,7 +52,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the console and return its exit status: 2 if gdb cannot be started or has ended."""
-    typed = sys.stdin.isatty() and not arguments.json
+    typed, shown = sys.stdin.isatty() and not arguments.json, output.OutputOptions.from_arguments(arguments)
     screen = Screen(progress=not (arguments.quiet or arguments.json), shown=not arguments.json)
     try:
         if typed:
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
             target_of(arguments, lambda text: screen.said("target", text)) as (target, connect),
             Engine(
                 arguments.elf, target, gdb=arguments.gdb, init=not arguments.nx, said=screen.said,
-                progress=screen.progress, coloured=output.paint_of(arguments) is not colours.plain,
+                progress=screen.progress, coloured=shown.paint() is not colours.plain,
                 environ={**os.environ, "RVTRACE_RESULTS": f"{arguments.json:d}", "RVTRACE_CONSOLE": _terminal(typed)},
             ) as engine,
         ):  # fmt: skip

@@ -8,7 +8,10 @@ from typing import NamedTuple
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.decode import follow
+from rvtrace_gdb.console.commands.decode.request import DecodeError, DecodeRequest, decode_request
 from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.options.request import TraceRequest
 from rvtrace_gdb.console.output import Output
 from rvtrace_gdb.decode.history import history
 from rvtrace_gdb.decode.history.history import History
@@ -20,17 +23,11 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import raw_import
 from rvtrace_gdb.session.formats.raw_import import is_imported
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import is_number
 from rvtrace_gdb.views import json_rows, text_rows
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.text_rows import Modifiers, Shape
 
 ALL = 0  # the size of a listing that has no limit
-
-
-class DecodeError(RvtraceError):
-    """Arguments of `rvtrace decode` that exclude each other."""
 
 
 EXAMPLES = (
@@ -81,31 +78,30 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the listing. Raises as `Session.open_capture` and `Session.history`, DecodeError and ModifierError."""
-    modifiers, numbers = Modifiers.split(" ".join(args.range))
-    if args.events and args.range:
-        raise DecodeError(f"{' '.join(args.range)}: --events lists all of them")
-    hart = _hart(args.hart)
-    if args.follow and args.check:
-        raise DecodeError("--check needs the whole trace: not with --follow")
-    if args.follow:
-        return follow.run(args, hart)
-    follow.check_unused(args)
-    with Output(args, "reading the trace") as shown:
+    """Print the listing. Raises as `decode_request`, `Session.open_capture` and `Session.history`."""
+    request = decode_request(args)
+    return _list(request) if request.stream is None else follow.run(request, request.stream)
+
+
+def _list(request: DecodeRequest) -> int:
+    with Output(request.output, "reading the trace") as shown:
         session = Session()
-        about = open_trace(session, args)
+        about = request.trace.open(session)
         decoded = session.harts(progress=shown.progress)
-        if args.check:
+        if request.check:
             decoded = session.check(progress=shown.progress)
-        hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
+        hint = hints_of_history(session.capture(), decoded, shown.progress)
         if not hint:
-            _check_readable(args, session.capture(), decoded)
+            _check_readable(request.trace, session.capture(), decoded)
+        hart = request.hart
         if hart is not None or len(decoded.harts.histories) == 1:
             hart = decoded.harts.number(hart)
         with Disassemblers(decoded.program) as source:
             asked = _Asked(session, decoded, source, hart, shown)
             try:
-                said, lines, count = asked.events() if args.events else asked.listing(modifiers, numbers)
+                said, lines, count = (
+                    asked.events() if request.events else asked.listing(request.modifiers, request.numbers)
+                )
             except NoTrace:
                 shown.say(hint)
                 raise
@@ -115,13 +111,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_readable(args: argparse.Namespace, capture: Capture, decoded: Decoded) -> None:
+def _check_readable(trace: TraceRequest, capture: Capture, decoded: Decoded) -> None:
     """Raise DecodeError for imported bytes that are not a trace."""
-    if not raw.is_raw(args) and not is_imported(capture):
+    if trace.raw is None and not is_imported(capture):
         return
     why = raw_import.empty_history(decoded.harts) or raw_import.why_unreadable(capture, decoded.harts)
     if why is not None:
-        raise DecodeError(f"{raw.title(args.capture)}: {why}")
+        raise DecodeError(f"{trace.name}: {why}")
 
 
 class _Asked(NamedTuple):
@@ -170,23 +166,3 @@ def _order(histories: Mapping[int, History], numbers: str) -> list[str]:
     if len(untimed) == len(histories):
         return ["note:     the trace has no timestamps: one hart after the other"]
     return [f"note:     hart {hart} has no timestamps and comes last" for hart in untimed]
-
-
-def open_trace(session: Session, args: argparse.Namespace) -> list[str]:
-    """Open the trace that is named on the command line, and return notes about it. Raises as `Session.open_capture`."""
-    dump = None if raw.is_raw(args) else raw.core_dump(args, args.capture)
-    if dump is not None:
-        capture, elf = dump, None
-    elif raw.is_raw(args):
-        capture, elf = raw.capture(args, args.capture), raw.elf_of_settings(args)
-    else:
-        capture, elf = raw.load(args.capture), raw.one_elf(args)
-    return session.open_capture(capture, raw.title(args.capture), elf, stop_at_error=args.stop_at_error)
-
-
-def _hart(text: str | None) -> int | None:
-    if text is None or text == "all":
-        return None
-    if not is_number(text):
-        raise DecodeError(f"--hart {text}: give the number of a hart, or all")
-    return int(text)

@@ -6,27 +6,27 @@ The command line says how the bytes that arrive were encoded, and which sources 
 import argparse
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import islice
 from types import FrameType
-from typing import NamedTuple
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands.decode.follow_output import Shown, Status, size, summary
-from rvtrace_gdb.console.options import inputs, raw, tandem
+from rvtrace_gdb.console.commands.decode.request import DecodeRequest, FollowError, StreamOptions
+from rvtrace_gdb.console.options import inputs
+from rvtrace_gdb.console.options.hints import hints_of_groups, hints_of_history
+from rvtrace_gdb.console.options.request import RawTrace, SettingsBytes, TandemBytes, TraceRequest
 from rvtrace_gdb.console.progress import ProgressLine
-from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.capture.model import Capture, CapturedImage
+from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.session.capture.model import Capture, TandemPort
 from rvtrace_gdb.session.errors import WrongXlen
-from rvtrace_gdb.session.formats import raw_import, registry, stream
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of, tandem_capture, with_settings
+from rvtrace_gdb.session.formats import raw_import, stream
 from rvtrace_gdb.session.formats.stream import (
     WAITING,
     NotKept,
     Reader,
-    Source,
     Spool,
     Stream,
     StreamFile,
@@ -36,89 +36,14 @@ from rvtrace_gdb.session.formats.stream import (
 from rvtrace_gdb.session.program import Program, elf_of, other_elf
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError, silent
-from rvtrace_gdb.support.files import protect_inputs
 from rvtrace_gdb.support.text import counted, warning
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.json_rows import HistoryRows
-from rvtrace_gdb.views.text_rows import Modifiers
-
-
-class Made(NamedTuple):
-    """How the bytes were encoded: as an empty *capture*, as the decoder's *source*, and as a function *finished*, which
-    returns the capture of bytes in which these sources were found.
-    """
-
-    capture: Capture
-    source: Source
-    finished: Callable[[bytes, Sequence[int]], Capture]
-
-
-def made_of(args: argparse.Namespace) -> Made:
-    """Return how the bytes were encoded.
-
-    Raises as `raw.trace_options` and `inputs.programs_of`, and `RawError` if it is unknown.
-    """
-    if not raw.is_raw(args):
-        raise raw.RawError(
-            "--follow: how were the bytes encoded? Give --ntrace, --etrace or --tandem, or --settings FILE.rvt"
-        )
-    if args.tandem:
-        return _of_tandem(args)
-    return _of_settings(args) if args.settings is not None else _of_options(args)
-
-
-def _of_settings(args: argparse.Namespace) -> Made:
-    known, name = raw.settings(args.settings), raw.title(args.capture)
-
-    def finished(data: bytes, found: Sequence[int]) -> Capture:
-        return with_settings(known, name, data, wrapped=args.wrapped)
-
-    capture = finished(b"", ())
-    return Made(capture, stream.source_of(capture), finished)
-
-
-def _of_tandem(args: argparse.Namespace) -> Made:
-    parameters, image = raw.tandem(args), tandem.image_of(args)
-    name = raw.title(args.capture)
-
-    def finished(data: bytes, found: Sequence[int]) -> Capture:
-        return tandem_capture(name, data, parameters, image, wrapped=args.wrapped)
-
-    capture = finished(b"", ())
-    return Made(capture, Source(capture.tandem[0].in_force, {0: 0}, alone=True), finished)
-
-
-def _of_options(args: argparse.Namespace) -> Made:
-    raw.trace_options(args)  # errors in the options are reported before errors in files
-    image, images = inputs.programs_of(args)
-    raw.check_xlen(args, image)
-    trace_options = raw.trace_options(args, image.xlen)
-    return Made(*_capturing(args, trace_options, image, images))
-
-
-def _capturing(
-    args: argparse.Namespace, trace_options: EncoderTraceOptions, image: Image, images: tuple[CapturedImage, ...]
-) -> tuple[Capture, Source, Callable[[bytes, Sequence[int]], Capture]]:
-    told = registry.has_sources(trace_options)
-
-    def finished(data: bytes, found: Sequence[int]) -> Capture:
-        sources = (args.src,) if args.src is not None else tuple(found) or (0,)
-        return capture_of(
-            Raw(raw.title(args.capture), data, trace_options, image, images, args.wrapped, args.src, sources)
-        )
-
-    harts = None if args.src is None or not told else {args.src: args.src}
-    return finished(b"", ()), Source(trace_options, harts, alone=not told or harts is not None), finished
-
 
 _TURN = 0.1  # seconds
 _ROWS = 1 << 10  # written at once
 _BEGINNING = 1 << 15  # bytes that are tried with other options if the given ones do not fit
 _ADVISED = 1 << 14  # bytes of a tandem trace that show whether its parameters are right
-
-
-class FollowError(RvtraceError):
-    """Arguments of `rvtrace decode --follow` that exclude each other."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -129,43 +54,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="FILE delivers raw bytes: a growing file, a named pipe, a serial device, tcp:HOST:PORT, unix:PATH,"
         ' "-"; decode them as they arrive, up to the end or Ctrl-C',
     )  # fmt: skip
-    group.add_argument("--baud", type=raw.number_from(1, 1 << 31), metavar="N", help="speed of a serial device")
+    group.add_argument("--baud", type=inputs.number_from(1, 1 << 31), metavar="N", help="speed of a serial device")
     group.add_argument("-o", "--output", metavar="FILE.rvt", help="save the bytes as a capture, too")
 
 
-def check_unused(args: argparse.Namespace) -> None:
-    """Raise `FollowError` for options that need --follow."""
-    for name in ("baud", "output"):
-        if getattr(args, name) not in (None, False):
-            raise FollowError(f"{'-o' if name == 'output' else '--baud'} is for bytes that arrive: add --follow")
-
-
-def run(args: argparse.Namespace, hart: int | None) -> int:
-    """Decode up to the end and return the exit status. *hart*: the only one that is shown. Raises RvtraceError."""
-    modifiers, numbers = Modifiers.split(" ".join(args.range))
-    if numbers:
-        raise FollowError(f"{numbers}: --follow lists everything, without a range")
-    protect_inputs(args.output, [args.capture, args.settings, *args.elf])
-    made = made_of(args)
-    program, said = _program(args, made.capture)
+def run(request: DecodeRequest, options: StreamOptions) -> int:
+    """Decode up to the end and return the exit status. Raises RvtraceError."""
+    trace = request.trace.of_program()
+    program, said = _program(request.trace, trace.capture(b"", ()))
     contexts = program.in_contexts(program.image())
     with ExitStack() as cleanup:
-        stream = open_stream(args.capture, baud=args.baud)
+        stream = open_stream(request.trace.file, baud=options.baud)
         cleanup.callback(stream.close)
-        status = Status(stream.name, not args.quiet)
-        said += [] if args.quiet else [_beginning(stream)]
+        quiet = request.output.quiet
+        status = Status(stream.name, not quiet)
+        said += [] if quiet else [_beginning(stream)]
         source = cleanup.enter_context(Disassemblers(contexts))
-        several = hart is None and not made.source.alone
-        paint = output.paint_of(args)
-        shape = HistoryRows() if args.json else replace(modifiers, paint=paint)
-        shown = Shown(source, contexts, shape, paint, several=several, happened=args.events)
-        decoder = StreamFollower(made.source, contexts, wrapped=args.wrapped, stop_at_error=args.stop_at_error)
-        kept = None if args.output is None else cleanup.enter_context(closing(StreamFile(args.output)))
+        several = request.hart is None and not trace.source.alone
+        paint = request.output.paint()
+        shape = HistoryRows() if request.output.json else replace(request.modifiers, paint=paint)
+        shown = Shown(source, contexts, shape, paint, several=several, happened=request.events)
+        decoder = _decoder(request.trace, trace, contexts)
+        kept = None if options.output is None else cleanup.enter_context(closing(StreamFile(options.output)))
         spool = Spool(None if kept is None else kept.file)
-        followed = _Followed(args, stream, spool, decoder, shown, status, hart, made)
+        followed = _Followed(request, trace, stream, spool, decoder, shown, status)
         with _keeping(kept, followed):
             why = followed.to_the_end(said)
-        return _ended(followed, why, args, hart)
+        return _ended(followed, why, request)
+
+
+def _decoder(request: TraceRequest, trace: RawTrace, contexts: ContextImages) -> StreamFollower:
+    wrapped = request.raw is not None and request.raw.wrapped
+    return StreamFollower(trace.source, contexts, wrapped=wrapped, stop_at_error=request.stop_at_error)
 
 
 @contextmanager
@@ -173,7 +93,7 @@ def _keeping(kept: StreamFile | None, followed: "_Followed") -> Iterator[None]:
     """Save what has arrived as a capture, however the context ends. Raises CaptureError."""
     try:
         yield
-    except raw.RawError:
+    except inputs.RawError:
         if kept is not None:
             kept.remove()  # the bytes are not a trace
         kept = None
@@ -188,18 +108,18 @@ def _keeping(kept: StreamFile | None, followed: "_Followed") -> Iterator[None]:
 class _Followed:
     def __init__(
         self,
-        args: argparse.Namespace,
+        request: DecodeRequest,
+        trace: RawTrace,
         stream: Stream,
         spool: Spool,
         decoder: StreamFollower,
         shown: Shown,
         status: Status,
-        hart: int | None,
-        made: Made,
     ) -> None:
         self.reader, self.decoder, self.status = Reader(stream, spool), decoder, status
-        self._args, self._stream, self._spool, self._shown, self._hart = args, stream, spool, shown, hart
-        self._made = made
+        self._request, self._trace = request, trace
+        self._stream, self._spool, self._shown = stream, spool, shown
+        self._wrapped = request.trace.raw is not None and request.trace.raw.wrapped
         self._warned: set[str] = set()
         self._stopped: str | None = None
         self._first, self._advised, self.hinted = True, False, False
@@ -232,14 +152,14 @@ class _Followed:
 
     def save(self, kept: StreamFile) -> None:
         """Save what has arrived and could be stored. Raises CaptureError."""
-        count, came, quiet = self._spool.kept, self._spool.written, self._args.quiet
+        count, came, quiet = self._spool.kept, self._spool.written, self._request.output.quiet
         if not count:
             kept.remove()
             why = "nothing arrived" if not came else f"none of the {came} bytes that arrived could be kept"
             self.status.say([warning(f"{why}: {kept.path} is not written")])
             return
         with ProgressLine(not quiet) as progress:
-            kept.save(count, lambda data: self._made.finished(data, self.decoder.started), progress)
+            kept.save(count, lambda data: self._trace.capture(data, self.decoder.started), progress)
         if not quiet:
             how_many = str(count) if count == came else f"the first {count} of the {came}"
             self.status.say([f"Saved {how_many} bytes of trace to {kept.path}."])
@@ -253,7 +173,7 @@ class _Followed:
 
     def _take(self, data: bytes) -> None:
         if self._first:
-            raw.check_beginning(data, self._stream.name)
+            inputs.check_beginning(data, self._stream.name)
             self._first = False
         self.beginning += data[: _BEGINNING - len(self.beginning)]
         self._print(self.decoder.feed(data))
@@ -262,19 +182,20 @@ class _Followed:
             self.status.say(self.judged()[0])
         self._warn(stream.strangers(counts))
         self._advise(_ADVISED)
-        if self._args.stop_at_error and counts.losses and self._stopped is None:
+        if self._request.trace.stop_at_error and counts.losses and self._stopped is None:
             self._stop("the first loss (--stop-at-error)")
 
     def _advise(self, least: int) -> None:
         """Check the parameters of a tandem trace, once, when *least* bytes have arrived."""
-        for port in self._made.capture.tandem if not self._advised and len(self.beginning) >= least else ():
+        port = self._trace.source.trace_options
+        if isinstance(port, TandemPort) and not self._advised and len(self.beginning) >= least:
             self._advised = True
-            self.status.say(raw.hints_of_groups(bytes(self.beginning), port.in_force.parameters, port.wrapped))
+            self.status.say(hints_of_groups(bytes(self.beginning), port.parameters, self._wrapped))
 
     def _print(self, arrived: Iterator[stream.Arrived]) -> None:
         for one in arrived:
             self.harts.add(one.hart)
-            if self._hart is None or one.hart == self._hart:
+            if self._request.hart in (None, one.hart):
                 self._write(self._shown.of(one))
 
     def _write(self, lines: Iterator[str]) -> None:
@@ -287,10 +208,10 @@ class _Followed:
         """Return a hint if the first bytes fit other options far better, and why they are not a trace, if so."""
         session = Session()
         try:
-            capture = self._made.finished(bytes(self.beginning), self.decoder.started)
-            session.open_capture(capture, self._stream.name, raw.elf_of_settings(self._args))
+            capture = self._trace.capture(bytes(self.beginning), self.decoder.started)
+            session.open_capture(capture, self._stream.name, self._request.trace.elf_of_settings())
             decoded = session.harts()
-            hint = raw.hints_of_history(capture, decoded, silent)
+            hint = hints_of_history(capture, decoded, silent)
         except RvtraceError:
             return [], None
         self.hinted |= bool(hint)
@@ -306,7 +227,7 @@ class _Followed:
 
     def _rest(self) -> str | None:
         """Return a line if much remains to be decoded after Ctrl-C."""
-        if self._stopped is None or self._spool.waiting < _BEGINNING or self._args.quiet:
+        if self._stopped is None or self._spool.waiting < _BEGINNING or self._request.output.quiet:
             return None
         return f"{self._stopped}: what arrived before is still decoded; a second Ctrl-C also ends that"
 
@@ -323,7 +244,7 @@ class _Followed:
         """Return a line if decoding is too slow, so that the sender has to wait."""
         if not self._spool.held_up or self._stream.lasting:
             return None
-        less = "" if self._args.events else ", and --events takes far less time than every instruction"
+        less = "" if self._request.events else ", and --events takes far less time than every instruction"
         return warning(
             f"{size(WAITING)} wait to be decoded, and the sender also has to wait; data that a probe cannot buffer is"
             f" lost{'' if self.failure else f': -o FILE.rvt keeps it on disk{less}'}"
@@ -348,13 +269,14 @@ def _stopping(stop: Callable[[str], None]) -> Iterator[None]:
             signal.signal(number, old)
 
 
-def _program(args: argparse.Namespace, capture: Capture) -> tuple[Program, list[str]]:
+def _program(request: TraceRequest, capture: Capture) -> tuple[Program, list[str]]:
     """Return the program that runs, and notes about it. Raises NoElf, BadElf, WrongXlen."""
-    path = raw.elf_of_settings(args) or elf_of(capture, args.settings or "the command line")
+    settings = request.raw.file if isinstance(request.raw, SettingsBytes) else "the command line"
+    path = request.elf_of_settings() or elf_of(capture, settings)
     program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen)
     image = program.image()
     if image.xlen != capture.xlen:
-        raise WrongXlen(program.path, image.xlen, args.settings, capture.xlen)
+        raise WrongXlen(program.path, image.xlen, settings, capture.xlen)
     other = other_elf(capture.elf, image)
     return program, [] if other is None else [other]
 
@@ -364,23 +286,23 @@ def _beginning(stream: Stream) -> str:
     return f"following {stream.name} ({stream.kind}); {end}"
 
 
-def _ended(followed: _Followed, why: str, args: argparse.Namespace, wanted: int | None) -> int:
-    """Print how it ended and return the exit status. *wanted*: the requested hart. Raises FollowError for no trace."""
-    counts, failure = followed.decoder.counts, followed.reader.failure
-    if not args.quiet:
+def _ended(followed: _Followed, why: str, request: DecodeRequest) -> int:
+    """Print how it ended and return the exit status. Raises FollowError for no trace."""
+    counts, failure, hart = followed.decoder.counts, followed.reader.failure, request.hart
+    if not request.output.quiet:
         followed.status.say([f"{why}: {summary(counts)}"])
-    unread = _unread(followed, args)
-    if wanted is not None and followed.harts and wanted not in followed.harts:
+    unread = _unread(followed, request.trace)
+    if hart is not None and followed.harts and hart not in followed.harts:
         there = ", ".join(map(str, sorted(followed.harts)))
-        followed.status.say([warning(f"hart {wanted} is not in this stream, which has hart {there}")])
+        followed.status.say([warning(f"hart {hart} is not in this stream, which has hart {there}")])
     if failure is not None:
         raise failure
     if unread is not None:
-        raise FollowError(f"{raw.title(args.capture)}: {unread}")
+        raise FollowError(f"{request.trace.name}: {unread}")
     return 0 if followed.failure is None else 1
 
 
-def _unread(followed: _Followed, args: argparse.Namespace) -> str | None:
+def _unread(followed: _Followed, request: TraceRequest) -> str | None:
     """Return why the bytes are not a trace, None if they are one; print a warning if nothing could be decoded."""
     counts = followed.decoder.counts
     if raw_import.is_dense(counts.instructions, counts.bytes):
@@ -388,7 +310,7 @@ def _unread(followed: _Followed, args: argparse.Namespace) -> str | None:
     hint, unread = followed.judged()
     if not counts.instructions and counts.problem is None and unread is None:
         what = "without a synchronizing message at which decoding can start"
-        if args.tandem:
+        if isinstance(request.raw, TandemBytes):
             what = "without an instruction that retired"
         followed.status.say([warning(f"{counted(counts.bytes, 'byte')} {what}"), *hint])
     return unread

@@ -18,7 +18,7 @@ from rvtrace_gdb.console.commands.encode.encoding import Encoding
 from rvtrace_gdb.console.help_pages import ENCODER, group_of
 from rvtrace_gdb.console.options import forms, inputs, tandem
 from rvtrace_gdb.console.options.locations import Locations
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.executed.execution import READERS, Executed
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program import csrs
@@ -244,7 +244,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.output == "-":
         raise EncodeError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.pcs, *args.elf])
-    with Output(args, "reading the program") as shown:
+    with Output(OutputOptions.from_arguments(args), "reading the program") as shown:
         image = Image.from_elf(args.elf[0])
         inputs.add_others(image, args.elf[1:])
         if args.tandem:

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def encoding(args: argparse.Namespace, image: Image) -> Encoding:
     """Return the encoding that the command line describes. Raises BadETrace."""
-    trace_options = etrace.trace_options(args, image.xlen)
+    trace_options = etrace.trace_options(etrace.settings_of(args), image.xlen)
     own = {name: getattr(args, name) for name in HELP if getattr(args, name, None) is not None}
     own = {name: _CHOICES[name][value] if name in _CHOICES else value for name, value in own.items()}
     said = trace_options.options

@@ -6,8 +6,8 @@ import argparse
 
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands.tandem.show import TandemError, open_trace, selection
-from rvtrace_gdb.console.options import raw, tandem
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.options import inputs, tandem
+from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports import export
 from rvtrace_gdb.session.exports.commits import NO_MODE
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the privilege mode where the trace does not have it (default: such lines are left out)",
     )
     parser.add_argument(
-        "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: the first one)",
+        "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: the first one)",
     )  # fmt: skip
     output.add_arguments(parser, "what was written")
     tandem.add_arguments(parser)
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.output == "-":
         raise TandemError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.file, *args.elf])
-    with Output(args, "reading the trace") as shown:
-        found = open_trace(args, shown)
+    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        found = open_trace(tandem.TandemRequest.from_arguments(args), shown)
         protect_inputs(args.output, [elf.path for elf, _ in found.decoded.image.elves])
         groups = selection(found.tandem, " ".join(args.range))
         if args.to == "tandem" and (not args.output.endswith(".rvt") or args.range):

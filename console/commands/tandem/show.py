@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from rvtrace_gdb.console import commands, output
 from rvtrace_gdb.console.commands.tandem.known import known_of
-from rvtrace_gdb.console.options import raw
+from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.console.options import tandem as options_tandem
 from rvtrace_gdb.console.options.locations import Locations
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
@@ -176,12 +176,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--raw", action="store_true", help="element by element, as the specification names them")
     add_wanted(parser)
     parser.add_argument(
-        "--state", type=raw.number_from(0, (1 << 62) - 1), metavar="N",
+        "--state", type=inputs.number_from(0, (1 << 62) - 1), metavar="N",
         help="show the state instead: everything that is known after group N (0: before the first one): registers,"
         " CSRs, memory",
     )  # fmt: skip
     parser.add_argument(
-        "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: the first one)",
+        "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: the first one)",
     )  # fmt: skip
     output.add_arguments(parser, "each group and each missing part; with --state, for the state")
     options_tandem.add_arguments(parser)
@@ -193,8 +193,8 @@ def run(args: argparse.Namespace) -> int:
     modifiers, numbers = Modifiers.split(" ".join(args.range))
     if args.state is not None and (args.range or args.raw or Wanted.named(args)):
         raise TandemError("--state N shows the state after one group: it takes no range, no --raw and no filter")
-    with Output(args, "reading the trace") as shown:
-        found = open_trace(args, shown)
+    with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
+        found = open_trace(options_tandem.TandemRequest.from_arguments(args), shown)
         if args.state is not None:
             _print_state(shown, found, args.state)
             return 0
@@ -223,25 +223,25 @@ class Found(NamedTuple):
     capture: Capture
 
 
-def open_trace(args: argparse.Namespace, shown: Output) -> Found:
-    """The trace the command line names; what is to say about it is said. Raises as `tandem_options.capture`, and
-    TandemError where there is no group in it.
+def open_trace(request: options_tandem.TandemRequest, shown: Output) -> Found:
+    """Open a trace; what is to say about it is said. Raises as `TandemRequest.capture`, and TandemError where there is
+    no group in it.
     """
     session = Session()
-    capture = options_tandem.capture(args, args.file)
+    capture, elves = request.capture(), request.programs.elves
     notes: list[str] = []
     if not capture.tandem:
-        capture, notes = known_of(capture, args, shown.progress)
-    captured = options_tandem.of_hart(capture, args.hart)
-    is_of_elf = capture.elf is not None and args.elf and capture.elf.path == os.path.abspath(args.elf[0])
-    elf = None if is_of_elf else raw.one_elf(args)
-    about = session.open_capture(capture, raw.title(args.file), elf)
+        capture, notes = known_of(capture, request, shown.progress)
+    captured = options_tandem.of_hart(capture, request.hart)
+    is_of_elf = capture.elf is not None and elves and capture.elf.path == os.path.abspath(elves[0])
+    elf = None if is_of_elf else request.programs.only()
+    about = session.open_capture(capture, request.name, elf)
     decoded = session.harts(progress=shown.progress)
     tandem = tandem_of(decoded.harts.histories[captured.hart])
     assert tandem is not None
     shown.say([*about, *notes, *session.warnings()])
     if not len(tandem.trace):
-        raise TandemError(f"{raw.title(args.file)}: {_NO_GROUP}")
+        raise TandemError(f"{request.name}: {_NO_GROUP}")
     return Found(session, captured.hart, tandem, decoded, capture)
 
 

@@ -9,8 +9,8 @@ from rvtrace_gdb.console import commands, output, standard_streams
 from rvtrace_gdb.console.commands.tandem.findings import Objects, Sentences
 from rvtrace_gdb.console.commands.tandem.show import Found, open_trace, selection
 from rvtrace_gdb.console.models import MODELS, ModelOptions, open_model
-from rvtrace_gdb.console.options import raw, tandem
-from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.options import inputs, tandem
+from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.verify.masks import ABSENT, ALL, foreign_code, masks_of, pages
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help=tandem.FILE)
     parser.add_argument("--model", choices=MODELS, default=MODELS[0], help=f"the golden model (default {MODELS[0]})")
     parser.add_argument(
-        "--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: the first one)",
+        "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: the first one)",
     )  # fmt: skip
     _add_model(parser)
     _add_comparison(parser)
@@ -58,7 +58,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument("--priv", choices=("m", "mu", "msu"), help="privilege modes (default: the dialect's)")
     group.add_argument(
-        "--pmpregions", type=raw.number_from(0, 64), default=0, metavar="N", help="PMP regions, 0 to 64 (default 0)"
+        "--pmpregions", type=inputs.number_from(0, 64), default=0, metavar="N", help="PMP regions, 0 to 64 (default 0)"
     )
     group.add_argument("--mmu", metavar="MODE", help="largest address translation: sv32, sv39, sv48, sv57")
     group.add_argument(
@@ -91,15 +91,15 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
         help="only these groups: A,B | A,+N | A,-N; the state before them comes from the trace",
     )  # fmt: skip
     group.add_argument(
-        "--every", type=raw.number_from(0, 1 << 62), default=0, metavar="N",
+        "--every", type=inputs.number_from(0, 1 << 62), default=0, metavar="N",
         help="compare the complete state every N groups, too (default: at the end)",
     )  # fmt: skip
     group.add_argument("--stop-at-first", action="store_true", help="end at the first divergence")
     group.add_argument(
-        "--show", type=raw.number_from(0, 1 << 62), default=10, metavar="N", help="show N divergences (default 10)"
+        "--show", type=inputs.number_from(0, 1 << 62), default=10, metavar="N", help="show N divergences (default 10)"
     )
     group.add_argument(
-        "--last", type=raw.number_from(0, 1 << 20), default=10, metavar="N",
+        "--last", type=inputs.number_from(0, 1 << 20), default=10, metavar="N",
         help="groups before the first divergence that are shown (default 10)",
     )  # fmt: skip
     group.add_argument("--state", action="store_true", help="show all registers of both at each divergence")
@@ -108,7 +108,7 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Verify, and return the exit status. An error is one line, and status 2."""
     try:
-        with Output(args, "reading the trace") as shown:
+        with Output(OutputOptions.from_arguments(args), "reading the trace") as shown:
             return _verified(args, shown)
     except Cancelled:
         raise
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _verified(args: argparse.Namespace, shown: Output) -> int:
     choices = _choices(args)
-    found = open_trace(args, shown)
+    found = open_trace(tandem.TandemRequest.from_arguments(args), shown)
     choices = _of_groups(args, choices, found)
     program = _program(found)
     code = foreign_code(found.tandem, program)

@@ -19,6 +19,7 @@ import pytest
 from rvtrace_gdb.console.commands.decode import follow
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.console.options import raw as raw_options
+from rvtrace_gdb.console.options.request import EncoderBytes
 from rvtrace_gdb.decode.etrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture import file as capture_file
@@ -427,9 +428,11 @@ def test_accesses_are_not_collected_while_it_is_followed() -> None:
     """The history is the one with them, but they take no memory: nobody can ask for them."""
     record = ROOT / "data" / "basic" / "qsort.te_data_raw"
     words = ["dump", str(record), "--etrace", "--encapsulation", "smi", "--data-reference", "--lrid-width", "0"]
-    trace_options = raw_options.trace_options(
-        parser().parse_args([*words, "--parameters", str(ROOT / "data" / "basic" / "hw.scf")]), 64
+    request = raw_options.raw_bytes(
+        parser().parse_args([*words, "--parameters", str(ROOT / "data" / "basic" / "hw.scf")])
     )
+    assert isinstance(request, EncoderBytes)
+    trace_options = request.trace_options(64)
     assert isinstance(trace_options, ETrace)
     image, data = Image.from_elf(ROOT / "qsort" / "qsort.riscv"), record.read_bytes()[:20_000]
     whole = registry.decode(data, image, trace_options).histories[0]

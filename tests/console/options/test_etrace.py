@@ -9,6 +9,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.console.options import raw
+from rvtrace_gdb.console.options.request import EncoderBytes
 from rvtrace_gdb.session.capture.etrace_settings import ETrace, etrace_of
 from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
@@ -90,7 +91,8 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
         " --wrapped"
     )
     line = ["import", STREAM, "--etrace", "--elf", ELF, "-o", "x.rvt", *words.split()]
-    save(raw.capture(parser().parse_args(line), STREAM), tmp_path / "x.rvt")  # it does not fit, and is not imported
+    request = raw.trace_request(parser().parse_args(line), STREAM)
+    save(request.capture(), tmp_path / "x.rvt")  # it does not fit, and is not imported
     capture = load(tmp_path / "x.rvt")
     assert capture.sinks[0].wrapped
     assert capture.encoders[0].hart == 5
@@ -121,7 +123,11 @@ NO_PARAMETERS = "--parameters text: has neither lines like `iaddress_width_p = 6
 
 def said(*words: object) -> ETrace:
     """How the bytes of an RV64 program were made, in these words."""
-    return raw.etrace(parser().parse_args(["dump", STREAM, "--etrace", *map(str, words)]), 64)
+    request = raw.raw_bytes(parser().parse_args(["dump", STREAM, "--etrace", *map(str, words)]))
+    assert isinstance(request, EncoderBytes)
+    trace_options = request.trace_options(64)
+    assert isinstance(trace_options, ETrace)
+    return trace_options
 
 
 def test_a_dialect_goes_with_a_transport_and_parameters() -> None:

@@ -9,6 +9,7 @@ from rvtrace_gdb.console.commands import NoAddress, address
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.console.options.etrace import BadParametersFile
+from rvtrace_gdb.console.options.request import EncoderBytes
 from rvtrace_gdb.session.capture.etrace_settings import ETrace, etrace_of
 
 WANTED = {"iaddress_width": 39, "cache_size": 5, "jump_target_cache": True, "context_width": 0}
@@ -25,7 +26,11 @@ FILES = {
 
 def said(file: Path, *words: str) -> ETrace:
     """How the bytes of an RV64 program were made, as the file says."""
-    return raw.etrace(parser().parse_args(["dump", "x", "--etrace", "--parameters", str(file), *words]), 64)
+    request = raw.raw_bytes(parser().parse_args(["dump", "x", "--etrace", "--parameters", str(file), *words]))
+    assert isinstance(request, EncoderBytes)
+    trace_options = request.trace_options(64)
+    assert isinstance(trace_options, ETrace)
+    return trace_options
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,0 +1,65 @@
+"""Hints about options with which a trace would fit its program, or itself, better than with those that were given."""
+
+from collections.abc import Iterator
+
+from rvtrace_gdb.console.options import etrace as options_etrace
+from rvtrace_gdb.controlregs.encoder_features import RAW_NTRACE
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.tandem.plausibility import is_tandem_trace as is_tandem
+from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.session.capture.etrace_settings import ETrace, values_of
+from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.decoded_capture import Decoded
+from rvtrace_gdb.session.formats import tandem as formats_tandem
+from rvtrace_gdb.session.formats.detect_options import better_layout, guess
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, is_imported
+from rvtrace_gdb.support.errors import Progress
+from rvtrace_gdb.support.text import hint, warning
+
+_SWITCHES = ("timestamps", "btm", *(feature.ntrace for feature in RAW_NTRACE))
+
+
+def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:
+    """Return a hint about better options for a decoded trace, or none. Raises only what *progress* raises."""
+    if is_imported(capture) and any(is_tandem(sink.data) for sink in capture.sinks):
+        return [hint("these are the bytes of a tandem trace: --tandem")]
+    found = guess(capture, decoded, progress)
+    return [] if found is None else [hint(f"the trace fits far better {_changes(*found)}")]
+
+
+def hints_of_messages(beginning: bytes, said: EncoderTraceOptions, xlen: int, wrapped: bool) -> list[str]:
+    """Return a hint about better options, or none, from the *beginning* of a trace alone, without a program."""
+    better = better_layout(beginning, said, xlen, wrapped=wrapped)
+    return [] if better is None else [hint(f"the messages make far more sense {_changes(said, better)}")]
+
+
+def hints_of_groups(beginning: bytes, said: Parameters, wrapped: bool) -> list[str]:
+    """Return a warning, or none, if the *beginning* of a tandem trace shows that its parameters are others."""
+    text = formats_tandem.advice(beginning, said, wrapped=wrapped)
+    return [warning(text)] if text else []
+
+
+def _changes(said: EncoderTraceOptions, better: EncoderTraceOptions) -> str:
+    if isinstance(said, ETrace) and isinstance(better, ETrace):
+        return " and ".join(options_etrace.words(values_of(said), values_of(better)))
+    if isinstance(better, ETrace):
+        width = better.options.parameters.iaddress_width
+        return " and ".join(["with --etrace", *options_etrace.words({"iaddress_width": width}, values_of(better))])
+    if isinstance(said, ETrace):
+        return " and ".join(["with --ntrace", *_changed_options(Options(), better)])
+    return " and ".join(_changed_options(said, better))
+
+
+def _changed_options(said: Options, better: Options) -> Iterator[str]:
+    if better.dialect != said.dialect:
+        yield f"with --dialect {better.dialect.name}"
+    if better.src_bits != said.src_bits:
+        yield f"with --src-bits {better.src_bits}" if better.src_bits else "without --src-bits"
+    if better.address_bits != said.address_bits:
+        yield f"with --address-bits {better.address_bits}" if better.address_bits else "without --address-bits"
+    if better.implicit_return != said.implicit_return:
+        yield "with --implicit-return full" if better.implicit_return else "without --implicit-return"
+    for name in _SWITCHES:
+        wanted = getattr(better, name)
+        if wanted != getattr(said, name):
+            yield f"{'with' if wanted else 'without'} --{name.replace('_', '-')}"

@@ -1,0 +1,196 @@
+"""The trace that a command line names, as typed values: where its bytes are, how they were encoded, and what ran.
+
+`raw.trace_request` makes a `TraceRequest` of the parsed arguments. What reads, decodes and lists the trace knows the
+request, and nothing of the arguments: a capture, raw bytes in a file or on standard input, and a stream differ only in
+it. A capture is what all of them become, as the trace of a live target does.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from rvtrace_gdb.console.options import etrace as options_etrace
+from rvtrace_gdb.console.options.inputs import Programs, RawError, pieces, standard_input, title
+from rvtrace_gdb.console.options.tandem import TandemOptions
+from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.capture.etrace_settings import Value
+from rvtrace_gdb.session.capture.model import Capture, TandemPort
+from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats.format import TraceOptions
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, Raw, capture_of, tandem_capture, with_settings
+from rvtrace_gdb.session.formats.stream import Source, source_of
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.sources import esp32_memory
+from rvtrace_gdb.support.inputs import read_input
+
+
+class RawTrace(NamedTuple):
+    """Raw bytes of a program that is known. *capture*: a function that returns bytes as a capture; its second argument
+    are the sources in them, None: not known yet. *source*: how a stream of such bytes is decoded.
+    """
+
+    capture: Callable[[bytes, Sequence[int] | None], Capture]
+    source: Source
+
+
+class RawMessages(NamedTuple):
+    """How the messages of raw bytes are read without a program."""
+
+    trace_options: TraceOptions
+    xlen: int
+
+
+@dataclass(frozen=True)
+class EncoderBytes:
+    """Bytes of encoders: *settings* are the options of N-Trace, or settings of E-Trace.
+
+    *xlen*, *source*: None: not given. *wrapped*: they may start inside a message.
+    """
+
+    settings: Options | Mapping[str, Value]
+    xlen: int | None
+    source: int | None
+    wrapped: bool
+
+    def trace_options(self, xlen: int | None = None) -> EncoderTraceOptions:
+        """Return how the bytes were encoded. *xlen*: that of the program, if known. Raises BadETrace."""
+        if isinstance(self.settings, Options):
+            return self.settings
+        return options_etrace.trace_options(self.settings, self.xlen or xlen)
+
+    def messages(self, name: str, programs: Programs) -> RawMessages:
+        """Return how the messages are read. Raises BadETrace."""
+        return RawMessages(self.trace_options(), self.xlen or 64)
+
+    def of_program(self, name: str, programs: Programs) -> RawTrace:
+        """Return the trace with its program. Raises `RawError`, BadETrace, and as `Programs.images`."""
+        image, images = programs.images(self.xlen)
+        if self.xlen not in (None, image.xlen):
+            raise RawError(f"--xlen {self.xlen}: {image.path} is an RV{image.xlen} program")
+        trace_options, only = self.trace_options(image.xlen), self.source
+        says_source = registry.has_sources(trace_options)
+
+        def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
+            known = None if sources is None else (only,) if only is not None else tuple(sources) or (0,)
+            return capture_of(Raw(name, data, trace_options, image, images, self.wrapped, only, known))
+
+        harts = None if only is None or not says_source else {only: only}
+        return RawTrace(capture, Source(trace_options, harts, alone=not says_source or harts is not None))
+
+
+@dataclass(frozen=True)
+class SettingsBytes:
+    """Bytes of encoders with the settings in a capture, *settings*, which is in *file*."""
+
+    file: str
+    settings: Capture
+    trace_options: EncoderTraceOptions
+    wrapped: bool
+
+    def messages(self, name: str, programs: Programs) -> RawMessages:
+        """Return how the messages are read."""
+        return RawMessages(self.trace_options, self.settings.xlen)
+
+    def of_program(self, name: str, programs: Programs) -> RawTrace:
+        """Return the trace; its program is found when its capture is opened."""
+
+        def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
+            return with_settings(self.settings, name, data, wrapped=self.wrapped)
+
+        return RawTrace(capture, source_of(capture(b"", ())))
+
+
+@dataclass(frozen=True)
+class TandemBytes:
+    """Bytes of the tandem trace of a hart."""
+
+    options: TandemOptions
+    wrapped: bool
+    hart: int = 0
+
+    def messages(self, name: str, programs: Programs) -> RawMessages:
+        """Return how the groups are read. Raises `RawError`, BadElf, BadParameters."""
+        parameters = self.options.parameters(programs)
+        return RawMessages(TandemPort(name, parameters), parameters.xlen)
+
+    def of_program(self, name: str, programs: Programs) -> RawTrace:
+        """Return the trace with its program. Raises `RawError`, BadElf, BadParameters, ProgramError."""
+        parameters, image = self.options.parameters(programs), self.options.image(programs)
+
+        def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
+            return tandem_capture(name, data, parameters, image, hart=self.hart, wrapped=self.wrapped)
+
+        return RawTrace(capture, Source(capture(b"", ()).tandem[0].in_force, {0: 0}, alone=True))
+
+
+RawBytes: TypeAlias = EncoderBytes | SettingsBytes | TandemBytes
+"""What the command line says of raw bytes."""
+
+
+@dataclass(frozen=True)
+class TraceRequest:
+    """*file*: where the bytes are, "-" is standard input. *raw*: how they were encoded; None: a capture, which says it,
+    or a core dump of ESP-IDF. *stop_at_error*: decode up to the first loss only.
+    """
+
+    file: str
+    raw: RawBytes | None
+    programs: Programs
+    stop_at_error: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the file in messages."""
+        return title(self.file)
+
+    def of_program(self) -> RawTrace:
+        """Return raw bytes with their program. Raises as the methods of that name of `RawBytes`."""
+        assert self.raw is not None
+        return self.raw.of_program(self.name, self.programs)
+
+    def elf_of_settings(self) -> str | None:
+        """Return the program given for bytes with --settings, None without one. Raises `RawError`."""
+        return self.programs.only() if isinstance(self.raw, SettingsBytes) else None
+
+    def capture(self) -> Capture:
+        """Read the trace, and return it as a capture. Raises CaptureError, BadSnapshot, `RawError`, and as
+        `of_program`.
+        """
+        if self.raw is not None:
+            return self.of_program().capture(b"".join(pieces(self.file)), None)
+        return self._core_dump() or load(self.file)
+
+    def open(self, session: Session) -> list[str]:
+        """Open the trace, and return notes about it. Raises as `capture` and `Session.open_capture`."""
+        dump = self._core_dump()
+        if dump is not None:
+            capture, elf = dump, None
+        else:
+            capture = load(self.file) if self.raw is None else self.capture()
+            elf = self.programs.only() if self.raw is None else self.elf_of_settings()
+        return session.open_capture(capture, self.name, elf, stop_at_error=self.stop_at_error)
+
+    def _core_dump(self) -> Capture | None:
+        if self.raw is not None or not is_core_dump_file(self.file):
+            return None
+        if not self.programs.elves:
+            raise RawError(f"{self.file}: a core dump; which program ran? Give its ELF (--elf FILE)")
+        program, *others = (os.path.abspath(elf) for elf in self.programs.elves)
+        return esp32_memory.capture_of_core_dump(read_input(self.file), self.file, Image.from_elf(program), others)
+
+
+def is_core_dump_file(file: str) -> bool:
+    """Whether a file is a core dump of ESP-IDF; False if it cannot be read: reading it as a capture reports why."""
+    try:
+        return file != "-" and is_core_dump(read_input(file))
+    except (OSError, ValueError):
+        return False
+
+
+def load(file: str) -> Capture:
+    """Read the capture in *file*, or on standard input for "-". Raises CaptureError, `RawError`."""
+    return capture_file.parse(standard_input(), title(file)) if file == "-" else capture_file.load(file)
