@@ -10,7 +10,7 @@ import pytest
 from rvtrace_gdb.transport.simulated.bus import BusError, ElfFile
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.transport.simulated.encoder.test_decoded_traces import addresses
-from tests.transport.simulated.hart.encoded_code import BASE, EBREAK, NOP, SPIN, WFI, Csr, addi, csrr, lw, sw
+from tests.transport.simulated.hart.encoded_code import BASE, EBREAK, NOP, SPIN, WFI, Csr, addi, sw
 from tests.transport.simulated.harts import (
     APART,
     CLINT,
@@ -28,7 +28,6 @@ from tests.transport.simulated.harts import (
 )
 
 MSI, MTI = 1 << 3, 1 << 7
-MHARTID = 0xF14
 SMALL = MemoryMap(ram_size=1 << 20)
 LR_W_X5_X3, SC_W_X6_X7_X3 = 0x1001A2AF, 0x1871A32F  # lr.w x5, (x3); sc.w x6, x7, (x3)
 SLEEPER = [WFI, addi(5, 5, 1), SPIN]
@@ -43,12 +42,6 @@ def enable(machine: Machine, hart: int, interrupts: int) -> None:
 def step(machine: Machine, hart: int) -> None:
     machine.harts[hart].csr_write(Csr.DCSR, STEP | 3, debug=True)
     control(machine, hart, RESUMEREQ)
-
-
-def test_each_knows_its_number() -> None:
-    machine = machine_with(*[[csrr(10, MHARTID), SPIN]] * 3)
-    machine.run_slice(30)
-    assert [hart.x[10] for hart in machine.harts] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("harts", [2, 3])
@@ -202,15 +195,6 @@ def test_a_step_is_of_one_hart_and_time_passes_for_all() -> None:
     assert [cause(machine, n) for n in range(2)] == [4, 4]
 
 
-def test_halted_harts_stand_while_others_run() -> None:
-    machine = machine_with([SPIN], [SPIN])
-    machine.halt_at_start()
-    control(machine, 1, RESUMEREQ)
-    machine.run_slice(1000)
-    assert (machine.harts[0].instret, machine.harts[1].instret) == (0, 1000)
-    assert not machine.halted
-
-
 def test_a_breakpoint_of_one_halts_its_group_at_once() -> None:
     machine = machine_with([SPIN], [NOP, EBREAK, SPIN], [SPIN])
     machine.harts[1].csr_write(Csr.DCSR, EBREAKM | 3, debug=True)
@@ -263,13 +247,6 @@ def test_code_that_a_debugger_writes_is_new_to_all() -> None:
         dm.write(0x3C, addi(5, 0, 7))
     machine.run_slice(10)
     assert [hart.x[5] for hart in machine.harts] == [7, 7]
-
-
-def test_harts_see_what_others_write() -> None:
-    machine = machine_with([addi(5, 0, 9), sw(5, 3), SPIN], [lw(6, 3), SPIN])
-    machine.harts[1].x[3] = machine.harts[0].x[3]
-    machine.run_slice(10)
-    assert machine.harts[1].x[6] == 9
 
 
 def test_the_end_of_the_program_is_the_end_for_all(tmp_path: Path) -> None:

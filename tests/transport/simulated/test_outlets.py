@@ -5,16 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.transport.simulated.devices.sinks import FileStream, SocketStream, StreamError, transfers
+from rvtrace_gdb.transport.simulated.devices.sinks import FileStream, SocketStream, StreamError
 from rvtrace_gdb.transport.simulated.server import listen_tcp, listen_unix
-from rvtrace_gdb.transport.simulated.wiring import AnyPart, AtbBridgePart, PibSinkPart, Wiring
+from rvtrace_gdb.transport.simulated.wiring import AnyPart, PibSinkPart, Wiring
 from tests.transport.simulated.chips import SOURCE_BITS, Chip, enable, encoder, funnel, smem
 from tests.transport.simulated.devices.test_component import ACTIVE, CONTROL
 from tests.transport.simulated.harts import compiled
 from tests.transport.simulated.nexus import messages
 
 PARALLEL_4 = 10 << 4  # trPibMode
-ATB_ID = 0x25
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +49,6 @@ def traced_outside(elf: Path, part: AnyPart, control: int) -> bytes:
     return data
 
 
-def test_pins_to_a_file(elf: Path, tmp_path: Path) -> None:
-    stream = FileStream(tmp_path / "pins.bin")
-    data = traced_outside(elf, pib(stream), PARALLEL_4)
-    stream.close()
-    assert messages((tmp_path / "pins.bin").read_bytes(), SOURCE_BITS) == messages(data, SOURCE_BITS)
-
-
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
 def test_pins_to_a_socket(elf: Path, tmp_path: Path, kind: str) -> None:
     listener = listen_tcp(0) if kind == "tcp" else listen_unix(tmp_path / "pins")
@@ -89,15 +81,3 @@ def test_one_reader_after_the_other() -> None:
 def test_a_file_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(StreamError, match=r"cannot write .*missing/x: No such file or directory"):
         FileStream(tmp_path / "missing" / "x")
-
-
-def test_a_bridge_to_a_file(elf: Path, tmp_path: Path) -> None:
-    """The bus has 8 bytes: each record is the ID, one less than the valid bytes, and 8 bytes."""
-    stream = FileStream(tmp_path / "atb.bin")
-    part = AtbBridgePart(name="atb", base=0x2005_0000, width=8, transfer=transfers(stream, 8))
-    data = traced_outside(elf, part, ATB_ID << 8)
-    stream.close()
-    records = (tmp_path / "atb.bin").read_bytes()
-    assert len(records) % 10 == 0 and set(records[::10]) == {ATB_ID}
-    got = b"".join(records[n + 2 : n + 3 + records[n + 1]] for n in range(0, len(records), 10))
-    assert messages(got, SOURCE_BITS) == messages(data, SOURCE_BITS)

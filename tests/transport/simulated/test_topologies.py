@@ -10,7 +10,6 @@ import pytest
 
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
-from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
 from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import build
@@ -35,8 +34,6 @@ from tests.transport.simulated.devices.test_component import ACTIVE, CONTROL, HT
 from tests.transport.simulated.harts import compiled
 from tests.transport.simulated.nexus import ERROR, messages
 
-PARALLEL_4 = 10 << 4  # trPibMode
-ATB_ID = 0x25
 SHARED, SYSTEM = 4 << 4, 2 << 4  # trTsMode
 TS_ON, TS_COUNT, TS_ENABLE = 1, 2, 1 << 15  # trTsActive, trTsCount, trTsEnable
 COUNTER = 0x48
@@ -78,28 +75,6 @@ def test_each_cluster_has_its_own_sink(elf: Path) -> None:
     chip.stop("cluster1", "cluster0", "sram", "smem")
     chip.check(chip.in_memory("smem"), (0, 1))
     chip.check(chip.in_sram("sram"), (2, 3))
-
-
-def test_several_buffers_in_memory(elf: Path) -> None:
-    """One beside the other, one in the main memory, one above 4 GiB."""
-    places = [SMEM_AT, SMEM_AT + SIZE, 0x8000_0000 + (1 << 20) - SIZE]
-    sinks = [smem(f"ram{n}", 0x2003_0000 + 0x1000 * n, start) for n, start in enumerate(places)]
-    chip = Chip(elf, Wiring((*sinks, *(encoder(hart, f"ram{hart}") for hart in range(3)))), harts=3)
-    for n, start in enumerate(places):
-        chip.start_smem(f"ram{n}", start)
-    chip.start_encoders(range(3))
-    chip.machine.run_slice(6000)
-    chip.stop_encoders()
-    for n in range(3):
-        chip.stop(f"ram{n}")
-        chip.check(chip.in_memory(f"ram{n}"), (n,))
-
-
-def test_buffers_beside_each_other_are_one_memory(elf: Path) -> None:
-    sinks = [smem("ram0", 0x2003_0000), smem("ram1", 0x2003_1000, SMEM_AT + SIZE), smem("ram2", 0x2003_2000, size=64)]
-    bus = build(elf, memory_map=SMALL, wiring=Wiring(tuple(sinks))).bus
-    bus.write_bytes(SMEM_AT + SIZE - 2, b"test")
-    assert bus.read_bytes(SMEM_AT, 2 * SIZE).index(b"test") == SIZE - 2
 
 
 def test_a_buffer_beyond_4_gib(elf: Path) -> None:
@@ -225,33 +200,6 @@ def test_each_encoder_has_its_own_filters(elf: Path) -> None:
         te.activate()
         te[INST_FILTERS] = 0xFFFF
         assert te[INST_FILTERS] == selected
-
-
-def test_a_flush_that_takes_its_time(elf: Path) -> None:
-    slow = ComponentBuild(flush_polls=3)
-    top = funnel("top", 0x2002_0000, {"encoder0": 0}, "smem", build=slow)
-    chip = Chip(elf, Wiring((encoder(0, "top"), smem(), top)), harts=1)
-    chip.start_smem("smem")
-    chip.start_funnels("top")
-    chip.start_encoders([0])
-    chip.machine.run_slice(2000)
-    chip.stop("encoder0")
-    chip["top"][CONTROL] = ACTIVE
-    seen = [chip["top"][CONTROL] & 0b1010 for _ in range(6)]
-    assert seen == [0b10, 0, 0, 0, 0b1000, 0b1000]
-    chip.stop("smem")
-    chip.check(chip.in_memory("smem"), (0,))
-
-
-def test_what_takes_many_polls_takes_no_longer_than_a_slice(elf: Path) -> None:
-    top = funnel("top", 0x2002_0000, {"encoder0": 0}, "smem", polls=100)
-    parts: list[AnyPart] = [encoder(0, "top", polls=100), top, smem(polls=100)]
-    chip = Chip(elf, Wiring(tuple(parts)), harts=1)
-    for part in parts:
-        chip[part.name][CONTROL] = ACTIVE
-        assert not chip[part.name][CONTROL] & ACTIVE
-    chip.machine.run_slice(10)
-    assert all(chip[part.name][CONTROL] & ACTIVE for part in parts)
 
 
 def test_trigger_outputs_are_told_with_their_encoder(elf: Path) -> None:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvtrace_gdb.transport.simulated.debug import jtag as t
 from rvtrace_gdb.transport.simulated.debug.jtag import Dtm, Pins, Tap
-from tests.transport.simulated.debug.dmi import Dmi, JtagProbe
+from tests.transport.simulated.debug.dmi import JtagProbe
 
 
 class Registers:
@@ -31,38 +30,6 @@ def probe(registers: Registers | None = None, *, fast: bool = True, has_errinfo:
     return JtagProbe(Pins(Tap(Dtm(registers or Registers(), has_errinfo=has_errinfo)), fast=fast))
 
 
-@pytest.mark.parametrize("start", range(16))
-def test_five_clocks_with_tms_high_reach_test_logic_reset_from_every_state(start: int) -> None:
-    state = start
-    for _ in range(5):
-        state = t.NEXT_STATE[state][1]
-    assert state == t.TEST_LOGIC_RESET
-
-
-def test_states_of_a_data_scan_with_a_pause() -> None:
-    tap = Tap(Dtm(Registers()))
-    expected = [t.RUN_TEST_IDLE, t.SELECT_DR, t.CAPTURE_DR, t.SHIFT_DR, t.EXIT1_DR, t.PAUSE_DR, t.EXIT2_DR, t.SHIFT_DR]
-    expected += [t.EXIT1_DR, t.UPDATE_DR, t.RUN_TEST_IDLE]
-    seen = []
-    for tms in map(int, "01001010110"):
-        tap.rise(tms, 0)
-        seen.append(tap.state)
-    assert seen == expected
-
-
-def test_reset_selects_idcode_whose_lowest_bit_is_one() -> None:
-    p = probe()
-    p.reset()
-    assert p.dr(0, 32) == t.IDCODE
-    assert t.IDCODE & 1
-
-
-def test_instruction_capture_ends_in_01() -> None:
-    p = probe()
-    p.reset()
-    assert p.ir(0x1F) & 3 == 1
-
-
 @pytest.mark.parametrize("ir", [0x00, 0x02, 0x12, 0x1F])
 def test_bypass_is_one_bit_that_captures_zero(ir: int) -> None:
     p = probe()
@@ -83,14 +50,6 @@ def test_dtmcs_fields(has_errinfo: bool, errinfo: int) -> None:
     assert dtmcs >> 18 & 7 == errinfo
 
 
-def test_dmi_write_and_read_back() -> None:
-    registers = Registers()
-    dmi = Dmi(probe(registers))
-    dmi.write(0x3C, 0xDEADBEEF)
-    assert registers.values == {0x3C: 0xDEADBEEF}
-    assert dmi.read(0x3C) == 0xDEADBEEF
-
-
 def test_dmi_nop_does_nothing_and_keeps_the_result() -> None:
     registers = Registers()
     registers.values[5] = 0x1234
@@ -101,16 +60,6 @@ def test_dmi_nop_does_nothing_and_keeps_the_result() -> None:
     first, second = p.dr(0, 41), p.dr(0, 41)
     assert first == second == 5 << 34 | 0x1234 << 2
     assert registers.log == [("read", 5)]
-
-
-def test_trst_resets_the_instruction_register() -> None:
-    p = probe()
-    p.reset()
-    p.ir(0x11)
-    p.send(b"t")
-    p.send(b"r")
-    p.tms("0")
-    assert p.dr(0, 32) == t.IDCODE
 
 
 def test_srst_is_reported_once_per_change() -> None:

@@ -10,7 +10,7 @@ import pytest
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
-from tests.helpers.cross_compiler import compile_program, demo
+from tests.helpers.cross_compiler import compile_program
 from tests.transport.simulated.nexus import messages
 
 TE, RAM, BUFFER = 0x2000_0000, 0x2000_1000, 0x3000_0000
@@ -105,10 +105,6 @@ class TestEveryComponent:
         assert registers[CONTROL] & ACTIVE == ACTIVE
         assert registers[CONTROL] == EMPTY
 
-    def test_enable_stays_clear_when_activated(self, registers: Registers) -> None:
-        registers[CONTROL] = ACTIVE | ENABLE
-        registers.poll(ACTIVE, ACTIVE)
-        assert not registers[CONTROL] & ENABLE
 
     def test_deactivation_resets(self, registers: Registers) -> None:
         registers.activate()
@@ -117,11 +113,6 @@ class TestEveryComponent:
         registers.activate()
         assert registers[CONTROL] == before
 
-    def test_registers_that_do_not_exist_read_zero(self, registers: Registers) -> None:
-        registers.activate()
-        for offset in (0x0C, 0x44, 0x50, 0x100, 0xE00, 0xFFC):
-            registers[offset] = 0xFFFF_FFFF
-            assert registers[offset] == 0
 
     def test_accesses_of_other_widths(self, registers: Registers) -> None:
         registers.activate()
@@ -131,22 +122,6 @@ class TestEveryComponent:
         for nbytes, at in ((1, 0), (2, 0), (4, 2)):
             with pytest.raises(BusError):
                 bus.write(base + at, nbytes, 0)
-
-
-def test_encoder_identifies_itself(loop: Path) -> None:
-    te = Registers(machine_of(loop).bus, TE)
-    te.activate()
-    impl = te[IMPL]
-    assert (impl & 0xF, impl >> 4 & 0xF, impl >> 8 & 0xF) == (1, 0, 1), "interface 1.0, an encoder"
-    assert (impl >> 16 & 0xF, impl >> 20 & 0xF) == (1, 0), "N-Trace 1.0"
-
-
-def test_ram_sink_identifies_itself() -> None:
-    _, ram = ram_sink()
-    ram.activate()
-    impl = ram[IMPL]
-    assert (impl & 0xF, impl >> 4 & 0xF, impl >> 8 & 0xF) == (1, 0, 9), "interface 1.0, a RAM sink"
-    assert impl >> 12 & 3 == 3, "has SRAM and SMEM"
 
 
 def test_encoder_fields_are_warl(loop: Path) -> None:
@@ -189,53 +164,12 @@ def test_words_go_from_start_to_limit_inclusive() -> None:
     assert ram.bus.read_bytes(BUFFER, 16) == words(5, 6, 3, 4)
 
 
-def test_more_than_a_whole_buffer_at_once() -> None:
-    sink, ram = in_memory(16)
-    assert sink.accept(words(*range(11))) == 44
-    assert ram[WP] == BUFFER + 12 | 1
-    assert ram.bus.read_bytes(BUFFER, 16) == words(8, 9, 10, 7)
-
-
-def test_wrap_is_cleared_only_by_writing_wp() -> None:
-    sink, ram = in_memory(16)
-    sink.accept(words(1, 2, 3, 4))
-    ram[CONTROL] = ACTIVE | SMEM
-    ram.poll(ENABLE | EMPTY, EMPTY)
-    ram[CONTROL] = ACTIVE | ENABLE | SMEM
-    assert ram[WP] & 1
-    ram[CONTROL] = ACTIVE | SMEM
-    ram.poll(ENABLE | EMPTY, EMPTY)
-    ram[WP] = BUFFER
-    assert ram[WP] == BUFFER
-
-
-def test_stop_on_wrap_clears_enable_and_takes_no_more() -> None:
-    sink, ram = in_memory(16, STOP_ON_WRAP)
-    assert sink.accept(words(1, 2, 3, 4, 5)) == 16
-    assert not ram[CONTROL] & ENABLE
-    assert ram[WP] == BUFFER | 1
-    assert sink.accept(words(6)) == 0
-    assert ram.bus.read_bytes(BUFFER, 16) == words(1, 2, 3, 4)
-
-
 def test_pointers_cannot_be_moved_while_enabled() -> None:
     _, ram = in_memory(16)
     for offset in (START, LIMIT, WP):
         before = ram[offset]
         ram[offset] = BUFFER + 8
         assert ram[offset] == before
-
-
-def test_a_pointer_beyond_limit_runs_on_over_other_memory() -> None:
-    sink, ram = in_memory(32)
-    ram[CONTROL] = ACTIVE | SMEM
-    ram.poll(ENABLE | EMPTY, EMPTY)
-    ram[LIMIT], ram[WP] = BUFFER + 12, BUFFER + 16
-    ram[CONTROL] = ACTIVE | ENABLE | SMEM
-    ram.poll(ENABLE, ENABLE)
-    sink.accept(words(1, 2, 3, 4))
-    assert ram[WP] == BUFFER + 32
-    assert ram.bus.read_bytes(BUFFER, 32) == words(0, 0, 0, 0, 1, 2, 3, 4)
 
 
 def test_only_word_addresses_and_no_high_registers() -> None:
@@ -303,20 +237,6 @@ def stop(te: Registers, ram: Registers) -> bytes:
     return ram.bus.read_bytes(BUFFER, ram[WP] - BUFFER)
 
 
-def test_a_trace_from_enable_to_disable(loop: Path) -> None:
-    machine = machine_of(loop)
-    machine.run_slice(100)
-    te, ram = start(machine)
-    first = machine.hart.pc
-    machine.run_slice(1000)
-    found = messages(stop(te, ram))
-    assert found[0].tcode == PROG_TRACE_SYNC
-    assert found[0].fixed == (5,), "SYNC: trace enable"
-    assert found[0].variable == (0, first >> 1), "I-CNT, F-ADDR"
-    assert found[-1].tcode == PROG_TRACE_CORRELATION
-    assert found[-1].fixed == (4, 1), "EVCODE: trace disabled; CDF"
-
-
 def test_the_last_messages_are_there_only_after_empty_was_polled(loop: Path) -> None:
     machine = machine_of(loop)
     te, ram = start(machine)
@@ -343,20 +263,6 @@ def test_what_is_flushed_into_a_disabled_sink_is_lost(loop: Path) -> None:
     assert PROG_TRACE_CORRELATION not in tcodes
 
 
-def test_tracing_can_be_switched_while_enabled(loop: Path) -> None:
-    machine = machine_of(loop)
-    te, ram = start(machine)
-    machine.run_slice(100)
-    te[CONTROL] = te[CONTROL] & ~TRACING
-    machine.run_slice(100)
-    te[CONTROL] = te[CONTROL] | TRACING
-    machine.run_slice(100)
-    found = [m for m in messages(stop(te, ram)) if m.tcode in (PROG_TRACE_SYNC, PROG_TRACE_CORRELATION)]
-    assert [(m.tcode, m.fixed[0]) for m in found] == [
-        (PROG_TRACE_SYNC, 5), (PROG_TRACE_CORRELATION, 4), (PROG_TRACE_SYNC, 5), (PROG_TRACE_CORRELATION, 4),
-    ]  # fmt: skip
-
-
 def test_debug_mode_ends_and_begins_a_trace(loop: Path) -> None:
     machine = machine_of(loop)
     te, ram = start(machine)
@@ -370,36 +276,6 @@ def test_debug_mode_ends_and_begins_a_trace(loop: Path) -> None:
         (PROG_TRACE_SYNC, 5), (PROG_TRACE_CORRELATION, 0), (PROG_TRACE_SYNC, 3), (PROG_TRACE_CORRELATION, 4),
     ]  # fmt: skip
     assert found[2].variable == (0, stopped_at >> 1)
-
-
-def test_enabled_while_halted_the_trace_begins_with_the_exit_from_debug_mode(loop: Path) -> None:
-    machine = machine_of(loop)
-    machine.halt_at_start()
-    machine.debug_module.write(0x10, 1)
-    te, ram = start(machine)
-    machine.debug_module.write(0x10, 1 << 30 | 1)
-    machine.run_slice(100)
-    first = messages(stop(te, ram))[0]
-    assert (first.tcode, first.fixed, first.variable) == (PROG_TRACE_SYNC, (3,), (0, 0x8000_0000 >> 1))
-
-
-def test_source_id_unless_inhibited(loop: Path) -> None:
-    machine = machine_of(loop)
-    te, ram = start(machine, features=4 << 28 | 0x5B << 16)
-    machine.run_slice(100)
-    assert {m.src for m in messages(stop(te, ram), src_bits=4)} == {0xB}
-    te, ram = start(machine, 1 << 15, features=4 << 28 | 0x5B << 16)
-    machine.run_slice(100)
-    assert messages(stop(te, ram))[0].tcode == PROG_TRACE_SYNC
-
-
-def test_periodic_synchronization(loop: Path) -> None:
-    machine = machine_of(loop)
-    te, ram = start(machine, 3 << 16 | 2 << 20)  # every 2**6 halfwords
-    machine.run_slice(2000)
-    periodic = [m for m in messages(stop(te, ram)) if m.tcode == 29]
-    assert len(periodic) > 10
-    assert {m.fixed[0] for m in periodic} == {2}
 
 
 def test_loss_is_told(loop: Path) -> None:
@@ -421,18 +297,6 @@ def test_loss_is_told(loop: Path) -> None:
     assert found[1].fixed == (7,), "SYNC: restart after FIFO overrun"
 
 
-def test_enabling_clears_the_sticky_overflow_bit(loop: Path) -> None:
-    machine = machine_of(loop, trace_ram_size=64)
-    te, _ = start(machine, sink_options=STOP_ON_WRAP)
-    machine.run_slice(2000)
-    te[CONTROL] = te[CONTROL] & ~(ENABLE | OVERFLOW)
-    te.poll(ENABLE | EMPTY, EMPTY)
-    assert te[CONTROL] & OVERFLOW
-    te[CONTROL] = te[CONTROL] & ~OVERFLOW | ENABLE
-    te.poll(ENABLE, ENABLE)
-    assert not te[CONTROL] & OVERFLOW
-
-
 def test_a_reset_while_tracing(loop: Path) -> None:
     machine = machine_of(loop)
     te, ram = start(machine)
@@ -444,20 +308,3 @@ def test_a_reset_while_tracing(loop: Path) -> None:
     found = [m for m in messages(stop(te, ram)) if m.tcode in (PROG_TRACE_SYNC, PROG_TRACE_CORRELATION)]
     assert [(m.tcode, m.fixed[0]) for m in found[1:3]] == [(PROG_TRACE_CORRELATION, 4), (PROG_TRACE_SYNC, 1)]
     assert found[2].variable == (0, 0x8000_0000 >> 1)
-
-
-@pytest.mark.parametrize("march", ["rv32imac_zicsr", "rv64gc"])
-def test_batches_of_any_size_give_the_same_bytes(tmp_path: Path, march: str) -> None:
-    """The demo with its timer interrupt, traced in slices of different lengths: the trace must not show them."""
-    elf = demo(tmp_path, march)
-    traces = []
-    for length in (1, 7, 100_000):
-        machine = machine_of(elf)
-        te, ram = start(machine, 3 << 16 | 4 << 20)
-        ended: list[int] = []
-        machine.exited = ended.append
-        while not ended:
-            machine.run_slice(length)
-        traces.append(stop(te, ram))
-    assert traces[0] == traces[1] == traces[2]
-    assert len(traces[0]) > 200

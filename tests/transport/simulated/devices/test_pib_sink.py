@@ -1,17 +1,14 @@
 """The PIB sink on the simulated bus, against the Trace Control Interface 1.0, "Trace PIB Sink"."""
 
-import socket
-from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
 from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
 from rvtrace_gdb.transport.simulated.devices.sinks import PibSink, calibration, wire
-from tests.transport.simulated.devices.rig import Log, Rig, disable, start_encoder
-from tests.transport.simulated.devices.test_component import ACTIVE, CONTROL, EMPTY, ENABLE, IMPL, OVERFLOW, Registers
+from tests.transport.simulated.devices.rig import disable
+from tests.transport.simulated.devices.test_component import ACTIVE, CONTROL, EMPTY, ENABLE, Registers
 from tests.transport.simulated.devices.test_funnel import Bytes, on_bus
-from tests.transport.simulated.encoder.traces import compiled
 
 MODES = (0, 4, 5, 8, 9, 10, 11, 12)
 MANCHESTER, UART, P1, P2, P4, P8, P16 = MODES[1:]
@@ -34,12 +31,6 @@ def enabled(mode: int, more: int = 0) -> tuple[PibSink, Registers, Bytes]:
     return sink, registers, got
 
 
-def test_it_identifies_itself() -> None:
-    _, registers, _ = sink_with()
-    impl = registers[IMPL]
-    assert (impl & 0xF, impl >> 4 & 0xF, impl >> 8 & 0xF) == (1, 0, 0xA), "interface 1.0, a PIB sink"
-
-
 def test_modes_are_found_by_writing_them() -> None:
     _, registers, _ = sink_with()
     accepted = []
@@ -48,15 +39,6 @@ def test_modes_are_found_by_writing_them() -> None:
         if registers[CONTROL] >> 4 & 15 == mode:
             accepted.append(mode)
     assert accepted == list(MODES)
-
-
-def test_a_sink_with_few_modes() -> None:
-    _, registers, _ = sink_with(modes=(PibMode.SWT_UART, PibMode.PARALLEL_4))
-    becomes = []
-    for mode in MODES:
-        registers[CONTROL] = ACTIVE | mode << 4
-        becomes.append(registers[CONTROL] >> 4 & 15)
-    assert becomes == [0, 0, UART, 0, 0, P4, 0, 0]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -97,14 +79,6 @@ def test_off_and_calibrating_it_takes_none() -> None:
         assert sink.accept(b"one") == 0
 
 
-def test_on_16_pins_a_message_begins_with_a_beat() -> None:
-    sink, _, got = enabled(P16)
-    sink.filling = b"\xff"
-    for message in (b"abc", b"de"):
-        sink.accept(message)
-    assert b"".join(got.got) == b"abc\xffde"
-
-
 # The document's table "PIB Calibration Patterns": bytes, and what is on the wires, one number for each edge.
 CALIBRATION = [
     (P1, "AA 55 00 FF", [0, 1] * 4 + [1, 0] * 4 + [0] * 8 + [1] * 8),
@@ -139,49 +113,3 @@ def test_manchester() -> None:
 def test_uart() -> None:
     """A low start bit, eight bits with the lowest first, a high stop bit."""
     assert "".join(map(str, wire(PibMode.SWT_UART, b"\x05\x80"))) == "01010000010000000011"
-
-
-@pytest.fixture(scope="module")
-def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("pib"), "rv64imac")
-
-
-def test_a_trace_into_a_file_and_a_socket(elf: Path, tmp_path: Path) -> None:
-    ours, theirs = socket.socketpair()
-    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-    path = tmp_path / "trace"
-    with path.open("wb") as file, ours, theirs, ours.makefile("wb") as stream:
-        for probe in (file, stream):
-            rig = Rig(elf)
-            sink = PibSink(probe)
-            pib = rig.add(sink)
-            encoder, te = rig.encoder(sink)
-            log = Log(3, 0)
-            encoder.watch = log
-            pib.activate()
-            pib[CONTROL] = ACTIVE | P8 << 4
-            pib[CONTROL] = ACTIVE | ENABLE | P8 << 4
-            pib.poll(ENABLE, ENABLE)
-            start_encoder(te)
-            rig.run(600)
-            disable(te)
-            disable(pib)
-            probe.flush()
-        ours.shutdown(socket.SHUT_WR)
-        received = b"".join(iter(lambda: theirs.recv(65536), b""))
-    assert path.read_bytes() == received
-    assert rig.pcs(received) == [step.pc for step in log.steps if step.trap is None]
-
-
-def test_trace_is_lost_while_it_calibrates(elf: Path) -> None:
-    rig = Rig(elf)
-    sink = PibSink(Bytes())
-    pib = rig.add(sink)
-    _, te = rig.encoder(sink)
-    pib.activate()
-    pib[CONTROL] = ACTIVE | P8 << 4 | CALIBRATE
-    pib[CONTROL] = ACTIVE | ENABLE | P8 << 4 | CALIBRATE
-    pib.poll(ENABLE, ENABLE)
-    start_encoder(te)
-    rig.run(600)
-    assert te[CONTROL] & OVERFLOW

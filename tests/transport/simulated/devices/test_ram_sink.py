@@ -1,16 +1,12 @@
 """The ways a simulated RAM sink can be built, against the Trace Control Interface 1.0, "Trace RAM Sink"."""
 
-from pathlib import Path
-
 import pytest
 
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
-from rvtrace_gdb.decode.ntrace.decoder import decode
-from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.transport.simulated.bus import Bus
 from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
-from tests.transport.simulated.devices.rig import HTM, Rig, disable, enable, start_encoder, start_sink, stored
+from tests.transport.simulated.devices.rig import disable, enable
 from tests.transport.simulated.devices.test_component import (
     ACTIVE,
     BUFFER,
@@ -28,15 +24,9 @@ from tests.transport.simulated.devices.test_component import (
     Registers,
     words,
 )
-from tests.transport.simulated.encoder.traces import compiled
 
 RAM = 0x2000_1000
 HIGH_BUFFER = 0x12_3000_0000
-
-
-@pytest.fixture(scope="module")
-def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("builds"), "rv64imac")
 
 
 def sink_with(
@@ -96,27 +86,6 @@ def test_less_than_a_word_waits_and_a_flush_fills_it_up() -> None:
     assert ram.bus.read_bytes(BUFFER, 32) == words(1, 2, 3, 4, 5, 0, 0, 0)
 
 
-def test_messages_of_any_length() -> None:
-    pair = sink_with(64)
-    running(pair, 64, 4)
-    sink, ram = pair
-    for message in (b"abcde", b"f", b"ghi"):
-        assert sink.accept(message) == len(message)
-    assert ram[WP] == BUFFER + 8
-    disable(ram)
-    assert ram.bus.read_bytes(BUFFER, 12) == b"abcdefghi\xff\xff\xff"
-
-
-def test_wide_words_wrap_at_limit() -> None:
-    pair = sink_with(64, access_bytes=8)
-    running(pair, 32, 8)
-    sink, ram = pair
-    assert sink.accept(words(*range(1, 11))) == 40
-    assert ram[WP] == BUFFER + 8 | 1
-    assert ram.bus.read_bytes(BUFFER, 32) == words(9, 10, 3, 4, 5, 6, 7, 8)
-    assert ram.bus.read_bytes(BUFFER + 32, 32) == bytes(32)
-
-
 def test_stop_on_wrap_takes_what_there_is_room_for() -> None:
     pair = sink_with(64, access_bytes=8)
     running(pair, 16, 8, SMEM | STOP_ON_WRAP)
@@ -142,15 +111,6 @@ def test_addresses_of_more_than_32_bits() -> None:
     assert ram.bus.read_bytes(HIGH_BUFFER, 64) == words(16, *range(1, 16))
     ram[CONTROL] = ACTIVE
     assert ram[START + 4] == 0, "SRAM has no High registers"
-
-
-def test_a_buffer_that_cannot_be_moved() -> None:
-    fixed = {"trRamStartLow": BUFFER >> 2, "trRamLimitLow": BUFFER + 60 >> 2}
-    _, ram = sink_with(modes=(RamMode.SMEM,), build=ComponentBuild(fixed=fixed))
-    ram.activate()
-    for value in (0, 0xFFFF_FFFF):
-        ram[START] = ram[LIMIT] = value
-        assert (ram[START], ram[LIMIT]) == (BUFFER, BUFFER + 60)
 
 
 def test_a_window_on_system_memory() -> None:
@@ -189,38 +149,3 @@ def test_impossible_ones() -> None:
     for options, complaint in (({"access_bytes": 12}, "12 bytes"), ({"access_bytes": 2}, "2 bytes")):
         with pytest.raises(ValueError, match=complaint):
             sink_with(64, **options)  # type: ignore[arg-type]
-
-
-def test_a_trace_through_wide_accesses(elf: Path) -> None:
-    """The same trace, whatever the width it is stored in."""
-    traces = []
-    for width in (4, 8, 64):
-        rig = Rig(elf)
-        sink, ram = rig.sink(access_bytes=width)
-        _, te = rig.encoder(sink)
-        start_sink(ram)
-        start_encoder(te, HTM)
-        rig.run(2000)
-        disable(te)
-        traces.append(stored(ram))
-    assert [len(trace) % width for trace, width in zip(traces, (4, 8, 64), strict=True)] == [0, 0, 0]
-    assert len({trace.rstrip(b"\xff") for trace in traces}) == 1
-
-
-def test_two_encoders_in_one_sink_do_not_cut_messages(elf: Path) -> None:
-    rigs = [Rig(elf), Rig(elf)]
-    sink, ram = rigs[0].sink()
-    start_sink(ram)
-    encoders = [rig.encoder(sink)[1] for rig in rigs]
-    for number, te in enumerate(encoders):
-        start_encoder(te, HTM, lambda te=te, n=number: te.__setitem__(8, 4 << 28 | n << 16))  # type: ignore[misc]
-    for _ in range(10):
-        for rig in rigs:
-            rig.run(123)
-    for te in encoders:
-        disable(te)
-    data = stored(ram)
-    for number in range(2):
-        history = decode(data, rigs[0].image, Options(src_bits=4, src_id=number))
-        assert history.gaps == 0
-        assert history.instructions > 1200

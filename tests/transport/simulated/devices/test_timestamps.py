@@ -9,7 +9,7 @@ import pytest
 
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.transport.simulated.machine import Machine
-from tests.transport.simulated.devices.test_component import ACTIVE, TE, TRACING, Registers, start, stop
+from tests.transport.simulated.devices.test_component import TE, Registers, start, stop
 from tests.transport.simulated.encoder.traces import (
     BTM,
     COUNTER_HIGH,
@@ -31,7 +31,7 @@ from tests.transport.simulated.encoder.traces import (
     trace,
 )
 from tests.transport.simulated.hart.programs import assemble
-from tests.transport.simulated.nexus import PROG_TRACE_CORRELATION, SYNCHRONIZING, messages
+from tests.transport.simulated.nexus import SYNCHRONIZING, messages
 
 WIDTH = 40 << 24
 
@@ -100,24 +100,6 @@ def counting(te: Registers, control: int) -> None:
 # Registers
 
 
-def test_in_reset_only_the_width_is_there(te: Registers) -> None:
-    te[TS_CONTROL] = 0
-    assert te[TS_CONTROL] == WIDTH
-    te[TS_CONTROL] = 0xFFFF_FFFE
-    assert (te[TS_CONTROL], te[COUNTER_LOW], te[COUNTER_HIGH]) == (WIDTH, 0, 0)
-
-
-def test_what_is_written_with_active_is_not_heeded(te: Registers) -> None:
-    """As with tr??Control; and fields that are undefined after reset are not what a driver hopes for."""
-    te[TS_CONTROL] = 0
-    te[TS_CONTROL] = TS_ACTIVE
-    first = te[TS_CONTROL]
-    assert first & TS_ENABLE
-    te[TS_CONTROL] = 0
-    te[TS_CONTROL] = 0xFFFF_7FFF
-    assert te[TS_CONTROL] == first
-
-
 @pytest.mark.parametrize(("mode", "becomes"), [(0, 0), (1, 2), (2, 2), (3, 3), (4, 2), (5, 2), (6, 2), (7, 2)])
 def test_fields_are_warl(mode: int, becomes: int, te: Registers) -> None:
     """trTsMode: no external, shared or vendor's time. trTsRunInDebug, reserved and vendor bits read 0."""
@@ -165,14 +147,6 @@ def test_a_narrow_counter_wraps(elf: Path) -> None:
     assert counter(te) == machine.hart.instret % 512
 
 
-def test_it_is_reset_with_its_encoder(machine: Machine, te: Registers) -> None:
-    counting(te, TS_CORE | TS_COUNT | TS_RESET)
-    machine.run_slice(1000)
-    te.activate()
-    assert te[TS_CONTROL] & 0xFFFF == 0
-    assert counter(te) == 0
-
-
 # Timestamps
 
 
@@ -211,12 +185,6 @@ def test_times_go_on_when_the_counter_wraps(elf: Path) -> None:
     assert all(time == position for position, time in traced.history.times)
 
 
-def test_messages_without_timestamps_when_they_are_not_enabled(elf: Path) -> None:
-    with_it, without = (trace(machine_with(elf), elf, timestamps=TIME & ~bit) for bit in (0, TS_ENABLE))
-    assert without.data == trace(machine_with(elf), elf).data
-    assert [len(m.variable) for m in messages(with_it.data)] == [len(m.variable) + 1 for m in messages(without.data)]
-
-
 @pytest.mark.parametrize(("mode", "sleeps"), [(TS_SYSTEM, True), (TS_CORE, False)], ids=["system", "core"])
 def test_time_goes_on_in_sleep_unless_it_is_the_cores(mode: int, sleeps: bool, tmp_path: Path) -> None:
     """WFI is left when mtime reaches mtimecmp, 1000 ticks after it was read."""
@@ -229,45 +197,3 @@ def test_time_goes_on_in_sleep_unless_it_is_the_cores(mode: int, sleeps: bool, t
     assert sum(m.variable[-1] > 900 for m in traps) == (3 if sleeps else 0)
     passed = machine.bus.read(0x0200_BFF8, 8) if sleeps else machine.hart.csr_read(0xB02)  # mtime, minstret
     assert sum(m.variable[-1] for m in found) == passed
-
-
-def test_debug_mode_takes_no_time(machine: Machine) -> None:
-    """Nothing of the target moves then. And the first message after it has the absolute time."""
-    te, ram = start(machine, HTM, timestamps=TIME | TS_RESET)
-    machine.run_slice(500)
-    machine.debug_module.write(0x10, 1 << 31 | 1)
-    halted_at = machine.hart.instret
-    machine.debug_module.write(0x10, 1 << 30 | 1)
-    machine.run_slice(500)
-    found = messages(stop(te, ram))
-    end = next(i for i, m in enumerate(found) if m.tcode == PROG_TRACE_CORRELATION)
-    assert found[end + 1].fixed == (3,), "SYNC: exit from debug mode"
-    assert found[end + 1].variable[-1] == halted_at
-
-
-def test_tracing_switched_off_and_on_keeps_the_time(machine: Machine) -> None:
-    te, ram = start(machine, HTM, timestamps=TIME | TS_RESET)
-    machine.run_slice(500)
-    te[0] = te[0] & ~TRACING
-    machine.run_slice(500)
-    before = machine.hart.instret
-    te[0] = te[0] | TRACING
-    machine.run_slice(500)
-    starts = [m for m in messages(stop(te, ram)) if m.tcode in SYNCHRONIZING and m.fixed[0] == 5]
-    assert [m.variable[-1] for m in starts] == [0, before]
-
-
-def test_the_time_of_a_loss(elf: Path) -> None:
-    """What was lost took its time all the same."""
-    machine = machine_with(elf, trace_size=64)
-    te, ram = start(machine, BTM, sink_options=1 << 8, timestamps=TIME | TS_RESET)
-    machine.run_slice(3000)
-    lost_until = machine.hart.instret
-    ram[0x20] = 0x3000_0000
-    ram[0] = ram[0] | 2
-    ram.poll(2, 2)
-    machine.run_slice(20)
-    found = messages(ram.bus.read_bytes(0x3000_0000, (ram[0x20] & ~1) - 0x3000_0000))
-    assert found[1].fixed == (7,), "SYNC: restart after FIFO overrun"
-    assert found[1].variable[-1] == lost_until
-    assert te[0] & ACTIVE

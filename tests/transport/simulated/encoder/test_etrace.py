@@ -10,15 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.etrace.decoder import decode
-from rvtrace_gdb.decode.etrace.encapsulation import Kind
 from rvtrace_gdb.decode.etrace.options import Parameters, SupportLayout
-from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from tests.transport.simulated.devices.test_component import (
     ACTIVE,
     CONTROL,
-    EMPTY,
     ENABLE,
     IMPL,
     INST_FEATURES,
@@ -28,15 +24,10 @@ from tests.transport.simulated.devices.test_component import (
     stop,
 )
 from tests.transport.simulated.encoder.etrace_traces import (
-    CYCLES,
     DATA_CONTROL,
     DATA_TRACING,
     E_TRACE,
-    EVERYTHING,
-    HALFWORDS,
-    IMPLICIT_RETURN,
     N_TRACE,
-    PACKETS,
     RARE_SYNC,
     SUPPORT,
     SYNC_START,
@@ -47,7 +38,7 @@ from tests.transport.simulated.encoder.etrace_traces import (
     trace,
 )
 from tests.transport.simulated.encoder.test_triggers import EXECUTE, TRACE_NOTIFY, set_trigger, symbol
-from tests.transport.simulated.encoder.traces import INSTRUCTIONS, compiled
+from tests.transport.simulated.encoder.traces import compiled
 
 BUILT = ETraceBuild()
 NO_DATA = ETraceBuild(data_trace=False)
@@ -87,22 +78,6 @@ def test_fields_of_an_etrace_encoder(mode: int, elf: Path) -> None:
     assert te[INST_FEATURES] == 12 << 28 | 0xFFF << 16 | 0x3F, "all of E-Trace, nothing of N-Trace, mode 0"
 
 
-@pytest.mark.parametrize(
-    ("parameters", "features"),
-    [
-        ({}, 0b000111),
-        ({"bpred_size": 3}, 0b010111),
-        ({"cache_size": 3}, 0b100111),
-        ({"return_stack_size": 3}, 0b001111),
-        ({"call_counter_size": 3}, 0b001111),
-    ],
-)
-def test_features_it_was_not_built_for_do_not_exist(parameters: dict[str, int], features: int, elf: Path) -> None:
-    te = registers_of(elf, built_with(**parameters))
-    te[INST_FEATURES] = 0xFFFF_FFFF
-    assert te[INST_FEATURES] & 0xFFFF == features
-
-
 def test_fields_an_encoder_may_lack(elf: Path) -> None:
     te = registers_of(elf, absent=["trTeInstNoAddrDiff", "trTeInstEnBranchPrediction", "trTeDataNoAddr"])
     te[INST_FEATURES] = te[DATA_CONTROL] = 0xFFFF_FFFF
@@ -127,22 +102,6 @@ def test_data_control(elf: Path) -> None:
     te = registers_of(elf, NO_DATA)
     te[DATA_CONTROL] = 0xFFFF_FFFF
     assert te[DATA_CONTROL] == 0
-
-
-@pytest.mark.parametrize("formats", [(N_TRACE, E_TRACE), (E_TRACE, N_TRACE)])
-def test_an_encoder_with_both_protocols(formats: tuple[int, int], elf: Path) -> None:
-    te = registers_of(elf, formats=formats)
-    assert te[CONTROL] >> 24 & 7 == formats[0], "after reset the first one"
-    of_etrace, of_ntrace = (0, 0x10, 0x3F, 1), (1, 0x01, 0x7CC, 0)
-    for written, (code, version, features, data) in ((0, of_etrace), (1, of_ntrace), (5, of_ntrace), (0, of_etrace)):
-        te[CONTROL] = ACTIVE | written << 24
-        assert te[CONTROL] >> 24 & 7 == code, "one there is not changes nothing"
-        assert te[IMPL] >> 16 & 0xFF == version
-        assert te[DATA_CONTROL] & 1 == data
-        te[INST_FEATURES] = 0xFFFF_FFFF
-        assert te[INST_FEATURES] & 0xFFFF == features
-    te[CONTROL] = ACTIVE | 1 << 24
-    assert te[INST_FEATURES] & 0xFFFF == 0x0C, "what N-Trace does not have is gone with E-Trace"
 
 
 def test_the_protocol_stays_while_the_encoder_is_enabled(elf: Path) -> None:
@@ -204,13 +163,6 @@ def test_a_trap_is_told_with_its_cause(elf: Path) -> None:
     traps = [int.from_bytes(payload, "little") >> 4 for payload in traced.payloads() if payload[0] & 15 == SYNC_TRAP]
     assert {(bits >> 8 & 1, bits >> 3 & 31) for bits in traps} == {(1, 7), (0, 8)}
     assert {(bits >> 9 & 1, bits >> 1 & 3) for bits in traps} == {(1, 3), (0, 0)}, "thaddr: the handler, in M mode"
-
-
-@pytest.mark.parametrize(("unit", "count"), [(PACKETS, 1), (CYCLES, 4), (HALFWORDS, 5)])
-def test_periodic_synchronization(unit: int, count: int, elf: Path) -> None:
-    often, rarely = (trace(machine_with(elf), elf, unit | period << 20, instructions=7000) for period in (count, 15))
-    often.check()
-    assert often.kinds().count(SYNC_START) > rarely.kinds().count(SYNC_START) + 5
 
 
 def test_loss_is_told(elf: Path) -> None:
@@ -283,14 +235,6 @@ def test_timestamps_are_those_of_the_instructions(elf: Path) -> None:
     assert len(late) > 20 and min(late) >= -1 and max(late) <= 1
 
 
-def test_some_packets_have_timestamps(elf: Path) -> None:
-    built = replace(BUILT, timestamp_sparse=5)
-    traced = trace(machine_with(elf, built), elf, timestamps=TIME, built=built)
-    stamped = [time is not None for kind, _, time in traced.packets() if kind is Kind.INSTRUCTION]
-    assert len(stamped) / 8 < sum(stamped) < len(stamped) / 2
-    traced.check()
-
-
 @pytest.mark.parametrize(("frequency", "interval"), [(1, 256), (3, 1024)])
 def test_synchronization_sequences(frequency: int, interval: int, elf: Path) -> None:
     """31 null.idle and a null.alignment ("Synchronization"), as often as trRamAsyncFreq says."""
@@ -303,37 +247,3 @@ def test_synchronization_sequences(frequency: int, interval: int, elf: Path) -> 
     steps = [after - before for before, after in pairwise(places)]
     assert len(places) >= len(data) // (interval + 64) > 0
     assert all(interval <= step <= interval + 64 for step in steps)
-
-
-@pytest.mark.parametrize("timestamps", [0, TIME])
-def test_a_ring_that_wrapped_holds_the_end(timestamps: int, elf: Path) -> None:
-    whole = trace(machine_with(elf), elf, PACKETS, EVERYTHING, timestamps)
-    machine = machine_with(elf, trace_size=512)
-    te, ram = start(machine, PACKETS, EVERYTHING, timestamps, sink=1 << 12)
-    while machine.hart.instret < INSTRUCTIONS:
-        machine.run_slice(1111)
-    te[CONTROL] = te[CONTROL] & ~ENABLE
-    te.poll(ENABLE | EMPTY, EMPTY)
-    assert ram[WP] & 1
-    at = (ram[WP] & ~1) - 0x3000_0000
-    stored = ram.bus.read_bytes(0x3000_0000, 512)
-    history = decode(stored[at:] + stored[:at], Image.from_elf(elf), whole.options, whole.encapsulation, wrapped=True)
-    pcs = [pc for pc in history.pcs(0, len(history)) if pc >= 0]
-    assert len(pcs) > 200
-    assert pcs == whole.retired[-len(pcs) :]
-
-
-def test_both_protocols_one_after_the_other(elf: Path) -> None:
-    """What the protocol selected before has left behind does not show."""
-    machine = machine_with(elf, formats=(N_TRACE, E_TRACE))
-    te, ram = start(machine, 6 << 4 | 1 << 24)
-    machine.run_slice(100)
-    stop(te, ram)
-    for _ in range(2):
-        te, ram = start(machine, RARE_SYNC, IMPLICIT_RETURN)
-        machine.run_slice(100)
-        data = stop(te, ram)
-        assert data[1] & 0x1E == 0x1E and data[0] & 31, "type 0 and a support packet"
-    te, ram = start(machine, 6 << 4 | 1 << 24)
-    machine.run_slice(100)
-    assert stop(te, ram)[0] == 9 << 2, "ProgTraceSync"

@@ -27,7 +27,7 @@ from tests.transport.simulated.devices.rig import (
     start_sink,
     stored,
 )
-from tests.transport.simulated.devices.test_component import CONTROL, OVERFLOW, TRACING, Registers
+from tests.transport.simulated.devices.test_component import CONTROL, OVERFLOW, Registers
 from tests.transport.simulated.encoder.test_filters import (
     BY_DTYPE,
     BY_ECAUSE,
@@ -44,7 +44,7 @@ from tests.transport.simulated.encoder.test_filters import (
     one_filter,
 )
 from tests.transport.simulated.encoder.traces import INSTRUCTIONS, TIME, TS_ACTIVE, compiled
-from tests.transport.simulated.nexus import ERROR, PROG_TRACE_CORRELATION, PROG_TRACE_SYNC, SYNCHRONIZING, messages
+from tests.transport.simulated.nexus import ERROR, PROG_TRACE_SYNC, SYNCHRONIZING, messages
 
 USER = one_filter(BY_PRIVILEGE, inst=1 << U)
 PERIODIC = 1 << 16 | 2 << 20  # every 64 messages
@@ -136,22 +136,6 @@ def timed(te: Registers) -> None:
         te[TS_CONTROL] = value
 
 
-@pytest.mark.parametrize("slice_length", [1, 100, 5000])
-def test_time_goes_on_while_nothing_is_let_through(elf: Path, slice_length: int) -> None:
-    """Each time the filter opens, the message says when: as many cycles as instructions have retired."""
-    run = Run(elf, both(USER, timed))
-    run.rig.run(INSTRUCTIONS, slice_length)
-    data = run.stop()
-    steps = executed(run.log.steps)
-    entries = [n for n, step in enumerate(steps) if step.privilege == U and steps[n - 1].privilege == M]
-    found = [m for m in messages(data) if m.tcode == PROG_TRACE_SYNC]
-    assert len(found) == len(entries) > 8
-    assert [m.variable[1] << 1 for m in found] == [steps[n].pc for n in entries]
-    apart = {m.variable[-1] - n for m, n in zip(found, entries, strict=True)}
-    assert len(apart) == 1
-    assert apart <= {0, 1}
-
-
 def test_the_trace_does_not_show_how_often_the_hart_was_looked_at(elf: Path) -> None:
     traces = []
     for slice_length in (1, 33, 7000):
@@ -183,36 +167,6 @@ def test_a_watchpoint_needs_the_address_as_its_input(elf: Path) -> None:
     run = Run(elf, comparator(2 | EQ << 4 | 1 << 14, leaf))
     run.rig.run(3000)
     assert not [m for m in messages(run.stop()) if m.tcode in SYNCHRONIZING and m.fixed[0] == 6]
-
-
-def test_filters_follow_the_hart_while_tracing_is_off(elf: Path) -> None:
-    """Switched on inside a handler that was entered before: the filter knows."""
-    entry = ElfFile(elf).symbol("trap")
-    run = Run(elf, one_filter(BY_ECAUSE, ecause=1 << ECALL_FROM_U))
-    run.te[CONTROL] = run.te[CONTROL] & ~TRACING
-    hart = run.rig.hart
-    while hart.csr_read(0x342, debug=True) != ECALL_FROM_U or hart.privilege != M or hart.pc == entry:
-        run.rig.run(1, 1)
-    run.te[CONTROL] = run.te[CONTROL] | TRACING
-    run.rig.run(200)
-    first = messages(run.stop())[0]
-    assert first.tcode == PROG_TRACE_SYNC
-    assert first.variable[1] << 1 == run.log.steps[0].pc
-    assert run.log.steps[0].privilege == M
-
-
-def test_a_halt_ends_what_is_let_through(elf: Path) -> None:
-    run = Run(elf, USER)
-    while run.rig.hart.privilege != U:
-        run.rig.run(1, 1)
-    run.rig.run(10, 1)
-    run.encoder.halted()
-    run.encoder.resumed()
-    run.rig.run(10, 1)
-    found = [m for m in messages(run.stop()) if m.tcode in (PROG_TRACE_SYNC, PROG_TRACE_CORRELATION)]
-    assert [(m.tcode, m.fixed[0]) for m in found] == [
-        (PROG_TRACE_SYNC, 5), (PROG_TRACE_CORRELATION, 0), (PROG_TRACE_SYNC, 3), (PROG_TRACE_CORRELATION, 4),
-    ]  # fmt: skip
 
 
 def test_losses_are_told_inside_a_filter_and_between(elf: Path) -> None:

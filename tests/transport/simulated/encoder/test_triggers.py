@@ -36,7 +36,6 @@ TRACE_ON, TRACE_OFF, TRACE_NOTIFY = 2, 3, 4
 EXECUTE, STORE, LOAD = 1 << 2, 1 << 1, 1 << 0
 IN_ALL_MODES = 1 << 6 | 1 << 3
 SYNC_TRACE_ENABLE, SYNC_TRACE_EVENT, EVCODE_DISABLED = 5, 6, 4
-MODES = pytest.mark.parametrize("mode", [HTM, BTM], ids=["HTM", "BTM"])
 WAYS = {
     "HTM": (HTM, 0),
     "BTM, everything": (BTM, EVERYTHING),
@@ -65,16 +64,6 @@ def symbol(elf: Path, name: str) -> int:
 # The hart
 
 
-@pytest.mark.parametrize("action", range(16))
-@pytest.mark.parametrize("debug", [False, True])
-def test_which_actions_there_are(action: int, debug: bool) -> None:
-    """Entering Debug Mode (1) is a debugger's privilege."""
-    hart = hart_with()
-    set_trigger(hart, 0, action, EXECUTE, BASE, debug)
-    there = action in (0, 2, 3, 4) or (action == 1 and debug)
-    assert hart.csr_read(Csr.TDATA1) >> 12 & 0xF == (action if there else 0)
-
-
 @pytest.mark.parametrize("stepping", [False, True])
 def test_every_kind_of_access_fires_before_it_happens(stepping: bool) -> None:
     hart = hart_with(addi(1, 0, 1), lw(2, 3), addi(1, 1, 1), sw(1, 3, 4), addi(1, 1, 1), addi(5, 0, 9), SPIN)
@@ -92,20 +81,6 @@ def test_every_kind_of_access_fires_before_it_happens(stepping: bool) -> None:
         assert hart.csr_read(Csr.TDATA1) >> 20 & 1, "hit"
 
 
-@pytest.mark.parametrize("stepping", [False, True])
-def test_several_triggers_on_one_instruction_act_once_each(stepping: bool) -> None:
-    hart = hart_with(addi(1, 0, 1), sw(1, 3), addi(1, 1, 1), SPIN)
-    set_trigger(hart, 0, TRACE_ON, EXECUTE, BASE + 4)
-    set_trigger(hart, 1, TRACE_NOTIFY, EXECUTE, BASE + 4)
-    set_trigger(hart, 2, TRACE_OFF, STORE, hart.x[3])
-    fired: list[tuple[int, int]] = []
-    hart.trace_trigger = lambda action: fired.append((action, hart.pc))
-    while hart.x[1] < 2:
-        assert (hart.step() if stepping else hart.run(1)) is None
-    assert fired == [(TRACE_ON, BASE + 4), (TRACE_NOTIFY, BASE + 4), (TRACE_OFF, BASE + 4)]
-    assert hart.bus.read(hart.x[3], 4) == 1
-
-
 def test_a_breakpoint_at_the_same_place_comes_after_it() -> None:
     hart = hart_with(addi(1, 0, 1), addi(1, 1, 1), addi(1, 1, 1))
     set_trigger(hart, 0, 1, EXECUTE, BASE + 4, debug=True)
@@ -114,19 +89,6 @@ def test_a_breakpoint_at_the_same_place_comes_after_it() -> None:
     hart.trace_trigger = fired.append
     assert hart.run(10) is DebugCause.TRIGGER
     assert (fired, hart.pc, hart.instret) == ([4], BASE + 4, 1)
-
-
-def test_it_fires_each_time_around(elf: Path) -> None:
-    machine = machine_with(elf)
-    set_trigger(machine.hart, 0, TRACE_NOTIFY, EXECUTE, symbol(elf, "leaf"))
-    fired: list[int] = []
-    machine.hart.trace_trigger = lambda action: fired.append(machine.hart.pc)
-    machine.hart.retired = []
-    machine.run_slice(2000)
-    log: list[int] = []
-    told_to(log, machine.hart.retired)
-    assert len(fired) >= 6
-    assert fired == [symbol(elf, "leaf")] * log.count(symbol(elf, "leaf"))
 
 
 # The trace
@@ -166,18 +128,6 @@ def test_notify_marks_each_time_the_place_is_reached(name: str, way: str, elf: P
     assert log.count(place) >= 2
 
 
-@MODES
-def test_notify_by_a_store(mode: int, elf: Path) -> None:
-    """The mark is before the instruction that stores."""
-    machine = machine_with(elf)
-    set_trigger(machine.hart, 0, TRACE_NOTIFY, STORE, symbol(elf, "buffer") + 7)
-    _, data = run_with(machine, elf, mode | RARE_SYNC)
-    (place,) = set(marked(messages(data)))
-    image = Image.from_elf(elf)
-    assert int.from_bytes(image.read(place, 4), "little") & 0x707F == 0x0023, "sb"
-    assert len(marked(messages(data))) == 2, "once a round"
-
-
 def test_notify_does_nothing_when_nothing_is_traced(elf: Path) -> None:
     machine = machine_with(elf)
     set_trigger(machine.hart, 0, TRACE_NOTIFY, EXECUTE, symbol(elf, "leaf"))
@@ -213,38 +163,3 @@ def test_one_function_is_traced(way: str, elf: Path) -> None:
     assert last in log and last + 2 not in log
     history = decode(ram.bus.read_bytes(0x3000_0000, ram[0x20] - 0x3000_0000), Image.from_elf(elf), options)
     assert [pc for pc in history.pcs(0, len(history)) if pc != GAP] == log
-
-
-def test_switching_by_triggers_must_be_allowed(elf: Path) -> None:
-    """trTeInstTrigEnable 0."""
-    machine = machine_with(elf)
-    set_trigger(machine.hart, 0, TRACE_OFF, EXECUTE, symbol(elf, "leaf"))
-    te, ram = start(machine, HTM | RARE_SYNC)
-    machine.run_slice(999)
-    assert te[0] & TRACING
-    assert PROG_TRACE_CORRELATION not in [m.tcode for m in messages(stop(te, ram))][:-1]
-
-
-@MODES
-def test_while_stepping(mode: int, elf: Path) -> None:
-    machine, place = machine_with(elf), symbol(elf, "leaf")
-    set_trigger(machine.hart, 0, TRACE_NOTIFY, EXECUTE, place)
-    machine.halt_at_start()
-    machine.debug_module.write(0x10, 1)
-    te, ram = start(machine, mode | RARE_SYNC)
-    log: list[int] = []
-    machine.encoder.watch = lambda retired: told_to(log, retired)
-    while log.count(place) < 2:
-        machine.hart.csr_write(0x7B0, 3 | 4, debug=True)  # prv, step
-        machine.debug_module.write(0x10, 1 << 30 | 1)
-    found = messages(stop(te, ram))
-    assert marked(found) == [place, place]
-
-
-def test_registers_read_what_triggers_did(elf: Path) -> None:
-    machine = machine_with(elf)
-    set_trigger(machine.hart, 0, TRACE_OFF, EXECUTE, symbol(elf, "boot"))
-    te, _ = start(machine, HTM | TRIGGERS | RARE_SYNC)
-    assert te[0] & TRACING
-    machine.run_slice(100)
-    assert not te[0] & TRACING

@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
-from rvtrace_gdb.transport.simulated.hart.csr import Action
 from rvtrace_gdb.transport.simulated.sifive_v0.component import V0Build, V0Memory
 from rvtrace_gdb.transport.simulated.sifive_v0.funnel import V0Funnel
 from tests.transport.simulated.encoder.traces import compiled
 from tests.transport.simulated.sifive_v0.chip import ENCODERS, FUNNELS, MEMORY, SIZE, Chip, p550
 
-CONTROL, IMPL, BASE, HIGH, LIMIT, WP, RP, DATA = 0x00, 0x04, 0x10, 0x14, 0x18, 0x1C, 0x20, 0x24
+CONTROL, IMPL, BASE, HIGH, LIMIT, WP, RP = 0x00, 0x04, 0x10, 0x14, 0x18, 0x1C, 0x20
 TS_CONTROL, TS_LOWER, TS_UPPER, ITC_ENABLE, PIB, ATB = 0x40, 0x44, 0x48, 0x60, 0xF00, 0xE00
 ACTIVE, ENABLE, TRACING, EMPTY = 1, 2, 4, 8
 HTM = 6 << 4
-LOST, STOP_ON_WRAP, INHIBIT, SINK_ERROR = 1 << 12, 1 << 14, 1 << 15, 1 << 27
+LOST, INHIBIT, SINK_ERROR = 1 << 12, 1 << 15, 1 << 27
 SRAM, ATB_SINK, PIB_SINK, SBA, FUNNEL = (n << 28 for n in range(4, 9))
 OFF_BTM = 15 << 16
 
@@ -163,36 +162,6 @@ class TestStoring:
         assert registers[WP] == 16
         assert bus.read_bytes(MEMORY, 16) == message(1) + message(2) + b"\xff" * 6
 
-    def test_wrap(self) -> None:
-        made, registers, bus = funnel(32)
-        storing(registers, 32)
-        for number in range(5):
-            made.inputs[0].accept(message(number, 8))
-        flush(registers)
-        assert registers[WP] == 8 | 1
-        assert bus.read_bytes(MEMORY, 16) == message(4, 8) + message(1, 8)
-        registers[WP] = 0
-        assert registers[WP] == 0
-
-    def test_stop_on_wrap(self) -> None:
-        made, registers, bus = funnel(32)
-        storing(registers, 32, SBA | STOP_ON_WRAP)
-        for number in range(9):
-            assert made.inputs[0].accept(message(number, 8)) == 8
-        flush(registers)
-        assert registers[WP] == 0 | 1
-        assert not registers[CONTROL] & ENABLE
-        assert bus.read_bytes(MEMORY, 32) == b"".join(message(n, 8) for n in range(4))
-
-    def test_enabled_again_it_goes_on(self) -> None:
-        made, registers, bus = funnel()
-        storing(registers)
-        made.inputs[0].accept(message(1, 8))
-        flush(registers)
-        registers[CONTROL] = ACTIVE | ENABLE | SBA
-        made.inputs[0].accept(message(2, 8))
-        flush(registers)
-        assert bus.read_bytes(MEMORY, 16) == message(1, 8) + message(2, 8)
 
     def test_no_memory_there(self) -> None:
         made, registers, _ = funnel(32)
@@ -206,24 +175,6 @@ class TestStoring:
         registers[CONTROL] = ACTIVE | SBA | SINK_ERROR
         assert not registers[CONTROL] & SINK_ERROR
 
-    def test_a_funnel_that_is_off_drops(self) -> None:
-        made, registers, bus = funnel()
-        assert made.inputs[0].accept(message(1, 8)) == 8
-        storing(registers)
-        flush(registers)
-        assert registers[WP] == 0 and not any(bus.read_bytes(MEMORY, 8))
-
-    def test_sram_is_read_through_its_window(self) -> None:
-        made, registers, _ = funnel(sram_size=32, system=False, access_bytes=4)
-        registers[CONTROL] = ACTIVE | ENABLE | SRAM
-        for number in range(5):
-            made.inputs[0].accept(message(number, 8))
-        flush(registers)
-        assert registers[WP] == 8 | 1
-        registers[RP] = 8
-        words = [registers[DATA].to_bytes(4, "little") for _ in range(8)]
-        assert b"".join(words) == b"".join(message(n, 8) for n in (1, 2, 3, 4))
-        assert registers[RP] == 8
 
     def test_there_is_time(self) -> None:
         now = 0
@@ -254,15 +205,6 @@ class TestTracing:
         flush(sink)
         return bytes(chip.bus.read_bytes(MEMORY, sink[WP]))
 
-    def test_only_while_tracing(self, elf: Path) -> None:
-        chip = p550(elf, 1)
-        encoder = self.on(chip)
-        chip.run(1)
-        assert chip.retired(0) == []
-        encoder[CONTROL] = encoder[CONTROL] | TRACING
-        chip.run(1)
-        assert chip.retired(0)
-        assert self.stored(chip)[0] >> 2 == 9  # begins with ProgTraceSync
 
     def test_source_ids(self, elf: Path) -> None:
         """Two bits behind the TCODE of each message, unless they are inhibited."""
@@ -293,31 +235,6 @@ class TestTracing:
             encoder[CONTROL] = encoder[CONTROL] | LOST
             assert bool(encoder[CONTROL] & LOST) == plain
 
-    def test_debug_triggers_need_no_permission(self, elf: Path) -> None:
-        chip = p550(elf, 1)
-        encoder = self.on(chip)
-        chip.devices["enc0"].triggered(Action.TRACE_ON)
-        assert encoder[CONTROL] & TRACING
-        chip.run(1)
-        chip.devices["enc0"].triggered(Action.TRACE_OFF)
-        assert not encoder[CONTROL] & TRACING
-        assert chip.retired(0)
-
-    def test_a_funnel_that_is_off_is_an_error(self, elf: Path) -> None:
-        chip = p550(elf, 1)
-        encoder = self.on(chip)
-        Registers(chip.devices["funnel0"])[CONTROL] = ACTIVE
-        encoder[CONTROL] = encoder[CONTROL] | TRACING
-        chip.run(2)
-        flush(encoder)
-        assert encoder[CONTROL] & SINK_ERROR
-
-    def test_flushing_takes_time(self, elf: Path) -> None:
-        chip = p550(elf, 1, enc0=V0Build(flush_polls=3))
-        encoder = self.on(chip)
-        encoder[CONTROL] = encoder[CONTROL] & ~(ENABLE | EMPTY)
-        seen = [encoder[CONTROL] & (ENABLE | EMPTY) for _ in range(6)]
-        assert seen[-1] == EMPTY and 0 in seen and seen == sorted(seen, key=lambda bits: bits == EMPTY)
 
     def test_the_slave_of_the_funnel(self, elf: Path) -> None:
         chip = p550(elf, 1)
