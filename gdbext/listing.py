@@ -21,6 +21,7 @@ from rvtrace_gdb.gdbext.disassembly import Texts, symbol_of
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.text import printable
 from rvtrace_gdb.rows.list_rows import Annotation, Happened, HistoryRow, Place
+from rvtrace_gdb.rows.list_text import Paint
 
 MODIFIERS = "mrsfpat"
 
@@ -129,6 +130,22 @@ def function_text(pc: int, name: str | None, symbol: gdb.Symbol | None) -> str:
     if name is None:
         name = symbol.print_name if symbol is not None else symbol_of(pc)[0]
     return "??" if name is None else _styled(name, "function")
+
+
+class Symbols:
+    """gdb's symbols and colours, for the lines of `rows.list_text`. *paint*: returns a text in its colour."""
+
+    def __init__(self, paint: Paint | None = None) -> None:
+        self._paint = paint
+
+    def address_text(self, place: Place) -> str:
+        return address_text(*place)
+
+    def function_text(self, pc: int, name: str | None) -> str:
+        return function_text(pc, name, function_symbol(pc) if name is None else None)
+
+    def paint(self, what: str, text: str) -> str:
+        return (self._paint or paint)(what, text)
 
 
 class Lister:

@@ -14,11 +14,22 @@ from typing import Any, Callable
 import gdb
 
 from rvtrace_gdb.gdbext import neutral, results, screen
-from rvtrace_gdb.gdbext.listing import readable_code
+from rvtrace_gdb.gdbext.listing import Symbols, readable_code
 from rvtrace_gdb.gdbext.text import shown
 from rvtrace_gdb.gdbext.tracer import tracer
-from rvtrace_gdb.rows import list_text
-from rvtrace_gdb.rows.list_rows import ROW_TYPES, ROWS_AT_ONCE, Annotation, Fold, Happened, HartRows, HistoryRow, Page
+from rvtrace_gdb.rows.list_rows import (
+    ROW_TYPES,
+    ROWS_AT_ONCE,
+    Annotation,
+    Between,
+    Fold,
+    Happened,
+    HartRows,
+    HistoryRow,
+    Page,
+    RecordRow,
+)
+from rvtrace_gdb.rows.list_text import HEADINGS, repetition, row_line
 
 _RANGE = re.compile(r"(?:^|\s)([-+]|[0-9]+(?:\s*,\s*[-+]?[0-9]+)?)\s*$")
 """A range after an expression, in which an address is written in hexadecimal, or as an expression."""
@@ -114,19 +125,19 @@ class PagedList:
         self,
         command: gdb.Command,
         numbers: str,
-        lines: Callable[[Page], Iterable[str]],
+        lines: Callable[[Page], Iterable[str]] | None = None,
         size: int | None = None,
-        heading: str = "",
         anew: bool = False,
     ) -> Page:
         """Print the rows that a RANGE means, and return the page. *lines*: returns the lines for the rows of a page, or
-        of a piece of it.
+        of a piece of it; None: as `row_line` makes them.
 
         *size*: how many rows the range "" means; None means as many as `trace history` shows. *anew*: the range ""
         means the first page, also after it was shown. Enter repeats only commands that show the next page. Raises
         gdb.GdbError.
         """
         screen.measure()
+        lines = lines or _row_lines
         if numbers not in ("", "-", "+"):
             command.dont_repeat()
         if results.WANTED:
@@ -134,8 +145,8 @@ class PagedList:
         page = self.page(args=numbers, size=page_size() if size is None else size, anew=(anew and not numbers) or None)
         for line in page.lines:
             _print(line)
-        if heading and page.rows:
-            print(heading)
+        if self._what in HEADINGS and page.rows:
+            print(HEADINGS[self._what])
         if results.WANTED:
             self._keep(page)
         for piece in self._pieces(page):
@@ -164,14 +175,19 @@ class PagedList:
             yield self.rows(begin, min(begin + ROWS_AT_ONCE, page.end), page.hart)
 
 
+def _row_lines(page: Page) -> Iterator[str]:
+    symbols = Symbols()
+    return (row_line(row, symbols) for row in page.rows)
+
+
 def _folded(page: Page, lines: Callable[[Page], Iterable[str]]) -> Iterator[str]:
     """Yield the lines of a page, each with one row, and how often they repeat themselves."""
     folds = {fold.number + fold.lines - 1: fold for fold in page.folds or ()}
     for row, line in zip(page.rows, lines(page)):
         fold = folds.get(row.number)
-        yield line if fold is None or fold.lines > 1 else f"{line}; {list_text.repetition(fold)}"
+        yield line if fold is None or fold.lines > 1 else f"{line}; {repetition(fold)}"
         if fold is not None and fold.lines > 1:
-            yield f"\tthese {fold.lines} lines {list_text.repetition(fold)}"
+            yield f"\tthese {fold.lines} lines {repetition(fold)}"
 
 
 def _print(line: str) -> None:
@@ -181,14 +197,21 @@ def _print(line: str) -> None:
 def page_of(what: str, answer: Mapping[str, Any]) -> Page:
     """Return a part of the list *what*, as it came through the pipe, with its types."""
     kind = ROW_TYPES[what]
-    rows = answer["rows"] if kind is dict else list(starmap(kind, answer["rows"]))
+    rows = list(starmap(kind, answer["rows"]))
     if kind is HartRows:
         rows = [
             run._replace(rows=[HistoryRow(*row) for row in run.rows], events=_annotations(run.events)) for run in rows
         ]
+    if kind is RecordRow:
+        rows = [row._replace(between=_between(row.between)) for row in rows]
     folds = answer.get("folds")
     folds = None if folds is None else list(starmap(Fold, folds))
-    return Page(**{**answer, "rows": rows, "events": _annotations(answer["events"]), "folds": folds})
+    events, now = _annotations(answer["events"]), _between(answer.get("now"))
+    return Page(**{**answer, "rows": rows, "events": events, "folds": folds, "now": now})
+
+
+def _between(values: Any) -> Between | None:
+    return None if values is None else Between(*values)
 
 
 def _annotations(events: Iterable[Any]) -> list[Annotation]:

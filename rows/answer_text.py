@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rvtrace_gdb.rows.answers import CheckRow, DifferingRow, Writer
+from rvtrace_gdb.rows.answers import CheckRow, CoveredFunction, DifferingRow, Writer
 from rvtrace_gdb.rows.list_text import Fields, Paint, plain
 
 AGREES, DIFFERS, CANNOT_TELL = "agrees", "differs", "cannot-tell"
@@ -106,3 +106,9 @@ def _ago(ago: int, at: int | None, previous_ago: int | None) -> str:
 def bytes_text(begin: int, end: int) -> str:
     """Return "byte 3", or "bytes 3 to 5", of those from *begin* to *end* - 1."""
     return f"byte {begin}" if end - begin == 1 else f"bytes {begin} to {end - 1}"
+
+
+def covered_fields(row: CoveredFunction) -> Fields:
+    """Return how much of a function ran."""
+    place = {"addr": f"{row.start:#x}", "end": f"{row.end:#x}", "func": row.name}
+    return {**place, "instructions": row.instructions, "ran": row.ran, "entered": row.entered}

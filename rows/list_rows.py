@@ -81,15 +81,16 @@ class MessageRow(NamedTuple):
 
 
 class AccessRow(NamedTuple):
-    """An access to memory or a CSR: the instruction's number and address (None if unknown), the byte of the trace, and
-    what was accessed.
+    """An access to memory or a CSR: what was accessed, and the byte of the trace.
+
+    position  the number of the instruction in `trace history`, None if it is not known
     """
 
     number: int
-    instruction: int | None
+    position: int | None
     pc: int | None
-    offset: int
     text: str
+    offset: int
 
 
 class FoundRow(NamedTuple):
@@ -109,21 +110,21 @@ class FoundRow(NamedTuple):
 
     number: int
     position: int
-    here: Place | str
     kind: str
+    here: Place | str
+    facts: Mapping[str, Any] | None
     text: str
     source: Place | str | None
     target: Place | None
     time: int | None
+    expected: Place | None
     offset: int | None
-    facts: dict[str, Any] | None = None
-    expected: Place | None = None
 
 
 class FunctionRow(NamedTuple):
     """A function that ran: its first and last instruction by their numbers, and its first address, None for a gap.
 
-    level      the level of indentation
+    level      the level of indentation, None for a gap
     what       the reason of a gap, or the trap that led here, "" for none
     name       the function's name if its code is not in the ELF that was traced; None: gdb has it
     addresses  the addresses of all its instructions, if they were requested
@@ -132,11 +133,11 @@ class FunctionRow(NamedTuple):
     number: int
     begin: int
     end: int
+    level: int | None
     pc: int | None
-    level: int
-    what: str
     name: str | None
-    addresses: list[int]
+    what: str
+    addresses: Sequence[int]
 
 
 class CallRow(NamedTuple):
@@ -156,6 +157,39 @@ class CallRow(NamedTuple):
     own_instructions: int
     trap: bool
     hidden: int | None
+
+
+class Between(NamedTuple):
+    """What ran between two Control Transfer Records.
+
+    instructions  how many ran, None if that is not known
+    first, last   their numbers in the history, none if *last* is before *first*
+    why           the reason why not all of it is known
+    """
+
+    instructions: int | None
+    first: int
+    last: int
+    why: str | None
+
+
+class RecordRow(NamedTuple):
+    """An entry of a hart's Control Transfer Records, 0 is the youngest one.
+
+    source, target  None: in a mode that is not recorded
+    type            of the transfer, None: the entry has no record, and nothing else is known of it
+    cycles          since the record before, at least so many if *saturated*
+    between         what ran since the next older record
+    """
+
+    number: int
+    source: Place | None
+    target: Place | None
+    type: str | None
+    mispredicted: bool
+    cycles: int | None
+    saturated: bool
+    between: Between | None
 
 
 class Fold(NamedTuple):
@@ -198,11 +232,11 @@ class Page(NamedTuple):
     lines: Sequence[str] = ()
     overwritten: bool = False
     comes: bool = False
-    now: Mapping[str, Any] | None = None
+    now: Between | None = None
     folds: Sequence[Fold] | None = None
 
 
-ROW_TYPES: dict[str, Any] = {
+ROW_TYPES: dict[str, type[Any]] = {
     "history": HistoryRow,
     "interleaved": HartRows,
     "messages": MessageRow,
@@ -212,6 +246,6 @@ ROW_TYPES: dict[str, Any] = {
     "executions": FoundRow,
     "functions": FunctionRow,
     "calls": CallRow,
-    "records": dict,
+    "records": RecordRow,
 }
 """The type of the rows of each list that a session has, by the list's name in a request."""

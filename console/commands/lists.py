@@ -5,7 +5,7 @@ They print what gdb's commands of these names print, of a capture file or of raw
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,17 +18,16 @@ from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import TraceRequest
 from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.rows import answer_text, list_text
+from rvtrace_gdb.rows import answer_text
 from rvtrace_gdb.rows.answers import CoveredFunction
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
-from rvtrace_gdb.rows.list_text import Fields
+from rvtrace_gdb.rows.list_text import HEADINGS, Fields, row_fields, row_line
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.search import KINDS
 from rvtrace_gdb.session.rpc import analysis, pages
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.colours import Paint
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import counted, json_line, printable
 from rvtrace_gdb.views import json_rows
@@ -54,11 +53,11 @@ class Shown(NamedTuple):
     def params(self, **given: Any) -> Params:
         return Params({"context": {"hart": self.hart}, **given}, "rvtrace")
 
-    def lines(
-        self, what: str, line: Callable[[Any], str], fields: Callable[[Any], Fields], **asked: Any
-    ) -> Iterator[str]:
-        """Yield the lines of a list. *line*, *fields*: make text and JSON of a row."""
-        params = self.params(what=what, size=0, **asked)
+    def lines(self, what: str, modifiers: Mapping[str, bool] = {}, **parameters: Any) -> Iterator[str]:
+        """Yield the lines of a list. *modifiers*: as of `row_line`."""
+        if what in HEADINGS and not self.output.json:
+            yield self.output.paint("heading", HEADINGS[what])
+        params = self.params(what=what, size=0, **parameters)
         found = pages.LISTS[what](self.session, params, pages.Range.of(params), self.output.progress)
         if not self.output.json:
             self.output.say([*found.lines, *([found.selection.notice] if found.selection.notice else [])])
@@ -66,13 +65,13 @@ class Shown(NamedTuple):
         self.output.total = end - begin
         for first in range(begin, end, ROWS_AT_ONCE):
             for row in found.rows(first, min(first + ROWS_AT_ONCE, end)):
-                yield self.line(line, fields, row)
+                yield self.line(row, row_fields, lambda row, symbols: row_line(row, symbols, **modifiers))
 
-    def line(self, line: Callable[[Any], str], fields: Callable[[Any], Fields], row: Any) -> str:
-        """Return one row."""
+    def line(self, row: Any, fields: Callable[[Any, Any], Fields], line: Callable[[Any, Any], str]) -> str:
+        """Return one row, as *fields* or as *line* makes it."""
         if self.output.json:
-            return json_line({"hart": self.hart, **fields(row)})
-        return f"hart {self.hart}\t{line(row)}" if self.is_one_of_several else line(row)
+            return json_line({"hart": self.hart, **fields(row, self)})
+        return f"hart {self.hart}\t{line(row, self)}" if self.is_one_of_several else line(row, self)
 
     @property
     def image(self) -> Image:
@@ -82,20 +81,23 @@ class Shown(NamedTuple):
         """Return the function of a place and the offset in it: the one the session named, else the program's."""
         return self.image.symbol(place[0]) if len(place) == 1 else (place[1], place[2])
 
-    def address(self, place: Place) -> str:
-        """Return `0xADDRESS <function+offset>`."""
+    # The symbols of lines and of fields, see `rows.list_text`.
+
+    def paint(self, what: str, text: str) -> str:
+        return self.output.paint(what, text)
+
+    def address_text(self, place: Place) -> str:
         return address_text(place[0], self.image.xlen, self._symbol(place), self.output.paint, short=self.output.narrow)
 
     def place(self, place: Place) -> Fields:
         found = json_rows.place(place[0], self._symbol(place), self.image.xlen)
         return {name: value for name, value in found.items() if value is not None}
 
-    def function(self, pc: int, name: str | None) -> str:
-        """Return the name of the function at an address, `??` if there is none."""
+    def function_text(self, pc: int, name: str | None) -> str:
         symbol = self.image.symbol(pc) if name is None else (name, 0)
         return "??" if symbol is None else self.output.paint("function", printable(symbol[0]))
 
-    def named(self, pc: int, name: str | None) -> Fields:
+    def function(self, pc: int, name: str | None) -> Fields:
         fields = self.place((pc,) if name is None else (pc, name, 0))
         fields.pop("offset", None)
         return fields
@@ -123,34 +125,18 @@ class ListRequest:
 
 
 def _functions(shown: Shown, request: ListRequest) -> Iterator[str]:
-    def line(row: Any) -> str:
-        return list_text.function_line(
-            row, shown.function, calls=request.calls, instructions=request.instructions, paint=shown.output.paint
-        )
-
-    return shown.lines("functions", line, lambda row: list_text.function_fields(row, shown.named), args=request.range)
+    modifiers = {"calls": request.calls, "instructions": request.instructions}
+    return shown.lines("functions", modifiers, args=request.range)
 
 
 def _calls(shown: Shown, request: ListRequest) -> Iterator[str]:
-    if not shown.output.json:
-        yield shown.output.paint("heading", list_text.CALLS_HEADING)
-    yield from shown.lines(
-        "calls", lambda row: list_text.call_line(row, shown.function),
-        lambda row: list_text.call_fields(row, shown.named), depth=request.depth,
-    )  # fmt: skip
-
-
-def _found(shown: Shown, what: str, **asked: Any) -> Iterator[str]:
-    return shown.lines(
-        what, lambda row: list_text.found_line(row, shown.address, shown.output.paint),
-        lambda row: list_text.found_fields(row, shown.place), **asked,
-    )  # fmt: skip
+    return shown.lines("calls", depth=request.depth)
 
 
 def _find(shown: Shown, request: ListRequest) -> Iterator[str]:
     where = Locations(shown.image)
     first, *also = map(where.search, request.locations)
-    return _found(shown, "executions", args=request.range, since=request.since, **first, also=also)
+    return shown.lines("executions", args=request.range, since=request.since, **first, also=also)
 
 
 def _check(shown: Shown, request: ListRequest) -> Iterator[str]:
@@ -167,11 +153,11 @@ def _check(shown: Shown, request: ListRequest) -> Iterator[str]:
 
 
 def _events(shown: Shown, request: ListRequest) -> Iterator[str]:
-    return _found(shown, "events", args=request.range, since=request.since, kinds=list(request.kinds))
+    return shown.lines("events", args=request.range, since=request.since, kinds=list(request.kinds))
 
 
 def _gaps(shown: Shown, request: ListRequest) -> Iterator[str]:
-    return _found(shown, "gaps", args=request.range, since=request.since)
+    return shown.lines("gaps", args=request.range, since=request.since)
 
 
 def _coverage(shown: Shown, request: ListRequest) -> Iterator[str]:
@@ -188,7 +174,7 @@ def _coverage(shown: Shown, request: ListRequest) -> Iterator[str]:
         if function and row.start not in wanted:
             continue
         if row.ran or request.idle or function:
-            yield shown.line(partial(_covered_line, paint=shown.output.paint), list_text.covered_fields, row)
+            yield shown.line(row, lambda row, _: answer_text.covered_fields(row), _covered_line)
         else:
             hidden += 1
     if hidden:
@@ -204,10 +190,11 @@ def _is_name(text: str) -> bool:
     return bool(text.strip()) and not text.lstrip()[0].isdecimal() and text.strip() not in ("+", "-")
 
 
-def _covered_line(row: CoveredFunction, paint: Paint) -> str:
+def _covered_line(row: CoveredFunction, shown: Shown) -> str:
     share = 100 * row.ran // row.instructions if row.instructions else 0
     ran = f"{f'{row.ran} of {row.instructions} {share:3}%':>20}"
-    return f"{row.entered or '':>10}{ran if row.ran else paint('gap', ran)}  {paint('function', printable(row.name))}"
+    name = shown.paint("function", printable(row.name))
+    return f"{row.entered or '':>10}{ran if row.ran else shown.paint('gap', ran)}  {name}"
 
 
 class Verb(NamedTuple):

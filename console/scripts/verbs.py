@@ -1,7 +1,7 @@
 """The verbs of scripts in one table, with their usage and action. `rvtrace run --verbs` prints it."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -135,8 +135,7 @@ def _delete(arguments: str) -> Action:
 
 def _start(arguments: str) -> Action:
     def run(context: Context) -> Outcome:
-        lines = context.bench.start(arguments)
-        return Outcome("; ".join(" ".join(line.split()) for line in lines), {"said": lines})
+        return _said(context.bench.start(arguments))
 
     return run
 
@@ -161,13 +160,17 @@ def _first(text: str) -> tuple[str, str]:
     return word, rest[0].rstrip() if rest else ""
 
 
+def _said(lines: Sequence[str]) -> Outcome:
+    """Return the outcome with lines of the session, in one line without the blanks of their columns."""
+    return Outcome("; ".join(" ".join(line.split()) for line in lines), {"said": lines})
+
+
 def _stopped(place: str) -> Outcome:
     return Outcome(f"at {place}", {"at": place})
 
 
 def _stop(context: Context) -> Outcome:
-    lines = context.bench.stop()
-    return Outcome("; ".join(" ".join(line.split()) for line in lines), {"said": lines})
+    return _said(context.bench.stop())
 
 
 def _pull(context: Context) -> Outcome:
@@ -203,8 +206,7 @@ def _open(arguments: str) -> Action:
     path = _needed(arguments)
 
     def run(context: Context) -> Outcome:
-        lines = context.bench.open(_file(path, context))
-        return Outcome("; ".join(" ".join(line.split()) for line in lines), {"said": lines})
+        return _said(context.bench.open(_file(path, context)))
 
     return run
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import gdb
@@ -13,8 +13,8 @@ from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.listing import function_symbol
 from rvtrace_gdb.gdbext.paged_list import PagedList, page_size, split_modifiers, split_unfolded
 from rvtrace_gdb.gdbext.text import printable
-from rvtrace_gdb.rows import list_text
-from rvtrace_gdb.rows.list_rows import CallRow, FunctionRow
+from rvtrace_gdb.rows.list_rows import FunctionRow
+from rvtrace_gdb.rows.list_text import row_line
 
 DEPTH = 10  # levels of the tree that are shown without /n
 MODIFIERS = "lic"
@@ -74,8 +74,7 @@ class Calls(Command, name="trace calls", completer=gdb.COMPLETE_NONE):
     DEPTH: how many levels are shown: 10 by default, 0 for all of them."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        found = PagedList("calls", depth=_depth(argument))
-        found.show(self, "", lambda page: map(_call, page.rows), heading=list_text.CALLS_HEADING)
+        PagedList("calls", depth=_depth(argument)).show(self, "")
 
 
 def _depth(argument: str) -> int:
@@ -88,23 +87,13 @@ def _depth(argument: str) -> int:
 
 def _line(style: Format, row: FunctionRow) -> str:
     """Return the line for a function, as gdb prints it."""
-    text = list_text.function_line(
-        row, _function_text, calls=style.calls, instructions=style.instructions, paint=listing.paint
-    )
+    text = row_line(row, listing.Symbols(), calls=style.calls, instructions=style.instructions)
     if style.lines and row.pc is not None:
         text += f"\tat {_lines_of(function_symbol(row.pc) if row.name is None else None, row.addresses)}"
     return text
 
 
-def _call(row: CallRow) -> str:
-    return list_text.call_line(row, _function_text)
-
-
-def _function_text(pc: int, name: str | None) -> str:
-    return listing.function_text(pc, name, function_symbol(pc) if name is None else None)
-
-
-def _lines_of(symbol: gdb.Symbol | None, addresses: list[int]) -> str:
+def _lines_of(symbol: gdb.Symbol | None, addresses: Sequence[int]) -> str:
     """Return FILE:FIRST,LAST of the instructions at these addresses that are from the function's own file."""
     if symbol is None:
         return ""
@@ -115,7 +104,7 @@ def _lines_of(symbol: gdb.Symbol | None, addresses: list[int]) -> str:
     return f"{printable(file)}:{lines[0]}" + ("" if len(lines) == 1 else f",{lines[-1]}")
 
 
-def _numbers(file: str, addresses: list[int]) -> Iterator[int]:
+def _numbers(file: str, addresses: Sequence[int]) -> Iterator[int]:
     for pc in addresses:
         place = gdb.find_pc_line(pc)
         if place.line and place.symtab is not None and place.symtab.filename == file:

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import gdb
 
 from rvtrace_gdb.gdbext import blocks, disassembly, listing, neutral
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers
 from rvtrace_gdb.gdbext.text import printable
-from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Page
+from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Between, Page, Place, RecordRow
 
 INSTRUCTIONS = "i"
 ANOTHER_MODE = "[a mode that is not recorded]"
@@ -62,16 +62,16 @@ class Records:
             yield f"\t     [{_between_text(page.now, ' since')}]"
             yield from self._instructions(page.now)
         for row in page.rows:
-            yield f"{row['number']}\t{_transfer(row) if row['valid'] else '[no record]'}"
-            if row["between"] is not None:
-                yield f"\t     [{_between_text(row['between'])}]"
-                yield from self._instructions(row["between"])
+            yield f"{row.number}\t{'[no record]' if row.type is None else _transfer(row)}"
+            if row.between is not None:
+                yield f"\t     [{_between_text(row.between)}]"
+                yield from self._instructions(row.between)
 
-    def _instructions(self, between: Mapping[str, Any]) -> Iterator[str]:
+    def _instructions(self, between: Between) -> Iterator[str]:
         if self._lister is None:
             return
-        last = between["last"]
-        for begin in range(between["first"], last + 1, ROWS_AT_ONCE):
+        last = between.last
+        for begin in range(between.first, last + 1, ROWS_AT_ONCE):
             page = PagedList("history").rows(begin, min(begin + ROWS_AT_ONCE, last + 1), self._hart)
             yield from (f"\t{line}" for line in self._lister.lines(page.rows))
 
@@ -98,25 +98,31 @@ def file_name(symtab: gdb.Symtab) -> str:
     return printable(os.path.basename(symtab.filename) if display == "basename" else symtab.filename)
 
 
-def _transfer(row: dict[str, Any]) -> str:
-    return f"{transfer_place(row['from'])} -> {transfer_place(row['to'])}\t{', '.join(_facts(row))}"
+def _transfer(row: RecordRow) -> str:
+    source, target = transfer_place(record_pc(row.source)), transfer_place(record_pc(row.target))
+    return f"{source} -> {target}\t{', '.join(_facts(row))}"
 
 
-def _facts(row: dict[str, Any]) -> Iterator[str]:
-    yield "type unknown" if row["type"] == "unknown" else row["type"]
-    if row["mispredicted"]:
+def record_pc(place: Place | None) -> int | None:
+    """Return the address of one end of a recorded transfer, None in a mode that is not recorded."""
+    return None if place is None else place[0]
+
+
+def _facts(row: RecordRow) -> Iterator[str]:
+    yield f"type {row.type}" if row.type == "unknown" else str(row.type)
+    if row.mispredicted:
         yield "mispredicted"
-    if row["cycles"] is not None:
-        yield f"{'at least ' if row['saturated'] else ''}{_count(row['cycles'], 'cycle')}"
+    if row.cycles is not None:
+        yield f"{'at least ' if row.saturated else ''}{_count(row.cycles, 'cycle')}"
 
 
-def _between_text(between: Mapping[str, Any], since: str = "") -> str:
+def _between_text(between: Between, since: str = "") -> str:
     """Return what ran between two records, with its numbers in the history; there are none if first > last."""
-    first, last, why = between["first"], between["last"], between["why"]
+    first, last, why = between.first, between.last, between.why
     numbers = f": {first},{last}" if first <= last else ""
     if why:
         return f"partly known{since}{numbers}; {why}" if numbers else f"not known{since}: {why}"
-    count = _count(between["instructions"], "instruction") if numbers else "no instruction"
+    count = _count(between.instructions or 0, "instruction") if numbers else "no instruction"
     return f"{count}{since}{numbers}"
 
 

@@ -18,8 +18,9 @@ from rvtrace_gdb.gdbext.paged_list import split_range
 from rvtrace_gdb.gdbext.source_lines import NEVER, Lines, Scope, line_tables, scopes, table_of
 from rvtrace_gdb.gdbext.text import columns, print_line, printable
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
-from rvtrace_gdb.rows import list_text
+from rvtrace_gdb.rows.answer_text import covered_fields
 from rvtrace_gdb.rows.answers import BranchRow, CoveredFunction
+from rvtrace_gdb.rows.list_text import Fields
 
 
 class Row(NamedTuple):
@@ -49,10 +50,10 @@ _NONE = Lines("", [])
 Files = dict[Optional[str], File]  # by name; None: functions without line numbers
 
 
-def table_fields(functions: Iterable[CoveredFunction], *, everything: bool) -> list[list_text.Fields]:
+def table_fields(functions: Iterable[CoveredFunction], *, everything: bool) -> list[Fields]:
     """Return the rows of the table for programs, by name as `rvtrace coverage` lists them."""
     by_name = sorted(functions, key=lambda row: row.name)
-    return [list_text.covered_fields(row) for row in by_name if everything or row.ran]
+    return [covered_fields(row) for row in by_name if everything or row.ran]
 
 
 def show_table(result: dict[str, Any], *, everything: bool) -> None:

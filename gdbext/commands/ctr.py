@@ -14,7 +14,6 @@ from rvtrace_gdb.gdbext import completion, csr_access, settings, start_options
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import control_transfers
 from rvtrace_gdb.gdbext.harts import hart_of
-from rvtrace_gdb.gdbext.mi import list_fields
 from rvtrace_gdb.gdbext.mi.fields import Rows
 from rvtrace_gdb.gdbext.options import BadOption
 from rvtrace_gdb.gdbext.paged_list import PagedList
@@ -24,6 +23,7 @@ from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
 from rvtrace_gdb.rows.answers import OFF_HART
 from rvtrace_gdb.rows.list_rows import Page
+from rvtrace_gdb.rows.list_text import row_fields
 
 
 class Ctr(Command, name="trace ctr", kind=gdb.COMMAND_RUNNING, completer=gdb.COMPLETE_NONE, is_prefix=True):
@@ -151,8 +151,8 @@ program runs."""
 
 def _json_lines(page: Page) -> Iterator[str]:
     """Return an object for each record, for programs."""
-    rows = Rows()
-    return (json.dumps(list_fields.record(rows, row)) for row in page.rows)
+    fields = Rows()
+    return (json.dumps(row_fields(row, fields)) for row in page.rows)
 
 
 class Stack(Command, name="trace ctr stack", kind=gdb.COMMAND_STACK, completer=gdb.COMPLETE_NONE):

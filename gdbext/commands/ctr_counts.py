@@ -10,7 +10,7 @@ import contextlib
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import gdb
@@ -18,12 +18,13 @@ import gdb
 from rvtrace_gdb.gdbext import completion, results
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import ctr
-from rvtrace_gdb.gdbext.commands.control_transfers import transfer_place
+from rvtrace_gdb.gdbext.commands.control_transfers import record_pc, transfer_place
 from rvtrace_gdb.gdbext.mi.fields import Rows
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import arguments
+from rvtrace_gdb.rows.list_rows import RecordRow
 from rvtrace_gdb.rows.list_text import Fields
 
 _MOST = 256  # entries of a hart
@@ -54,15 +55,15 @@ class Counts:
     def add(self) -> None:
         """Take the records that the hart has, and clear them. Raises gdb.GdbError."""
         state = ctr.request("ctr_status").get("state", {}).get("records", {})
-        rows: list[Any] = []
+        rows: Sequence[RecordRow] = []
         if state.get("there"):
             with ctr.csr_access_of_session() as access:
-                rows = list(PagedList("records", access=access).page(args="", size=_MOST).rows)
+                rows = PagedList("records", access=access).page(args="", size=_MOST).rows
         for row in rows:
-            if row["valid"]:
-                transfer = Transfer(row["from"], row["to"], row["type"])
+            if row.type is not None:
+                transfer = Transfer(record_pc(row.source), record_pc(row.target), row.type)
                 self.times[transfer] += 1
-                self.mispredicted[transfer] += bool(row["mispredicted"])
+                self.mispredicted[transfer] += row.mispredicted
         self.stops += 1
         self.full += bool(state.get("there")) and state.get("there") == state.get("depth")
         ctr.request("ctr_clear")

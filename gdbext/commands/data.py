@@ -7,11 +7,10 @@ import re
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, listing, location, neutral
+from rvtrace_gdb.gdbext import completion, location, neutral
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.enter_key import EnterKey
 from rvtrace_gdb.gdbext.paged_list import PagedList, split_modifiers, split_range
-from rvtrace_gdb.rows.list_rows import AccessRow, MessageRow
 
 
 def named_memory(expression: str) -> list[int] | None:
@@ -59,12 +58,6 @@ def _checked(expression: str, address: int, size: int) -> list[int]:
     return [address & (1 << digits) - 1, size]
 
 
-def _line(row: AccessRow) -> str:
-    if row.pc is None:
-        return f"{row.number}\t@?\ttrace byte {row.offset:#x}:\t{row.text}"
-    return f"{row.number}\t@{row.instruction}\t{listing.address_text(row.pc)}:\t{row.text}"
-
-
 class Dump(Command, name="trace dump"):
     """Print the messages of the trace, as the trace encoder sent them.
 Usage: trace dump [/r] [RANGE | -offset BYTE]
@@ -83,7 +76,7 @@ the history name such bytes. No program is needed."""
         if asked:
             self.dont_repeat()
         found = PagedList("messages", raw=letters and True, offset=self._offset(asked[1]) if asked else None)
-        found.show(self, "" if asked else numbers, lambda page: map(_message, page.rows))
+        found.show(self, "" if asked else numbers)
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, ["-offset"] if text.rpartition(" ")[2] else [])
@@ -96,10 +89,6 @@ the history name such bytes. No program is needed."""
         if value < 0:
             raise gdb.GdbError(f"trace dump: -offset takes the number of a byte, got: {text or 'none'}.")
         return value
-
-
-def _message(row: MessageRow) -> str:
-    return f"{row.number}\t0x{row.offset:08x} {row.text}"
 
 
 class Data(Command, name="trace data", completer=gdb.COMPLETE_SYMBOL):
@@ -121,7 +110,7 @@ Accesses are traced after `trace start -format etrace -data`."""
         again = self._enter.repeats(argument, from_tty)
         what, numbers = split_range(argument)
         found = PagedList("accesses", where=named_memory(what))
-        found.show(self, numbers, lambda page: map(_line, page.rows), anew=bool(what) and not again)
+        found.show(self, numbers, anew=bool(what) and not again)
 
 
 COMMANDS = (Dump, Data)

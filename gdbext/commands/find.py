@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import gdb
@@ -13,7 +12,7 @@ from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.enter_key import EnterKey
 from rvtrace_gdb.gdbext.paged_list import SINCE, UNFOLDED, PagedList, split_range, split_since, split_unfolded
 from rvtrace_gdb.rows import list_text
-from rvtrace_gdb.rows.list_rows import FoundRow, Page, Place
+from rvtrace_gdb.rows.list_rows import FoundRow
 
 KINDS = (
     "context",
@@ -73,7 +72,7 @@ every 15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
         kinds, numbers = split_range(argument)
         anew = bool(kinds) and not again
         question = {"kinds": kinds.split(), "fold": fold, **({} if again else since)}
-        PagedList("events", **question).show(self, numbers, row_lines, anew=anew)
+        PagedList("events", **question).show(self, numbers, anew=anew)
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, (UNFOLDED, SINCE, *KINDS))
@@ -99,7 +98,7 @@ before it and the first one after it, where they are known.
         rest, numbers = split_range(argument)
         if rest:
             raise gdb.GdbError(f"trace gaps: {rest} is not a range. See `help trace gaps`.")
-        PagedList("gaps", **({} if again else since)).show(self, numbers, row_lines)
+        PagedList("gaps", **({} if again else since)).show(self, numbers)
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, (SINCE,))
@@ -142,7 +141,7 @@ nothing   the same places as last time
             self._last = parse_location(expression)
         anew = bool(expression) and not again
         question = {**self._last, **({} if again else since)}
-        PagedList("executions", **question).show(self, numbers, row_lines, anew=anew)
+        PagedList("executions", **question).show(self, numbers, anew=anew)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
         return completion.words_and_places(text, word, (SINCE,))
@@ -269,15 +268,6 @@ def _address_of_value(expression: str, value: gdb.Value) -> int:
     return int(value) & expressions.address_mask()
 
 
-def row_lines(page: Page) -> Iterator[str]:
-    """Return the lines for events, gaps or executions."""
-    return (list_text.found_line(row, _address_text, listing.paint) for row in page.rows)
-
-
 def event_line(row: FoundRow, count: int) -> str:
     """Return the line for one event, the number of which is that in a list with *count* rows."""
-    return f"Event {row.number} of {count}: {', '.join(list_text.event_facts(row, _address_text))}"
-
-
-def _address_text(place: Place) -> str:
-    return listing.address_text(*place)
+    return f"Event {row.number} of {count}: {', '.join(list_text.event_facts(row, listing.Symbols(list_text.plain)))}"

@@ -21,8 +21,7 @@ from rvtrace_gdb.gdbext.commands import goto as commands_goto
 from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
 from rvtrace_gdb.gdbext.harts import selected_hart
-from rvtrace_gdb.gdbext.mi import list_fields
-from rvtrace_gdb.gdbext.mi.fields import Rows
+from rvtrace_gdb.gdbext.mi.fields import Rows, page_fields, writer_fields
 from rvtrace_gdb.gdbext.paged_list import PagedList
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
@@ -177,17 +176,17 @@ def reported_state(given: Arguments) -> Fields:
 
 def history(given: Arguments) -> Fields:
     """Return the instructions that ran."""
-    return _list_fields(_page(given, "history"), "history", Rows(given.options["opcodes"]).history)
+    return _list_fields("history", _page(given, "history"), Rows(given.options["opcodes"]))
 
 
 def events(given: Arguments) -> Fields:
     """Return the events between the instructions."""
-    return _list_fields(_page(given, "events", kinds=given.options["kind"]), "events", Rows().found)
+    return _list_fields("events", _page(given, "events", kinds=given.options["kind"]))
 
 
 def gaps(given: Arguments) -> Fields:
     """Return the places where the history is not complete."""
-    return _list_fields(_page(given, "gaps"), "gaps", Rows().found)
+    return _list_fields("gaps", _page(given, "gaps"))
 
 
 def check(given: Arguments) -> Fields:
@@ -201,17 +200,17 @@ def find(given: Arguments) -> Fields:
     wanted = commands_find.parse_location(" ".join(given.words), "-rvtrace-find")
     found = _page(given, "executions", **position.present_pc(settings.hart()), **wanted)
     comes = {"comes": 1} if found.comes else {}
-    return {**_list_fields(found, "executions", Rows().found), **comes}
+    return {**_list_fields("executions", found), **comes}
 
 
 def functions(given: Arguments) -> Fields:
     """Return the functions that ran."""
-    return _list_fields(_page(given, "functions"), "functions", Rows().functions)
+    return _list_fields("functions", _page(given, "functions"))
 
 
 def calls(given: Arguments) -> Fields:
     """Return the tree of calls, one row for each line."""
-    return _list_fields(_page(given, "calls", depth=given.options["depth"]), "calls", Rows().calls)
+    return _list_fields("calls", _page(given, "calls", depth=given.options["depth"]))
 
 
 def coverage(given: Arguments) -> Fields:
@@ -334,7 +333,7 @@ def define_commands() -> None:
         def invoke(self, arguments: list[str]) -> dict[str, object] | None:
             return self._command.run(arguments)
 
-    results.makers.update(page=list_fields.of_page, writer=list_fields.of_writer)
+    results.makers.update(page=page_fields, writer=writer_fields)
     for command in (*TABLE, *([_OF_CONSOLE] if results.WANTED else [])):
         Defined(command)
 
@@ -348,9 +347,10 @@ def _page(given: Arguments, what: str, **question: Any) -> Page:
     return PagedList(what, **question).page(begin=begin, count=given.options["count"], **of)
 
 
-def _list_fields(page: Page, name: str, tuples: Callable[[Sequence[Any]], list[Fields]]) -> Fields:
+def _list_fields(what: str, page: Page, rows: Rows | None = None) -> Fields:
     """Return the length of a list, the requested part of it, and whether older trace was overwritten."""
-    fields = {"length": page.length, "begin": page.begin, "hart": page.hart, name: tuples(page.rows)}
+    fields: Fields = {"length": page.length, "begin": page.begin, "hart": page.hart}
+    fields[what] = (rows or Rows()).list_rows(what, page.rows)
     if page.overwritten:
         fields["overwritten"] = 1
     return _with_messages(fields, page.lines)

@@ -1,4 +1,5 @@
-"""Rows of the session as MI tuples, with the names that gdb's own results have.
+"""Rows of the session as MI tuples, and as what `rvtrace console --json` prints, with the names that gdb's own results
+have.
 
     addr func offset file fullname line    as in frames (offset: as in -data-disassemble)
     inst opcodes                           as in -data-disassemble
@@ -9,16 +10,16 @@ All values are strings, as in MI; the field of an unknown value is left out.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import gdb
 
 from rvtrace_gdb.gdbext import disassembly, expressions, listing, neutral
 from rvtrace_gdb.gdbext.commands import who_wrote
-from rvtrace_gdb.rows import list_text
-from rvtrace_gdb.rows.answers import Writer
-from rvtrace_gdb.rows.list_rows import CallRow, FoundRow, FunctionRow, HistoryRow, Place
-from rvtrace_gdb.rows.list_text import Fields
+from rvtrace_gdb.rows.answers import Writer, WriterAnswer
+from rvtrace_gdb.rows.list_rows import HistoryRow, Page, Place
+from rvtrace_gdb.rows.list_text import Fields, row_fields
 
 
 class Rows:
@@ -30,26 +31,22 @@ class Rows:
         self._texts = disassembly.Texts(opcodes)
         self._known = functools.lru_cache(maxsize=None)(self._place)
 
+    def list_rows(self, what: str, rows: Sequence[Any]) -> list[Fields]:
+        """Return the rows of the list *what*, a key of `list_rows.ROW_TYPES`."""
+        if what == "history":
+            return self.history(rows)
+        if what == "interleaved":
+            return [{"hart": run.hart, **fields} for run in rows for fields in self.history(run.rows)]
+        return [row_fields(row, self) for row in rows]
+
     def history(self, rows: Sequence[HistoryRow]) -> list[Fields]:
-        """Instructions and gaps."""
+        """Return instructions and gaps."""
         with listing.readable_code():
             self._texts.add_codes((row.pc, bytes.fromhex(row.text)) for row in rows if row.pc is not None and row.text)
             return [
                 {"number": row.number, "gap": row.text} if row.pc is None else self._instruction(row.pc, row)
                 for row in rows
             ]
-
-    def found(self, rows: Iterable[FoundRow]) -> list[Fields]:
-        """Events, gaps and executions."""
-        return [list_text.found_fields(row, self.place) for row in rows]
-
-    def functions(self, rows: Iterable[FunctionRow]) -> list[Fields]:
-        """Functions that ran."""
-        return [list_text.function_fields(row, self._named) for row in rows]
-
-    def calls(self, rows: Iterable[CallRow]) -> list[Fields]:
-        """The lines of the tree of calls."""
-        return [list_text.call_fields(row, self._named) for row in rows]
 
     def writer(self, storage: expressions.Storage, writer: Writer, below: int | None) -> Fields:
         """Return the writer of *storage*. *below* is the parameter of the method `who_wrote`."""
@@ -81,7 +78,7 @@ class Rows:
             fields.update(func=known[0], offset=known[1])
         return fields if name is not None else {**fields, **_line(pc)}
 
-    def _named(self, pc: int, name: str | None) -> Fields:
+    def function(self, pc: int, name: str | None) -> Fields:
         """Return a function with this name; None: with the name that gdb knows, by its debug information first."""
         fields = {**self._known(pc, name)} if name is not None else {**self._known(pc)}
         symbol = listing.function_symbol(pc) if name is None else None
@@ -89,6 +86,25 @@ class Rows:
             fields["func"] = symbol.print_name
         fields.pop("offset", None)
         return fields
+
+
+def page_fields(what: str, page: Page) -> Fields:
+    """Return a piece of the list *what*: its rows under the list's name."""
+    rows = [_stripped(fields) for fields in Rows(opcodes=True).list_rows(what, page.rows)]
+    fields: Fields = {"dump" if what == "messages" else what: rows}
+    return fields if page.hart is None else {"hart": page.hart, **fields}
+
+
+def _stripped(fields: Fields) -> Fields:
+    """Return an instruction without the blanks that fill the column of its bytes."""
+    return {**fields, "opcodes": fields["opcodes"].strip()} if "opcodes" in fields else fields
+
+
+def writer_fields(storage: expressions.Storage, answer: WriterAnswer) -> Fields:
+    """Return the answer of `trace who-wrote`."""
+    if answer.writer is None:
+        return {"hart": answer.hart, "messages": list(answer.none)}
+    return {"hart": answer.hart, "writer": Rows().writer(storage, answer.writer, answer.below)}
 
 
 def _line(pc: int) -> Fields:

@@ -17,6 +17,7 @@ from rvtrace_gdb.decode.ctr.decoder import Decoded, Stretch
 from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, Record
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.rows.list_rows import Between, Place, RecordRow
 from rvtrace_gdb.session.capture.model import CapturedRecords
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
@@ -148,11 +149,11 @@ class Shown:
             raise NoTrace(_nothing(self.records.in_force))
         return self._cursor.select(args, size, len(self.lines), 1)
 
-    def rows(self, begin: int, end: int) -> list[Mapping[str, Any]]:
+    def rows(self, begin: int, end: int) -> list[RecordRow]:
         """Return the rows numbered *begin* to *end* - 1."""
         return [_row(line) for line in self.lines[begin - 1 : end - 1]]
 
-    def since(self) -> Mapping[str, Any] | None:
+    def since(self) -> Between | None:
         """Return what ran after the newest record, None if that is not known."""
         return _between(self._now)
 
@@ -207,28 +208,28 @@ def _open_calls(records: list[Record]) -> list[Record]:
     return found
 
 
-def _row(line: Line) -> Mapping[str, Any]:
+def _row(line: Line) -> RecordRow:
     record = line.record
-    if record is None:
-        return {"number": line.number, "valid": False, "from": None, "to": None, "type": "invalid", "code": 0,
-                "mispredicted": False, "cycles": None, "saturated": False, "between": None}  # fmt: skip
-    return {
-        "number": line.number,
-        "valid": True,
-        "from": record.source,
-        "to": record.target,
-        "type": TYPE_NAMES[record.kind],
-        "code": int(record.kind),
-        "mispredicted": record.mispredicted,
-        "cycles": record.cycles,
-        "saturated": record.saturated,
-        "between": _between(line.between),
-    }
+    return RecordRow(
+        number=line.number,
+        source=_place(record.source) if record is not None else None,
+        target=_place(record.target) if record is not None else None,
+        type=TYPE_NAMES[record.kind] if record is not None else None,
+        mispredicted=record is not None and record.mispredicted,
+        cycles=record.cycles if record is not None else None,
+        saturated=record is not None and record.saturated,
+        between=_between(line.between),
+    )
 
 
-def _between(stretch: Stretch | None) -> Mapping[str, Any] | None:
+def _place(pc: int | None) -> Place | None:
+    return None if pc is None else (pc,)
+
+
+def _between(stretch: Stretch | None) -> Between | None:
     """Convert what ran between two records. History numbers count from 1; *first* > *last*: nothing ran."""
     if stretch is None:
         return None
-    why = stretch.why or None
-    return {"instructions": stretch.instructions, "first": stretch.first + 1, "last": stretch.stop, "why": why}
+    return Between(
+        instructions=stretch.instructions, first=stretch.first + 1, last=stretch.stop, why=stretch.why or None
+    )

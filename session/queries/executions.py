@@ -134,11 +134,13 @@ class ExecutionResults:
         return FoundRow(
             number=index + 1,
             position=position + 1,
-            here=places.instruction(position),
             kind=EXECUTION,
+            here=places.instruction(position),
+            facts=None,
             text="; ".join(event.text for event in events if event.kind is EventKind.TRAP),
             source=places.previous_instruction(position),
             target=None,
             time=history.time_at(position),
+            expected=None,
             offset=None,
         )

@@ -86,10 +86,10 @@ class Functions:
             number=function.number,
             begin=begin + 1,
             end=end,
+            level=None if is_gap else function.level,
             pc=None if is_gap else function.pc,
-            level=0 if is_gap else function.level,
-            what=self._reason(function),
             name=None if is_gap else self._name(image, function.pc),
+            what=self._reason(function),
             addresses=sorted(addresses(self._history, begin, end)) if lines and not is_gap else [],
         )
 

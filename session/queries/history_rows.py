@@ -146,7 +146,8 @@ def _of_event(history: History, program: ContextImages, event: Event) -> Happene
     if event.kind is EventKind.TRAP and event.last_pc is not None:
         hit = _place(history, program, event.last_pc, max(event.position - 1, 0))
     text = event.as_gap if event.kind in GAP_KINDS else event.text
-    return Happened(event.kind.value.replace(" ", "-"), text, hit, says_its_kind(event.fact))
+    kind = event.kind.value.replace(" ", "-")
+    return Happened(kind=kind, text=text, place=hit, names_kind=says_its_kind(event.fact))
 
 
 def _place(history: History, program: ContextImages, pc: int, position: int) -> Place:

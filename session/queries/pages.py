@@ -275,8 +275,16 @@ class Folding:
     def _fold(self, first: int, group: int, times: int) -> Fold:
         begins = [self._position(first + group * number) for number in range(times)]
         ways = [after - before for before, after in pairwise(begins)]
-        deeper = self._level(first + group) - self._level(first)
-        return Fold(first, group, times, begins[0], begins[-1], min(ways), max(ways), deeper)
+        return Fold(
+            number=first,
+            lines=group,
+            times=times,
+            begin=begins[0],
+            end=begins[-1],
+            shortest=min(ways),
+            longest=max(ways),
+            deeper=self._level(first + group) - self._level(first),
+        )
 
     def _code(self, number: int) -> int:
         """Return what stands for all that a row shows; of a number without a row, its negative."""
@@ -326,7 +334,7 @@ def _fixed(value: Any) -> Any:
 
 
 def _level(row: FoundRow | FunctionRow) -> int:
-    return row.level if isinstance(row, FunctionRow) else 0
+    return (row.level or 0) if isinstance(row, FunctionRow) else 0
 
 
 def _begin(row: FoundRow | FunctionRow) -> int:

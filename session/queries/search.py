@@ -73,10 +73,10 @@ class Accesses:
         image = program.image_of(history.context_at(max(access.after, 0) if position is None else position))
         return AccessRow(
             number=number,
-            instruction=None if position is None else position + 1,
+            position=None if position is None else position + 1,
             pc=None if position is None else history.pc(position),
-            offset=access.offset,
             text=access_text(access, program.xlen, image.symbol),
+            offset=access.offset,
         )
 
     def _none(self) -> str:
@@ -311,15 +311,15 @@ class EventResults:
         return FoundRow(
             number=index + 1,
             position=position + 1,
-            here=places.instruction(position),
             kind=event.kind.value.replace(" ", "-"),
+            here=places.instruction(position),
+            facts=event_fields(event),
             text=event.text + more,
             source=None if event.last_pc is None else places.address(event.last_pc, last),
             target=None if next_pc is None else places.address(next_pc, position + 1),
-            expected=places.address(fact.expected, last) if isinstance(fact, MismatchedReturn) else None,
             time=places.history.time_at(position),
+            expected=places.address(fact.expected, last) if isinstance(fact, MismatchedReturn) else None,
             offset=None if event.offset == NO_OFFSET else event.offset,
-            facts=event_fields(event),
         )
 
 

@@ -28,7 +28,7 @@ means the newest *count* rows, of calls the first.
 | functions    | `FunctionRow`     | *lines*: with the addresses of the instructions                                   |
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
 |              |                   | *fold*, of these and of events: what repeats itself is shown once                 |
-| records      | objects           | *access*: see `session.target.csr_access`; row 1 is entry 0, see `ctr_records`    |
+| records      | `RecordRow`       | *access*: see `session.target.csr_access`; row 1 is entry 0, see `ctr_records`    |
 
 More rows of a history are those of what was decoded last, of any *hart*; nothing is read out for them.
 
@@ -41,7 +41,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, HartRows, Page
+from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, Between, HartRows, Page
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
@@ -74,7 +74,7 @@ class PagedList(NamedTuple):
     events: Callable[[int, int], Sequence[Annotation]] | None = None
     overwritten: bool = False
     comes: bool = False
-    now: Mapping[str, Any] | None = None
+    now: Between | None = None
     folding: Folding | None = None
 
     def fetch(self, begin: int, end: int) -> dict[str, Any]:

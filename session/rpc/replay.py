@@ -125,7 +125,14 @@ def _row(frame: CallFrame, number: int) -> FrameRow:
     if frame.kind is not Kind.BEGIN:
         number = 0 if frame.call is None else frame.call + 1
     function = None if frame.function == UNKNOWN else frame.function
-    return FrameRow(frame.pc, function, frame.level, number or None, _KINDS[frame.kind], stack=frame.stack)
+    return FrameRow(
+        pc=frame.pc,
+        function=function,
+        level=frame.level,
+        number=number or None,
+        kind=_KINDS[frame.kind],
+        stack=frame.stack,
+    )
 
 
 def connect(session: Session, params: Params, progress: Progress) -> Any:

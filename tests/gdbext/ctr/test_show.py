@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from rvtrace_gdb.rows.list_rows import Between, RecordRow
 from tests.gdbext.gdb_process import HOME, SOURCE, newest_gdb, run_gdb
 from tests.helpers.cross_compiler import EXAMPLES, demo
 
@@ -43,17 +44,18 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Code:
 
 
 def record(
-    number: int, source: int | None, target: int | None, kind: str, between: dict[str, Any] | None = None, **more: Any
-) -> dict[str, Any]:
-    facts = {"valid": True, "mispredicted": False, "cycles": None, "saturated": False, "code": 0, **more}
-    return {"number": number, "from": source, "to": target, "type": kind, "between": between, **facts}
+    number: int, source: int | None, target: int | None, kind: str | None, between: Between | None = None, **more: Any
+) -> RecordRow:
+    facts: dict[str, Any] = {"mispredicted": False, "cycles": None, "saturated": False, **more}
+    ends = [None if pc is None else (pc,) for pc in (source, target)]
+    return RecordRow(number=number, source=ends[0], target=ends[1], type=kind, between=between, **facts)
 
 
-def ran(first: int, last: int, why: str | None = None) -> dict[str, Any]:
-    return {"instructions": None if why else last + 1 - first, "first": first, "last": last, "why": why}
+def ran(first: int, last: int, why: str | None = None) -> Between:
+    return Between(instructions=None if why else last + 1 - first, first=first, last=last, why=why)
 
 
-def listing(begin: int, end: int, rows: list[dict[str, Any]] | None = None, **more: Any) -> dict[str, Any]:
+def listing(begin: int, end: int, rows: list[RecordRow] | None = None, **more: Any) -> dict[str, Any]:
     return {"begin": begin, "end": end, "rows": rows or [], "events": [], "hart": 0, **more}
 
 
@@ -79,7 +81,7 @@ def test_a_line_for_each_record_and_for_what_ran_before_it(code: Code, tmp_path:
         record(3, None, main + 10, "trap return", ran(9, 11, "a branch that is not recorded")),
         record(4, main + 10, None, "exception", ran(9, 8, "the records end"), mispredicted=True),
         record(5, main, main + 2, "unknown"),
-        record(6, None, None, "invalid", valid=False),
+        record(6, None, None, None),
     ]
     now = ran(23, 23)
     answers = {"page": listing(1, 8, rows, lines=["hart 0 recorded"], now=now, notice="the end")}

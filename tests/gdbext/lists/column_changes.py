@@ -1,8 +1,9 @@
 """Sourced in gdb behind rvtrace.py: which columns of the session's rows the commands show, by lists of one row.
 
 For each list a command prints a row whose columns all have a value, and then for each column one with another value.
-Printed is {list: {column: [whether the command printed something else, whether the MI command answered it]}}, and
-{list: names of the MI command's fields}; null where the list has no MI command.
+Printed is {list: {column: [whether the command printed something else, whether programs got something else]}}, and
+{list: names of the MI command's fields}; null where the list has no MI command. What programs get is the answer of the
+MI command, and of lists without one what `rvtrace console --json` prints.
 """
 
 import json
@@ -25,9 +26,11 @@ COMMANDS = {
     "messages": ("trace dump", None),
     "accesses": ("trace data", None),
     "events": ("trace events", "events"),
+    "gaps": ("trace gaps", "gaps"),
     "executions": ("trace find main", None),
     "functions": ("trace functions /lic", "functions"),
     "calls": ("trace calls", "calls"),
+    "records": ("trace ctr show", None),
 }
 """The list's command, with all modifiers that add columns, and its MI command."""
 VALUES: dict[str, tuple[Any, Any]] = {
@@ -38,7 +41,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
 WITHOUT: dict[tuple[str, str], dict[str, None]] = {
     **{(what, column): {"name": None} for what in ("functions", "calls") for column in ("pc", "addresses")},
     ("accesses", "offset"): {"pc": None},
-    ("events", "text"): {"expected": None},
+    **{(what, "text"): {"expected": None} for what in ("events", "gaps")},
 }
 """What is left out of the row so that a column is shown: gdb's name for one of the session's, or another place."""
 
@@ -49,6 +52,7 @@ def two_values(kind: Any, column: str) -> tuple[Any, Any]:
     special: dict[str, tuple[Any, Any]] = {
         "pc": pcs,
         "facts": ({"cause": 1}, {"cause": 2}),
+        "between": ([3, 1, 3, None], [4, 1, 4, None]),
         **dict.fromkeys(("here", "source", "target", "expected", "addresses"), ([pcs[0]], [pcs[1]])),
     }
     if column in special:
@@ -71,10 +75,13 @@ class Answering:
 
 
 def shown(what: str, row: Any, answering: Answering) -> tuple[str, Any]:
-    """What the command prints of a row, and what the MI command answers."""
+    """What the command prints of a row, and what programs get."""
     command, mi = COMMANDS[what]
     answering.row = json.loads(json.dumps(row))
     fields = next((it.run([])[it.name] for it in ours("gdbext.mi.commands").TABLE if it.name == mi), None)
+    if mi is None:
+        page = ours("gdbext.paged_list").page_of(what, answering.request("page"))
+        fields = ours("gdbext.mi.fields").page_fields(what, page)
     return gdb.execute(command, to_string=True), fields
 
 
@@ -90,7 +97,7 @@ for what, kind in ours("rows.list_rows").ROW_TYPES.items():
         values["kind"] = "execution", "sync"
     sample = kind(**{column: two[0] for column, two in values.items()})
     _, fields = shown(what, sample, answering)
-    named[what] = sorted(fields[0]) if fields else None
+    named[what] = sorted(fields[0]) if COMMANDS[what][1] else None
     found[what] = {}
     for column, two in values.items():
         plain = sample._replace(**WITHOUT.get((what, column), {}))

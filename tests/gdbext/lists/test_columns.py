@@ -35,24 +35,24 @@ def test_each_column_is_printed(changes: Any) -> None:
     whose rows events share.
     """
     unknown = {f"executions {column}" for column in ("facts", "target", "expected")}
-    assert unseen(changes, 0) == {"events facts", *unknown}
+    assert unseen(changes, 0) == {"events facts", "gaps facts", *unknown}
 
 
-def test_each_column_is_in_the_answers_to_ides(changes: Any) -> None:
+def test_programs_get_each_column(changes: Any) -> None:
     """The addresses of a function's instructions are for the source lines of `trace functions /l`."""
     assert unseen(changes, 1) == {"functions addresses"}
 
 
 def unseen(changes: Any, end: int) -> set[str]:
-    """The columns in which a change makes no difference. *end*: 0, of what is printed; 1, of what an IDE gets."""
-    found, named = changes
-    lists = [what for what in found if not end or named[what]]
-    return {f"{what} {column}" for what in lists for column, seen in found[what].items() if not seen[end]}
+    """The columns in which a change makes no difference. *end*: 0, of what is printed; 1, of what programs get."""
+    found, _ = changes
+    return {f"{what} {column}" for what in found for column, seen in found[what].items() if not seen[end]}
 
 
 def test_each_field_of_an_answer_is_documented(changes: Any) -> None:
-    """The table of docs/ide.md has it in the line of its command, or it is one of a place."""
+    """The table of docs/ide.md has it in the line of its command, or it is one of a place; gaps are as events there."""
     _, named = changes
+    assert named.pop("gaps") == named["events"]
     place = {"addr", "func", "offset", "file", "fullname", "line"}
     for what, fields in named.items():
         if fields:

@@ -3,7 +3,6 @@
 import pytest
 
 from rvtrace_gdb.decode.program.instructions import CSR, LOAD, STORE, Access
-from rvtrace_gdb.rows.list_rows import AccessRow
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.pages import RangeError, Selection
 from rvtrace_gdb.session.queries.search import Accesses
@@ -17,14 +16,15 @@ def shown(*accesses: Access, where: tuple[int, int] | None = None) -> Accesses:
 
 
 def test_rows() -> None:
-    assert shown(*ACCESSES).rows(1, 5) == [
-        AccessRow(1, 1, 0x8000_0000, 0, "load 4 bytes at 0x80000108 <buffer+8> = 0x0000002a"),
-        AccessRow(2, 3, 0x8000_0008, 0, "store 1 byte at 0x80000300 = 0x07"),
-        AccessRow(
+    rows = shown(*ACCESSES).rows(1, 5)
+    assert [(row.number, row.position, row.pc, row.offset, row.text) for row in rows] == [
+        (1, 1, 0x8000_0000, 0, "load 4 bytes at 0x80000108 <buffer+8> = 0x0000002a"),
+        (2, 3, 0x8000_0008, 0, "store 1 byte at 0x80000300 = 0x07"),
+        (
             3, None, None, 0x1F0, "store 8 bytes at 0x800000fc = 0x0000000000000001"
             " # its place is not known: more than one instruction may have made it",
         ),
-        AccessRow(4, None, None, 0x200, "load 4 bytes = 0x00000003 # no response in the trace"),
+        (4, None, None, 0x200, "load 4 bytes = 0x00000003 # no response in the trace"),
     ]  # fmt: skip
 
 

@@ -15,9 +15,14 @@ from tests.helpers.amounts import each_seed
 def rows(texts: str, step: int = 5) -> list[FoundRow]:
     """Rows with one letter each, *step* positions apart."""
     return [
-        FoundRow(number, step * number, (0x100,), "trap", text, None, None, number, number)
+        _row(FoundRow, number=number, position=step * number, here=(0x100,), kind="trap", text=text, time=number)
         for number, text in enumerate(texts, 1)
     ]
+
+
+def _row(row_type: Any, **columns: Any) -> Any:
+    """A row with these columns; the others have no value."""
+    return row_type(**{**dict.fromkeys(row_type._fields), **columns})
 
 
 def folding(texts: str) -> Folding:
@@ -65,9 +70,13 @@ def test_a_fold_begins_with_the_entry_into_the_loop(texts: str, fold: tuple[int,
 def functions(whats: str, levels: list[int] | None = None) -> list[FunctionRow]:
     """A row for each letter, of which `t` has a trap."""
     return [
-        FunctionRow(n, n, n, ord(c), levels[n - 1] if levels else 0, "exception" if c == "t" else "", None, [])
+        _function(n, pc=ord(c), level=levels[n - 1] if levels else 0, what="exception" if c == "t" else "")
         for n, c in enumerate(whats, 1)
     ]
+
+
+def _function(number: int, **columns: Any) -> Any:
+    return _row(FunctionRow, number=number, begin=number, end=number, **columns)
 
 
 def folds_of(there: Sequence[FunctionRow | FoundRow]) -> list[Fold]:
@@ -117,7 +126,7 @@ def _another(value: Any, number: int) -> Any:
 
 def test_ordinary_loops_of_functions_are_not_folded_and_traps_are() -> None:
     def made(what: str) -> Folding:
-        there = [FunctionRow(n, n, n, 0x100 + n % 2, 0, what if n % 2 else "", None, []) for n in range(1, 21)]
+        there = [_function(n, pc=0x100 + n % 2, level=0, what=what if n % 2 else "") for n in range(1, 21)]
         found = Folding(lambda begin, end: there[begin - 1 : end - 1], len(there))
         found.page(1, 50, forward=True)
         return found

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.rows.list_rows import FoundRow
+from rvtrace_gdb.rows.list_rows import FoundRow, Place
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.pages import RangeError, Selection
@@ -67,19 +68,29 @@ def rows(question: ListQuery, of: History | None = None) -> list[FoundRow]:
     return [row._replace(facts=None) for row in found.rows(1, 1000)]
 
 
-TRAP = FoundRow(
+def found(
+    number: int, position: int, here: Place | str, kind: str, text: str, source: Place | str | None,
+    target: Place | None, time: int | None, offset: int | None,
+) -> FoundRow:  # fmt: skip
+    """A row with these columns; the others have no value."""
+    others: dict[str, Any] = dict.fromkeys(FoundRow._fields)
+    columns = {"number": number, "position": position, "here": here, "kind": kind, "text": text, "source": source}
+    return FoundRow(**{**others, **columns, "target": target, "time": time, "offset": offset})
+
+
+TRAP = found(
     2, 4, (HANDLER,), "trap", "interrupt 7 (machine timer interrupt)", (LEAF + 4,), None, 100, 8
 )  # fmt: skip
 
 
 def test_all_events() -> None:
     assert rows(EventQuery()) == [
-        FoundRow(1, 1, (MAIN,), "trace-on", "tracing starts", None, None, None, 0),
+        found(1, 1, (MAIN,), "trace-on", "tracing starts", None, None, None, 0),
         TRAP,
-        FoundRow(3, 6, "gap", "overflow", "the encoder lost packets", (HANDLER + 4,), (LEAF,), 100, 16),
-        FoundRow(4, 6, "gap", "loss", "nonsense", None, (LEAF,), 100, 20),
-        FoundRow(5, 9, (PROCESS, "work", 0), "context", "U-mode, scontext 7", None, None, 100, 24),
-        FoundRow(6, 10, "end", "trace-off", "tracing stops", (PROCESS, "work", 0), None, 100, 30),
+        found(3, 6, "gap", "overflow", "the encoder lost packets", (HANDLER + 4,), (LEAF,), 100, 16),
+        found(4, 6, "gap", "loss", "nonsense", None, (LEAF,), 100, 20),
+        found(5, 9, (PROCESS, "work", 0), "context", "U-mode, scontext 7", None, None, 100, 24),
+        found(6, 10, "end", "trace-off", "tracing stops", (PROCESS, "work", 0), None, 100, 30),
     ]
 
 
@@ -177,7 +188,7 @@ def test_an_unknown_kind() -> None:
 def test_gaps() -> None:
     """One line for one, though it has two causes; that tracing stops where the trace ends is none."""
     text = "the encoder lost packets (and 1 more: `trace events` has them)"
-    assert rows(GapQuery()) == [FoundRow(1, 6, "gap", "overflow", text, (HANDLER + 4,), (LEAF,), 100, 16)]
+    assert rows(GapQuery()) == [found(1, 6, "gap", "overflow", text, (HANDLER + 4,), (LEAF,), 100, 16)]
 
 
 def test_a_loss_before_anything_ran_is_a_gap_without_a_place() -> None:
@@ -189,7 +200,7 @@ def test_a_loss_before_anything_ran_is_a_gap_without_a_place() -> None:
     builder.resume(MAIN, 4)
     builder.append(Path([(MAIN,)]))
     of = builder.finish(Accounting(0, 0, 0, 0))
-    assert rows(GapQuery(), of) == [FoundRow(1, 1, (MAIN,), "loss", "no synchronization yet", None, (MAIN,), None, 0)]
+    assert rows(GapQuery(), of) == [found(1, 1, (MAIN,), "loss", "no synchronization yet", None, (MAIN,), None, 0)]
 
 
 def test_tracing_that_was_off_is_a_gap() -> None:
@@ -201,17 +212,17 @@ def test_tracing_that_was_off_is_a_gap() -> None:
     builder.append(Path([(LEAF,)]))
     of = builder.finish(Accounting(0, 0, 0, 0))
     text = "tracing stops, then tracing starts at another place"
-    assert rows(GapQuery(), of) == [FoundRow(1, 2, "gap", "trace-off", text, (MAIN,), (LEAF,), None, 4)]
+    assert rows(GapQuery(), of) == [found(1, 2, "gap", "trace-off", text, (MAIN,), (LEAF,), None, 4)]
 
 
 def test_executions() -> None:
     """With what came before: an instruction, a trap, a gap, nothing."""
     assert rows(ExecutionQuery("leaf", LEAF)) == [
-        FoundRow(1, 3, (LEAF,), "execution", "", (MAIN + 4,), None, None, None),
-        FoundRow(2, 7, (LEAF,), "execution", "", "gap", None, 100, None),
+        found(1, 3, (LEAF,), "execution", "", (MAIN + 4,), None, None, None),
+        found(2, 7, (LEAF,), "execution", "", "gap", None, 100, None),
     ]
     assert rows(ExecutionQuery("on_trap", HANDLER, function=True)) == [
-        FoundRow(1, 4, (HANDLER,), "execution", TRAP.text, (LEAF,), None, 100, None)
+        found(1, 4, (HANDLER,), "execution", TRAP.text, (LEAF,), None, 100, None)
     ]
     assert rows(ExecutionQuery("main", MAIN))[0].source == "start"
     assert rows(ExecutionQuery("work", PROCESS))[0].here == (PROCESS, "work", 0)

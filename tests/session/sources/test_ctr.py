@@ -15,6 +15,7 @@ from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.errors import DepthRefused, HartRuns, NoCtr
 from rvtrace_gdb.controlregs.target import Answer, Register
 from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.rows.list_rows import Between
 from rvtrace_gdb.session.capture.model import SavedAt
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError
@@ -93,7 +94,8 @@ class Board:
         """(number, from, to, type) of all that `trace ctr show` shows."""
         shown, _ = ctr_records.shown(self.session, self.context(hart), way, silent)
         assert shown.select("1,1", 0) == (1, 2, None)
-        return [tuple(row[key] for key in ("number", "from", "to", "type")) for row in shown.rows(1, 257)]
+        ends = [[place and place[0] for place in (row.source, row.target)] for row in shown.rows(1, 257)]
+        return [(row.number, *end, row.type) for row, end in zip(shown.rows(1, 257), ends, strict=True)]
 
     def history(self, hart: int = 0) -> list[int]:
         history, _ = self.session.decoded(self.context(hart))
@@ -251,13 +253,11 @@ def test_what_ran_between_two_records_and_since(board: Board) -> None:
     board.start()
     board.run()
     shown, _ = ctr_records.shown(board.session, board.context(), WAY, silent)
-    between = [row["between"] for row in shown.rows(1, 4)]
+    between = [row.between for row in shown.rows(1, 4)]
     assert between == [
-        {"instructions": 2, "first": 4, "last": 5, "why": None},
-        {"instructions": 2, "first": 2, "last": 3, "why": None},
-        None,
-    ]
-    assert shown.since() == {"instructions": 1, "first": 6, "last": 6, "why": None}
+        Between(instructions=2, first=4, last=5, why=None), Between(instructions=2, first=2, last=3, why=None), None,
+    ]  # fmt: skip
+    assert shown.since() == Between(instructions=1, first=6, last=6, why=None)
 
 
 def test_pages_and_ranges(board: Board) -> None:
