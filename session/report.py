@@ -47,6 +47,11 @@ def line(topic: str, text: str, **facts: Any) -> Line:
     return Line(f"{topic + ':':<10}{printable(text)}", **facts)
 
 
+def notes(texts: Iterable[str]) -> list[str]:
+    """Return a line for each note."""
+    return [line("note", text) for text in texts]
+
+
 def target(description: "Description") -> str:
     """Describe the target, and how it is reached."""
     file = f" ({description.file})" if description.file else ""

@@ -417,7 +417,7 @@ class Session:
 
     def _new_notes(self) -> list[str]:
         """Return the notes that came up while the trace was read out, once: e.g. a component did not become empty."""
-        return [] if self._live is None else [report.line("note", note) for note in self._live.unlisted()]
+        return [] if self._live is None else report.notes(self._live.unlisted())
 
     # Saving and opening it
 
@@ -453,7 +453,7 @@ class Session:
         state.interrupted = False
         state.end(live.halted)
         state.end_memory(progress)
-        return [report.line("note", note) for note in state.unsaid()]
+        return report.notes(state.unsaid())
 
     def stands(self, context: Context) -> bool:
         """Return whether nothing can have run since the trace was read out last, or stopped."""

@@ -68,7 +68,7 @@ class Written(NamedTuple):
     def summary(self, name: str, file: str) -> list[str]:
         """Return the lines for the user. *name*: the export's; *file*: what was written."""
         lines = "" if self.lines is None else f", {counted(self.lines, 'line')}"
-        return [*(report.line("note", note) for note in self.notes()), f"{file}: {name}{lines}"]
+        return [*report.notes(self.notes()), f"{file}: {name}{lines}"]
 
 
 def _left_out(number: int, what: str) -> str:

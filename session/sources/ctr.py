@@ -18,9 +18,9 @@ from rvtrace_gdb.decode.ctr.records import TYPE_NAMES
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
+from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import CapturedRecords, CapturedTrap
 from rvtrace_gdb.session.formats.ctr import items
-from rvtrace_gdb.session.report import line
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.session.sources.last_traps import LastTraps
 from rvtrace_gdb.session.target.access_reader import AccessReader
@@ -35,14 +35,14 @@ _PLURALS = {"not-taken branch": "not-taken branches", "taken branch": "taken bra
 
 def target(access: CsrAccess) -> str:
     """Describe how the hart is accessed."""
-    return line("target", f"CSRs by {access.name}")
+    return report.line("target", f"CSRs by {access.name}")
 
 
 def recording(registers: CtrRegisterValues) -> str:
     """Describe what is recorded, e.g. "ctr0: CTR 1.0, 16 entries, M-, S- and U-mode, without direct jumps, freezes at
     breakpoints".
     """
-    return line(
+    return report.line(
         registers.name,
         f"CTR {registers.version}, {registers.depth} entries, {_what(registers)}",
         encoder=(registers.name, "stopped"),
@@ -51,7 +51,7 @@ def recording(registers: CtrRegisterValues) -> str:
 
 def held(records: CapturedRecords) -> str:
     """Describe how many records were read."""
-    return line(records.in_force.name, _filled(records), records=_counted(records))
+    return report.line(records.in_force.name, _filled(records), records=_counted(records))
 
 
 def status(records: CapturedRecords, now: CtrStatus | RvtraceError | None) -> list[str]:
@@ -61,15 +61,11 @@ def status(records: CapturedRecords, now: CtrStatus | RvtraceError | None) -> li
     if isinstance(now, CtrStatus):
         state = "frozen" if settings(registers).frozen else "recording"
         lines.append(
-            line("state", _state(now), encoder=(registers.name, state), records=(now.recorded, registers.depth))
+            report.line("state", _state(now), encoder=(registers.name, state), records=(now.recorded, registers.depth))
         )
     else:
-        lines.append(line("read", _filled(records), records=_counted(records)))
+        lines.append(report.line("read", _filled(records), records=_counted(records)))
     return [*lines, *([warning(now)] if isinstance(now, RvtraceError) else [])]
-
-
-def notes(texts: Sequence[str]) -> list[str]:
-    return [line("note", text) for text in texts]
 
 
 def failure(error: RvtraceError | None) -> list[str]:
@@ -192,7 +188,7 @@ class CtrTrace(TraceSource):
 
     def started(self) -> list[str]:
         lines = [recording(recorder.captured.in_force) for recorder in self.recorders]
-        return lines + notes(self.notes)
+        return lines + report.notes(self.notes)
 
     def status(self) -> list[str]:
         """Describe the current state, without disturbing the records."""
@@ -202,10 +198,10 @@ class CtrTrace(TraceSource):
             now = self._state(recorder) if self.tracing else None
             lines += status(recorder.captured, now)
             reset += _reset(recorder, now)
-        return lines + notes([*self.notes, *reset]) + failure(self.failure)
+        return lines + report.notes([*self.notes, *reset]) + failure(self.failure)
 
     def ended(self) -> list[str]:
-        return [*(held(records) for records in self.records), *notes(self.notes)]
+        return [*(held(records) for records in self.records), *report.notes(self.notes)]
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         return None if runs is None else (runs,)

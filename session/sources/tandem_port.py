@@ -236,11 +236,11 @@ class TandemTrace(TraceSource):
             )
             for it in self._ports
         ]
-        return [*lines, *(report.line("note", note) for note in self.notes)]
+        return [*lines, *report.notes(self.notes)]
 
     def status(self) -> list[str]:
         lines = self._lines(tracing=self.tracing)
-        return lines + [report.line("note", note) for note in self.notes] + report.failure(self)
+        return lines + report.notes(self.notes) + report.failure(self)
 
     def ended(self) -> list[str]:
         return self._lines(tracing=False)

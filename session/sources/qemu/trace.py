@@ -152,10 +152,6 @@ def hart_lines(traces: Iterable[HartTrace], *, read: bool) -> list[str]:
     return lines
 
 
-def notes(said: Iterable[str]) -> list[str]:
-    return [common.line("note", text) for text in said]
-
-
 def failure(error: RvtraceError | None) -> list[str]:
     return [] if error is None else [common.incomplete(error)]
 
@@ -226,7 +222,7 @@ class QemuTrace(TraceSource):
         return [
             *encoders(self.encoders, tracing=self.tracing),
             ring_line(self._ring, self._harts),
-            *notes(self.notes),
+            *common.notes(self.notes),
         ]
 
     def status(self) -> list[str]:
@@ -235,12 +231,12 @@ class QemuTrace(TraceSource):
         return [
             *encoders(self.encoders, tracing=self.tracing),
             *hart_lines(self._harts, read=not self.incomplete),
-            *notes(self.notes),
+            *common.notes(self.notes),
             *failure(self.failure),
         ]
 
     def ended(self) -> list[str]:
-        return [*hart_lines(self._harts, read=True), *notes(self.notes)]
+        return [*hart_lines(self._harts, read=True), *common.notes(self.notes)]
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         """Return a value that stays the same as long as nothing runs."""

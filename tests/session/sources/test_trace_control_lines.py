@@ -10,7 +10,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus, PassingStatus
 from rvtrace_gdb.controlregs.trace_control.request import SinkSettings
 from rvtrace_gdb.session.capture.model import CapturedSink
-from rvtrace_gdb.session.sources.trace_control import status
+from rvtrace_gdb.session.sources.trace_control_lines import status
 
 NOBODY = GraphStatus((), (), (), {})
 FUNNEL = GraphStatus((), (), (PassingStatus("f0", True, True, True),), {})

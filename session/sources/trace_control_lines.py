@@ -1,0 +1,147 @@
+"""A trace that encoders record, in lines that are ready to print: what was set up, what is there now, how it ended."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
+from rvtrace_gdb.controlregs.trace_control.procedures import EncoderStatus, GraphStatus, PassingStatus, SinkStatus
+from rvtrace_gdb.controlregs.trace_control.request import GraphSettings, SinkSettings
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.capture.model import CapturedSink
+from rvtrace_gdb.session.sources import TraceSource
+from rvtrace_gdb.session.sources.hardware import LiveSink
+from rvtrace_gdb.session.sources.options import Armed
+from rvtrace_gdb.session.target.link import Link
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import warning
+
+
+class RecordedTrace(TraceSource, Protocol):
+    """The trace, as far as the lines need it: `session.sources.trace_control.LiveTrace`."""
+
+    link: Link
+    graph: Graph
+    in_force: GraphSettings
+    armed: Armed
+    live_sinks: tuple[LiveSink, ...]
+
+    def components(self) -> GraphStatus: ...
+
+    def harts(self) -> dict[int, str]: ...
+
+    def unsaid(self) -> list[str]: ...
+
+
+def started(live: RecordedTrace) -> list[str]:
+    """Describe what `trace start` has set up, and which requests were not granted."""
+    made = live.in_force
+    lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}", begun=True) for e in made.encoders]
+    lines += [report.line("into", f"{sink.name}: {report.buffer(sink)}") for sink in made.ram_sinks]
+    lines += [report.line("into", f"{name}: {what}") for name, what in _outlets(made)]
+    return lines + report.notes(live.unsaid())
+
+
+def _outlets(made: GraphSettings) -> Iterator[tuple[str, str]]:
+    """Yield the sinks through which trace leaves the chip, and how."""
+    for pib in made.pib_sinks:
+        mode = PibMode(pib.mode).name.lower().replace("_", " ") if pib.mode in list(PibMode) else f"mode {pib.mode}"
+        yield pib.name, f"pins, {mode}, input clock divided by {pib.divider}: a probe has to record it"
+    for bridge in made.bridges:
+        yield bridge.name, f"ATB, trace ID {bridge.atb_id:#x}: what receives it has to record it"
+
+
+def status(trace: RecordedTrace) -> list[str]:
+    """Describe the components' current state, as far as it can be read, and known losses."""
+    harts: dict[int, str] = {}
+    now, problems = GraphStatus((), (), (), {}), []
+    try:
+        with trace.link.unpolled():
+            harts = trace.harts()
+            now = trace.components()
+        problems = [warning(problem) for problem in now.problems.values()]
+    except RvtraceError as error:
+        problems = [warning(error)]
+    answered = bool(now.encoders or now.ram_sinks or now.passing)
+    lines = [_harts(harts, answered=answered), *_encoders(trace, now), *_passing(trace, now)]
+    sinks_now = {status.name: status for status in now.ram_sinks}
+    lines += [_sink(sink.in_force, sinks_now.get(sink.name), sink.captured) for sink in trace.live_sinks]
+    lines += dict.fromkeys(line for sink in trace.sinks for line in report.losses(sink))
+    lines += report.notes([*trace.notes, *_altered(trace, harts)])
+    return lines + report.failure(trace) + list(dict.fromkeys(problems))
+
+
+def _sink(in_force: SinkSettings, status: SinkStatus | None, captured: CapturedSink) -> str:
+    """Describe a sink's buffer and its fill: the current one if it could be read, else that of the last read-out."""
+    if status is not None and status.active:
+        wrapped, used = status.wrapped, max(status.pointer - in_force.start, 0)
+    else:
+        wrapped, used = captured.wrapped, len(captured.data)
+    full = wrapped or used >= in_force.size
+    fill = f"full, {in_force.size} bytes" if full else f"{used} of {in_force.size} bytes"
+    if full:
+        fill += ", and stopped" if in_force.stop_on_wrap else ", older trace was overwritten" if wrapped else ""
+    place = f"SMEM {in_force.start:#x}" if in_force.mode is RamMode.SMEM else "SRAM"
+    filled = (in_force.size if full else used, in_force.size)
+    return report.line("sink", f"{in_force.name} at {in_force.base:#x}: {place}, {fill}", filled=filled)
+
+
+def _altered(trace: RecordedTrace, harts: dict[int, str]) -> list[str]:
+    """Return lines about triggers that have changed; the registers of running harts cannot be read."""
+    return trace.armed.changed() if trace.tracing and set(harts.values()) == {"halted"} else []
+
+
+def ended(trace: RecordedTrace) -> list[str]:
+    """Describe what the sinks held when the trace was stopped."""
+    lines = [_sink(sink.in_force, None, sink.captured) for sink in trace.live_sinks]
+    return lines + report.notes(trace.unsaid())
+
+
+def _harts(states: dict[int, str], *, answered: bool) -> str:
+    """Return e.g. "hart:     halted", or for several "harts:    0 halted, 1 running".
+
+    Not *answered*: nothing on the chip answered, and OpenOCD reports the state it saw last.
+    """
+    if not states:
+        return report.line("hart", "cannot be reached")
+    several = len(states) > 1
+    last = "" if answered else f" when OpenOCD saw {'them' if several else 'it'} last"
+    if not several:
+        return report.line("hart", *(f"{state}{last}" for state in states.values()))
+    return report.line("harts", ", ".join(f"{hart} {state}" for hart, state in sorted(states.items())) + last)
+
+
+def _encoders(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
+    found = {status.name: status for status in now.encoders}
+    for in_force in trace.in_force.encoders:
+        state = _encoder_state(found.get(in_force.name), trace.tracing, armed=bool(trace.armed))
+        what = f"{in_force.name} at {in_force.base:#x}: {state}, {report.protocol(in_force)}"
+        yield report.line("encoder", what, encoder=(in_force.name, state))
+
+
+def _passing(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
+    """Yield lines about funnels, and sinks through which trace leaves the chip."""
+    found, graph = {status.name: status for status in now.passing}, trace.graph
+    for kind, components in (("funnel", graph.funnels[::-1]), ("pins", graph.pib_sinks), ("bridge", graph.bridges)):
+        for component in components:
+            if component.name in found:
+                what = f"{component.name} at {component.base:#x}: {_passing_state(found[component.name])}"
+                yield report.line(kind, what)
+
+
+def _encoder_state(status: EncoderStatus | None, tracing: bool, *, armed: bool) -> str:
+    if status is None:
+        return "tracing when last read" if tracing else "stopped"
+    if not status.active:
+        return "in reset"
+    if not status.enabled:
+        return "off"
+    if status.tracing:
+        return "tracing"
+    return "waits for a trigger" if armed else "on, not tracing"
+
+
+def _passing_state(status: PassingStatus) -> str:
+    if not status.active:
+        return "in reset"
+    return "on" if status.enabled else "off" if status.empty else "off, still has trace"
