@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder import encoder as etrace_encoder
 from rvtrace_gdb.decode.etrace.encoder import options as etrace_encoder_options
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.history import History, RepeatPath
 from rvtrace_gdb.decode.history.history import Path as HistoryPath
 from rvtrace_gdb.decode.ntrace import decoder as ntrace
@@ -40,7 +40,7 @@ from tests.helpers.cross_compiler import compile_program
 
 PROGRAMS = Path(__file__).parent / "programs"
 MARCH = "rv64imac_zicsr"
-Items = list[Block | Trap]
+Items = list[Block | IngressTrap]
 
 
 class Setting(NamedTuple):
@@ -133,7 +133,7 @@ def main() -> None:
                 measure(program, setting, items, elf)
 
 
-def encoded(folder: Path, program: str) -> Iterator[tuple[Setting, list[Block | Trap], Path]]:
+def encoded(folder: Path, program: str) -> Iterator[tuple[Setting, list[Block | IngressTrap], Path]]:
     """What a program of `PROGRAMS` ran, for each setting: as many million instructions as the first argument says, a
     third of them of "random". The second argument: only settings with that in their names.
     """
@@ -163,7 +163,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
     return process_time() - begin
 
 
-def measure(program: str, setting: Setting, items: list[Block | Trap], elf: Path) -> None:
+def measure(program: str, setting: Setting, items: list[Block | IngressTrap], elf: Path) -> None:
     """One line for the three ways, one for what the cold one means."""
     messages = setting.encode(items)
     data = b"".join(messages)
@@ -202,7 +202,7 @@ def timed(work: Callable[[bytes], None], data: bytes) -> float:
     return process_time() - begin
 
 
-def executed(elf: Path, count: int) -> Iterator[Block | Trap]:
+def executed(elf: Path, count: int) -> Iterator[Block | IngressTrap]:
     """What the simulated hart retires, at least *count* instructions."""
     machine = build(elf)
     hart = machine.hart
@@ -212,7 +212,7 @@ def executed(elf: Path, count: int) -> Iterator[Block | Trap]:
         machine.run_slice(100_000)
         for item in hart.retired:
             if isinstance(item, TrapEntry):
-                yield Trap(item.epc, item.interrupt, item.cause, item.tval, item.handler)
+                yield IngressTrap(item.epc, item.interrupt, item.cause, item.tval, item.handler)
             elif isinstance(item, HartBlock):
                 whole = known.get(item)
                 if whole is None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from time import process_time
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
@@ -68,14 +68,14 @@ def instructions(data: bytes, image: Image) -> int:
     return decoder.finish_one().instructions
 
 
-def executed(program: str) -> list[Block | Trap]:
+def executed(program: str) -> list[Block | IngressTrap]:
     image = Image.from_elf(REFERENCE / f"{program}.elf")
     decoder = StreamDecoder(image, Options(), split=False)
     decoder.feed((REFERENCE / f"{program}.1.nex").read_bytes())
     return list(blocks_from_pcs(decoder.finish_one().pcs(), image))
 
 
-def encode(items: list[Block | Trap]) -> tuple[float, int]:
+def encode(items: list[Block | IngressTrap]) -> tuple[float, int]:
     """CPU seconds, and messages sent."""
     sent: list[bytes] = []
     encoder = Encoder(EncoderOptions(), sent.append)

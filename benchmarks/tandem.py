@@ -12,17 +12,17 @@ from pathlib import Path
 from time import process_time
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.memory import Store
-from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, Parameters
+from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, TandemParameters
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
-from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.decode.tandem.trace import TraceGroups
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
 TRACES = {
-    "flute_rv64ui-v-add": Parameters(64, 64, dialect=FLUTE),
-    "piccolo_rv32-hello": Parameters(32, 64, dialect=PICCOLO),
-    "flute_rv64ud-p-fadd": Parameters(64, 64, dialect=FLUTE),
+    "flute_rv64ui-v-add": TandemParameters(64, 64, dialect=FLUTE),
+    "piccolo_rv32-hello": TandemParameters(32, 64, dialect=PICCOLO),
+    "flute_rv64ud-p-fadd": TandemParameters(64, 64, dialect=FLUTE),
 }
 _MOMENTS = 300
 
@@ -40,15 +40,15 @@ def main() -> None:
         moments(name, tandem)
 
 
-def measure(name: str, parameters: Parameters, groups: int) -> Tandem:
+def measure(name: str, parameters: TandemParameters, groups: int) -> DecodedTandem:
     """Decodes a trace that has so many groups, and prints how long that took."""
     once = (DATA / "tandem" / f"{name}.tvt").read_bytes()
-    data = once * max(1, groups // len(Trace.of(once, parameters)))
+    data = once * max(1, groups // len(TraceGroups.of(once, parameters)))
     image = Image.from_elf(DATA / "riscv-tests" / name.partition("_")[2])
     begin = process_time()
-    trace = Trace.of(data, parameters)
+    trace = TraceGroups.of(data, parameters)
     framed = process_time()
-    tandem = Tandem(trace, image)
+    tandem = DecodedTandem(trace, image)
     done = process_time()
     spent = (done - begin) / len(trace) * 1e6
     cells = (
@@ -58,17 +58,17 @@ def measure(name: str, parameters: Parameters, groups: int) -> Tandem:
     return tandem
 
 
-def kept(data: bytes, parameters: Parameters) -> float:
+def kept(data: bytes, parameters: TandemParameters) -> float:
     """Bytes in memory for each group, the trace itself included, of a shorter trace."""
     data = data * max(1, 2_000_000 // len(data))
     tracemalloc.start()
-    tandem = Tandem(Trace.of(data, parameters), Image(parameters.xlen))
+    tandem = DecodedTandem(TraceGroups.of(data, parameters), Image(parameters.xlen))
     found = tracemalloc.get_traced_memory()[0] / len(tandem.trace)
     tracemalloc.stop()
     return found
 
 
-def moments(name: str, tandem: Tandem) -> None:
+def moments(name: str, tandem: DecodedTandem) -> None:
     """What a debugger asks at a moment, for moments all over the trace, and for steps in both directions."""
     rng = random.Random(1)
     positions = [rng.randrange(1, len(tandem.history)) for _ in range(_MOMENTS)]
@@ -85,12 +85,12 @@ def moments(name: str, tandem: Tandem) -> None:
     print(f"{name:22}{cells}   back/forward {back / forward:.2f}")
 
 
-def stores(tandem: Tandem) -> list[Store]:
+def stores(tandem: DecodedTandem) -> list[Store]:
     memory = tandem.index.physical.writes
     return [memory.store(len(memory) // 2)] if len(memory) else []
 
 
-def whole(tandem: Tandem, position: int) -> object:
+def whole(tandem: DecodedTandem, position: int) -> object:
     """Everything a debugger shows at a stop but memory."""
     state = tandem.before(position)
     return state.pc, state.privilege, state.xs(), state.fs(), state.csrs()

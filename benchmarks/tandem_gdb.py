@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.encoder import Encoder
-from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.encoder import GroupEncoder
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.capture.file import dump
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
@@ -70,9 +70,9 @@ def main() -> None:
 
 def capture(elf: Path, log: Path) -> int:
     """The capture beside *log*; how many bytes its trace has."""
-    made, parameters = bytearray(), Parameters.of_elf(elf)
+    made, parameters = bytearray(), TandemParameters.of_elf(elf)
     with Log(str(log)) as lines:
-        encode_log(CommitLog(lines, parameters.xlen), Encoder(parameters, made.extend))
+        encode_log(CommitLog(lines, parameters.xlen), GroupEncoder(parameters, made.extend))
     found = tandem_capture(log.name, bytes(made), parameters, Image.from_elf(elf))
     log.with_suffix(".rvt").write_bytes(dump(found))
     return len(made)

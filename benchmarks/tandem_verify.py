@@ -18,9 +18,9 @@ from tandem import DATA, TRACES
 
 from rvtrace_gdb.console.models import ModelOptions, open_model
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.protocol import Parameters
-from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
+from rvtrace_gdb.decode.tandem.trace import TraceGroups
 from rvtrace_gdb.session.verify.masks import foreign_code, masks_of, pages
 from rvtrace_gdb.session.verify.model import Model
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
@@ -44,7 +44,7 @@ def main() -> None:
     for name, parameters in TRACES.items():
         once = (DATA / "tandem" / f"{name}.tvt").read_bytes()
         elf = DATA / "riscv-tests" / name.partition("_")[2]
-        repeated = once * max(1, groups // len(Trace.of(once, parameters)))
+        repeated = once * max(1, groups // len(TraceGroups.of(once, parameters)))
         tandem = decode(repeated, Image.from_elf(elf), parameters)  # which puts what ran into the image
         image = Image.from_elf(elf)
         print(f"{name:22}{'spike':12}{measured('spike', tandem, image, parameters)}")
@@ -52,7 +52,7 @@ def main() -> None:
             print(f"{name:22}{'simulated':12}{measured('simulated', tandem, image, parameters)}")
 
 
-def measured(kind: str, tandem: Tandem, image: Image, parameters: Parameters) -> str:
+def measured(kind: str, tandem: DecodedTandem, image: Image, parameters: TandemParameters) -> str:
     """Each way has a model of its own: a reset leaves memory as it is."""
     code = foreign_code(tandem, image)
     rates, found = [], []

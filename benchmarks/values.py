@@ -38,7 +38,7 @@ from reconstructed.truth import FCSR, Run, Truth, read_run
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine, Value
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, KnownValue
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart
 from tests.decode.executed.logs import spike_log
@@ -60,10 +60,10 @@ class Executed(NamedTuple):
     history: History
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> HartMachine:
         rams = self.program.rams(self.image)
         modes = ["S"] if "s" in self.program.priv else []
-        return Machine(self.program.xlen, [*self.program.extensions, *modes], rams, machine_only=not modes)
+        return HartMachine(self.program.xlen, [*self.program.extensions, *modes], rams, machine_only=not modes)
 
 
 def main() -> None:
@@ -188,7 +188,7 @@ def anywhere(done: Executed, forward: Forward, claims: Claims, count: int, share
         variables.compare([*hart.x, *hart.f].__getitem__, partial(_byte, hart), truth, pc, claims, shares)
 
 
-def _byte(hart: ExecutedHart, address: int) -> Value:
+def _byte(hart: ExecutedHart, address: int) -> KnownValue:
     return hart.memory.bytes(address, 1)[0]
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.states import NOTHING, Step, traps_of
 from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
-from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction, length
 from rvtrace_gdb.support.errors import Progress, silent
@@ -77,7 +77,7 @@ def _is_data(symbol: Any) -> bool:
     return bool(symbol["st_info"]["type"] == "STT_OBJECT")
 
 
-def _in_section(image: Image, section: Section, bias: int) -> Iterator[Function]:
+def _in_section(image: Image, section: ElfSection, bias: int) -> Iterator[Function]:
     starts = sorted({symbol.address + bias for symbol in section.symbols})
     starts = [start for start in starts if (image.symbol(start) or ("", 1))[1] == 0]
     for i, start in enumerate(starts):

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.accesses import access_text, note_text
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.decode.program.instructions import CSR, Access
+from rvtrace_gdb.decode.program.instructions import CSR, MemoryAccess
 from rvtrace_gdb.support.text import json_line
 from rvtrace_gdb.views.addresses import digits
 from rvtrace_gdb.views.instruction_text import Text
@@ -105,7 +105,7 @@ class _Shown(NamedTuple):
         fields |= {"trace-byte": event.offset, **event_fields(event)}
         return {**fields, **_context(history.context_at(position))}
 
-    def access(self, access: Access) -> Fields:
+    def access(self, access: MemoryAccess) -> Fields:
         position = access.position
         at = self.place(self.history.pc(position), position) if position is not None else None
         image = self.program.image_of(self.history.context_at(max(access.after if position is None else position, 0)))

@@ -31,7 +31,7 @@ from rvtrace_gdb.decode.history.accesses import access_text, overlaps
 from rvtrace_gdb.decode.history.history import GAP, Event, History, interleaved_runs
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.support.colours import Paint, plain
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import columns
@@ -48,12 +48,12 @@ def access_lines(
         yield f"{number}\t{access_line(access, history, program, paint)}"
 
 
-def accesses_to(accesses: Iterable[Access], where: tuple[int, int] | None) -> Iterator[Access]:
+def accesses_to(accesses: Iterable[MemoryAccess], where: tuple[int, int] | None) -> Iterator[MemoryAccess]:
     """Yield the accesses to the memory *where*: (first byte, size in bytes); all if it is None."""
     return (access for access in accesses if where is None or overlaps(access, *where))
 
 
-def access_line(access: Access, history: History, program: Program, paint: Paint = plain) -> str:
+def access_line(access: MemoryAccess, history: History, program: Program, paint: Paint = plain) -> str:
     """Return the line of an access, without its number."""
     if access.position is None:
         image = program.image_of(history.context_at(max(access.after, 0)))

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet
 from rvtrace_gdb.decode.etrace.layout import Sync as Kind
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.etrace.packet import codec
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.history.events import ContextChange, TrapKind
 from rvtrace_gdb.decode.history.events import Trap as TrapFact
 from rvtrace_gdb.decode.history.history import History
@@ -32,7 +32,7 @@ _ALWAYS_LEGAL = frozenset({"time", "ecause", "interrupt", "tval", "sync", "b_typ
 _MACHINE = 3
 _CONTEXT = Format.SYNC | Kind.CONTEXT << 2
 
-Item = Block | Trap | Context
+Item = Block | IngressTrap | Context
 
 
 class Imprecise(NamedTuple):
@@ -43,7 +43,7 @@ class Imprecise(NamedTuple):
 
 def items(history: History, image: Image, data: bytes = b"") -> Iterator[Item | Imprecise]:
     """What ran, with the traps and changes of context that the trace reports. *data*: E-Trace's, framed."""
-    marks: list[tuple[int, Trap | Context | Imprecise]] = []
+    marks: list[tuple[int, IngressTrap | Context | Imprecise]] = []
     for event in history.events:
         if isinstance(event.fact, ContextChange):
             changed = event.fact.now
@@ -52,9 +52,11 @@ def items(history: History, image: Image, data: bytes = b"") -> Iterator[Item | 
         if isinstance(event.fact, TrapFact):
             fact = event.fact
             epc = -2 if event.last_pc is None else event.last_pc
-            trap = Trap(epc, fact.kind is TrapKind.INTERRUPT, fact.cause or 0, fact.value or 0, event.next_pc or 0)
+            trap = IngressTrap(
+                epc, fact.kind is TrapKind.INTERRUPT, fact.cause or 0, fact.value or 0, event.next_pc or 0
+            )
             marks.append((event.position, trap))
-    marks.sort(key=lambda mark: (mark[0], not isinstance(mark[1], Trap)))
+    marks.sort(key=lambda mark: (mark[0], not isinstance(mark[1], IngressTrap)))
     at = 0
     for position, mark in marks:
         yield from blocks_from_pcs(history.pcs(at, position), image)

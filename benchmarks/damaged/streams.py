@@ -37,8 +37,7 @@ from rvtrace_gdb.decode.ntrace.options import Options as NtraceOptions
 from rvtrace_gdb.decode.ntrace.options import SyncMode as NtraceSync
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import decode as decode_tandem
-from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO
-from rvtrace_gdb.decode.tandem.protocol import Parameters as TandemParameters
+from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, TandemParameters
 
 REFERENCE = Path(rvtrace_gdb.__file__).parent.parent / "tests" / "data" / "ntrace-reference"
 CORES = REFERENCE.parent / "tandem"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from reconstructed.truth import Run, Truth
-from rvtrace_gdb.decode.reconstruction.facts import Value
+from rvtrace_gdb.decode.reconstruction.facts import KnownValue
 from rvtrace_gdb.decode.reconstruction.known_memory import PAGE, KnownMemory
 from rvtrace_gdb.session.verify.nondeterminism import sources
 
@@ -19,7 +19,7 @@ CLASSES: Mapping[str, tuple[int, ...]] = {
 _FIRST_X, _FIRST_F = 0x1000, 0x1020
 _SHOWN = 20
 _GRANULES = [bytes(255 if mask >> bit & 1 else 0 for bit in range(8)) for mask in range(256)]
-"""The bytes of a granule that are known, by `Ram.known`."""
+"""The bytes of a granule that are known, by `KnownRam.known`."""
 
 
 class Wrong(NamedTuple):
@@ -67,8 +67,8 @@ class Shares(dict[str, Share]):
 class Claimed(Protocol):
     """The state that a reconstruction claims."""
 
-    x: list[Value]
-    f: list[Value]
+    x: list[KnownValue]
+    f: list[KnownValue]
     csrs: dict[int, int]
     status: tuple[int, int]
 
@@ -91,7 +91,7 @@ class Claims:
             self.wrong.append(Wrong(what, position, pc, claimed, true))
             print(self.wrong[-1], flush=True)
 
-    def integers(self, x: list[Value], truth: Truth, pc: int) -> int:
+    def integers(self, x: list[KnownValue], truth: Truth, pc: int) -> int:
         """Compare all x registers. Return how many are known."""
         if x == truth.x:
             self.compared["x"] += 31
@@ -106,7 +106,7 @@ class Claims:
         self.compared["x"] += known
         return known
 
-    def floats(self, f: list[Value], truth: Truth, pc: int) -> int:
+    def floats(self, f: list[KnownValue], truth: Truth, pc: int) -> int:
         """Compare all f registers. Return how many are known."""
         if f == truth.f:
             self.compared["f"] += 32
@@ -160,13 +160,13 @@ class Shown:
         self._run, self._sources = run, dict[int, tuple[int, ...]]()
         self.shares = Shares()
 
-    def registers(self, x: Sequence[Value]) -> None:
+    def registers(self, x: Sequence[KnownValue]) -> None:
         for name, numbers in CLASSES.items():
             known = sum(x[number] is not None for number in numbers)
             self.shares[name].add(known, len(numbers))
             self.shares["x"].add(known, len(numbers))
 
-    def reads(self, position: int, x: Sequence[Value], f: Sequence[Value]) -> None:
+    def reads(self, position: int, x: Sequence[KnownValue], f: Sequence[KnownValue]) -> None:
         """Count the registers that the instruction at a position reads."""
         word = self._run.words[position]
         numbers = self._sources.get(word)
@@ -176,7 +176,7 @@ class Shown:
             value = x[number - _FIRST_X] if number < _FIRST_F else f[number - _FIRST_F]
             self.shares["reads"].add(value is not None)
 
-    def loaded(self, position: int, x: Sequence[Value], f: Sequence[Value]) -> None:
+    def loaded(self, position: int, x: Sequence[KnownValue], f: Sequence[KnownValue]) -> None:
         """Count what the instruction at a position has loaded; the registers are those behind it."""
         effects = self._run.others.get(position)
         if effects is None or not effects.loads:

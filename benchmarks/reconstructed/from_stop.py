@@ -12,7 +12,7 @@ from reconstructed.local_variables import LocalVariables
 from reconstructed.truth import Run, Truth
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.reconstruction.facts import Machine, StopState, Value
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownValue, StopState
 from rvtrace_gdb.decode.reconstruction.window.edges import edge_of_stop
 from rvtrace_gdb.decode.reconstruction.window.window import Window
 
@@ -32,7 +32,7 @@ class Done(Protocol):
     @property
     def history(self) -> History: ...
     @property
-    def machine(self) -> Machine: ...
+    def machine(self) -> HartMachine: ...
 
 
 class Cost(NamedTuple):
@@ -106,8 +106,8 @@ class Compared:
                 self._anywhere(window, truth, pc, [*x, *f], chance, shares)
         shares.join(shown.shares)
 
-    def _registers(self, window: Window, position: int, has_f: bool) -> tuple[list[Value], list[Value]]:
-        x: list[Value] = [0, *(window.x(position, number) for number in range(1, 32))]
+    def _registers(self, window: Window, position: int, has_f: bool) -> tuple[list[KnownValue], list[KnownValue]]:
+        x: list[KnownValue] = [0, *(window.x(position, number) for number in range(1, 32))]
         return x, [window.f(position, number) for number in range(32)] if has_f else [None] * 32
 
     def _loaded(self, window: Window, position: int, stop: int, shown: Shown, near: Shares) -> None:
@@ -116,10 +116,10 @@ class Compared:
         if effects is None or not effects.loads:
             return
         rd = self._done.run.rd[position]
-        x: list[Value] = [None] * 32
+        x: list[KnownValue] = [None] * 32
         if rd >= 0:
             x[rd] = window.x(position + 1, rd)
-        f: list[Value] = [None] * 32
+        f: list[KnownValue] = [None] * 32
         for kind, number, _ in effects.registers:
             if kind == "f":
                 f[number] = window.f(position + 1, number)
@@ -129,7 +129,13 @@ class Compared:
         near[f"loads {distance}"].add(share.known - before[1], share.asked - before[0])
 
     def _anywhere(
-        self, window: Window, truth: Truth, pc: int, registers: Sequence[Value], chance: random.Random, shares: Shares
+        self,
+        window: Window,
+        truth: Truth,
+        pc: int,
+        registers: Sequence[KnownValue],
+        chance: random.Random,
+        shares: Shares,
     ) -> None:
         """Compare bytes near sp and of the program's data, and what gdb would print of variables."""
         position = truth.position

@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder import encoder as etrace_encoder
 from rvtrace_gdb.decode.etrace.encoder import options as etrace_options
 from rvtrace_gdb.decode.etrace.options import Parameters
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.history.history import History
@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
 
-Items = list[Block | Trap | Context]
+Items = list[Block | IngressTrap | Context]
 FORMATS = ("ntrace", "etrace")
 
 

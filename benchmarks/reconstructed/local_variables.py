@@ -16,10 +16,10 @@ from elftools.elf.elffile import ELFFile
 
 from reconstructed.claims import Claims, Shares
 from reconstructed.truth import Truth
-from rvtrace_gdb.decode.reconstruction.facts import Value
+from rvtrace_gdb.decode.reconstruction.facts import KnownValue
 
-Read = Callable[[int], Value]
-Pieces = tuple[Value, ...]
+Read = Callable[[int], KnownValue]
+Pieces = tuple[KnownValue, ...]
 _SCOPES = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine")
 _MOST = 8  # bytes of a variable
 _BINARY: dict[str, Callable[[int, int], int]] = {
@@ -88,7 +88,7 @@ class LocalVariables:
         found = [entry for entry in entries if isinstance(entry, FDE)]
         return [(it["initial_location"], it["initial_location"] + it["address_range"], it) for it in found]
 
-    def cfa(self, pc: int, register: Read) -> Value:
+    def cfa(self, pc: int, register: Read) -> KnownValue:
         for first, end, entry in self._frames:
             if first <= pc < end:
                 rows = [row for row in entry.get_decoded().table if row["pc"] <= pc]
@@ -110,8 +110,8 @@ class LocalVariables:
         return found
 
     def _evaluated(self, operations: Any, pc: int, register: Read, byte: Read, size: int) -> Pieces | None:
-        stack: list[Value] = []
-        pieces: list[Value] = []
+        stack: list[KnownValue] = []
+        pieces: list[KnownValue] = []
         place: Pieces | None = None
         for operation in operations:
             name, arguments = operation.op_name, operation.args
@@ -133,7 +133,7 @@ class LocalVariables:
         address = stack[-1] if stack else None
         return (None,) if address is None else tuple(byte(address + at) for at in range(min(size, _MOST)))
 
-    def _operate(self, operation: Any, stack: list[Value], pc: int, register: Read) -> bool:
+    def _operate(self, operation: Any, stack: list[KnownValue], pc: int, register: Read) -> bool:
         """Apply an operation to the stack; False: it is none that is understood here."""
         name, arguments = operation.op_name, operation.args
         if name.startswith("DW_OP_breg"):
@@ -157,7 +157,7 @@ class LocalVariables:
         return True
 
     def compare(
-        self, register: Read, byte: Callable[[int], Value], truth: Truth, pc: int, claims: Claims, shares: Shares
+        self, register: Read, byte: Callable[[int], KnownValue], truth: Truth, pc: int, claims: Claims, shares: Shares
     ) -> None:
         """Compare what is printed with what would be printed if everything was known."""
         mask = (1 << truth.run.xlen) - 1

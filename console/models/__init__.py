@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rvtrace_gdb.console.models.machine import BadModel, ModelOptions, machine_of
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.verify.model import Model
 
 __all__ = ["MODELS", "BadModel", "ModelOptions", "open_model"]
@@ -15,7 +15,7 @@ MODELS = ("spike", "simulated")
 _USUAL = ModelOptions()
 
 
-def open_model(name: str, image: Image | None, parameters: Parameters, options: ModelOptions = _USUAL) -> Model:
+def open_model(name: str, image: Image | None, parameters: TandemParameters, options: ModelOptions = _USUAL) -> Model:
     """Return the model of this name, reset and with the program loaded. The caller closes it.
 
     Raises BadModel for options that the model does not support, ModelFailed when it cannot be started.

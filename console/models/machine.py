@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.support.errors import RvtraceError
 
 PAGE = 1 << 12
@@ -92,7 +92,7 @@ class Machine:
         return ", ".join(self.priv.upper())
 
 
-def machine_of(image: Image | None, parameters: Parameters, options: ModelOptions) -> Machine:
+def machine_of(image: Image | None, parameters: TandemParameters, options: ModelOptions) -> Machine:
     """Return the machine for a program and a trace. Raises BadModel for options that contradict these or each other."""
     program = () if image is None else tuple(image.segments)
     isa = options.isa.lower() if options.isa else usual_isa(image, parameters)
@@ -117,7 +117,7 @@ def machine_of(image: Image | None, parameters: Parameters, options: ModelOption
     return Machine(xlen, isa, priv, options.pmp, mmu, pages(wanted, xlen), start, program)
 
 
-def usual_isa(image: Image | None, parameters: Parameters) -> str:
+def usual_isa(image: Image | None, parameters: TandemParameters) -> str:
     """Return the default ISA: IMAC, floating point as wide as the trace's, and the program's own extensions."""
     small = parameters.dialect.name in _PICCOLO  # riscv-tests name F and D, which these cores do not have
     letters = set("imac") if small else set("imac" + {0: "", 32: "f", 64: "fd"}[parameters.flen])

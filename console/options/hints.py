@@ -6,7 +6,7 @@ from rvtrace_gdb.console.options import etrace as options_etrace
 from rvtrace_gdb.controlregs.encoder_features import RAW_NTRACE
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.tandem.plausibility import is_tandem_trace as is_tandem
-from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.capture.etrace_settings import ETrace, values_of
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.decoded_capture import Decoded
@@ -33,7 +33,7 @@ def hints_of_messages(beginning: bytes, said: EncoderTraceOptions, xlen: int, wr
     return [] if better is None else [hint(f"the messages make far more sense {_changes(said, better)}")]
 
 
-def hints_of_groups(beginning: bytes, said: Parameters, wrapped: bool) -> list[str]:
+def hints_of_groups(beginning: bytes, said: TandemParameters, wrapped: bool) -> list[str]:
     """Return a warning, or none, if the *beginning* of a tandem trace shows that its parameters are others."""
     text = formats_tandem.advice(beginning, said, wrapped=wrapped)
     return [warning(text)] if text else []

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.decode.program.image import Image, read_elf
-from rvtrace_gdb.decode.program.linux import Files, Mapping, add_kernel_pages, process_image, read_maps
+from rvtrace_gdb.decode.program.linux import MappedFiles, Mapping, add_kernel_pages, process_image, read_maps
 from rvtrace_gdb.session.capture.model import CapturedImage
 from rvtrace_gdb.session.formats.raw_import import captured_image
 from rvtrace_gdb.session.program import placed_name, placement
@@ -168,7 +168,7 @@ class Programs:
             base, others = base[:1], base[1:]
         image = self._base(base, mapped, xlen)
         add_others(image, others)
-        files = Files(given, self.sysroot)
+        files = MappedFiles(given, self.sysroot)
         images = tuple(
             captured_image(process_image(mappings, files, image.xlen), name, scontext=scontext)
             for scontext, name, mappings in maps

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Dialect, Parameters
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemDialect, TandemParameters
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
@@ -73,7 +73,7 @@ def add_own_arguments(group: "argparse._ArgumentGroup") -> None:
 class TandemOptions:
     """What the command line says of a raw tandem trace; None: the program has it, else the default."""
 
-    dialect: Dialect = SPECIFICATION
+    dialect: TandemDialect = SPECIFICATION
     xlen: int | None = None
     flen: int | None = None
     mlen: int | None = None
@@ -86,13 +86,13 @@ class TandemOptions:
         dialect = DIALECTS.get(args.dialect or "", SPECIFICATION)
         return cls(dialect, args.xlen, args.flen, args.mlen, args.eaddr, not args.no_supervisor)
 
-    def parameters(self, programs: inputs.Programs) -> Parameters:
+    def parameters(self, programs: inputs.Programs) -> TandemParameters:
         """Return these parameters, else the program's, else the defaults. Raises `RawError`, BadElf, BadParameters."""
         elf = next(iter(programs.elves), None)
-        base = Parameters(self.xlen or 64) if elf is None else Parameters.of_elf(elf)
+        base = TandemParameters(self.xlen or 64) if elf is None else TandemParameters.of_elf(elf)
         if self.xlen not in (None, base.xlen):
             raise inputs.RawError(f"--xlen {self.xlen}: {elf} is an RV{base.xlen} program")
-        return Parameters(
+        return TandemParameters(
             base.xlen,
             base.flen if self.flen is None else self.flen,
             self.mlen or 0,

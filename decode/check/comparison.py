@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.check.alignment import Alignment, aligned
 from rvtrace_gdb.decode.check.verdict import Difference
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 
 _AT_END = 2  # messages that may describe what an interval without an end does not contain
@@ -17,7 +17,7 @@ class Notify:
     """The next block begins with an instruction that a trigger asked to be reported."""
 
 
-Item = Block | Trap | Context | Notify
+Item = Block | IngressTrap | Context | Notify
 
 
 class Message(NamedTuple):

@@ -29,7 +29,7 @@ from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.etrace.places import packet_name
 from rvtrace_gdb.decode.etrace.state import Mode
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, Piece
 from rvtrace_gdb.decode.history.events import EventKind, Start, StartReason
 from rvtrace_gdb.decode.history.history import GAP, Event
@@ -191,13 +191,13 @@ def _parts(heads: bytes) -> Iterator[tuple[int, int]]:
         yield done, len(heads)
 
 
-def _trap_of(events: Sequence[Event], packet: Packet) -> Trap:
+def _trap_of(events: Sequence[Event], packet: Packet) -> IngressTrap:
     """Return the trap that a packet reports."""
     fields = packet.fields
     epc = next((e.last_pc for e in events if e.kind is EventKind.TRAP and e.last_pc is not None), UNKNOWN)
     if not fields["thaddr"]:
         epc = fields.get("address", UNKNOWN)
-    return Trap(epc, bool(fields["interrupt"]), fields["ecause"], fields.get("tval", 0), handler=0)
+    return IngressTrap(epc, bool(fields["interrupt"]), fields["ecause"], fields.get("tval", 0), handler=0)
 
 
 def _follows_csr(address: int, image: Image) -> bool:

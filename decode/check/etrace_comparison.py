@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, Setup, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import Codec, codec
 from rvtrace_gdb.decode.etrace.places import packet_name
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 
 UNKNOWN = -2
@@ -35,7 +35,7 @@ class Opening(NamedTuple):
     """What begins an interval: the format 3 packet, the trap it reports, the context, and the encoder's setup."""
 
     packet: Message
-    trap: Trap | None
+    trap: IngressTrap | None
     context: Context
     setup: Setup
 
@@ -88,7 +88,7 @@ class Closing(NamedTuple):
     kind: ClosingKind
     block: Block | None = None
     context: Context = Context()
-    trap: Trap | None = None
+    trap: IngressTrap | None = None
     packet: Message | None = None
     free: bool = False
     resync: Resyncing = Resyncing.REACHED
@@ -130,7 +130,7 @@ class Follower(Encoder):
         if state is not Resyncing.IDLE:
             self._timer.state = Resync.DUE if state is Resyncing.DUE else Resync.REACHED
 
-    def traps(self, trap: Trap, epc: Epc, kind: ClosingKind) -> list[Block | Trap | Context]:
+    def traps(self, trap: IngressTrap, epc: Epc, kind: ClosingKind) -> list[Block | IngressTrap | Context]:
         """Return the trap that ends an interval, and the one that hits its handler if it was reported so."""
         last = self._pending.block
         if epc is Epc.TOLD or last is None:
@@ -168,7 +168,7 @@ class EtraceComparison(Comparison):
         if part.foreign and self._build.period and not self._foreign:
             self._foreign = True
             self._encoder.forget_period()
-        items: list[Block | Trap | Context] = []
+        items: list[Block | IngressTrap | Context] = []
         for item in part.items:
             if isinstance(item, Notify):
                 self._encoder.retire(items)

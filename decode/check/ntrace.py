@@ -11,10 +11,9 @@ from rvtrace_gdb.decode.check.intervals import IntervalChecker
 from rvtrace_gdb.decode.check.ntrace_comparison import Build, Closing, ClosingKind, NtraceScheme, Opening
 from rvtrace_gdb.decode.check.rows import Rows, checking
 from rvtrace_gdb.decode.check.verdict import Difference, Verdict
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, Piece
-from rvtrace_gdb.decode.history.events import EventKind, TrapKind
-from rvtrace_gdb.decode.history.events import Trap as TrapFact
+from rvtrace_gdb.decode.history.events import EventKind, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.ntrace import decoder as ntrace
 from rvtrace_gdb.decode.ntrace import messages as layouts
@@ -189,11 +188,13 @@ class CheckedHart(HartDecoder):
         return parse(raw, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
 
 
-def _trap(event: Event) -> Trap | None:
+def _trap(event: Event) -> IngressTrap | None:
     """Return the trap of an event, None if it is not known where it hit."""
-    if event.last_pc is None or not isinstance(event.fact, TrapFact):
+    if event.last_pc is None or not isinstance(event.fact, Trap):
         return None
-    return Trap(event.last_pc, event.fact.kind is TrapKind.INTERRUPT, cause=0, tval=0, handler=event.next_pc or 0)
+    return IngressTrap(
+        event.last_pc, event.fact.kind is TrapKind.INTERRUPT, cause=0, tval=0, handler=event.next_pc or 0
+    )
 
 
 class StreamChecker(ntrace.StreamDecoder):

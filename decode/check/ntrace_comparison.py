@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.check.comparison import Comparison, Interval, Message, Part
 from rvtrace_gdb.decode.check.intervals import PERIODS
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace import messages as layouts
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Malformed, Rcode, Sync, Tcode, parse
@@ -65,7 +65,7 @@ class Closing(NamedTuple):
     message: Message
     code: int
     block: Block | None = None
-    trap: Trap | None = None
+    trap: IngressTrap | None = None
     next_pc: int | None = None
     outcome: Outcome = Outcome.UNKNOWN
     late: bool = False
@@ -124,7 +124,7 @@ class NtraceComparison(Comparison):
         self._unproven = False  # whether a message repeats, of an encoder that is not known to do that
 
     def encode(self, part: Part) -> None:
-        items = [item for item in part.items if isinstance(item, Block | Trap)]
+        items = [item for item in part.items if isinstance(item, Block | IngressTrap)]
         if part.foreign and self._at_start:
             self._encoder.count_foreign(part.foreign)
         elif part.foreign:
@@ -134,7 +134,7 @@ class NtraceComparison(Comparison):
         if items:
             self._retire(items)
 
-    def _retire(self, items: Sequence[Block | Trap]) -> None:
+    def _retire(self, items: Sequence[Block | IngressTrap]) -> None:
         if self._at_start:
             counted = self._encoder._out.messages
             self._encoder.retire(items[:1])

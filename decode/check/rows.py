@@ -7,7 +7,7 @@ from typing import Any
 from rvtrace_gdb.decode.check.comparison import Item, Message, Part
 from rvtrace_gdb.decode.check.intervals import IntervalChecker
 from rvtrace_gdb.decode.check.verdict import Verdict
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Known, blocks_from_pcs
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, KnownBlocks, blocks_from_pcs
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
@@ -25,7 +25,7 @@ class Blocks:
     """Makes the blocks of rows; equal ones are the same object."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Image, Known]] = {}
+        self._known: dict[int, tuple[Image, KnownBlocks]] = {}
 
     def of(self, pcs: Sequence[int], image: Image, next_pc: int | None = None) -> Sequence[Item]:
         """Return the blocks of these rows, which have no gap. *next_pc*: where execution went on, if known.
@@ -54,7 +54,7 @@ class Blocks:
             return False
         return index + 1 == len(pcs) or instruction.custom or pcs[index + 1] == pcs[index] + instruction.length
 
-    def _of_image(self, image: Image) -> Known:
+    def _of_image(self, image: Image) -> KnownBlocks:
         found = self._known.get(id(image))
         if found is None or len(found[1]) > _KNOWN:
             found = self._known[id(image)] = image, {}

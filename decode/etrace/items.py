@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.etrace.options import Options, Setup
 from rvtrace_gdb.decode.etrace.packet import Codec, codec, read_support
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Note, NoteCause
-from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 
 _NO_ADDRESS = -1
@@ -158,7 +158,7 @@ class Item(NamedTuple):
     problem: str = ""
     source: int | None = None
     address: int | None = None
-    access: Access | None = None
+    access: MemoryAccess | None = None
     timestamp: int | None = None
     setup: Setup | None = None
     remark: str = ""

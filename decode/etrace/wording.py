@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, Bra
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Setup
 from rvtrace_gdb.decode.history.accesses import note_text
 from rvtrace_gdb.decode.program.csrs import trap_text
-from rvtrace_gdb.decode.program.instructions import MULTIPLE, Access
+from rvtrace_gdb.decode.program.instructions import MULTIPLE, MemoryAccess
 
 _COUNTS = frozenset({"size", "lrid", "diff", "resp", "data_len", "op_len"})
 """The fields shown in decimal; the others are bit patterns."""
@@ -294,7 +294,7 @@ _MEANING: Mapping[Key, Meaning] = {
 }
 
 
-def _access_columns(access: Access | None) -> str:
+def _access_columns(access: MemoryAccess | None) -> str:
     """Return the access of a data packet as columns."""
     if access is None:
         return ""

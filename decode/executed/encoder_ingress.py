@@ -73,7 +73,7 @@ class Block:
         return f"Block(0x{self.pc:x}..0x{self.fall:x}, {self.itype.name})"
 
 
-class Trap(NamedTuple):
+class IngressTrap(NamedTuple):
     """An exception or interrupt that was taken. It retires nothing; it follows the blocks retired before it.
 
     *epc*: the address at which execution would have continued. *handler*: the address at which it continued instead.
@@ -86,11 +86,13 @@ class Trap(NamedTuple):
     handler: int
 
 
-Known = dict[tuple[int, int, bool], Block]
+KnownBlocks = dict[tuple[int, int, bool], Block]
 """Blocks by where they begin and end, and whether a custom instruction jumped at the end."""
 
 
-def blocks_from_pcs(pcs: Iterable[int], image: Image, known: Known | None = None) -> Iterator[Block | Trap]:
+def blocks_from_pcs(
+    pcs: Iterable[int], image: Image, known: KnownBlocks | None = None
+) -> Iterator[Block | IngressTrap]:
     """Yield the blocks and traps in a list of executed addresses, as another simulator logs them.
 
     A step the code cannot have made is taken for a trap; the list does not show its cause, and `interrupt` is a guess:
@@ -111,7 +113,7 @@ def blocks_from_pcs(pcs: Iterable[int], image: Image, known: Known | None = None
             yield block
             epc = None if jumped else _impossible_step(block, last, pc)
             if epc is not None:
-                yield Trap(epc, last.itype is not IType.EXCEPTION, cause=0, tval=0, handler=pc)
+                yield IngressTrap(epc, last.itype is not IType.EXCEPTION, cause=0, tval=0, handler=pc)
             pending = []
         if not pending:
             start = pc

@@ -8,16 +8,16 @@ with Log("app.spike") as log:
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Known, Trap, blocks_from_pcs
-from rvtrace_gdb.decode.executed.qemu import QemuReader
-from rvtrace_gdb.decode.executed.readers import Log, LogError, PcListReader, Piece, Reader
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, KnownBlocks, blocks_from_pcs
+from rvtrace_gdb.decode.executed.qemu import QemuLogReader
+from rvtrace_gdb.decode.executed.readers import Log, LogError, LogPiece, LogReader, PcListReader
 from rvtrace_gdb.decode.executed.spike import SpikeReader
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.support.errors import Progress, silent
 
-READERS: Mapping[str, type[Reader]] = {"spike": SpikeReader, "qemu": QemuReader, "pcs": PcListReader}
+READERS: Mapping[str, type[LogReader]] = {"spike": SpikeReader, "qemu": QemuLogReader, "pcs": PcListReader}
 """The formats by name, in the order in which they are tried: lists of addresses last, because much looks like one."""
 
 
@@ -47,7 +47,7 @@ class Executed:
         self._reader = READERS[self.format](log, image, hart)
         self._starts = starts or self._has_code
         self._limit, self._contexts = limit, contexts
-        self._known: Known = {}
+        self._known: KnownBlocks = {}
         self._guessed = 0
         self._from_log = 0  # bytes
 
@@ -64,13 +64,13 @@ class Executed:
             notes.append(f"{self._from_log} bytes of code are not in {self._image.path} and were taken from the log")
         return notes
 
-    def items(self) -> Iterator[Block | Trap | Context]:
+    def items(self) -> Iterator[Block | IngressTrap | Context]:
         """Yield what was executed, oldest first. To be called once.
 
         Raises LogError for malformed lines and for execution that contradicts the image.
         """
         pieces = self._watched(self._limited(self._selected(self._reader.pieces())))
-        marks: list[Trap | Context] = []
+        marks: list[IngressTrap | Context] = []
 
         def until_mark() -> Iterator[list[int]]:
             for piece in pieces:
@@ -86,7 +86,7 @@ class Executed:
                 return
             yield marks.pop()
 
-    def _blocks(self, pcs: Iterator[int]) -> Iterator[Block | Trap]:
+    def _blocks(self, pcs: Iterator[int]) -> Iterator[Block | IngressTrap]:
         block: Block | None = None
         try:
             for item in blocks_from_pcs(pcs, self._image, self._known):
@@ -101,7 +101,7 @@ class Executed:
         except (CodeMissing, UndecodableInstruction) as error:
             raise LogError(self._log.name, None, f"after line {self._log.line}: {error}") from None
 
-    def _check_guess(self, block: Block | None, trap: Trap) -> None:
+    def _check_guess(self, block: Block | None, trap: IngressTrap) -> None:
         """Raise an error for a step the code cannot make if the log would have named the trap."""
         self._guessed += 1
         if self._reader.exact and block is not None:
@@ -115,7 +115,7 @@ class Executed:
                 " is the log complete?",
             )
 
-    def _watched(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    def _watched(self, pieces: Iterator[LogPiece]) -> Iterator[LogPiece]:
         for piece in pieces:
             if self._log.size is not None:
                 self._progress("reading the log", self._log.done, self._log.size)
@@ -123,7 +123,7 @@ class Executed:
                 self._progress("reading the log (instructions)", self.instructions)
             yield piece
 
-    def _selected(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    def _selected(self, pieces: Iterator[LogPiece]) -> Iterator[LogPiece]:
         """Yield the pieces from the start on, without contexts unless they are requested."""
         relevant = (piece for piece in pieces if self._contexts or not isinstance(piece, Context))
         context = None
@@ -140,7 +140,7 @@ class Executed:
                     return
         raise LogError(self._log.name, None, "no instruction in it is where encoding can start; is this the right ELF?")
 
-    def _limited(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    def _limited(self, pieces: Iterator[LogPiece]) -> Iterator[LogPiece]:
         left = self._limit
         for piece in pieces:
             if left is not None and isinstance(piece, list):

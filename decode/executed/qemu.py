@@ -26,8 +26,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
-from rvtrace_gdb.decode.executed.readers import EventReader, Log, LogError, PendingTrap, Piece
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
+from rvtrace_gdb.decode.executed.readers import EventReader, Log, LogError, LoggedTrap, LogPiece
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
@@ -41,7 +41,7 @@ _MISC_MEM, _FENCE_I = 0x0F, 1
 _OP_V, _VSET = 0x57, 7
 
 
-class Translator:
+class QemuCode:
     """The code that the blocks consist of."""
 
     def __init__(self, image: Image) -> None:
@@ -123,7 +123,7 @@ class Translated:
     __slots__ = ("_end", "_most", "_runs", "_translator", "mode", "pc")
 
     def __init__(
-        self, translator: Translator, pc: int, most: int, end: int | None = None, mode: tuple[int, bool] | None = None
+        self, translator: QemuCode, pc: int, most: int, end: int | None = None, mode: tuple[int, bool] | None = None
     ) -> None:
         self._translator, self._most, self._end = translator, most, end
         self.pc, self.mode = pc, mode
@@ -187,7 +187,7 @@ _COUNT_MASK, _NO_CHAIN = 0x1FF, 0x200
 _CAUSE_MASK = 0x7FFF_FFFF  # old versions leave the top bit of an interrupt in
 
 
-class QemuReader(EventReader):
+class QemuLogReader(EventReader):
     """A reader of QEMU's log of executed blocks; the instructions come from the image."""
 
     expected = "a line of QEMU's -d exec,nochain,int"
@@ -195,7 +195,7 @@ class QemuReader(EventReader):
 
     def __init__(self, log: Log, image: Image, hart: int | None = None) -> None:
         super().__init__(log, image, hart)
-        self._translator = Translator(image)
+        self._translator = QemuCode(image)
         self._most = MOST
         self._known: dict[bytes, Translated | None] = {}  # by the line; None: of another hart
         self._listing = False  # in_asm lists a new block right now:
@@ -212,7 +212,7 @@ class QemuReader(EventReader):
         """Return whether a line is one of QEMU's."""
         return any(line.startswith((b"Trace ", _ASM, b"riscv_cpu_do_interrupt: ")) for line in head)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[LogPiece]:
         """Yield what ran, oldest first. Raises LogError.
 
         How much of the last block ran is not known: it is left out.
@@ -250,7 +250,7 @@ class QemuReader(EventReader):
             self._pcs += self._last.run_before(pc)
             self._rewound = False
         if self._trap is not None:
-            self._cut(Trap(*self._trap, handler=pc))
+            self._cut(IngressTrap(*self._trap, handler=pc))
             self._trap = None
         if block.mode is not None and block.mode != self._context:
             self._context = block.mode
@@ -330,8 +330,8 @@ class QemuReader(EventReader):
             self._pcs += self._last.run_before(epc) if in_the_middle else self._last.run_to(epc)
             self._last, self._rewound = None, False
         if self._trap is not None:  # the handler could not be fetched
-            self._cut(Trap(*self._trap, handler=epc))
-        self._trap = PendingTrap(epc, interrupt, cause & _CAUSE_MASK, tval)
+            self._cut(IngressTrap(*self._trap, handler=epc))
+        self._trap = LoggedTrap(epc, interrupt, cause & _CAUSE_MASK, tval)
 
     def _stop(self, index: int, line: bytes) -> None:
         match = STOPPED_LINE.match(line)

@@ -1,7 +1,7 @@
 """Execution logs and how they are read: lists of addresses. Spike's logs are in `spike`, QEMU's in `qemu`.
 
-A log is plain or gzip, a file or standard input, and is read in pieces of constant size (`Log`). A `Reader` makes of it
-pieces of what ran, which are addresses, traps and contexts.
+A log is plain or gzip, a file or standard input, and is read in pieces of constant size (`Log`). A `LogReader` makes of
+it pieces of what ran, which are addresses, traps and contexts.
 
 A list of addresses has one a line, hexadecimal, with or without 0x, as most simulators can be made to print them. The
 lists of the reference code (riscv-non-isa/tg-nexus-trace, refcode/c/NexRvConv.c), with the kind and size of each
@@ -25,7 +25,7 @@ from operator import or_
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.support.errors import RvtraceError
@@ -121,13 +121,13 @@ def _size(file: BinaryIO) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-Piece = list[int] | Trap | Context
+LogPiece = list[int] | IngressTrap | Context
 """Addresses of instructions that retired, in order; or what happened between two of them."""
 
 _SHOWN = 60  # characters of a bad line
 
 
-class Reader(ABC):
+class LogReader(ABC):
     """The reader of one format. `pieces` reads as much of the log as is consumed; the attributes describe that part.
 
     hart     whose lines are read; None until the first line names one
@@ -159,7 +159,7 @@ class Reader(ABC):
         """Return whether a log that begins with these lines has this format."""
 
     @abstractmethod
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[LogPiece]:
         """Yield what ran, oldest first. Raises LogError."""
 
     def _other_line(self, index: int) -> None:
@@ -193,7 +193,7 @@ class Reader(ABC):
         return hart == self.hart
 
 
-class PendingTrap(NamedTuple):
+class LoggedTrap(NamedTuple):
     """A trap whose handler is what runs next."""
 
     epc: int
@@ -202,22 +202,22 @@ class PendingTrap(NamedTuple):
     tval: int = 0
 
 
-class EventReader(Reader):
+class EventReader(LogReader):
     """A reader of a log that has traps and privilege modes besides instructions."""
 
     def __init__(self, log: Log, image: Image, hart: int | None = None) -> None:
         super().__init__(log, image, hart)
-        self._out: list[Piece] = []  # not yielded yet
+        self._out: list[LogPiece] = []  # not yielded yet
         self._pcs: list[int] = []  # retired, not in `_out` yet
-        self._trap: PendingTrap | None = None
+        self._trap: LoggedTrap | None = None
 
-    def _take(self) -> list[Piece]:
+    def _take(self) -> list[LogPiece]:
         """Return the pieces that were read since the last call."""
         out, pcs = self._out, self._pcs
         self._out, self._pcs = [], []
         return [*out, pcs] if pcs else out
 
-    def _cut(self, mark: Trap | Context) -> None:
+    def _cut(self, mark: IngressTrap | Context) -> None:
         """Put *mark* after all instructions that have retired."""
         self._out += [self._pcs, mark] if self._pcs else [mark]
         self._pcs = []
@@ -230,7 +230,7 @@ _END = b".e"
 _SIGN_EXTENDED = 0xFFFF_FFFF
 
 
-class PcListReader(Reader):
+class PcListReader(LogReader):
     """A reader of lists of addresses."""
 
     expected = "an address in hexadecimal (80000000, 0x80000000, or 0x80000000,L4)"
@@ -246,7 +246,7 @@ class PcListReader(Reader):
                 return match is not None
         return False
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[LogPiece]:
         """Yield the addresses, in lists of a batch of lines each. Raises LogError."""
         for batch in self.log.batches():
             ended = False

@@ -17,8 +17,8 @@ and counted, and a line of Spike's after what was printed without a line end is 
 import re
 from collections.abc import Iterator, Sequence
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
-from rvtrace_gdb.decode.executed.readers import EventReader, Log, PendingTrap, Piece
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
+from rvtrace_gdb.decode.executed.readers import EventReader, Log, LoggedTrap, LogPiece
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
@@ -86,7 +86,7 @@ class SpikeReader(EventReader):
         """Return whether a line is one of Spike's."""
         return any(_INSTRUCTION.match(line) for line in head)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[LogPiece]:
         """Yield what ran, oldest first. Raises LogError."""
         known = self._known
         for batch in self.log.batches():
@@ -203,7 +203,7 @@ class SpikeReader(EventReader):
         if self._new_context:
             self._cut(self._context)
         if self._trap is not None and next_pc is not None:
-            self._cut(Trap(*self._trap, handler=next_pc))
+            self._cut(IngressTrap(*self._trap, handler=next_pc))
         self._last, self._times, self._trap, self._new_context = None, 1, None, False
 
     def _other(self, index: int, line: bytes) -> None:
@@ -222,7 +222,7 @@ class SpikeReader(EventReader):
             self._settle(epc)
         self.exact = True
         cause = int(interrupt) if interrupt else CAUSES.get(name, CUSTOM_CAUSE)
-        self._trap = PendingTrap(epc, bool(interrupt), cause)
+        self._trap = LoggedTrap(epc, bool(interrupt), cause)
         if not interrupt and epc == self._last and not self._committed and cause not in _FETCH_FAULTS:
             self._times -= 1
 

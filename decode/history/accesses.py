@@ -28,8 +28,8 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.program.instructions import (
     CSR,
     MULTIPLE,
-    Access,
     AccessNote,
+    MemoryAccess,
     Reach,
     UndecodableInstruction,
     reach,
@@ -58,7 +58,7 @@ class Slots(NamedTuple):
     end: int
 
     @classmethod
-    def of(cls, history: History, program: Program, accesses: Sequence[Access]) -> "Slots":
+    def of(cls, history: History, program: Program, accesses: Sequence[MemoryAccess]) -> "Slots":
         """Return the slots for the kinds of *accesses*, from the first synchronization on.
 
         The number of positions examined is limited in proportion to the number of accesses: a few bytes of trace can
@@ -143,7 +143,7 @@ class Alignment(NamedTuple):
         return found[::-1]
 
 
-def align(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int) -> Alignment | None:
+def align(reaches: Sequence[Reach], accesses: Sequence[MemoryAccess], start: int, stop: int) -> Alignment | None:
     """Return the ways to assign *accesses* to the slots from *start* to *stop* - 1, as many as there are slots for.
 
     Returns None if they do not fit.
@@ -168,7 +168,7 @@ def align(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop
 
 
 def _step(
-    reaches: Sequence[Reach], access: Access, ends: list[int], stop: int
+    reaches: Sequence[Reach], access: MemoryAccess, ends: list[int], stop: int
 ) -> dict[int, list[tuple[int, int]]] | None:
     """Return all ways to assign one more access; None if there are too many."""
     step: dict[int, list[tuple[int, int]]] = {}
@@ -194,7 +194,7 @@ def lacks_access(reaches: Sequence[Reach], slot: int, stop: int) -> bool:
 
 
 def certain_slots(
-    reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int
+    reaches: Sequence[Reach], accesses: Sequence[MemoryAccess], start: int, stop: int
 ) -> list[int | None] | None:
     """Return the slots, from *start* to *stop* - 1, of accesses of which some are missing; None for those that are not
     certain.
@@ -209,7 +209,7 @@ def certain_slots(
     return [slot if slot == other else None for slot, other in zip(early, reversed(late), strict=True)]
 
 
-def _greedy(reaches: Sequence[Reach], accesses: Sequence[Access], slots: range) -> list[int] | None:
+def _greedy(reaches: Sequence[Reach], accesses: Sequence[MemoryAccess], slots: range) -> list[int] | None:
     """Return, for each access, the next of *slots* it may belong to; None if there is none for one of them."""
     found: list[int] = []
     at = 0
@@ -227,7 +227,7 @@ SLACK = 4
 """How many accesses an encoder may report on the other side of a synchronizing packet than their instructions."""
 
 
-def locate_accesses(history: History, program: Program, accesses: Sequence[Access]) -> list[Access]:
+def locate_accesses(history: History, program: Program, accesses: Sequence[MemoryAccess]) -> list[MemoryAccess]:
     """Return *accesses*, in the order of the trace, with their positions in the history, or with a note why one has
     none.
 
@@ -251,7 +251,7 @@ class _Stretch(NamedTuple):
     is_known       its slots were examined
     """
 
-    accesses: list[Access]
+    accesses: list[MemoryAccess]
     start: int
     stop: int
     is_followed: bool = False
@@ -259,7 +259,7 @@ class _Stretch(NamedTuple):
     is_known: bool = True
 
 
-def _stretches(slots: Slots, accesses: list[Access], length: int) -> Iterator[_Stretch]:
+def _stretches(slots: Slots, accesses: list[MemoryAccess], length: int) -> Iterator[_Stretch]:
     """Yield the stretches that have accesses, of a history of this length."""
     groups = [(sync, list(group)) for sync, group in groupby(accesses, attrgetter("sync"))]
     for number, (sync, group) in enumerate(groups):
@@ -291,7 +291,7 @@ def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
         yield run
 
 
-def _run(slots: Slots, run: list[_Stretch]) -> list[Access]:
+def _run(slots: Slots, run: list[_Stretch]) -> list[MemoryAccess]:
     """Return the accesses of a run, with their positions."""
     if not run[0].is_known:
         return [access.noted(AccessNote.TOO_FAR) for access in run[0].accesses]
@@ -299,7 +299,7 @@ def _run(slots: Slots, run: list[_Stretch]) -> list[Access]:
     if None in exact and (whole := _whole(slots, run)) is not None:
         return whole
     first, last = run[0].start, run[-1].stop
-    found: list[Access] = []
+    found: list[MemoryAccess] = []
     for stretch, placed in zip(run, exact, strict=True):
         found += placed or _incomplete(
             slots, stretch, max(stretch.start - SLACK, first), min(stretch.stop + SLACK, last)
@@ -307,7 +307,7 @@ def _run(slots: Slots, run: list[_Stretch]) -> list[Access]:
     return found
 
 
-def _exact(slots: Slots, stretch: _Stretch) -> list[Access] | None:
+def _exact(slots: Slots, stretch: _Stretch) -> list[MemoryAccess] | None:
     """Return the accesses with their positions if they are exactly those of the stretch, otherwise None."""
     laid = align(slots.reaches, stretch.accesses, stretch.start, stretch.stop)
     if laid is None or (stretch.is_followed and len(laid.steps) < len(stretch.accesses)):
@@ -319,7 +319,7 @@ def _exact(slots: Slots, stretch: _Stretch) -> list[Access] | None:
     return placed + [access.noted(AccessNote.BEYOND) for access in stretch.accesses[len(placed) :]]
 
 
-def _whole(slots: Slots, run: list[_Stretch]) -> list[Access] | None:
+def _whole(slots: Slots, run: list[_Stretch]) -> list[MemoryAccess] | None:
     """Return the accesses of a run if together they are those of all its stretches, otherwise None.
 
     At most `SLACK` accesses may be too early or too late at each synchronization.
@@ -337,7 +337,7 @@ def _whole(slots: Slots, run: list[_Stretch]) -> list[Access] | None:
     return found
 
 
-def _incomplete(slots: Slots, stretch: _Stretch, start: int, stop: int) -> list[Access]:
+def _incomplete(slots: Slots, stretch: _Stretch, start: int, stop: int) -> list[MemoryAccess]:
     """Return the accesses of a stretch of which some are missing, between two slots."""
     found = certain_slots(slots.reaches, stretch.accesses, start, stop)
     if found is None:
@@ -346,11 +346,11 @@ def _incomplete(slots: Slots, stretch: _Stretch, start: int, stop: int) -> list[
     return list(map(_with_position, stretch.accesses, positions))
 
 
-def _with_position(access: Access, position: int | None) -> Access:
+def _with_position(access: MemoryAccess, position: int | None) -> MemoryAccess:
     return access.noted(AccessNote.AMBIGUOUS) if position is None else access._replace(position=position)
 
 
-def _out_of_sync(access: Access) -> Access:
+def _out_of_sync(access: MemoryAccess) -> MemoryAccess:
     return access if AccessNote.NO_REQUEST in access.notes else access.noted(AccessNote.NOT_IN_SYNC)
 
 
@@ -362,7 +362,7 @@ def _no_symbol(address: int) -> tuple[str, int] | None:
     return None
 
 
-def access_text(access: Access, xlen: int, symbol_of: SymbolOf = _no_symbol) -> str:
+def access_text(access: MemoryAccess, xlen: int, symbol_of: SymbolOf = _no_symbol) -> str:
     """Return the text for an access, with remarks after " # ". Values that are not in the trace are left out."""
     text = " ".join(filter(None, (_what(access), _where(access, xlen, symbol_of))))
     if access.value is not None:
@@ -374,7 +374,7 @@ def access_text(access: Access, xlen: int, symbol_of: SymbolOf = _no_symbol) -> 
     return f"{text} # {note_text(access)}" if access.notes else text
 
 
-def note_text(access: Access) -> str:
+def note_text(access: MemoryAccess) -> str:
     """Return the remarks on an access, "" for none."""
     return "; ".join(_NOTES[note] for note in access.notes)
 
@@ -395,20 +395,20 @@ _NOTES: Mapping[AccessNote, str] = {
 }
 
 
-def overlaps(access: Access, begin: int, size: int) -> bool:
+def overlaps(access: MemoryAccess, begin: int, size: int) -> bool:
     """Return whether an access to memory, at a known address, shares a byte with the *size* bytes at *begin*."""
     if access.address is None or access.kind == CSR:
         return False
     return access.address < begin + size and begin < access.address + access.size
 
 
-def _what(access: Access) -> str:
+def _what(access: MemoryAccess) -> str:
     operation = "" if access.operation == MULTIPLE else access.operation
     size = "" if access.kind == CSR else f"{access.size} byte{'s' if access.size > 1 else ''}"
     return " ".join(filter(None, (access.kind, operation, size)))
 
 
-def _where(access: Access, xlen: int, symbol_of: SymbolOf) -> str:
+def _where(access: MemoryAccess, xlen: int, symbol_of: SymbolOf) -> str:
     if access.address is None:
         return ""
     if access.kind == CSR:

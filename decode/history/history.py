@@ -35,7 +35,7 @@ from rvtrace_gdb.decode.history.events import (
     TrapKind,
 )
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.decode.program.instructions import MemoryAccess
 
 _TIME_MASK = (1 << 64) - 1
 
@@ -266,7 +266,7 @@ class History:
         self.accounting = accounting
         self.contexts = contexts
         self.times = times or Times(array("Q"), array("Q"))
-        self.accesses: Sequence[Access] = ()
+        self.accesses: Sequence[MemoryAccess] = ()
         self.code_varies = False
         """Whether `code` may return anything."""
         self.gap_positions: Sequence[int] = sorted(gap_positions)

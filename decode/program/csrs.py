@@ -116,7 +116,7 @@ _SSTATUS = (
 )  # fmt: skip
 
 
-class Part(NamedTuple):
+class CsrPart(NamedTuple):
     """A register that consists of some bits of another one: those in *mask*, shifted left by *shift*.
 
     *delegated*: only those bits that are set in mideleg.
@@ -128,7 +128,7 @@ class Part(NamedTuple):
     delegated: bool = False
 
 
-def parts(xlen: int, sstatus: int = 0, sie: int = 0) -> dict[int, Part]:
+def parts(xlen: int, sstatus: int = 0, sie: int = 0) -> dict[int, CsrPart]:
     """Return all registers that are parts of another, or have parts, by number.
 
     *sstatus* and *sie* are the bits that sstatus, and sie and sip, have in a hart that differs from the specification.
@@ -136,15 +136,15 @@ def parts(xlen: int, sstatus: int = 0, sie: int = 0) -> dict[int, Part]:
     everything = (1 << xlen) - 1
     top = 1 << xlen - 1 | (3 << 32 if xlen == 64 else 0)
     return {
-        FCSR: Part(FCSR, 0xFF),
-        FFLAGS: Part(FCSR, 0x1F),
-        FRM: Part(FCSR, 0xE0, 5),
-        MSTATUS: Part(MSTATUS, everything),
-        SSTATUS: Part(MSTATUS, (sstatus or _SSTATUS) | top),
-        MIE: Part(MIE, everything),
-        SIE: Part(MIE, sie or everything, 0, not sie),
-        MIP: Part(MIP, everything),
-        SIP: Part(MIP, sie or everything, 0, not sie),
+        FCSR: CsrPart(FCSR, 0xFF),
+        FFLAGS: CsrPart(FCSR, 0x1F),
+        FRM: CsrPart(FCSR, 0xE0, 5),
+        MSTATUS: CsrPart(MSTATUS, everything),
+        SSTATUS: CsrPart(MSTATUS, (sstatus or _SSTATUS) | top),
+        MIE: CsrPart(MIE, everything),
+        SIE: CsrPart(MIE, sie or everything, 0, not sie),
+        MIP: CsrPart(MIP, everything),
+        SIP: CsrPart(MIP, sie or everything, 0, not sie),
     }
 
 

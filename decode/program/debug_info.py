@@ -48,14 +48,14 @@ _KINDS = {"UNDEFINED": UNDEFINED, "SAME_VALUE": SAME, "OFFSET": AT, "VAL_OFFSET"
 _RA = 1
 
 
-class Rule(NamedTuple):
+class UnwindRule(NamedTuple):
     """The place of a register of the caller."""
 
     kind: str
     n: int = 0
 
 
-class Rules(NamedTuple):
+class UnwindRules(NamedTuple):
     """The unwinding rules at an instruction.
 
     *cfa* is the register and the offset of the canonical frame address. The function returns to the value of the
@@ -63,11 +63,11 @@ class Rules(NamedTuple):
     """
 
     cfa: tuple[int, int]
-    registers: dict[int, Rule]
+    registers: dict[int, UnwindRule]
     ra: int = _RA
 
 
-class _Function(NamedTuple):
+class _FunctionEntry(NamedTuple):
     """*entry* is pyelftools' entry; *bias* is the load address minus the address in the file."""
 
     start: int
@@ -76,7 +76,7 @@ class _Function(NamedTuple):
     entry: Any
 
 
-class CallFrames:
+class CallFrameInformation:
     """The call frame information of all files of a program; files that cannot be read any more have none."""
 
     def __init__(self, image: Image) -> None:
@@ -85,7 +85,7 @@ class CallFrames:
         self._starts = [function.start for function in self._functions]
         self._tables: dict[int, list[Any]] = {}
 
-    def at(self, address: int) -> Rules | None:
+    def at(self, address: int) -> UnwindRules | None:
         """Return the rules at an address, None if there are none or the CFA is an expression."""
         number = bisect_right(self._starts, address) - 1
         if number < 0 or address >= self._functions[number].stop:
@@ -96,7 +96,7 @@ class CallFrames:
             return None
         row = rows[-1]
         rules = {register: _rule(row[register]) for register in row if isinstance(register, int)}
-        return Rules((row["cfa"].reg, row["cfa"].offset), rules, function.entry.cie["return_address_register"])
+        return UnwindRules((row["cfa"].reg, row["cfa"].offset), rules, function.entry.cie["return_address_register"])
 
     def _table(self, number: int) -> list[Any]:
         if number not in self._tables:
@@ -107,12 +107,12 @@ class CallFrames:
         return self._tables[number]
 
 
-def _rule(rule: Any) -> Rule:
+def _rule(rule: Any) -> UnwindRule:
     kind = _KINDS.get(rule.type, COMPUTED)
-    return Rule(kind, rule.arg if kind in (AT, VALUE, IN) else 0)
+    return UnwindRule(kind, rule.arg if kind in (AT, VALUE, IN) else 0)
 
 
-def _functions(elf: Elf, bias: int) -> Iterator[_Function]:
+def _functions(elf: Elf, bias: int) -> Iterator[_FunctionEntry]:
     from elftools.dwarf.callframe import FDE  # a tenth of a second, for those who go back in a tandem trace
 
     try:
@@ -122,7 +122,7 @@ def _functions(elf: Elf, bias: int) -> Iterator[_Function]:
     for entry in entries:
         if isinstance(entry, FDE):
             start = entry["initial_location"] + bias
-            yield _Function(start, start + entry["address_range"], bias, entry)
+            yield _FunctionEntry(start, start + entry["address_range"], bias, entry)
 
 
 def _entries(dwarf: Any) -> list[Any]:
@@ -133,14 +133,14 @@ def _entries(dwarf: Any) -> list[Any]:
     return found + (list(dwarf.CFI_entries()) if dwarf.has_CFI() else [])
 
 
-class Place(NamedTuple):
+class SymbolPlace(NamedTuple):
     """The place of a symbol. *size* is in bytes, 0 if the file does not give it."""
 
     address: int
     size: int
 
 
-def symbols(path: str | Path) -> dict[str, Place]:
+def symbols(path: str | Path) -> dict[str, SymbolPlace]:
     """Return all symbols that have a name and are absolute or in a section; of equal names, the last one.
 
     The result is empty for a file that cannot be read.
@@ -156,7 +156,7 @@ def symbols(path: str | Path) -> dict[str, Place]:
             if table is None:
                 return {}
             found = ((one.name, one) for one in table.iter_symbols() if one.name and _is_place(one))
-            return {name: Place(one["st_value"], one["st_size"]) for name, one in found}
+            return {name: SymbolPlace(one["st_value"], one["st_size"]) for name, one in found}
     except ERRORS:
         return {}  # what reads the program says what is wrong with it
 

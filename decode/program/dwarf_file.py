@@ -30,7 +30,7 @@ ERRORS: tuple[type[Exception], ...] = (*ELF_ERRORS, DWARFError, NotImplementedEr
 _ESCAPE_64 = 0xFFFFFFFF  # of an initial length: eight bytes follow
 
 
-class _File(ELFFile):
+class _DwarfFile(ELFFile):
     """An ELF file, whose `.zdebug_` sections are read like the `.debug_` sections that they are."""
 
     def has_section(self, section_name: str) -> bool:
@@ -88,7 +88,7 @@ def open_dwarf(elf: Elf, *, with_units: bool = True) -> Any:
     if hashlib.sha256(content).hexdigest() != elf.sha256:
         raise BadElf(elf.path, "the file has changed since it was read: its debug information is of another program")
     try:
-        dwarf: Any = _File(BytesIO(content)).get_dwarf_info()
+        dwarf: Any = _DwarfFile(BytesIO(content)).get_dwarf_info()
     except ERRORS as error:
         raise BadElf(elf.path, f"its debug information cannot be read ({error or type(error).__name__})") from error
     if with_units and not dwarf.has_debug_info:

@@ -29,7 +29,7 @@ _ELFDATA2LSB = 1
 EM_RISCV = 243
 
 
-class Segment(NamedTuple):
+class ElfSegment(NamedTuple):
     """A PT_LOAD segment with content: *data* belongs at *vaddr*, is loaded at *paddr*, and is at
     *offset* in the file.
     """
@@ -50,7 +50,7 @@ class Symbol(NamedTuple):
     is_global: bool
 
 
-class Section(NamedTuple):
+class ElfSection(NamedTuple):
     """An address range that is in memory while the program runs, and its symbols by (address, name)."""
 
     start: int
@@ -81,8 +81,8 @@ class Elf:
     build_id: str | None = None
     zcm: bool = False
     jvt: int | None = None
-    segments: list[Segment] = field(default_factory=list)
-    sections: list[Section] = field(default_factory=list)
+    segments: list[ElfSegment] = field(default_factory=list)
+    sections: list[ElfSection] = field(default_factory=list)
     constants: list[range] = field(default_factory=list)
     isa: str = ""
     flags: int = 0

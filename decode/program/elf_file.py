@@ -13,7 +13,7 @@ from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
-from rvtrace_gdb.decode.program.elf import Elf, Section, Segment, Symbol
+from rvtrace_gdb.decode.program.elf import Elf, ElfSection, ElfSegment, Symbol
 
 _SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
 _PF_X, _PF_W = 1, 2
@@ -48,7 +48,7 @@ def parse(path: str, content: bytes) -> Elf:
     )
 
 
-def _loaded(segments: Iterable[Segment], headers: int) -> str:
+def _loaded(segments: Iterable[ElfSegment], headers: int) -> str:
     """Return the SHA-256 of what a loader takes. *headers*: so many bytes of the file are its headers, which differ in
     a stripped copy, also where a segment contains them.
     """
@@ -59,9 +59,9 @@ def _loaded(segments: Iterable[Segment], headers: int) -> str:
     return digest.hexdigest()
 
 
-def _segment(segment: Any) -> Segment:
+def _segment(segment: Any) -> ElfSegment:
     executable = bool(segment["p_flags"] & _PF_X)
-    return Segment(segment["p_vaddr"], segment["p_paddr"], segment["p_offset"], segment.data(), executable)
+    return ElfSegment(segment["p_vaddr"], segment["p_paddr"], segment["p_offset"], segment.data(), executable)
 
 
 def _build_id(elf: Any) -> str | None:
@@ -77,7 +77,7 @@ def _symbols(elf: Any) -> list[Any]:
     return [] if table is None else list(table.iter_symbols())
 
 
-def _sections(elf: Any, symbols: Iterable[Any]) -> list[Section]:
+def _sections(elf: Any, symbols: Iterable[Any]) -> list[ElfSection]:
     by_section: dict[int, list[Symbol]] = {}
     for symbol in filter(_is_place, symbols):
         is_global = symbol["st_info"]["bind"] != "STB_LOCAL"
@@ -90,7 +90,7 @@ def _sections(elf: Any, symbols: Iterable[Any]) -> list[Section]:
             if not section["sh_flags"] & _SHF_EXECINSTR:  # gdb prints no unsized symbol of data
                 places = [symbol for symbol in places if symbol.size]
             start = section["sh_addr"]
-            sections.append(Section(start, start + section["sh_size"], sorted(places)))
+            sections.append(ElfSection(start, start + section["sh_size"], sorted(places)))
     return sorted(sections)
 
 

@@ -120,8 +120,8 @@ class _Units:
             place -= 1
 
     def _of(self, offset: int) -> Any:
-        from rvtrace_gdb.decode.program.unit_functions import Functions
+        from rvtrace_gdb.decode.program.unit_functions import UnitFunctions
 
         if offset not in self._functions:
-            self._functions[offset] = Functions(self._dwarf.get_CU_at(offset), self._of)
+            self._functions[offset] = UnitFunctions(self._dwarf.get_CU_at(offset), self._of)
         return self._functions[offset]

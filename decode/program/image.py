@@ -63,7 +63,7 @@ _CHUNK = 1024  # bytes requested from the target at once
 _MACHINE = 3
 
 
-class _Region(NamedTuple):
+class _FileRegion(NamedTuple):
     """Known bytes and the name of the file they come from."""
 
     start: int
@@ -115,7 +115,7 @@ class Image:
         self._loaded_files: set[str] = set()  # that the debugger has, too
         self._read_missing = read_missing
         self._base: Image | None = None
-        self._regions: list[_Region] = []  # sorted by address, disjoint
+        self._regions: list[_FileRegion] = []  # sorted by address, disjoint
         self._unreadable: set[int] = set()  # chunks the target could not give
         self._instructions: dict[int, Instruction] = {}
         self.symbols = Symbols(xlen)
@@ -341,7 +341,7 @@ class Image:
         before, after = (int.from_bytes(self.read(at, 4), "little") for at in (addr - 4, addr + 4))
         return (before, after) == SEMIHOSTING
 
-    def _region(self, addr: int) -> _Region | None:
+    def _region(self, addr: int) -> _FileRegion | None:
         i = bisect_right(self._regions, addr, key=lambda region: region.start) - 1
         region = self._regions[i] if i >= 0 else None
         return region if region is not None and addr < region.start + len(region.data) else None
@@ -404,7 +404,7 @@ class Image:
                     self._add_region(end, data[end - addr :], origin)
                 return
         if data:
-            insort(self._regions, _Region(addr, data, origin))
+            insort(self._regions, _FileRegion(addr, data, origin))
 
     def _address(self, value: int) -> int:
         return value & (1 << self.xlen) - 1

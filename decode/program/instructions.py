@@ -290,13 +290,13 @@ def _c_jump_offset(half: int) -> int:
 
 
 LOAD, STORE, ATOMIC, CSR = "load", "store", "atomic", "csr"
-"""Values of `Access.kind`: the four access types."""
+"""Values of `MemoryAccess.kind`: the four access types."""
 
 MULTIPLE = "multiple"
-"""The `Access.operation` of one of several loads or stores of one instruction (Zcmp, vector)."""
+"""The `MemoryAccess.operation` of one of several loads or stores of one instruction (Zcmp, vector)."""
 
 CAS_FAILURE, STORE_FAILURE = "cas failure", "conditional store failure"
-"""The `Access.operation` of atomics that stored nothing."""
+"""The `MemoryAccess.operation` of atomics that stored nothing."""
 
 
 class AccessNote(Enum):
@@ -315,7 +315,7 @@ class AccessNote(Enum):
     DISAGREE = "disagrees-with-the-program"
 
 
-class Access(NamedTuple):
+class MemoryAccess(NamedTuple):
     """What an instruction read or wrote.
 
     kind       LOAD, STORE, ATOMIC or CSR
@@ -346,7 +346,7 @@ class Access(NamedTuple):
     failed: bool = False
     notes: tuple[AccessNote, ...] = ()
 
-    def noted(self, note: AccessNote) -> "Access":
+    def noted(self, note: AccessNote) -> "MemoryAccess":
         """Return the access with one more note, unless it has that note."""
         return self if note in self.notes else self._replace(notes=(*self.notes, note))
 
@@ -355,7 +355,7 @@ class Reach(NamedTuple):
     """What an instruction accesses, as far as the code determines it.
 
     size       bytes of one access; 0: not determined by the code
-    operation  as in `Access`, "" if it may be any
+    operation  as in `MemoryAccess`, "" if it may be any
     number     of the CSR, -1 for memory
     times      how many accesses; 0: any number, none included
     optional   none, if it fails (a store-conditional, a compare-and-swap)
@@ -368,7 +368,7 @@ class Reach(NamedTuple):
     times: int = 1
     optional: bool = False
 
-    def is_of(self, access: Access) -> bool:
+    def is_of(self, access: MemoryAccess) -> bool:
         """Return whether an access may be one of this instruction."""
         if access.kind != self.kind:
             return self.optional and access.operation == STORE_FAILURE and access.size == self.size

@@ -106,7 +106,7 @@ _C_NOP = b"\x01\0"
 
 
 @dataclass(frozen=True)
-class Files:
+class MappedFiles:
     """The places of the files that a process had mapped.
 
     given    by the name in its maps, or the last part of it: "/usr/lib/libc.so.6", "libc.so.6", "[vdso]"
@@ -134,7 +134,7 @@ class Files:
         return path if path.is_file() else None
 
 
-def process_image(mappings: list[Mapping], files: Files, xlen: int = 64) -> Image:
+def process_image(mappings: list[Mapping], files: MappedFiles, xlen: int = 64) -> Image:
     """Return the code of a process: the content of its executable mappings. `Image.absent` has what was not found.
 
     A file that is not an ELF file is used as plain code. Raises BadElf and BadMemory if a file cannot be read, BadElf

@@ -12,7 +12,7 @@ _BLANKS = re.compile(r"(?<=\W)\s+|\s+(?=\W)")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
-class Component(NamedTuple):
+class NameComponent(NamedTuple):
     """A part of a name between `::`, and the arguments of a template behind it."""
 
     name: str
@@ -22,7 +22,7 @@ class Component(NamedTuple):
 class Parts(NamedTuple):
     """A name taken apart: `ns::box<int>::get(int) const`. *parameters*: "" without any."""
 
-    path: tuple[Component, ...]
+    path: tuple[NameComponent, ...]
     parameters: str
     behind: str
     is_whole: bool
@@ -33,7 +33,7 @@ def parts(name: str) -> Parts:
     """Take a name apart."""
     text = _BLANKS.sub("", name.strip()).replace("::<", "<")  # Rust's f::<u8>
     is_whole = text.startswith("::")
-    path, at = list[Component](), 2 if is_whole else 0
+    path, at = list[NameComponent](), 2 if is_whole else 0
     while at < len(text):
         component, at = _component(text, at)
         path.append(component)
@@ -44,7 +44,7 @@ def parts(name: str) -> Parts:
     return Parts(tuple(path), text[at:end], text[end:].strip(), is_whole)
 
 
-def _component(text: str, at: int) -> tuple[Component, int]:
+def _component(text: str, at: int) -> tuple[NameComponent, int]:
     """Return the component that begins at a place, and where it ends."""
     begin = at
     operator = _OPERATOR.match(text, at)
@@ -59,7 +59,7 @@ def _component(text: str, at: int) -> tuple[Component, int]:
     name, end = text[begin:at], at
     if text.startswith("<", at):
         end = _closing(text, at)
-    return Component(name, text[at:end]), end
+    return NameComponent(name, text[at:end]), end
 
 
 def _until(text: str, at: int, character: str) -> int:
@@ -111,5 +111,5 @@ class Pattern:
         return all(map(_is_meant, reversed(asked.path), reversed(found.path)))
 
 
-def _is_meant(asked: Component, found: Component) -> bool:
+def _is_meant(asked: NameComponent, found: NameComponent) -> bool:
     return asked.name == found.name and (not asked.arguments or asked.arguments == found.arguments)

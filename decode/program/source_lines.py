@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image
 
 
-class Row(NamedTuple):
+class LineTableRow(NamedTuple):
     """From *address* on the code is of a *line* of a file, which the line table calls *name*; 0: of none."""
 
     address: int
@@ -30,7 +30,7 @@ class SourceLines:
 
     def __init__(self, image: Image) -> None:
         self._image = image
-        self._files = [_File(elf, bias, image) for elf, bias in image.elves]
+        self._files = [_LineTables(elf, bias, image) for elf, bias in image.elves]
 
     @property
     def problems(self) -> list[str]:
@@ -42,7 +42,7 @@ class SourceLines:
         row = self.row(address)
         return "" if row is None else f"{row.name}:{row.line}"
 
-    def row(self, address: int) -> Row | None:
+    def row(self, address: int) -> LineTableRow | None:
         """Return the line of an instruction, None if it is not known."""
         return next((found for file in self._files if (found := file.row(address))), None)
 
@@ -67,22 +67,22 @@ def is_named(path: str, name: str) -> bool:
     return path == name or (path.endswith(f"/{name.removeprefix('/')}") and not name.startswith("/"))
 
 
-class _File:
+class _LineTables:
     """The line tables of an ELF file that is in memory *bias* bytes above its addresses."""
 
     def __init__(self, elf: Elf, bias: int, image: Image) -> None:
         self._elf, self._bias, self._image, self.problem = elf, bias, image, ""
-        self._units: list[_Unit] | None = None
+        self._units: list[_UnitLineTable] | None = None
         self._ranges: list[Any] = []
 
-    def row(self, address: int) -> Row | None:
+    def row(self, address: int) -> LineTableRow | None:
         """Return the line of an instruction."""
         address -= self._bias
         rows = (row for unit in self._units_at(address) if (row := _row_at(self._rows(unit), address)) is not None)
         found = next(rows, None)
         return None if found is None else found._replace(address=found.address + self._bias)
 
-    def named(self, name: str) -> Iterator[Row]:
+    def named(self, name: str) -> Iterator[LineTableRow]:
         """Yield the rows of a source file."""
         for unit in self._all():
             if any(is_named(path, name) for path in self._paths(unit)):
@@ -95,7 +95,7 @@ class _File:
         for unit in self._all():
             yield from self._paths(unit)
 
-    def _all(self) -> "list[_Unit]":
+    def _all(self) -> "list[_UnitLineTable]":
         if self._units is None:
             self._units = []
             self._read()
@@ -109,7 +109,7 @@ class _File:
             dwarf = dwarf_file.open_dwarf(self._elf)
             self._ranges = dwarf_file.unit_ranges(dwarf)
             for unit in dwarf.iter_CUs():
-                self._units.append(_Unit(unit))
+                self._units.append(_UnitLineTable(unit))
         except BadElf as error:
             self.problem = str(error)
         except dwarf_file.ERRORS as error:
@@ -119,19 +119,19 @@ class _File:
         why = str(error) or type(error).__name__
         self.problem = self.problem or f"{self._elf.path}: a part of its debug information cannot be read ({why})"
 
-    def _units_at(self, address: int) -> "Iterator[_Unit]":
+    def _units_at(self, address: int) -> "Iterator[_UnitLineTable]":
         """Yield the units that may contain an address."""
         said = {one.offset for one in self._ranges if one.start <= address < one.end}
         chosen = [unit for unit in self._all() if unit.offset in said]
         yield from chosen or (unit for unit in self._all() if self._may_have(unit, address))
 
-    def _may_have(self, unit: "_Unit", address: int) -> bool:
+    def _may_have(self, unit: "_UnitLineTable", address: int) -> bool:
         return bool(self._try(unit.may_have, address))
 
-    def _rows(self, unit: "_Unit") -> list[Row]:
+    def _rows(self, unit: "_UnitLineTable") -> list[LineTableRow]:
         return self._try(unit.rows, self._bias, self._image) or []
 
-    def _paths(self, unit: "_Unit") -> list[str]:
+    def _paths(self, unit: "_UnitLineTable") -> list[str]:
         return self._try(unit.paths) or []
 
     def _try(self, read: Any, *args: Any) -> Any:
@@ -145,14 +145,14 @@ class _File:
             return None
 
 
-class _Unit:
+class _UnitLineTable:
     """The line table of a compilation unit, read when it is asked for. Its methods raise `dwarf_file.ERRORS`."""
 
     def __init__(self, unit: Any) -> None:
         self.offset: int = unit.cu_offset
         self._unit, self._names = unit, list[tuple[str, str]]()
         self._program: Any = None
-        self._rows: list[Row] | None = None
+        self._rows: list[LineTableRow] | None = None
 
     def may_have(self, address: int) -> bool:
         """Return whether the code of the unit may contain an address."""
@@ -166,22 +166,22 @@ class _Unit:
         """Return the source files."""
         return [path for path, _ in self._read()]
 
-    def rows(self, bias: int, image: Image) -> list[Row]:
+    def rows(self, bias: int, image: Image) -> list[LineTableRow]:
         """Return the rows by their addresses, those of code that is in the program."""
         if self._rows is None:
             live = _in_program(self._sequences(), bias, image)
             self._rows = sorted((row for rows in live for row in rows), key=lambda row: row.address)
         return self._rows
 
-    def _sequences(self) -> Iterator[list[Row]]:
+    def _sequences(self) -> Iterator[list[LineTableRow]]:
         """Yield the rows of each sequence, the last of which is where it ends."""
-        names, rows = self._read(), list[Row]()
+        names, rows = self._read(), list[LineTableRow]()
         first = 0 if self._program is None or self._program["version"] >= 5 else 1
         for state in (entry.state for entry in (self._program.get_entries() if self._program else ())):
             if state is not None:
                 at = state.file - first
                 path, name = names[at] if 0 <= at < len(names) else ("?", "?")
-                rows.append(Row(state.address, path, name, 0 if state.end_sequence else state.line))
+                rows.append(LineTableRow(state.address, path, name, 0 if state.end_sequence else state.line))
                 if state.end_sequence:
                     yield rows
                     rows = []
@@ -211,7 +211,7 @@ def _text(value: bytes) -> str:
     return value.decode(errors="replace")
 
 
-def _in_program(sequences: Iterable[list[Row]], bias: int, image: Image) -> Iterator[list[Row]]:
+def _in_program(sequences: Iterable[list[LineTableRow]], bias: int, image: Image) -> Iterator[list[LineTableRow]]:
     """Yield the sequences whose code is in the program: not what was removed, which has no code, or that of another
     function at the same address. A row that has no code, because it is where its sequence ends, also goes.
     """
@@ -226,7 +226,7 @@ def _in_program(sequences: Iterable[list[Row]], bias: int, image: Image) -> Iter
             yield [row for row in rows[:-1] if row.address < rows[-1].address] + rows[-1:]
 
 
-def _row_at(rows: list[Row], address: int) -> Row | None:
+def _row_at(rows: list[LineTableRow], address: int) -> LineTableRow | None:
     """Return the last row up to an address, None if it is of no line."""
     at = bisect_right(rows, address, key=lambda row: row.address) - 1
     last = rows[at].address if at >= 0 else None

@@ -28,7 +28,7 @@ class Scopes(Protocol):
     def scope(self, entry: Any) -> str: ...
 
 
-class _Unknown(Exception):
+class _UnknownType(Exception):
     """A type that is not written here."""
 
 
@@ -38,7 +38,7 @@ def parameters(function: Any, scopes: Scopes) -> str | None:
     """
     try:
         return _parameters(function, scopes, 0) + (" const" if _is_const(function) else "")
-    except _Unknown:
+    except _UnknownType:
         return None
 
 
@@ -81,7 +81,7 @@ def _with(entry: Any, name: str) -> Any:
         if name in entry.attributes or origin is None:
             return entry
         entry = entry.get_DIE_from_attribute(origin)
-    raise _Unknown
+    raise _UnknownType
 
 
 def _type(entry: Any) -> Any:
@@ -92,7 +92,7 @@ def _type(entry: Any) -> Any:
 def _text(entry: Any, behind: str, scopes: Scopes, depth: int) -> str:
     """Return a type; *behind*: what is written behind it, as for a pointer to it."""
     if depth > _DEEPEST:
-        raise _Unknown
+        raise _UnknownType
     if entry is None:
         return f"void{behind}"
     if entry.tag in _NAMED:
@@ -110,13 +110,13 @@ def _text(entry: Any, behind: str, scopes: Scopes, depth: int) -> str:
         return _of_member(entry, target, behind, scopes, depth + 1)
     if entry.tag == "DW_TAG_array_type":
         return _text(target, f"{behind} {_lengths(entry)}", scopes, depth + 1)
-    raise _Unknown
+    raise _UnknownType
 
 
 def _of_member(entry: Any, target: Any, behind: str, scopes: Scopes, depth: int) -> str:
     """Return a pointer to a member of a class; that to a method names its object, too."""
     if "DW_AT_containing_type" not in entry.attributes:
-        raise _Unknown
+        raise _UnknownType
     owner = _name(entry.get_DIE_from_attribute("DW_AT_containing_type"), scopes)
     if target is None or target.tag != "DW_TAG_subroutine_type":
         return _text(target, f" {owner}::*{behind}", scopes, depth)
@@ -129,7 +129,7 @@ def _lengths(array: Any) -> str:
     for one in array.iter_children():
         bound = one.attributes.get("DW_AT_upper_bound") or one.attributes.get("DW_AT_count")
         if bound is None or not isinstance(bound.value, int):
-            raise _Unknown
+            raise _UnknownType
         texts.append(f"[{bound.value + ('DW_AT_upper_bound' in one.attributes)}]")
     return "".join(texts)
 
@@ -137,6 +137,6 @@ def _lengths(array: Any) -> str:
 def _name(entry: Any, scopes: Scopes) -> str:
     named = entry.attributes.get("DW_AT_name")
     if named is None:
-        raise _Unknown
+        raise _UnknownType
     name = named.value.decode(errors="replace")
     return _BASE.get(name, name) if entry.tag == "DW_TAG_base_type" else f"{scopes.scope(entry)}{name}"

@@ -27,12 +27,12 @@ _ORIGINS_AT_MOST = 16
 _ESCAPE = 0x80
 
 
-class Functions:
+class UnitFunctions:
     """The functions of a unit of pyelftools. *others*: returns those of the unit at an offset. Raises what pyelftools
     raises, for damaged files.
     """
 
-    def __init__(self, unit: Any, others: "Callable[[int], Functions]") -> None:
+    def __init__(self, unit: Any, others: "Callable[[int], UnitFunctions]") -> None:
         self._unit, self._others = unit, others
         language = unit.get_top_DIE().attributes.get("DW_AT_language")
         self.language = 0 if language is None else int(language.value)
@@ -118,7 +118,7 @@ class Functions:
         Learn what is in what.
         """
         data = self._unit.dwarfinfo.debug_info_sec.stream.getbuffer()
-        shapes: dict[int, _Shape] = {}
+        shapes: dict[int, _EntryShape] = {}
         at, end = self._unit.cu_die_offset, self._unit.cu_offset + self._unit.size
         around, width = list[int | None](), int(self._unit["address_size"])
         while at < end:
@@ -166,7 +166,7 @@ def ranges_of(entry: Any) -> Iterator[tuple[int, int]]:
 _Skip = Callable[[Any, int], int]
 
 
-class _Shape(NamedTuple):
+class _EntryShape(NamedTuple):
     """What the entries of an abbreviation are like. *skip*: returns where one ends whose attributes begin somewhere.
     *low*: where the first address is behind that, if it is always there.
     """
@@ -178,7 +178,7 @@ class _Shape(NamedTuple):
     skip: _Skip
 
 
-def _shape(unit: Any, code: int) -> _Shape:
+def _shape(unit: Any, code: int) -> _EntryShape:
     abbreviation = unit.get_abbrev_table().get_abbrev(code)
     attributes = list(abbreviation.iter_attr_specs())
     steps: list[int | _Skip] = []
@@ -195,7 +195,7 @@ def _shape(unit: Any, code: int) -> _Shape:
     names = {name for name, _ in attributes}
     tag = abbreviation["tag"]
     has_code = tag == "DW_TAG_subprogram" and bool(names & {"DW_AT_low_pc", "DW_AT_ranges"})
-    return _Shape(tag in _SCOPES, has_code, low, abbreviation.has_children(), _skipper(steps))
+    return _EntryShape(tag in _SCOPES, has_code, low, abbreviation.has_children(), _skipper(steps))
 
 
 def _skipper(steps: list[int | _Skip]) -> _Skip:

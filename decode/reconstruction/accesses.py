@@ -7,7 +7,7 @@ from typing import NamedTuple
 _LOAD = 0x80  # in the byte of an access; the rest is its size, 0: the address is unknown
 
 
-class Accessed(NamedTuple):
+class ReconstructedAccess(NamedTuple):
     """The instruction at *position* accesses some bytes; *address*: the first of those that were asked for."""
 
     position: int
@@ -36,7 +36,7 @@ class AccessLog:
 
     def nearest(
         self, position: int, address: int, size: int, *, forward: bool, stores: bool, loads: bool
-    ) -> Accessed | None:
+    ) -> ReconstructedAccess | None:
         """Return the first access to any of some bytes at or after a position, or the last one before it."""
         at = bisect_left(self._positions, position)
         order = range(at, len(self)) if forward else range(at - 1, -1, -1)
@@ -44,7 +44,7 @@ class AccessLog:
         for number in order:
             kind, begin = self._kinds[number], self._addresses[number]
             if begin < end and address < begin + (kind & ~_LOAD) and (loads if kind & _LOAD else stores):
-                return Accessed(self._positions[number], max(begin, address))
+                return ReconstructedAccess(self._positions[number], max(begin, address))
         return None
 
     def store_at(self, position: int, address: int, size: int) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart, HartState
+from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart, RegistersCopy
 from rvtrace_gdb.decode.reconstruction.known_memory import BLANK, KnownMemory, PageContent, StoredPages
 
 _Versions = dict[int, list[tuple[int, PageContent]]]
@@ -21,7 +21,7 @@ class Checkpoint(NamedTuple):
     """
 
     position: int
-    hart: HartState
+    hart: RegistersCopy
     rewritten: frozenset[int]
     pages: Mapping[int, PageContent]
     stored: StoredPages

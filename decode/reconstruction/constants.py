@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.known_memory import PAGE
 
 
-class _Page(NamedTuple):
+class _ConstantPage(NamedTuple):
     """*known*: 1 for each byte of *data* that is constant. *parts*: (address, bytes)."""
 
     data: bytes
@@ -19,7 +19,7 @@ class ProgramConstants:
     """The constants of *image*, which may be replaced: that of the context that runs."""
 
     def __init__(self, image: Image) -> None:
-        self._of_images: dict[int, tuple[Image, dict[int, _Page]]] = {}  # by identity
+        self._of_images: dict[int, tuple[Image, dict[int, _ConstantPage]]] = {}  # by identity
         self.use(image)
 
     def use(self, image: Image) -> None:
@@ -43,14 +43,14 @@ class ProgramConstants:
                 if begin < end:
                     yield begin, content[begin - at : end - at]
 
-    def _page(self, number: int) -> _Page:
+    def _page(self, number: int) -> _ConstantPage:
         base = number * PAGE
         data, known = bytearray(PAGE), bytearray(PAGE)
         parts = list(self._image.constants(base, PAGE))
         for at, content in parts:
             data[at - base : at - base + len(content)] = content
             known[at - base : at - base + len(content)] = bytes([1]) * len(content)
-        page = self._pages[number] = _Page(bytes(data), bytes(known), parts)
+        page = self._pages[number] = _ConstantPage(bytes(data), bytes(known), parts)
         return page
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import Start, Stop, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Value
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownValue
 from rvtrace_gdb.decode.reconstruction.happenings import is_lost, lost_stretches
 
 
@@ -53,7 +53,7 @@ def cuts_between(history: History, first: int, last: int, halts: Collection[int]
     return found
 
 
-def trap_cause(trap: Trap, xlen: int) -> Value:
+def trap_cause(trap: Trap, xlen: int) -> KnownValue:
     """Return what xcause holds after a trap, None if the trace does not say it."""
     if trap.cause is None or trap.kind is TrapKind.UNKNOWN:
         return None

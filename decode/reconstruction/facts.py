@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.support.extents import Extent
 
-Value = int | None
+KnownValue = int | None
 """A number, None: unknown."""
 
 
@@ -51,10 +51,10 @@ class KnownState(NamedTuple):
     """
 
     position: int = 0
-    x: Sequence[Value] = (0, *[None] * 31)
-    f: Sequence[Value] = (None,) * 32
+    x: Sequence[KnownValue] = (0, *[None] * 31)
+    f: Sequence[KnownValue] = (None,) * 32
     csrs: Mapping[int, int] = {}
-    privilege: Value = None
+    privilege: KnownValue = None
     memory: Sequence[tuple[int, bytes]] = ()
 
 
@@ -80,13 +80,13 @@ class StopState(NamedTuple):
     """
 
     pc: int
-    x: Sequence[Value]
-    f: Sequence[Value]
+    x: Sequence[KnownValue]
+    f: Sequence[KnownValue]
     csrs: Mapping[int, int]
     memory: Callable[[int, int], bytes]
 
 
-class Machine(NamedTuple):
+class HartMachine(NamedTuple):
     """What a hart is.
 
     extensions    those whose instructions are executed, see `Decoder`, and "Zcmp" for Zcmp and Zcmt

@@ -22,12 +22,12 @@ from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.checkpoints import Checkpoint, Checkpoints
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants, ProgramConstants
 from rvtrace_gdb.decode.reconstruction.cuts import trap_cause
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, Value
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState, KnownValue
 from rvtrace_gdb.decode.reconstruction.happenings import Cuts, is_lost, sequential_pc
 from rvtrace_gdb.decode.reconstruction.hart import (
     LOST_ALL,
     MACHINE,
-    Contradiction,
+    AssumptionContradicted,
     ExecutedHart,
     TranslationChanged,
     unnoted,
@@ -37,7 +37,7 @@ from rvtrace_gdb.decode.reconstruction.known_memory import (
     KnownMemory,
     rams_of,
 )
-from rvtrace_gdb.decode.reconstruction.runs import Code, Runs, compilers_of
+from rvtrace_gdb.decode.reconstruction.runs import ProgramCode, Runs, compilers_of
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 STRIDE = 1 << 16
@@ -46,7 +46,7 @@ _STEP = 1 << 12  # instructions between two in the stretch that was visited last
 _KEPT_LOGS = 16
 
 
-class Contradicted(RvtraceError):
+class ImpossibleInstruction(RvtraceError):
     """The instruction at a position cannot have done what the history says."""
 
     def __init__(self, position: int, pc: int) -> None:
@@ -78,7 +78,7 @@ class Forward:
         self,
         history: History,
         program: Program,
-        machine: Machine,
+        machine: HartMachine,
         beginning: KnownState,
         *,
         halts: Sequence[HaltWrites] = (),
@@ -91,7 +91,7 @@ class Forward:
         self.memory = KnownMemory(rams, self._rom or NoConstants())
         self.hart = ExecutedHart(machine.xlen, self.memory, machine_only=machine.machine_only)
         self._compilers = compilers_of(machine, self.hart, self.memory)
-        self._codes: dict[tuple[int, int], Code] = {}
+        self._codes: dict[tuple[int, int], ProgramCode] = {}
         self._use(image)
         self._first: dict[int, int] = {}
         self._cuts = Cuts(history, beginning.position, halts)
@@ -113,12 +113,12 @@ class Forward:
             self._rom.use(image)
         self._code = self._code_of({})
 
-    def _code_of(self, others: Mapping[int, bytes]) -> Code:
+    def _code_of(self, others: Mapping[int, bytes]) -> ProgramCode:
         """Return the code of the image, with instructions that are not the program's."""
         key = id(self._image), id(others) if others else 0
         code = self._codes.get(key)
         if code is None:
-            code = self._codes[key] = Code(self._image, others, self._compilers)
+            code = self._codes[key] = ProgramCode(self._image, others, self._compilers)
         return code
 
     # -- going through the history
@@ -255,7 +255,7 @@ class Forward:
         log, hart = AccessLog(), self.hart
         self._restore(self._checkpoints.all[segment])
 
-        def seen(number: int, kind: str, address: Value, size: int) -> None:
+        def seen(number: int, kind: str, address: KnownValue, size: int) -> None:
             if hart.physical:
                 log.add(self._at + number, kind, address, size)
 
@@ -318,9 +318,9 @@ class Forward:
                     self._happened()
         except BaseException as error:
             self._position = -1  # before all checkpoints, so that it is restored from one
-            if isinstance(error, Contradiction):
+            if isinstance(error, AssumptionContradicted):
                 at = self._at + error.number
-                raise Contradicted(at, self._history.pc(at)) from None
+                raise ImpossibleInstruction(at, self._history.pc(at)) from None
             raise
 
     def _pass_over(self, stop: int) -> None:
@@ -372,7 +372,7 @@ class Forward:
         if self._notes:
             self._switched.append(position)
 
-    def _following(self, position: int) -> Value:
+    def _following(self, position: int) -> KnownValue:
         """Return the address at a position, None if something else may have run before it."""
         if position >= len(self._history) or position in self._cuts:
             return None
@@ -386,7 +386,7 @@ class Forward:
             pc = self._history.pc(position)
         return None if pc == GAP else pc
 
-    def _run_whole(self, path: Path | RepeatPath, following: Value) -> None:
+    def _run_whole(self, path: Path | RepeatPath, following: KnownValue) -> None:
         if isinstance(path, RepeatPath):
             first = path.path.pc(0)
             for _ in range(path.times - 1):
@@ -407,7 +407,7 @@ class Forward:
             at += count
         self._at = at
 
-    def _run_piece(self, path: Path | RepeatPath, first: int, last: int, following: Value) -> None:
+    def _run_piece(self, path: Path | RepeatPath, first: int, last: int, following: KnownValue) -> None:
         if isinstance(path, RepeatPath):
             self._run_repeated(path, first, last, following)
             return
@@ -425,7 +425,7 @@ class Forward:
                     self._run_piece(part, low, high, after)
             begin += len(part)
 
-    def _run_repeated(self, path: RepeatPath, first: int, last: int, following: Value) -> None:
+    def _run_repeated(self, path: RepeatPath, first: int, last: int, following: KnownValue) -> None:
         unit, count = path.path, path.path.count
         while first < last:
             low = first % count

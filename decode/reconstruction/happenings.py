@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.history.events import (
 from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.program.image import CodeMissing, Program
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Value
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownValue
 
 _GOES_ON = ONLY_SAY_WHERE | {StartReason.BEGINNING}
 """Reasons to report a place where nothing happened to the hart."""
@@ -120,7 +120,7 @@ def _matters(event: Event, begin: int) -> bool:
     return is_lost(event, ())
 
 
-def sequential_pc(history: History, program: Program, position: int) -> Value:
+def sequential_pc(history: History, program: Program, position: int) -> KnownValue:
     """Return the address behind the instruction at a position, None if it may go elsewhere."""
     pc = history.pc(position) if position >= 0 else GAP
     if pc == GAP:

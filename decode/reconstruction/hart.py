@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MSTATUS, SATP, SSTATUS, F, X
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Value
+from rvtrace_gdb.decode.reconstruction.facts import KnownState, KnownValue
 from rvtrace_gdb.decode.reconstruction.known_memory import KnownMemory
 from rvtrace_gdb.decode.semantics.encodings import signed
 from rvtrace_gdb.decode.semantics.operations import AMO
@@ -46,7 +46,7 @@ chapter 6, which RISC-V Semihosting follows).
 """
 
 
-class Contradiction(Exception):
+class AssumptionContradicted(Exception):
     """An instruction cannot have done what the history says: an assumption does not hold. *number*: in its run."""
 
     def __init__(self, number: int) -> None:
@@ -62,20 +62,20 @@ class TranslationChanged(Exception):
         self.number = number
 
 
-class HartState(NamedTuple):
+class RegistersCopy(NamedTuple):
     """A copy of the registers of a hart."""
 
-    x: tuple[Value, ...]
-    f: tuple[Value, ...]
+    x: tuple[KnownValue, ...]
+    f: tuple[KnownValue, ...]
     csrs: Mapping[int, int]
     status: tuple[int, int]
-    privilege: Value
+    privilege: KnownValue
     bare: bool | None
     may_modify: bool
     physical: bool
 
 
-Seen = Callable[[int, str, Value, int], None]
+ValueListener = Callable[[int, str, KnownValue, int], None]
 """Called with an access: the number of its instruction in the run, "load" or "store", address, size in bytes."""
 
 
@@ -90,11 +90,11 @@ class ExecutedHart:
     def __init__(self, xlen: int, memory: KnownMemory, *, machine_only: bool = False) -> None:
         self.xlen, self.memory, self._machine_only = xlen, memory, machine_only
         self._mask = (1 << xlen) - 1
-        self.x: list[Value] = [0] + [None] * 31
-        self.f: list[Value] = [None] * 32
+        self.x: list[KnownValue] = [0] + [None] * 31
+        self.f: list[KnownValue] = [None] * 32
         self.csrs: dict[int, int] = {}
         self.status = (0, 0)
-        self.privilege: Value = None
+        self.privilege: KnownValue = None
         self.bare: bool | None = False
         """Whether satp is known to translate nothing. None: there are guests, so that it does not tell all."""
         self.may_modify = False
@@ -105,7 +105,7 @@ class ExecutedHart:
         """
         self.lost = 0
         """Which registers of results have become unknown since this was 0, see `compiler.RESULTS`."""
-        self.seen: Seen = unobserved
+        self.seen: ValueListener = unobserved
         self.stored_anywhere: Callable[[int], None] = unnoted
         """Called with the number of an instruction, in its run, that stores to an unknown address."""
 
@@ -140,13 +140,13 @@ class ExecutedHart:
             elif 0 <= number < X:
                 self.set_csr(number, value)
 
-    def snapshot(self) -> HartState:
-        return HartState(
+    def snapshot(self) -> RegistersCopy:
+        return RegistersCopy(
             tuple(self.x), tuple(self.f), dict(self.csrs), self.status, self.privilege,
             self.bare, self.may_modify, self.physical,
         )  # fmt: skip
 
-    def restore(self, state: HartState) -> None:
+    def restore(self, state: RegistersCopy) -> None:
         self.x[:], self.f[:], self.csrs = state.x, state.f, dict(state.csrs)
         self.status, self.privilege = state.status, state.privilege
         self.bare, self.may_modify, self.physical = state.bare, state.may_modify, state.physical
@@ -180,7 +180,7 @@ class ExecutedHart:
     # -- what runs call
 
     def contradict(self, number: int) -> None:
-        raise Contradiction(number)
+        raise AssumptionContradicted(number)
 
     def equal(self, a: int, b: int, number: int) -> None:
         """Note that two registers are equal, which a branch shows. Raises Contradiction."""
@@ -190,9 +190,9 @@ class ExecutedHart:
         elif other is None:
             self.x[b] = one
         elif one != other:
-            raise Contradiction(number)
+            raise AssumptionContradicted(number)
 
-    def atomic(self, operation: str, address: Value, value: Value, size: int, number: int) -> Value:
+    def atomic(self, operation: str, address: KnownValue, value: KnownValue, size: int, number: int) -> KnownValue:
         """Do an AMO. Return the old value for rd."""
         self.seen(number, "load", address, size)
         self.seen(number, "store", address, size)
@@ -209,7 +209,9 @@ class ExecutedHart:
         self.memory.store(address, size, new)
         return None if old is None else signed(old, bits) & self._mask
 
-    def store_conditional(self, address: Value, value: Value, size: int, outcome: bool | None, number: int) -> Value:
+    def store_conditional(
+        self, address: KnownValue, value: KnownValue, size: int, outcome: bool | None, number: int
+    ) -> KnownValue:
         """Do an SC. *outcome*: whether it stored, None: not known. Return what goes to rd."""
         if outcome is False:
             return None
@@ -241,18 +243,18 @@ class ExecutedHart:
 
     # -- CSRs
 
-    def read_csr(self, number: int) -> Value:
+    def read_csr(self, number: int) -> KnownValue:
         """Return a CSR, None if it is not known."""
         return _csr(number, self.csrs, self.status, self._mask)
 
-    def csr(self, operation: str, number: int, value: Value, writes: bool, reads: bool, at: int) -> Value:
+    def csr(self, operation: str, number: int, value: KnownValue, writes: bool, reads: bool, at: int) -> KnownValue:
         """Do a CSR instruction. *operation*: "w", "s", "c". Return what goes to rd."""
         old = self.read_csr(number) if reads or operation != "w" else None
         if writes:
             self._write(operation, number, old, value, at)
         return old
 
-    def _write(self, operation: str, number: int, old: Value, value: Value, at: int) -> None:
+    def _write(self, operation: str, number: int, old: KnownValue, value: KnownValue, at: int) -> None:
         if number == MSTATUS:
             self._write_status(operation, value)
             self._look_at_translation(at)
@@ -278,7 +280,7 @@ class ExecutedHart:
         else:
             self.csrs.pop(number, None)
 
-    def _write_status(self, operation: str, value: Value) -> None:
+    def _write_status(self, operation: str, value: KnownValue) -> None:
         old, known = self.status
         if value is None:
             self.status, self.may_modify = (0, 0), True
@@ -302,7 +304,7 @@ class ExecutedHart:
         old, was_known = self.status
         return new & ~summary | old & summary, known & ~summary | was_known & summary
 
-    def _write_fcsr(self, number: int, new: Value) -> None:
+    def _write_fcsr(self, number: int, new: KnownValue) -> None:
         fcsr = self.csrs.get(FCSR)
         if number == FCSR:
             self._set(FCSR, None if new is None else new & 0xFF)
@@ -319,7 +321,7 @@ class ExecutedHart:
         else:
             self._set(FCSR, new & 0x1F | (self.rounding() or 0) << 5)
 
-    def _set(self, number: int, value: Value) -> None:
+    def _set(self, number: int, value: KnownValue) -> None:
         if value is None:
             self.csrs.pop(number, None)
         else:
@@ -327,12 +329,12 @@ class ExecutedHart:
         if number == FCSR:
             self.csrs.pop(FRM, None)
 
-    def rounding(self) -> Value:
+    def rounding(self) -> KnownValue:
         """Return the rounding mode in frm; None if it is unknown or reserved."""
         frm = self.read_csr(FRM)
         return None if frm is None or frm > 4 else frm
 
-    def raise_flags(self, flags: Value) -> None:
+    def raise_flags(self, flags: KnownValue) -> None:
         """Add floating-point exception flags; None: unknown ones."""
         fcsr = self.csrs.get(FCSR)
         if fcsr is not None:
@@ -354,7 +356,7 @@ class ExecutedHart:
 
     # -- traps
 
-    def trap(self, mode: Value, epc: Value, cause: Value, tval: Value) -> None:
+    def trap(self, mode: KnownValue, epc: KnownValue, cause: KnownValue, tval: KnownValue) -> None:
         """Take a trap into *mode* (None: it is not known which). Unknown values are None."""
         machine = mode is None or mode == MACHINE
         supervisor = mode is None or mode == SUPERVISOR
@@ -395,12 +397,12 @@ class ExecutedHart:
         self._look_at_translation(number)
 
 
-def csr_of(state: HartState, number: int, xlen: int) -> Value:
+def csr_of(state: RegistersCopy, number: int, xlen: int) -> KnownValue:
     """Return a CSR, None if it is not known."""
     return _csr(number, state.csrs, state.status, (1 << xlen) - 1)
 
 
-def _csr(number: int, csrs: Mapping[int, int], status: tuple[int, int], mask: int) -> Value:
+def _csr(number: int, csrs: Mapping[int, int], status: tuple[int, int], mask: int) -> KnownValue:
     if number in (FFLAGS, FRM):
         fcsr = csrs.get(FCSR)
         if number == FRM:
@@ -415,7 +417,7 @@ def _csr(number: int, csrs: Mapping[int, int], status: tuple[int, int], mask: in
 
 
 def _pushed(
-    value: int, known: int, enable: int, previous: int, mode: int, shift: int, privilege: Value
+    value: int, known: int, enable: int, previous: int, mode: int, shift: int, privilege: KnownValue
 ) -> tuple[int, int]:
     """Return the status after a trap: the interrupt enable is saved and cleared, the mode is saved."""
     was, was_known = bool(value & enable), bool(known & enable)
@@ -437,6 +439,5 @@ def unnoted(number: int) -> None:
     """Note nothing."""
 
 
-def unobserved(number: int, kind: str, address: Value, size: int) -> None:
+def unobserved(number: int, kind: str, address: KnownValue, size: int) -> None:
     """Observe nothing."""
-

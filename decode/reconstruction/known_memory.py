@@ -1,8 +1,8 @@
 """Memory of which each byte is known or not.
 
-Only what is declared is believed: `Ram` ranges keep what is stored; `Rom` ranges have constant content; every other
-address is volatile, so that a load of it is unknown and a store to it changes nothing that is known. Addresses are
-physical, and the hart's own.
+Only what is declared is believed: `KnownRam` ranges keep what is stored; `Rom` ranges have constant content; every
+other address is volatile, so that a load of it is unknown and a store to it changes nothing that is known. Addresses
+are physical, and the hart's own.
 """
 
 import mmap
@@ -15,7 +15,7 @@ from rvtrace_gdb.support.extents import Extent
 PAGE = 4096
 """Bytes; the unit of checkpoints."""
 GRANULE = 8
-"""Bytes that one byte of `Ram.known` tells of: bit n is set if byte n of them is known."""
+"""Bytes that one byte of `KnownRam.known` tells of: bit n is set if byte n of them is known."""
 WHOLE = 0xFF
 """All bytes of a granule are known."""
 
@@ -35,7 +35,7 @@ class Rom(Protocol):
         """Return (address, bytes) of all parts of *size* bytes that `constant` would return."""
 
 
-class Ram:
+class KnownRam:
     """One range of RAM. *base* and *size* are multiples of `PAGE`.
 
     own  the parts of it that are RAM; (): all of it. Other bytes are never known.
@@ -94,18 +94,18 @@ def _zeros(size: int) -> "bytearray | mmap.mmap":
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
 
 
-def rams_of(ranges: Iterable[Extent]) -> list[Ram]:
+def rams_of(ranges: Iterable[Extent]) -> list[KnownRam]:
     """Return the RAM of disjoint ranges: whole pages together, and each page of which only parts are
     RAM by itself. Ranges that are too large for this machine are left out.
     """
-    found: list[Ram] = []
+    found: list[KnownRam] = []
     parts: dict[int, list[Extent]] = {}
     for ram in ranges:
         begin, end, first = ram.address, ram.end, -(-ram.address // PAGE) * PAGE
         last = max(end // PAGE * PAGE, first)
         if first < last:
             try:
-                whole = Ram(first, last - first) if last - first <= _LARGEST else None
+                whole = KnownRam(first, last - first) if last - first <= _LARGEST else None
             except (OSError, MemoryError):
                 whole = None
             if whole is None:
@@ -114,7 +114,7 @@ def rams_of(ranges: Iterable[Extent]) -> list[Ram]:
         for low, high in ((begin, min(first, end)), (max(last, begin), end)):
             if low < high:
                 parts.setdefault(low // PAGE * PAGE, []).append(Extent.between(low, high))
-    return found + [Ram(page, PAGE, sorted(set(own))) for page, own in parts.items()]
+    return found + [KnownRam(page, PAGE, sorted(set(own))) for page, own in parts.items()]
 
 
 class PageContent(NamedTuple):
@@ -143,7 +143,7 @@ class KnownMemory:
     replaced   the bytes that breakpoints replace: they have no constants
     """
 
-    def __init__(self, rams: Iterable[Ram], rom: Rom) -> None:
+    def __init__(self, rams: Iterable[KnownRam], rom: Rom) -> None:
         self.rams = sorted(rams, key=lambda ram: ram.base)
         self._rom = rom
         self.rewritten: frozenset[int] = frozenset()
@@ -273,7 +273,7 @@ class KnownMemory:
         self._stored.clear()
         self._elsewhere.clear()
 
-    def _ram(self, address: int) -> Ram | None:
+    def _ram(self, address: int) -> KnownRam | None:
         return next((ram for ram in self.rams if ram.base <= address < ram.base + ram.size), None)
 
     def _byte(self, address: int) -> int | None:
@@ -295,7 +295,7 @@ BLANK = PageContent(bytes(PAGE), bytes(PAGE // GRANULE))
 """A page of which nothing is known."""
 
 
-def _content(ram: Ram, page: int) -> PageContent:
+def _content(ram: KnownRam, page: int) -> PageContent:
     offset = page * PAGE
     return PageContent(
         bytes(ram.data[offset : offset + PAGE]), bytes(ram.known[offset // GRANULE : (offset + PAGE) // GRANULE])

@@ -8,9 +8,9 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
 from rvtrace_gdb.decode.reconstruction.code import word_at
 from rvtrace_gdb.decode.reconstruction.compiler import LONGEST_RUN, NO_RAM, MainRam, RunCompiler
-from rvtrace_gdb.decode.reconstruction.facts import Machine, Value
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownValue
 from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart
-from rvtrace_gdb.decode.reconstruction.known_memory import PAGE, KnownMemory, Ram
+from rvtrace_gdb.decode.reconstruction.known_memory import PAGE, KnownMemory, KnownRam
 
 LONGEST_WHOLE = 16 * LONGEST_RUN
 """Instructions of a path whose runs are kept together."""
@@ -20,18 +20,18 @@ _LONGEST_INSTRUCTION = 4  # bytes
 Runs = Sequence[tuple[Callable[[], None], int]]
 """Functions of runs, each with the number of its instructions."""
 
-Kind = tuple[bool, bool]
+RunKind = tuple[bool, bool]
 """Whether addresses are those of memory, and whether accesses are observed."""
 
 
 class _Compilations(NamedTuple):
     """What was compiled: runs by their addresses and what follows, whole paths by their identity and what follows."""
 
-    runs: dict[tuple[tuple[int, ...], Value], Runs]
-    whole: dict[tuple[int, Value], Runs]
+    runs: dict[tuple[tuple[int, ...], KnownValue], Runs]
+    whole: dict[tuple[int, KnownValue], Runs]
 
 
-class Code:
+class ProgramCode:
     """The code of one program, *image*; *others*: instructions that are not the program's, by address.
 
     compilers  those of memory, and of addresses that are translated
@@ -40,7 +40,7 @@ class Code:
     def __init__(self, image: Image, others: Mapping[int, bytes], compilers: Mapping[bool, RunCompiler]) -> None:
         self.image, self.others, self._compilers = image, others, compilers
         self._words: dict[int, int] = {}
-        self._compiled: dict[Kind, _Compilations] = {}
+        self._compiled: dict[RunKind, _Compilations] = {}
         self._written: set[int] = set()  # addresses of instructions that the program has replaced
 
     def distrust(self, pages: Iterable[int], memory: KnownMemory) -> bool:
@@ -62,7 +62,7 @@ class Code:
         size = 2 if word & 3 != 3 else 4
         return memory.bytes(pc, size) != list((word & (1 << 8 * size) - 1).to_bytes(size, "little"))
 
-    def whole(self, path: Path, following: Value, kind: Kind) -> Runs | None:
+    def whole(self, path: Path, following: KnownValue, kind: RunKind) -> Runs | None:
         """Return the runs of all of a path, None if it is too long to keep them together."""
         compiled = self._of_kind(kind)
         runs = compiled.whole.get((id(path), following))
@@ -71,7 +71,7 @@ class Code:
             runs = compiled.whole[id(path), following] = self.runs(pcs, following, kind)
         return runs
 
-    def runs(self, pcs: tuple[int, ...], following: Value, kind: Kind) -> Runs:
+    def runs(self, pcs: tuple[int, ...], following: KnownValue, kind: RunKind) -> Runs:
         """Return the runs of instructions at these addresses: compiling is what costs most, so that straight code is
         compiled once, wherever it occurs. *following*: the address that comes after them.
         """
@@ -80,7 +80,7 @@ class Code:
             runs += self._run(pcs[begin:end], pcs[end] if end < len(pcs) else following, kind)
         return runs
 
-    def _run(self, pcs: tuple[int, ...], following: Value, kind: Kind) -> Runs:
+    def _run(self, pcs: tuple[int, ...], following: KnownValue, kind: RunKind) -> Runs:
         compiled = self._of_kind(kind).runs
         known = compiled.get((pcs, following))
         if known is None:
@@ -98,7 +98,7 @@ class Code:
             self._words[pc] = word
         return word
 
-    def _of_kind(self, kind: Kind) -> _Compilations:
+    def _of_kind(self, kind: RunKind) -> _Compilations:
         found = self._compiled.get(kind)
         return self._compiled.setdefault(kind, _Compilations({}, {})) if found is None else found
 
@@ -118,16 +118,16 @@ def _straight(pcs: Sequence[int]) -> Iterator[tuple[int, int]]:
             begin = at
 
 
-def compilers_of(machine: Machine, hart: ExecutedHart, memory: KnownMemory) -> Mapping[bool, RunCompiler]:
+def compilers_of(machine: HartMachine, hart: ExecutedHart, memory: KnownMemory) -> Mapping[bool, RunCompiler]:
     """Return the compilers for addresses that are those of memory (True), and for others."""
     largest = max((ram for ram in memory.rams if ram.is_whole), key=lambda ram: ram.size, default=None)
     main = NO_RAM if largest is None else MainRam(largest.base, largest.size)
-    ram, mask = largest or Ram(0, PAGE), (1 << machine.xlen) - 1
+    ram, mask = largest or KnownRam(0, PAGE), (1 << machine.xlen) - 1
 
-    def load(offset: int, size: int) -> Value:
+    def load(offset: int, size: int) -> KnownValue:
         return memory.load(offset + main.base & mask, size)
 
-    def store(offset: int, size: int, value: Value) -> None:
+    def store(offset: int, size: int, value: KnownValue) -> None:
         memory.store(offset + main.base & mask, size, value)
 
     own = {"x": hart.x, "f": hart.f, "h": hart, "load": load, "store": store, "K": ram.known, "D": ram.dirty}
@@ -139,9 +139,9 @@ def compilers_of(machine: Machine, hart: ExecutedHart, memory: KnownMemory) -> M
     }
 
 
-def _unknown(offset: int, size: int) -> Value:
+def _unknown(offset: int, size: int) -> KnownValue:
     return None
 
 
-def _nowhere(offset: int, size: int, value: Value) -> None:
+def _nowhere(offset: int, size: int, value: KnownValue) -> None:
     """Store where nobody knows: what was known of memory was forgotten before."""

@@ -21,7 +21,7 @@ _WAITS = (0x00D0_0073, 0x01D0_0073)
 """wrs.nto, wrs.sto."""
 
 
-class Effects(NamedTuple):
+class PossibleEffects(NamedTuple):
     """What may be written.
 
     registers  integer and floating-point registers with these numbers, and the floating-point flags; None: all
@@ -35,16 +35,18 @@ class Effects(NamedTuple):
     loads: bool = False
 
 
-def effects(op: Operation, xlen: int) -> Effects:
+def effects(op: Operation, xlen: int) -> PossibleEffects:
     """Return what an instruction that decodes as "illegal" may write.
 
     A pair of registers, of which rd is the even one, is written by loads of Zilsd, by amocas of Zacas, and with Zdinx.
     """
     if op.word & 0x7F in _CUSTOM or op.length == 2 or op.word & 0x1F == 0x1F:  # 48 bits and more
-        return Effects(None, stores=True)
+        return PossibleEffects(None, stores=True)
     if op.word & 0x7F == _SYSTEM and not op.word >> 12 & 7:  # a return from a trap, of a mode that nobody expects
         is_known = op.word >> 25 in _FENCES or op.word in _WAITS
-        return Effects((), stores=False) if is_known else Effects(None, stores=True)
+        return PossibleEffects((), stores=False) if is_known else PossibleEffects(None, stores=True)
     access, rd = reach(op.word, xlen), op.word >> 7 & 31
     stores = op.word & 0x7F not in _NO_STORE if access is None else access.kind in (STORE, ATOMIC)
-    return Effects(tuple(sorted({rd, rd | 1})), stores, not stores and access is not None and access.kind == LOAD)
+    return PossibleEffects(
+        tuple(sorted({rd, rd | 1})), stores, not stores and access is not None and access.kind == LOAD
+    )

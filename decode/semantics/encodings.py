@@ -244,7 +244,7 @@ _IMMEDIATES: dict[str, Callable[[int], int]] = {
 }
 
 
-class _Encoding(NamedTuple):
+class _EncodingRow(NamedTuple):
     """A row of the 32-bit tables."""
 
     name: str
@@ -253,7 +253,7 @@ class _Encoding(NamedTuple):
     match: int
 
     @classmethod
-    def parse(cls, row: str) -> "_Encoding":
+    def parse(cls, row: str) -> "_EncodingRow":
         name, form, *fixed = row.split()
         mask = match = 0
         for item in fixed:
@@ -349,9 +349,9 @@ class Decoder:
     def __init__(self, xlen: int, extensions: Iterable[str]) -> None:
         extensions = tuple(extensions)
         groups = [group for name in extensions for group in (name, f"{name}{xlen}")]
-        self._wide: dict[int, list[_Encoding]] = {}
+        self._wide: dict[int, list[_EncodingRow]] = {}
         for row in _rows(groups):
-            encoding = _Encoding.parse(row)
+            encoding = _EncodingRow.parse(row)
             self._wide.setdefault(encoding.match & 0x7F, []).append(encoding)
         self._compressed: list[_CompressedEncoding] = []
         if "C" in extensions:
@@ -363,7 +363,7 @@ class Decoder:
         """Return the operation that *word* encodes; of a compressed instruction only the low 16 bits count."""
         length = instruction_length(word)
         word &= (1 << 8 * length) - 1
-        candidates: Iterable[_Encoding | _CompressedEncoding]
+        candidates: Iterable[_EncodingRow | _CompressedEncoding]
         candidates = self._compressed if length == 2 else self._wide.get(word & 0x7F, ())
         for encoding in candidates:
             operation = encoding.operation(word)

@@ -21,7 +21,7 @@ sign of a zero) and 7, 7.2, 7.3 (exceptions: invalid operation, division by zero
 from dataclasses import dataclass
 from math import isqrt
 
-Result = tuple[int, int]
+FloatResult = tuple[int, int]
 """(raw bits of the result, fflags raised by the operation)"""
 
 Finite = tuple[bool, int, int]
@@ -43,7 +43,7 @@ RMM = 4  # to nearest, ties to maximum magnitude
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FloatFormat:
     """A binary interchange format: two widths and what follows from them (IEEE 754-2019 table 3.5)."""
 
     exponent_bits: int
@@ -60,7 +60,7 @@ class Format:
     canonical_nan: int
 
     @classmethod
-    def of(cls, exponent_bits: int, mantissa_bits: int) -> "Format":
+    def of(cls, exponent_bits: int, mantissa_bits: int) -> "FloatFormat":
         """Return the format with these field widths."""
         exponent_mask = (1 << exponent_bits) - 1
         infinity = exponent_mask << mantissa_bits
@@ -82,28 +82,28 @@ class Format:
         )
 
 
-F32 = Format.of(exponent_bits=8, mantissa_bits=23)
-F64 = Format.of(exponent_bits=11, mantissa_bits=52)
+F32 = FloatFormat.of(exponent_bits=8, mantissa_bits=23)
+F64 = FloatFormat.of(exponent_bits=11, mantissa_bits=52)
 
 
-def is_nan(a: int, fmt: Format) -> bool:
+def is_nan(a: int, fmt: FloatFormat) -> bool:
     """Return whether a is a NaN of either kind."""
     return a & ~fmt.sign_bit > fmt.infinity
 
 
-def is_signaling(a: int, fmt: Format) -> bool:
+def is_signaling(a: int, fmt: FloatFormat) -> bool:
     """Return whether a is a signaling NaN: the quiet bit is clear (IEEE 754-2019 section 6.2.1)."""
     return a & ~fmt.sign_bit > fmt.infinity and not a & fmt.quiet_bit
 
 
-def nan_result(fmt: Format, *operands: int) -> Result:
+def nan_result(fmt: FloatFormat, *operands: int) -> FloatResult:
     """Return the result of an operation with a NaN among its operands: the canonical NaN, and NV when one of them is
     signaling.
     """
     return fmt.canonical_nan, NV if any(is_signaling(a, fmt) for a in operands) else 0
 
 
-def unpack(a: int, fmt: Format) -> Finite:
+def unpack(a: int, fmt: FloatFormat) -> Finite:
     """Take the finite number `a` apart."""
     exponent = a >> fmt.mantissa_bits & fmt.exponent_mask
     if exponent:
@@ -126,7 +126,7 @@ def rounds_away(negative: bool, significand: int, drop: int, rm: int) -> bool:
     return rm == (RDN if negative else RUP)
 
 
-def rounded(negative: bool, exponent: int, significand: int, fmt: Format, rm: int) -> Result:
+def rounded(negative: bool, exponent: int, significand: int, fmt: FloatFormat, rm: int) -> FloatResult:
     """Encode an exact value (see the module) in `fmt`, rounded once in mode `rm`, with the flags this raises.
 
     Bit 0 of the significand may instead stand for "and something below" if the significand has at least
@@ -155,7 +155,7 @@ def rounded(negative: bool, exponent: int, significand: int, fmt: Format, rm: in
     return sign | bits, flags
 
 
-def _is_tiny(negative: bool, bits: int, significand: int, drop: int, fmt: Format, rm: int) -> bool:
+def _is_tiny(negative: bool, bits: int, significand: int, drop: int, fmt: FloatFormat, rm: int) -> bool:
     """Return whether an inexact value below the least normal number stays below it when rounded to full precision.
 
     RISC-V detects tininess after rounding, by which IEEE 754-2019 section 7.5 a) means rounding with unbounded exponent
@@ -169,49 +169,49 @@ def _is_tiny(negative: bool, bits: int, significand: int, drop: int, fmt: Format
     return kept.bit_length() == fmt.precision
 
 
-def _overflowed(negative: bool, fmt: Format, rm: int) -> int:
+def _overflowed(negative: bool, fmt: FloatFormat, rm: int) -> int:
     """Return the magnitude of the result after an overflow (IEEE 754-2019 section 7.4)."""
     if rm == RTZ or rm == (RUP if negative else RDN):
         return fmt.max_finite
     return fmt.infinity
 
 
-def minimum(a: int, b: int, fmt: Format) -> Result:
+def minimum(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return the minimumNumber of IEEE 754-2019 section 9.6 (FMIN): a number wins over a NaN, -0 is less than +0."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return _number(a, b, fmt)
     return a if _order(a, fmt) < _order(b, fmt) else b, 0
 
 
-def maximum(a: int, b: int, fmt: Format) -> Result:
+def maximum(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return the maximumNumber of IEEE 754-2019 section 9.6 (FMAX): a number wins over a NaN, -0 is less than +0."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return _number(a, b, fmt)
     return a if _order(a, fmt) > _order(b, fmt) else b, 0
 
 
-def eq(a: int, b: int, fmt: Format) -> Result:
+def eq(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return 1 if a == b, else 0 (FEQ): a quiet comparison, only a signaling NaN raises NV."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return 0, nan_result(fmt, a, b)[1]
     return int(a == b or not (a | b) & ~fmt.sign_bit), 0
 
 
-def lt(a: int, b: int, fmt: Format) -> Result:
+def lt(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return 1 if a < b, else 0 (FLT): a signaling comparison, any NaN raises NV."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return 0, NV
     return int(_order(a, fmt) < _order(b, fmt) and (a | b) & ~fmt.sign_bit != 0), 0
 
 
-def le(a: int, b: int, fmt: Format) -> Result:
+def le(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return 1 if a <= b, else 0 (FLE): a signaling comparison, any NaN raises NV."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return 0, NV
     return int(_order(a, fmt) <= _order(b, fmt) or not (a | b) & ~fmt.sign_bit), 0
 
 
-def classify(a: int, fmt: Format) -> int:
+def classify(a: int, fmt: FloatFormat) -> int:
     """Return the FCLASS mask of a, one bit of ten (table "Format of result of FCLASS instruction"); no flags are
     raised.
     """
@@ -227,12 +227,12 @@ def classify(a: int, fmt: Format) -> int:
     return 1 << (kind if a & fmt.sign_bit else 7 - kind)
 
 
-def _order(a: int, fmt: Format) -> int:
+def _order(a: int, fmt: FloatFormat) -> int:
     """Return an integer that orders numbers as their values do, with -0 just below +0."""
     return ~(a & ~fmt.sign_bit) if a & fmt.sign_bit else a
 
 
-def _number(a: int, b: int, fmt: Format) -> Result:
+def _number(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return the result of FMIN or FMAX with a NaN among a and b: the other one, if that is a number."""
     result, flags = nan_result(fmt, a, b)
     if not is_nan(a, fmt):
@@ -242,7 +242,7 @@ def _number(a: int, b: int, fmt: Format) -> Result:
     return result, flags
 
 
-def to_int(a: int, fmt: Format, bits: int, signed: bool, rm: int) -> Result:
+def to_int(a: int, fmt: FloatFormat, bits: int, signed: bool, rm: int) -> FloatResult:
     """Return a as an integer (FCVT.W, .WU, .L, .LU): an unsigned pattern of `bits` bits that is not sign-extended.
 
     What does not fit after rounding is clipped to the nearest representable value, a NaN to the greatest; that raises
@@ -268,12 +268,12 @@ def to_int(a: int, fmt: Format, bits: int, signed: bool, rm: int) -> Result:
     return (least if negative else greatest) & mask, NV
 
 
-def from_int(v: int, fmt: Format, rm: int) -> Result:
+def from_int(v: int, fmt: FloatFormat, rm: int) -> FloatResult:
     """Return the integer `v`, of any sign and size, in `fmt` (FCVT from W, WU, L, LU); 0 gives +0."""
     return rounded(v < 0, 1 - fmt.lsb_exponent, abs(v), fmt, rm)
 
 
-def convert(a: int, src_fmt: Format, dst_fmt: Format, rm: int) -> Result:
+def convert(a: int, src_fmt: FloatFormat, dst_fmt: FloatFormat, rm: int) -> FloatResult:
     """Return a of `src_fmt` in `dst_fmt` (FCVT.S.D, FCVT.D.S)."""
     if is_nan(a, src_fmt):
         return dst_fmt.canonical_nan, nan_result(src_fmt, a)[1]
@@ -283,7 +283,7 @@ def convert(a: int, src_fmt: Format, dst_fmt: Format, rm: int) -> Result:
     return rounded(negative, exponent + src_fmt.lsb_exponent - dst_fmt.lsb_exponent, significand, dst_fmt, rm)
 
 
-def add(a: int, b: int, fmt: Format, rm: int) -> Result:
+def add(a: int, b: int, fmt: FloatFormat, rm: int) -> FloatResult:
     """Return a + b (FADD)."""
     infinity = fmt.infinity
     if a & infinity == infinity or b & infinity == infinity:
@@ -291,12 +291,12 @@ def add(a: int, b: int, fmt: Format, rm: int) -> Result:
     return _sum(unpack(a, fmt), unpack(b, fmt), fmt, rm)
 
 
-def sub(a: int, b: int, fmt: Format, rm: int) -> Result:
+def sub(a: int, b: int, fmt: FloatFormat, rm: int) -> FloatResult:
     """Return a - b (FSUB)."""
     return add(a, b ^ fmt.sign_bit, fmt, rm)
 
 
-def mul(a: int, b: int, fmt: Format, rm: int) -> Result:
+def mul(a: int, b: int, fmt: FloatFormat, rm: int) -> FloatResult:
     """Return a * b (FMUL)."""
     infinity = fmt.infinity
     if a & infinity == infinity or b & infinity == infinity:
@@ -305,7 +305,7 @@ def mul(a: int, b: int, fmt: Format, rm: int) -> Result:
     return rounded(negative, exponent, significand, fmt, rm)
 
 
-def fma(a: int, b: int, c: int, fmt: Format, rm: int) -> Result:
+def fma(a: int, b: int, c: int, fmt: FloatFormat, rm: int) -> FloatResult:
     """Return a * b + c with one rounding (FMADD). 0 * infinity + c is invalid even when c is a quiet NaN."""
     infinity = fmt.infinity
     if a & infinity == infinity or b & infinity == infinity or c & infinity == infinity:
@@ -313,7 +313,7 @@ def fma(a: int, b: int, c: int, fmt: Format, rm: int) -> Result:
     return _sum(_product(a, b, fmt), unpack(c, fmt), fmt, rm)
 
 
-def div(a: int, b: int, fmt: Format, rm: int) -> Result:
+def div(a: int, b: int, fmt: FloatFormat, rm: int) -> FloatResult:
     """Return a / b (FDIV)."""
     infinity = fmt.infinity
     if a & infinity == infinity or b & infinity == infinity:
@@ -332,7 +332,7 @@ def div(a: int, b: int, fmt: Format, rm: int) -> Result:
     return rounded(negative, exponent, quotient | (remainder != 0), fmt, rm)
 
 
-def sqrt(a: int, fmt: Format, rm: int) -> Result:
+def sqrt(a: int, fmt: FloatFormat, rm: int) -> FloatResult:
     """Return the square root of a (FSQRT); that of -0 is -0, of any other negative number invalid."""
     if is_nan(a, fmt):
         return nan_result(fmt, a)
@@ -349,18 +349,18 @@ def sqrt(a: int, fmt: Format, rm: int) -> Result:
     return rounded(False, (unit >> 1) - places + 1 - fmt.lsb_exponent, root | (root * root != square), fmt, rm)
 
 
-def _signed(negative: bool, magnitude: int, fmt: Format) -> int:
+def _signed(negative: bool, magnitude: int, fmt: FloatFormat) -> int:
     return fmt.sign_bit | magnitude if negative else magnitude
 
 
-def _product(a: int, b: int, fmt: Format) -> Finite:
+def _product(a: int, b: int, fmt: FloatFormat) -> Finite:
     """Return the exact product of two finite numbers."""
     negative_a, exponent_a, significand_a = unpack(a, fmt)
     negative_b, exponent_b, significand_b = unpack(b, fmt)
     return negative_a != negative_b, exponent_a + exponent_b - 1 + fmt.lsb_exponent, significand_a * significand_b
 
 
-def _sum(x: Finite, y: Finite, fmt: Format, rm: int) -> Result:
+def _sum(x: Finite, y: Finite, fmt: FloatFormat, rm: int) -> FloatResult:
     """Return x + y, rounded; the sign of an exact zero follows IEEE 754-2019 section 6.3."""
     negative, exponent, significand = x
     negative_y, exponent_y, significand_y = y
@@ -379,7 +379,7 @@ def _sum(x: Finite, y: Finite, fmt: Format, rm: int) -> Result:
     return _signed(rm == RDN, 0, fmt), 0
 
 
-def _add_special(a: int, b: int, fmt: Format) -> Result:
+def _add_special(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return a + b with an infinity or a NaN among them."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return nan_result(fmt, a, b)
@@ -388,7 +388,7 @@ def _add_special(a: int, b: int, fmt: Format) -> Result:
     return a if a & fmt.infinity == fmt.infinity else b, 0
 
 
-def _mul_special(a: int, b: int, fmt: Format) -> Result:
+def _mul_special(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return a * b with an infinity or a NaN among them."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return nan_result(fmt, a, b)
@@ -397,7 +397,7 @@ def _mul_special(a: int, b: int, fmt: Format) -> Result:
     return (a ^ b) & fmt.sign_bit | fmt.infinity, 0
 
 
-def _fma_special(a: int, b: int, c: int, fmt: Format) -> Result:
+def _fma_special(a: int, b: int, c: int, fmt: FloatFormat) -> FloatResult:
     """Return a * b + c with an infinity or a NaN among them."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return nan_result(fmt, a, b, c)
@@ -409,7 +409,7 @@ def _fma_special(a: int, b: int, c: int, fmt: Format) -> Result:
     return _add_special(product, c, fmt)
 
 
-def _div_special(a: int, b: int, fmt: Format) -> Result:
+def _div_special(a: int, b: int, fmt: FloatFormat) -> FloatResult:
     """Return a / b with an infinity or a NaN among them."""
     if is_nan(a, fmt) or is_nan(b, fmt):
         return nan_result(fmt, a, b)

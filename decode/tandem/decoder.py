@@ -26,11 +26,11 @@ from rvtrace_gdb.decode.program.instructions import (
     CSR,
     LOAD,
     STORE_FAILURE,
-    Access,
+    MemoryAccess,
     Reach,
     reach,
 )
-from rvtrace_gdb.decode.tandem.effects import NOWHERE, Effects
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, GroupEffects
 from rvtrace_gdb.decode.tandem.group_grammar import plan_of
 from rvtrace_gdb.decode.tandem.history_builder import TandemHistoryBuilder
 from rvtrace_gdb.decode.tandem.index import Index, Indexer, index_of
@@ -45,18 +45,18 @@ from rvtrace_gdb.decode.tandem.protocol import (
     IncrementalRegister,
     IncrementalRegisterOr,
     Instr,
-    Parameters,
+    StateId,
+    TandemParameters,
 )
-from rvtrace_gdb.decode.tandem.protocol import State as StateId
-from rvtrace_gdb.decode.tandem.registers import PHYSICAL, Registers
-from rvtrace_gdb.decode.tandem.state import Place, State
-from rvtrace_gdb.decode.tandem.trace import PIECE, Trace
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, RegisterWrites
+from rvtrace_gdb.decode.tandem.state import StoresAt, TandemState
+from rvtrace_gdb.decode.tandem.trace import PIECE, TraceGroups
 from rvtrace_gdb.support.errors import Progress, silent
 
 _SC = 0b00011
 
 
-class TandemAccesses(Sequence[Access]):
+class TandemAccesses(Sequence[MemoryAccess]):
     """The accesses, one for each instruction that retired and accesses something.
 
     *groups*: the history's, by position; *gaps*: those of these positions that are gaps, whose groups belong to others,
@@ -89,18 +89,18 @@ class TandemAccesses(Sequence[Access]):
         return len(self._positions)
 
     @overload
-    def __getitem__(self, key: int) -> Access: ...
+    def __getitem__(self, key: int) -> MemoryAccess: ...
     @overload
-    def __getitem__(self, key: slice) -> list[Access]: ...
-    def __getitem__(self, key: int | slice) -> Access | list[Access]:
+    def __getitem__(self, key: slice) -> list[MemoryAccess]: ...
+    def __getitem__(self, key: int | slice) -> MemoryAccess | list[MemoryAccess]:
         if isinstance(key, slice):
             return [self._access(position) for position in self._positions[key]]
         return self._access(self._positions[key])
 
-    def __iter__(self) -> Iterator[Access]:
+    def __iter__(self) -> Iterator[MemoryAccess]:
         return map(self._access, self._positions)
 
-    def at(self, position: int) -> Access | None:
+    def at(self, position: int) -> MemoryAccess | None:
         """Return the access of the instruction at a position, if one retired there; None: it accesses nothing."""
         if position in self._gaps:
             return None
@@ -108,13 +108,13 @@ class TandemAccesses(Sequence[Access]):
         word = next((element.word for element in elements if isinstance(element, Instr)), None)
         return None if word is None or self._reaches[word] is None else self._access(position)
 
-    def _access(self, position: int) -> Access:
+    def _access(self, position: int) -> MemoryAccess:
         trace, group = self._index.trace, self._groups[position]
-        seen = Effects(group, trace.elements(group), trace.parameters, self._index.registers, loose=False)
+        seen = GroupEffects(group, trace.elements(group), trace.parameters, self._index.registers, loose=False)
         assert seen.instr is not None
         found = self._reaches[seen.instr.word]
         assert found is not None
-        access = Access(
+        access = MemoryAccess(
             found.kind,
             found.size,
             found.operation,
@@ -125,12 +125,12 @@ class TandemAccesses(Sequence[Access]):
         )
         return self._of_csr(access, found, seen) if found.kind == CSR else self._of_memory(access, seen)
 
-    def _of_csr(self, access: Access, found: Reach, seen: Effects) -> Access:
+    def _of_csr(self, access: MemoryAccess, found: Reach, seen: GroupEffects) -> MemoryAccess:
         """Return the access to a CSR. Its value is the new one if the group has it, otherwise the one read."""
         written = {element.regno: element.value for element in seen.elements if isinstance(element, FullRegister)}
         return access._replace(address=found.number, value=written.get(found.number, seen.rd))
 
-    def _of_memory(self, access: Access, seen: Effects) -> Access:
+    def _of_memory(self, access: MemoryAccess, seen: GroupEffects) -> MemoryAccess:
         addresses = seen.states(StateId.EFFECTIVE_ADDRESS) or seen.states(StateId.PHYSICAL_ADDRESS)
         size = access.size or (seen.data[0][0] if seen.data else 0)
         stored = seen.data[0][1] if seen.data else None
@@ -148,7 +148,7 @@ class TandemAccesses(Sequence[Access]):
         return access._replace(value=stored)
 
 
-def _destination(seen: Effects) -> int | None:
+def _destination(seen: GroupEffects) -> int | None:
     """Return the new value of the register that an instruction loaded."""
     registers = (element for element in seen.elements if isinstance(element, FullRegister))
     return next((element.value for element in registers if GPR < element.regno < FPR_END), None)
@@ -158,15 +158,15 @@ class TandemHistory(History):
     """A history whose trace has registers and memory at every position: *tandem*."""
 
     has_code = has_all_accesses = True
-    tandem: "Tandem"
+    tandem: "DecodedTandem"
 
 
-def tandem_of(history: History) -> "Tandem | None":
+def tandem_of(history: History) -> "DecodedTandem | None":
     """Return the tandem trace that a history comes from, None for other formats."""
     return history.tandem if isinstance(history, TandemHistory) else None
 
 
-class Tandem:
+class DecodedTandem:
     """A decoded trace.
 
     trace    its groups
@@ -176,7 +176,7 @@ class Tandem:
 
     def __init__(
         self,
-        trace: Trace,
+        trace: TraceGroups,
         program: Program,
         progress: Progress = silent,
         *,
@@ -204,15 +204,15 @@ class Tandem:
         """Return the position of the first instruction that is not before a group."""
         return bisect_left(self._groups, group)
 
-    def before(self, position: int) -> State:
+    def before(self, position: int) -> TandemState:
         """Return the state before the instruction at a position: what a debugger shows that stopped there."""
         group = self.group_of(position)
         after_gap = position > 0 and self.group_of(position - 1) == group
-        return State(self.index, group - 1, lost=after_gap)
+        return TandemState(self.index, group - 1, lost=after_gap)
 
-    def after(self, group: int) -> State:
+    def after(self, group: int) -> TandemState:
         """Return the state after a group; -1: before the first one."""
-        return State(self.index, min(group, len(self.trace) - 1))
+        return TandemState(self.index, min(group, len(self.trace) - 1))
 
     def changed(self, group: int) -> dict[int, int | None]:
         """Return the registers, and the privilege mode, that a group reports, by number, with their values after it."""
@@ -240,9 +240,9 @@ class Tandem:
         place = self._place(address, position)
         return place.writes.nearest(self.group_of(position), place.address, size, forward=forward)
 
-    def _place(self, address: int, position: int | None) -> Place:
+    def _place(self, address: int, position: int | None) -> StoresAt:
         if position is None:
-            return State(self.index, len(self.trace) - 1).place(address, space=PHYSICAL)
+            return TandemState(self.index, len(self.trace) - 1).place(address, space=PHYSICAL)
         return self.before(position).place(address)
 
 
@@ -257,12 +257,12 @@ def _number(element: Element) -> int | None:
 def decode(
     data: bytes,
     program: Program,
-    parameters: Parameters,
+    parameters: TandemParameters,
     *,
     wrapped: bool = False,
     stop_at_error: bool = False,
     progress: Progress = silent,
-) -> Tandem:
+) -> DecodedTandem:
     """Return a whole decoded trace. *wrapped*: it comes from a ring buffer that wrapped, oldest byte first.
 
     Decoding never fails, whatever the bytes: the history says what cannot be read. *stop_at_error*: everything after
@@ -275,28 +275,28 @@ class ResumableDecoding:
     """A decoding of a whole trace that may be interrupted: what was read and indexed until then is kept."""
 
     def __init__(
-        self, data: bytes, program: Program, parameters: Parameters, *, wrapped: bool, stop_at_error: bool
+        self, data: bytes, program: Program, parameters: TandemParameters, *, wrapped: bool, stop_at_error: bool
     ) -> None:
         self._data, self._program, self._parameters, self._wrapped = data, program, parameters, wrapped
         self._stop_at_error = stop_at_error
-        self._trace = Trace(parameters, wrapped=wrapped)
+        self._trace = TraceGroups(parameters, wrapped=wrapped)
         self._read = 0
         self._index: Index | None = None
-        self._whole: Tandem | None = None
+        self._whole: DecodedTandem | None = None
 
-    def result(self, progress: Progress) -> Tandem:
+    def result(self, progress: Progress) -> DecodedTandem:
         """Return the trace. Raises only what *progress* raises, and resumes there at the next call."""
         if self._whole is None:
             self._whole = self._of_all(progress)
         loss = next((event for event in self._whole.history.events if event.kind is EventKind.LOSS), None)
         if not self._stop_at_error or loss is None:
             return self._whole
-        trace = Trace.of(self._data[: loss.offset], self._parameters, progress, wrapped=self._wrapped)
+        trace = TraceGroups.of(self._data[: loss.offset], self._parameters, progress, wrapped=self._wrapped)
         assert isinstance(loss.fact, Loss)
         trace.give_up(self._data[loss.offset :], loss.fact)
-        return Tandem(trace, self._program, progress, stop_at_error=True)
+        return DecodedTandem(trace, self._program, progress, stop_at_error=True)
 
-    def _of_all(self, progress: Progress) -> Tandem:
+    def _of_all(self, progress: Progress) -> DecodedTandem:
         total = len(self._data)
         while self._read < total:
             progress("reading", self._read, total)
@@ -306,7 +306,7 @@ class ResumableDecoding:
         if self._index is None:
             self._trace.finish()
             self._index = index_of(self._trace, progress)
-        return Tandem(self._trace, self._program, progress, index=self._index)
+        return DecodedTandem(self._trace, self._program, progress, index=self._index)
 
 
 _WAITING = 1 << 16  # bytes without a group
@@ -322,13 +322,13 @@ class IncrementalDecoder:
     def __init__(
         self,
         program: Program,
-        parameters: Parameters,
+        parameters: TandemParameters,
         builder: HistoryBuilder,
         *,
         wrapped: bool = False,
         stop_at_error: bool = False,
     ) -> None:
-        self._trace = Trace(parameters, wrapped=wrapped)
+        self._trace = TraceGroups(parameters, wrapped=wrapped)
         self._index = Index(self._trace)
         self._indexer = Indexer(self._index)
         self._flow = TandemHistoryBuilder(self._index, program, builder=builder, stop_at_error=stop_at_error)
@@ -371,7 +371,7 @@ class IncrementalDecoder:
         self._flow.renew(self._index, self._base, self._before)
 
 
-def _carry(old: Registers, new: Registers, stop: int) -> int:
+def _carry(old: RegisterWrites, new: RegisterWrites, stop: int) -> int:
     """Copy the last write before group *stop* to each register from *old* to *new*; return how many
     groups these take.
     """

@@ -2,7 +2,7 @@
 registers.
 
 An instruction leaves few addresses for the next pc (`Steps`). Its stores, or those of a transaction on the bus, need
-care because atomic operations and conditional stores do not always store. `Effects` evaluates a group element by
+care because atomic operations and conditional stores do not always store. `GroupEffects` evaluates a group element by
 element.
 
 Sources: RISC-V ISA, "A Extension", "Zacas"; Trace Protocol Specification 2018-11-20, chapter 2 (memory requests).
@@ -45,11 +45,11 @@ from rvtrace_gdb.decode.tandem.protocol import (
     MemoryOp,
     MemoryRequest,
     MemoryResponse,
-    Parameters,
-    State,
+    StateId,
     StateInitialization,
+    TandemParameters,
 )
-from rvtrace_gdb.decode.tandem.registers import Registers
+from rvtrace_gdb.decode.tandem.registers import RegisterWrites
 
 NOWHERE = 0xFFFF_FFFF_FFFF_FFFF
 """Stands for an unknown address. No instruction can be there: it is odd."""
@@ -238,11 +238,11 @@ class TrapEffect(NamedTuple):
 
 
 _STATES: dict[int, int] = {
-    State.PRIVILEGE_MODE: csrs.PRIVILEGE,
-    State.MTIME: csrs.MTIME,
-    State.PC_PHYSICAL_ADDRESS: csrs.PC_PHYSICAL,
+    StateId.PRIVILEGE_MODE: csrs.PRIVILEGE,
+    StateId.MTIME: csrs.MTIME,
+    StateId.PC_PHYSICAL_ADDRESS: csrs.PC_PHYSICAL,
 }
-_ADDRESSES_AND_DATA = frozenset({State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS, *STORE_DATA})
+_ADDRESSES_AND_DATA = frozenset({StateId.EFFECTIVE_ADDRESS, StateId.PHYSICAL_ADDRESS, *STORE_DATA})
 _NONE: frozenset[int] = frozenset()
 _SRET = 0x1020_0073
 _MODES = (0, 1, 3)
@@ -254,10 +254,10 @@ def destinations(xlen: int) -> Destinations:
     return Destinations(xlen)
 
 
-_Register = FullRegister | IncrementalRegister | IncrementalRegisterOr
+_RegisterElement = FullRegister | IncrementalRegister | IncrementalRegisterOr
 
 
-class Effects:
+class GroupEffects:
     """The effects of group number *group*.
 
     *before*: what registers held; *loose*: it is an element outside of groups.
@@ -270,7 +270,13 @@ class Effects:
     """
 
     def __init__(
-        self, group: int, elements: Sequence[Element], parameters: Parameters, before: Registers, *, loose: bool
+        self,
+        group: int,
+        elements: Sequence[Element],
+        parameters: TandemParameters,
+        before: RegisterWrites,
+        *,
+        loose: bool,
     ) -> None:
         self.group, self.elements = group, elements
         self._parameters, self._before, self._loose = parameters, before, loose
@@ -287,7 +293,7 @@ class Effects:
                 self._states.setdefault(element.identifier, []).append(element.value)
                 self.own = element.own if element.own is not None and not self._is_nowhere(element.own) else self.own
                 if element.identifier in STORE_DATA:
-                    self.data.append((STORE_DATA[State(element.identifier)], element.value))
+                    self.data.append((STORE_DATA[StateId(element.identifier)], element.value))
         self.reports_memory = MemoryRequest in kinds or not _ADDRESSES_AND_DATA.isdisjoint(self._states)
         self.pc = self._reported_pc()
 
@@ -295,8 +301,8 @@ class Effects:
         return self._parameters.dialect.partial and bool(address & 1)
 
     def _reported_pc(self) -> int | None:
-        if State.PC in self._states:
-            return self._states[State.PC][-1]
+        if StateId.PC in self._states:
+            return self._states[StateId.PC][-1]
         register = self._parameters.dialect.pc_register
         if register < 0:
             return None
@@ -323,7 +329,7 @@ class Effects:
     def _traps_for_unknown_cause(self) -> bool:
         """Whether the instruction trapped, though the cause is not reported: it changed the privilege mode."""
         is_return = self.instr is not None and self.instr.word in csrs.XRETS
-        return self._parameters.dialect.partial and State.PRIVILEGE_MODE in self._states and not is_return
+        return self._parameters.dialect.partial and StateId.PRIVILEGE_MODE in self._states and not is_return
 
     @property
     def _taken(self) -> csrs.TrapCsrs | None:
@@ -350,7 +356,7 @@ class Effects:
         """The new value of the integer register it wrote, in whatever form it is reported."""
         return next((value for regno, value in self._reported.items() if GPR < regno < FPR), None)
 
-    def states(self, identifier: State) -> list[int]:
+    def states(self, identifier: StateId) -> list[int]:
         """Return the values of all additional states with this identifier."""
         return self._states.get(identifier, [])
 
@@ -382,7 +388,7 @@ class Effects:
         """Return the registers and states it reports; None: changed from an unknown value."""
         reported: dict[int, int | None] = {}
         for element in self.elements:
-            if isinstance(element, _Register) and element.regno != self._parameters.dialect.pc_register:
+            if isinstance(element, _RegisterElement) and element.regno != self._parameters.dialect.pc_register:
                 reported[element.regno] = self._new_value(element, reported)
             elif isinstance(element, AdditionalState) and element.identifier in _STATES:
                 reported[_STATES[element.identifier]] = element.value
@@ -393,7 +399,7 @@ class Effects:
         floating = any(FPR <= regno < FPR_END or regno in csrs.FLOATING for regno in written)
         return floating and self.instr is not None and not written.keys() & csrs.STATUS
 
-    def _new_value(self, element: _Register, reported: dict[int, int | None]) -> int | None:
+    def _new_value(self, element: _RegisterElement, reported: dict[int, int | None]) -> int | None:
         if isinstance(element, FullRegister):
             return element.value
         regno = element.regno
@@ -424,13 +430,13 @@ def _complete_return(word: int, status: int | None, written: dict[int, int | Non
         written[csrs.MSTATUS] = None
 
 
-def impossible(seen: Effects) -> str:
+def impossible(seen: GroupEffects) -> str:
     """Return the report in a group that no hart makes, so the group is damaged; "" without one.
 
     Privileged Architecture, "Privilege Levels" (2 is reserved) and "Machine Cause" (codes from 64 on are reserved);
     ISA, "Base Instruction-Length Encoding": the low bits of an instruction determine whether it has 16 bits.
     """
-    for mode in seen.states(State.PRIVILEGE_MODE):
+    for mode in seen.states(StateId.PRIVILEGE_MODE):
         if mode not in _MODES:
             return f"privilege mode {mode}"
     for pc in (seen.pc, seen.own):

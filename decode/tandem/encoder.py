@@ -21,8 +21,8 @@ from rvtrace_gdb.decode.tandem.protocol import (
     AdditionalState,
     AmoData,
     Element,
+    ElementForm,
     Ending,
-    Form,
     FullRegister,
     Group,
     HartReset,
@@ -34,9 +34,9 @@ from rvtrace_gdb.decode.tandem.protocol import (
     MemoryRequest,
     MemoryResponse,
     Opcode,
-    Parameters,
-    State,
+    StateId,
     StateInitialization,
+    TandemParameters,
     Widths,
     plain_forms,
     register_form,
@@ -67,7 +67,7 @@ _INSTRUCTIONS = {2: Opcode.INSTRUCTION_16, 4: Opcode.INSTRUCTION_32}
 _STORE_STATES = {size: state for state, size in STORE_DATA.items()}
 
 
-def encode(groups: Iterable[Group], parameters: Parameters) -> bytes:
+def encode(groups: Iterable[Group], parameters: TandemParameters) -> bytes:
     """Return the bytes of *groups*, each with the ending it has. Raises BadElement."""
     listed = list(groups)
     for group, following in pairwise([*listed, None]):
@@ -108,7 +108,7 @@ def encode_element(
     try:
         raw = bytearray(form.reader.pack(*fields))
     except struct.error:
-        text = element_text(element, Parameters(8 * widths.xlen, 8 * widths.flen))
+        text = element_text(element, TandemParameters(8 * widths.xlen, 8 * widths.flen))
         raise BadElement(element, "a value does not fit into its field", text) from None
     raw[0] = form.head
     if form.identifier:
@@ -116,7 +116,7 @@ def encode_element(
     return bytes(raw)
 
 
-def _layout(element: Element, widths: Widths, init: bool, pending: int) -> tuple[Form | None, Sequence[int]]:
+def _layout(element: Element, widths: Widths, init: bool, pending: int) -> tuple[ElementForm | None, Sequence[int]]:
     """Return the layout of an element, and its fields in order."""
     if isinstance(element, FullRegister):
         floating = FPR <= element.regno < FPR_END
@@ -155,7 +155,7 @@ class Retired(NamedTuple):
     own        the address of the instruction, which not every encoder sends
     loaded     (bytes, value) that a load or an atomic operation read, not extended
     pc_paddr   the physical address of *pc*
-    own_privilege  the mode the instruction ran in; a trace that begins with it reports it (`Encoder.begin`)
+    own_privilege  the mode the instruction ran in; a trace that begins with it reports it (`GroupEncoder.begin`)
     """
 
     pc: int | None
@@ -195,10 +195,12 @@ class Forms:
     fetch: bool = False
 
 
-class Encoder:
+class GroupEncoder:
     """An encoder for one hart. `emit` gets the bytes of one group at a time. Raises BadElement."""
 
-    def __init__(self, parameters: Parameters, emit: Callable[[bytes], object], forms: Forms | None = None) -> None:
+    def __init__(
+        self, parameters: TandemParameters, emit: Callable[[bytes], object], forms: Forms | None = None
+    ) -> None:
         self.parameters, self.forms = parameters, forms or Forms()
         self._emit, self._widths = emit, parameters.widths
         self._values: dict[int, int] = {}
@@ -243,7 +245,7 @@ class Encoder:
         self._pc = pc
         elements: list[Element] = [StateInitialization(), self._pc_element(pc, pc)]
         if privilege is not None:
-            elements.append(AdditionalState(State.PRIVILEGE_MODE, privilege))
+            elements.append(AdditionalState(StateId.PRIVILEGE_MODE, privilege))
         self._group(elements)
 
     def finish(self) -> None:
@@ -267,13 +269,13 @@ class Encoder:
         if sent_pc is not None:
             yield self._reported_pc(retired, own, sent_pc)
         if retired.pc_paddr is not None:
-            yield AdditionalState(State.PC_PHYSICAL_ADDRESS, retired.pc_paddr)
+            yield AdditionalState(StateId.PC_PHYSICAL_ADDRESS, retired.pc_paddr)
         if self.forms.fetch and retired.instr is not None and own is not None:
             yield from _fetch(own, retired.instr)
         if retired.instr is not None:
             yield retired.instr
         if retired.privilege is not None:
-            yield AdditionalState(State.PRIVILEGE_MODE, retired.privilege)
+            yield AdditionalState(StateId.PRIVILEGE_MODE, retired.privilege)
         if retired.gpr is not None and retired.gpr[0]:
             yield self._register(GPR + retired.gpr[0], retired.gpr[1])
         if retired.fpr is not None:
@@ -295,8 +297,8 @@ class Encoder:
         if dialect.pc_register >= 0:
             return FullRegister(dialect.pc_register, pc)
         if dialect.pcs == 2:
-            return AdditionalState(State.PC, pc, pc if own is None else own)
-        return AdditionalState(State.PC, pc)
+            return AdditionalState(StateId.PC, pc, pc if own is None else own)
+        return AdditionalState(StateId.PC, pc)
 
     def _memory(self, retired: Retired) -> Iterable[Element]:
         address = retired.paddr if retired.paddr is not None else retired.eaddr
@@ -309,9 +311,9 @@ class Encoder:
                 value = retired.operand & (1 << 8 * size) - 1
             yield AdditionalState(_STORE_STATES[size], value)
         if retired.eaddr is not None:
-            yield AdditionalState(State.EFFECTIVE_ADDRESS, retired.eaddr)
+            yield AdditionalState(StateId.EFFECTIVE_ADDRESS, retired.eaddr)
         if retired.paddr is not None:
-            yield AdditionalState(State.PHYSICAL_ADDRESS, retired.paddr)
+            yield AdditionalState(StateId.PHYSICAL_ADDRESS, retired.paddr)
 
     def _register(self, regno: int, value: int) -> Element:
         """Return the element for a register's new value, in the shortest requested form that fits."""

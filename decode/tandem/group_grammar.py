@@ -2,12 +2,12 @@
 
 The forms are an automaton whose states are the elements of a group so far. A trace has few different shapes of groups
 (28 in 18,000 groups of real cores): which elements in which order. A group is read with one look-up for each element;
-its shape then has the place of each field, so that all are unpacked at once. A `Plan` describes how to process a group
-of a shape: for most groups it allows the fields to be taken as they are unpacked.
+its shape then has the place of each field, so that all are unpacked at once. A `UnpackPlan` describes how to process a
+group of a shape: for most groups it allows the fields to be taken as they are unpacked.
 
-A `Problem` is a rule that a readable group breaks. Source: Trace Protocol Specification, version 2018-11-20, chapter 3;
-and the additional rules of a published checker of such traces. That checker does not accept an implied end group, which
-chapter 3 allows: here it is not a problem.
+A `GroupProblem` is a rule that a readable group breaks. Source: Trace Protocol Specification, version 2018-11-20,
+chapter 3; and the additional rules of a published checker of such traces. That checker does not accept an implied end
+group, which chapter 3 allows: here it is not a problem.
 """
 
 import struct
@@ -23,11 +23,11 @@ from rvtrace_gdb.decode.tandem.protocol import (
     FPR_END,
     NO_DATA_IN_RESPONSE,
     STORE_DATA,
+    ElementForm,
     Ending,
-    Form,
     Maker,
     Opcode,
-    State,
+    StateId,
     Widths,
     maker_of,
     plain_forms,
@@ -38,7 +38,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 )
 
 
-class Problem(Enum):
+class GroupProblem(Enum):
     """A problem; the value is its text."""
 
     ORPHAN_END = "end group without a begin group"
@@ -57,47 +57,47 @@ class Problem(Enum):
     @property
     def is_warning(self) -> bool:
         """Whether it does not affect the meaning of the group."""
-        return self in (Problem.DUPLICATE_RESET, Problem.DUPLICATE_INITIALIZATION)
+        return self in (GroupProblem.DUPLICATE_RESET, GroupProblem.DUPLICATE_INITIALIZATION)
 
 
 _RESET, _INITIALIZATION, _INCREMENT = Opcode.HART_RESET, Opcode.STATE_INITIALIZATION, Opcode.INCREMENT_PC
 _TOGETHER = (
-    (_RESET, "instr", Problem.RESET_AND_INSTRUCTION),
-    (_INITIALIZATION, "instr", Problem.INITIALIZATION_AND_INSTRUCTION),
-    (_INITIALIZATION, _RESET, Problem.INITIALIZATION_AND_RESET),
-    (_INCREMENT, "pc", Problem.INCREMENT_AND_PC),
+    (_RESET, "instr", GroupProblem.RESET_AND_INSTRUCTION),
+    (_INITIALIZATION, "instr", GroupProblem.INITIALIZATION_AND_INSTRUCTION),
+    (_INITIALIZATION, _RESET, GroupProblem.INITIALIZATION_AND_RESET),
+    (_INCREMENT, "pc", GroupProblem.INCREMENT_AND_PC),
 )
 _TWICE = (
-    (_INCREMENT, Problem.DUPLICATE_INCREMENT),
-    ("instr", Problem.DUPLICATE_INSTRUCTION),
-    (_RESET, Problem.DUPLICATE_RESET),
-    (_INITIALIZATION, Problem.DUPLICATE_INITIALIZATION),
+    (_INCREMENT, GroupProblem.DUPLICATE_INCREMENT),
+    ("instr", GroupProblem.DUPLICATE_INSTRUCTION),
+    (_RESET, GroupProblem.DUPLICATE_RESET),
+    (_INITIALIZATION, GroupProblem.DUPLICATE_INITIALIZATION),
 )
 _EXECUTION = frozenset({"instr", _INCREMENT, _INITIALIZATION})
 _INTERRUPT_REGISTERS = 2  # an interrupt has at least xepc and xcause, or a pc
 
 
-def problems_of(forms: Sequence[Form], ending: Ending, *, orphan: bool = False) -> tuple[Problem, ...]:
+def problems_of(forms: Sequence[ElementForm], ending: Ending, *, orphan: bool = False) -> tuple[GroupProblem, ...]:
     """Return the problems of a group of these elements. *orphan*: it is an end group alone."""
     kinds = Counter(map(_kind, forms))
     if orphan:
-        return (Problem.ORPHAN_END,)
+        return (GroupProblem.ORPHAN_END,)
     if ending is Ending.LOOSE:
-        return (Problem.LOOSE_EXECUTION,) if _EXECUTION & kinds.keys() else ()
+        return (GroupProblem.LOOSE_EXECUTION,) if _EXECUTION & kinds.keys() else ()
     found = [problem for one, other, problem in _TOGETHER if kinds[one] and kinds[other]]
     found += [problem for kind, problem in _TWICE if kinds[kind] > 1]
     if kinds[_INCREMENT] and not kinds["instr"]:
-        found.append(Problem.INCREMENT_WITHOUT_INSTRUCTION)
+        found.append(GroupProblem.INCREMENT_WITHOUT_INSTRUCTION)
     is_interrupt = kinds["pc"] or kinds[Opcode.FULL_REGISTER] >= _INTERRUPT_REGISTERS
     if not (kinds["instr"] or kinds[_RESET] or kinds[_INITIALIZATION] or kinds[_INCREMENT] or is_interrupt):
-        found.append(Problem.NEITHER)
+        found.append(GroupProblem.NEITHER)
     return tuple(found)
 
 
-def _kind(form: Form) -> int | str:
+def _kind(form: ElementForm) -> int | str:
     if form.head in (Opcode.INSTRUCTION_16, Opcode.INSTRUCTION_32):
         return "instr"
-    is_pc = form.head == Opcode.ADDITIONAL_STATE and form.identifier == State.PC
+    is_pc = form.head == Opcode.ADDITIONAL_STATE and form.identifier == StateId.PC
     return "pc" if is_pc else form.head
 
 
@@ -120,7 +120,7 @@ class InvalidBytes(Exception):
         super().__init__(why)
 
 
-class Shape:
+class GroupShape:
     """Which elements a group has, in which order, and how it ends.
 
     number   in `Automaton.shapes`
@@ -132,7 +132,14 @@ class Shape:
     """
 
     def __init__(
-        self, number: int, forms: tuple[Form, ...], end: int, root: "Node", *, loose: bool = False, known: bool = True
+        self,
+        number: int,
+        forms: tuple[ElementForm, ...],
+        end: int,
+        root: "GrammarNode",
+        *,
+        loose: bool = False,
+        known: bool = True,
     ) -> None:
         self.number, self.forms, self.end, self.root = number, forms, end, root
         self.loose, self.known = loose, known
@@ -161,25 +168,25 @@ class Shape:
         return any("s" in form.format for form in self.forms)
 
     @cached_property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[GroupProblem, ...]:
         """The problems of such a group."""
         return problems_of(self.forms, self.ending, orphan=self.loose and bool(self.end))
 
 
-Entry = tuple[int, "Node", int, Shape | None]
+GrammarEntry = tuple[int, "GrammarNode", int, GroupShape | None]
 """(size, next node, 0, None): an element of so many bytes. (0, node, at, None): the byte *at* bytes later decides what
 it is, in that node. (size, node, 0, shape): the end of a group.
 """
 
 
-class Node(dict[int, Entry]):
+class GrammarNode(dict[int, GrammarEntry]):
     """A state of the reader: what can come next, by its first byte. Filled as bytes occur."""
 
     def __init__(self, automaton: "Automaton", at: "ReaderState", split: int = 0) -> None:
         super().__init__()
         self._automaton, self.where, self.split = automaton, at, split
 
-    def __missing__(self, byte: int) -> Entry:
+    def __missing__(self, byte: int) -> GrammarEntry:
         """Raises Bad."""
         entry = self._automaton.entry(self.where, self.split, byte)
         self[byte] = entry
@@ -201,10 +208,16 @@ class ReaderState:
     __slots__ = ("after", "forms", "init", "inside", "once", "pending")
 
     def __init__(
-        self, forms: tuple[Form, ...] | None, inside: bool, init: bool = False, pending: int = -1, *, once: bool = False
+        self,
+        forms: tuple[ElementForm, ...] | None,
+        inside: bool,
+        init: bool = False,
+        pending: int = -1,
+        *,
+        once: bool = False,
     ) -> None:
         self.forms, self.inside, self.init, self.pending, self.once = forms, inside, init, pending, once
-        self.after: dict[tuple[Form, int], Entry] = {}
+        self.after: dict[tuple[ElementForm, int], GrammarEntry] = {}
 
 
 class Automaton:
@@ -214,14 +227,14 @@ class Automaton:
         self.widths = widths
         self._plain, self._states = plain_forms(), state_forms(widths)
         self._nodes = 0
-        self._general: dict[tuple[bool, int], Node] = {}
-        self._begin = Node(self, ReaderState((), inside=True))
-        self._roots: dict[int, Node] = {}
+        self._general: dict[tuple[bool, int], GrammarNode] = {}
+        self._begin = GrammarNode(self, ReaderState((), inside=True))
+        self._roots: dict[int, GrammarNode] = {}
         self.root = self._root(-1)
-        self.shapes = [Shape(end, (), end, self.root, known=False) for end in (0, 1)]
+        self.shapes = [GroupShape(end, (), end, self.root, known=False) for end in (0, 1)]
         """The shapes by number. The first two stand for all groups that are not remembered."""
 
-    def entry(self, where: ReaderState, split: int, byte: int) -> Entry:
+    def entry(self, where: ReaderState, split: int, byte: int) -> GrammarEntry:
         """Return what to do at *byte*. Raises Bad."""
         if split:
             return self._split(where, split, byte)
@@ -230,7 +243,7 @@ class Automaton:
         if byte in self._plain:
             return self._after(where, self._plain[byte], -1)
         at = self._splits_at(where, byte)
-        return 0, Node(self, where, byte), at, None
+        return 0, GrammarNode(self, where, byte), at, None
 
     def _splits_at(self, where: ReaderState, byte: int) -> int:
         """Return how far after the first byte of an element its form is determined. Raises Bad."""
@@ -246,10 +259,10 @@ class Automaton:
             return 1
         raise InvalidBytes(f"0x{byte:02x} is not an opcode")
 
-    def _split(self, where: ReaderState, split: int, byte: int) -> Entry:
+    def _split(self, where: ReaderState, split: int, byte: int) -> GrammarEntry:
         if split == _REGISTER:
             if byte == FPR >> 8:  # the low byte tells x from f, and both from what is reserved
-                return 0, Node(self, where, _LOW), 1, None
+                return 0, GrammarNode(self, where, _LOW), 1, None
             if byte > FPR >> 8:
                 raise InvalidBytes(f"there is no register 0x{byte:02x}..")
             return self._after(where, self._integer, -1)
@@ -268,10 +281,10 @@ class Automaton:
         return self._after(where, found, byte & 15 if split == _REQUEST else -1)
 
     @property
-    def _integer(self) -> Form:
+    def _integer(self) -> ElementForm:
         return register_form(self.widths, floating=False)
 
-    def _boundary(self, where: ReaderState, byte: int) -> Entry:
+    def _boundary(self, where: ReaderState, byte: int) -> GrammarEntry:
         if where.inside:
             size = int(byte == _END)
             return size, self.root, 0, self._group(where.forms, size)
@@ -279,50 +292,50 @@ class Automaton:
             return 1, self.root, 0, self._shape((), 1, self.root, loose=True)
         return 1, self._begin, 0, None
 
-    def _after(self, where: ReaderState, element: Form, pending: int) -> Entry:
+    def _after(self, where: ReaderState, element: ElementForm, pending: int) -> GrammarEntry:
         """Return the state after one more element. Many bytes lead to the same state."""
         key = element, _class(pending)
         if key not in where.after:
             where.after[key] = self._following(where, element, pending)
         return where.after[key]
 
-    def _following(self, where: ReaderState, element: Form, pending: int) -> Entry:
+    def _following(self, where: ReaderState, element: ElementForm, pending: int) -> GrammarEntry:
         if not where.inside:
             root = self._root(pending)
             return element.size, root, 0, self._shape((element,), 0, root, loose=True)
         init = where.init or element.head == _INITIALIZATION_OPCODE
         if where.once:
-            return element.size, Node(self, ReaderState((element,), True, init, pending, once=True)), 0, None
+            return element.size, GrammarNode(self, ReaderState((element,), True, init, pending, once=True)), 0, None
         if where.forms is None or len(where.forms) >= MOST_ELEMENTS or self._nodes >= MOST_NODES:
             return element.size, self._forgetful(init, pending), 0, None
         self._nodes += 1
-        return element.size, Node(self, ReaderState((*where.forms, element), True, init, pending)), 0, None
+        return element.size, GrammarNode(self, ReaderState((*where.forms, element), True, init, pending)), 0, None
 
-    def _forgetful(self, init: bool, pending: int) -> Node:
+    def _forgetful(self, init: bool, pending: int) -> GrammarNode:
         """Return the state in groups that are too many or too long to remember."""
         key = init, _class(pending)
         if key not in self._general:
-            self._general[key] = Node(self, ReaderState(None, True, init, pending))
+            self._general[key] = GrammarNode(self, ReaderState(None, True, init, pending))
         return self._general[key]
 
-    def _root(self, pending: int) -> Node:
+    def _root(self, pending: int) -> GrammarNode:
         """Return the state outside of groups."""
         key = _class(pending)
         if key not in self._roots:
-            self._roots[key] = Node(self, ReaderState((), False, False, pending))
+            self._roots[key] = GrammarNode(self, ReaderState((), False, False, pending))
         return self._roots[key]
 
-    def _group(self, forms: tuple[Form, ...] | None, end: int) -> Shape:
+    def _group(self, forms: tuple[ElementForm, ...] | None, end: int) -> GroupShape:
         if forms is None or len(self.shapes) >= MOST_SHAPES:
             return self.shapes[end]
         return self._shape(forms, end, self.root)
 
-    def _shape(self, forms: tuple[Form, ...], end: int, root: Node, *, loose: bool = False) -> Shape:
-        shape = Shape(len(self.shapes), forms, end, root, loose=loose)
+    def _shape(self, forms: tuple[ElementForm, ...], end: int, root: GrammarNode, *, loose: bool = False) -> GroupShape:
+        shape = GroupShape(len(self.shapes), forms, end, root, loose=loose)
         self.shapes.append(shape)
         return shape
 
-    def forms_at(self, data: bytes | bytearray, offset: int) -> Iterator[tuple[Form, int]]:
+    def forms_at(self, data: bytes | bytearray, offset: int) -> Iterator[tuple[ElementForm, int]]:
         """Yield the elements of a whole group at *offset*, and the place of each, without remembering anything."""
         offset, init, pending = offset + 1, False, -1
         while data[offset] not in (_BEGIN, _END):
@@ -347,7 +360,7 @@ FULL, INCREMENT, NONE = range(3)
 """How a group reports the pc."""
 
 
-class Plan(NamedTuple):
+class UnpackPlan(NamedTuple):
     """The indices of the fields of a plain group among those unpacked, -1 for what it does not have.
 
     unpack     all fields, from the trace and an offset
@@ -375,7 +388,7 @@ class Plan(NamedTuple):
 _INSTRUCTIONS = {int(Opcode.INSTRUCTION_16): 2, int(Opcode.INSTRUCTION_32): 4}
 
 
-def plan_of(shape: Shape) -> Plan | None:
+def plan_of(shape: GroupShape) -> UnpackPlan | None:
     """Return how to process a group of this shape; None: element by element.
 
     A plain group has an instruction, a pc in one of both forms, whole registers, addresses, and at most one store.
@@ -386,19 +399,19 @@ def plan_of(shape: Shape) -> Plan | None:
     if places is None:
         return None
     words = [head for head in _INSTRUCTIONS if ("", head) in places]
-    effective = places.get(("address", State.EFFECTIVE_ADDRESS), -1)
-    physical = places.get(("address", State.PHYSICAL_ADDRESS), -1)
+    effective = places.get(("address", StateId.EFFECTIVE_ADDRESS), -1)
+    physical = places.get(("address", StateId.PHYSICAL_ADDRESS), -1)
     address = effective if effective >= 0 else physical
     sizes = [state for state in STORE_DATA if ("data", state) in places]
-    has_pc, increments = ("", State.PC) in places, ("", -1) in places
+    has_pc, increments = ("", StateId.PC) in places, ("", -1) in places
     if not words or has_pc + increments != 1 or bool(sizes) > (address >= 0):
         return None
     if sizes and any("s" in form.format for form in shape.forms):  # an address of 5 bytes
         return None
-    return Plan(
+    return UnpackPlan(
         shape.reader.unpack_from,
         FULL if has_pc else INCREMENT,
-        places.get(("", State.PC), -1),
+        places.get(("", StateId.PC), -1),
         places["", words[0]],
         _INSTRUCTIONS[words[0]],
         tuple((at, at + 1) for (kind, _), at in places.items() if kind == "register"),
@@ -410,7 +423,7 @@ def plan_of(shape: Shape) -> Plan | None:
     )
 
 
-def _places(forms: Sequence[Form]) -> dict[tuple[str, int], int] | None:
+def _places(forms: Sequence[ElementForm]) -> dict[tuple[str, int], int] | None:
     """Return the index of each field, None for a group that is not plain."""
     places: dict[tuple[str, int], int] = {}
     at = 0
@@ -423,15 +436,15 @@ def _places(forms: Sequence[Form]) -> dict[tuple[str, int], int] | None:
     return places
 
 
-def _key(form: Form) -> tuple[str, int] | None:
+def _key(form: ElementForm) -> tuple[str, int] | None:
     if form.head in _INSTRUCTIONS:
         return "", form.head
     if form.head == Opcode.INCREMENT_PC:
         return "", -1
     if form.head != Opcode.ADDITIONAL_STATE:
         return None
-    if form.identifier == State.PC:
+    if form.identifier == StateId.PC:
         return ("", form.identifier) if form.values == 1 else None
-    if form.identifier in (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS):
+    if form.identifier in (StateId.EFFECTIVE_ADDRESS, StateId.PHYSICAL_ADDRESS):
         return "address", form.identifier
     return ("data", form.identifier) if form.identifier in STORE_DATA else None

@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.instructions import LOAD, reach
 from rvtrace_gdb.decode.tandem.effects import (
     NOWHERE,
-    Effects,
+    GroupEffects,
     Steps,
     StoreEffect,
     TrapEffect,
@@ -29,7 +29,7 @@ from rvtrace_gdb.decode.tandem.effects import (
     is_atomic,
     stored_size,
 )
-from rvtrace_gdb.decode.tandem.group_grammar import FULL, Plan, plan_of
+from rvtrace_gdb.decode.tandem.group_grammar import FULL, UnpackPlan, plan_of
 from rvtrace_gdb.decode.tandem.memory import MemoryWrites, PhysicalMemory
 from rvtrace_gdb.decode.tandem.protocol import (
     FPR,
@@ -39,16 +39,16 @@ from rvtrace_gdb.decode.tandem.protocol import (
     FullRegister,
     Instr,
     MemoryRequest,
-    State,
+    StateId,
 )
-from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN, Registers, space_of
-from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN, RegisterWrites, space_of
+from rvtrace_gdb.decode.tandem.trace import TraceGroups
 from rvtrace_gdb.support.errors import Progress, silent
 
-_ADDRESSES = (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS)
+_ADDRESSES = (StateId.EFFECTIVE_ADDRESS, StateId.PHYSICAL_ADDRESS)
 
 
-def loads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) -> dict[int, MemoryWrites]:
+def loads_of(trace: TraceGroups, retired: bytearray, spaces: list[tuple[int, int]]) -> dict[int, MemoryWrites]:
     """Return the values loaded, by address space, as if the loads had stored them. *retired*,
     *spaces*: as in `Index`.
     """
@@ -133,11 +133,11 @@ class Index:
     traps, breaks, resets, initializations   in order
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceGroups) -> None:
         self.trace = trace
         self.pcs = array("Q")
         self.origins: dict[int, int] = {}
-        self.registers = Registers(trace.parameters.xlen, trace.parameters.dialect)
+        self.registers = RegisterWrites(trace.parameters.xlen, trace.parameters.dialect)
         self.memory: dict[int, MemoryWrites] = {}
         self.spaces: list[tuple[int, int]] = [(-1, UNKNOWN)]
         self.retired = bytearray()
@@ -177,7 +177,7 @@ _SPECIAL, _STATUS, _FLOATING = 1, 2, 4
 """Kinds of registers: those whose value affects others, mstatus, and those that make it dirty."""
 
 
-def index_of(trace: Trace, progress: Progress = silent) -> Index:
+def index_of(trace: TraceGroups, progress: Progress = silent) -> Index:
     """Return what the groups of a whole trace did. Raises only what *progress* raises."""
     index = Index(trace)
     indexer = Indexer(index)
@@ -214,7 +214,7 @@ class Indexer:
         self._steps = Steps(parameters.xlen)
         self._plain_steps = Steps(parameters.xlen, without=csrs.XRETS)
         self._stored_sizes = Computed(partial(stored_size, xlen=parameters.xlen))
-        self._plans: list[Plan | None] = []
+        self._plans: list[UnpackPlan | None] = []
         self._pc = NOWHERE
         self._unknown = UNKNOWN if parameters.supervisor else PHYSICAL
         self._begin()
@@ -317,7 +317,7 @@ class Indexer:
         """Process any group; *pc* is the one before it. Returns the pc after it."""
         index, trace = self._index, self._trace
         loose = trace.shape(group).loose
-        seen = Effects(group, trace.elements(group), trace.parameters, index.registers, loose=loose)
+        seen = GroupEffects(group, trace.elements(group), trace.parameters, index.registers, loose=loose)
         noise = impossible(seen)
         if noise:
             return self._noise(group, noise)
@@ -358,7 +358,7 @@ class Indexer:
         index.retired.append(0)
         return NOWHERE
 
-    def _origin(self, seen: Effects, pc: int) -> int:
+    def _origin(self, seen: GroupEffects, pc: int) -> int:
         """Return where the hart was before the group. Notes a break if it cannot have been at *pc*."""
         instr, own = seen.instr, seen.own
         if instr is not None and instr.word in csrs.XRETS and self._dialect.xret_pc_is_own:
@@ -389,7 +389,7 @@ class Indexer:
             cause = Stop(StopReason.UNTRACED, detail=(self._dialect.untraced_below, pc))
         self._break(group, cause, self._trace.offsets[group], loss=False)
 
-    def _next_pc(self, seen: Effects, origin: int) -> int:
+    def _next_pc(self, seen: GroupEffects, origin: int) -> int:
         """Return where the hart continues after the group."""
         instr = seen.instr
         if instr is not None and instr.word in csrs.XRETS and self._dialect.xret_pc_is_own and seen.trap is None:
@@ -405,7 +405,7 @@ class Indexer:
             return origin + instr.length & self._mask
         return self._steps.target(instr.word, origin)
 
-    def _memory(self, seen: Effects) -> None:
+    def _memory(self, seen: GroupEffects) -> None:
         """Record what the group stored."""
         word = 0 if seen.instr is None else seen.instr.word
         size = 0 if seen.instr is None else self._stored_sizes[word]
@@ -417,7 +417,7 @@ class Indexer:
         if seen.instr is not None and not seen.retires:
             return
         data = seen.data
-        effective, physical = seen.states(State.EFFECTIVE_ADDRESS), seen.states(State.PHYSICAL_ADDRESS)
+        effective, physical = seen.states(StateId.EFFECTIVE_ADDRESS), seen.states(StateId.PHYSICAL_ADDRESS)
         if size and not data and not any(isinstance(element, MemoryRequest) for element in seen.elements):
             if not (effective or physical) or size < 0:
                 self._index.memory_forgotten.append(seen.group)
@@ -431,7 +431,7 @@ class Indexer:
         self._store_all(seen, physical, data, word, physical=True)
 
     def _store_all(
-        self, seen: Effects, addresses: list[int], data: list[tuple[int, int]], word: int, *, physical: bool
+        self, seen: GroupEffects, addresses: list[int], data: list[tuple[int, int]], word: int, *, physical: bool
     ) -> None:
         for address, (length, value) in zip(addresses, data, strict=False):
             stored = StoreEffect(address, length, None if value == _UNKNOWN_VALUE else value, physical)

@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, Anywhere, Steps
-from rvtrace_gdb.decode.tandem.group_grammar import Problem
+from rvtrace_gdb.decode.tandem.group_grammar import GroupProblem
 from rvtrace_gdb.decode.tandem.index import Index, index_of
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, Dialect, Ending, Group, Instr, Opcode, Parameters
-from rvtrace_gdb.decode.tandem.trace import Flaw, Trace
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, Ending, Group, Instr, Opcode, TandemDialect, TandemParameters
+from rvtrace_gdb.decode.tandem.trace import Flaw, TraceGroups
 
 TRACE = "the trace"
 """The origin of code that a program does not have."""
 LOOKAHEAD = 2
 """How many groups after one are examined."""
 
-_HARMLESS = (Problem.DUPLICATE_RESET, Problem.DUPLICATE_INITIALIZATION, Problem.ORPHAN_END)
+_HARMLESS = (GroupProblem.DUPLICATE_RESET, GroupProblem.DUPLICATE_INITIALIZATION, GroupProblem.ORPHAN_END)
 
 
 class PreviousGroup(NamedTuple):
@@ -43,7 +43,7 @@ class Beliefs:
         flawed = {flaw.group for flaw in flaws if flaw.problem not in _HARMLESS}
         flawed |= {first - 1} if before.is_flawed else set()
         self._flawed = flawed
-        self._loose = {flaw.group for flaw in flaws if flaw.problem is Problem.LOOSE_EXECUTION}
+        self._loose = {flaw.group for flaw in flaws if flaw.problem is GroupProblem.LOOSE_EXECUTION}
         self._contradicted = {mark.group for mark in index.breaks if not mark.loss}
         self._broken = {mark.group for mark in index.breaks}
         self._lost = self._broken - self._contradicted
@@ -162,12 +162,12 @@ class Fit(NamedTuple):
         return not self.lost and self.odd * _ODD_ONES <= self.groups
 
 
-def fit(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Fit:
+def fit(data: bytes, parameters: TandemParameters, *, wrapped: bool = False) -> Fit:
     """Return how well the beginning of *data* can be read with these parameters. *wrapped*: it may
     be inside a group.
     """
     sample = bytes(data[:_SAMPLE])
-    trace = Trace.of(sample, parameters, wrapped=wrapped)
+    trace = TraceGroups.of(sample, parameters, wrapped=wrapped)
     if wrapped and trace.losses and not trace.losses[0].offset and trace.losses[0].length <= _LONGEST_CUT:
         begin = trace.losses[0].length
         found = fit(sample[begin:], parameters)
@@ -188,7 +188,7 @@ def _swallowed_its_end(group: Group, data: bytes) -> bool:
     return group.ending is Ending.IMPLIED and data[group.offset + group.size - 1] == Opcode.END_GROUP
 
 
-def candidate_parameters(parameters: Parameters) -> list[Parameters]:
+def candidate_parameters(parameters: TandemParameters) -> list[TandemParameters]:
     """Return other parameters a trace may have: the other XLEN and FLEN, Sv32, two addresses for the pc."""
     base = replace(parameters, mlen=0, eaddr=0)
     found = [
@@ -201,13 +201,13 @@ def candidate_parameters(parameters: Parameters) -> list[Parameters]:
     return [other for other in dict.fromkeys(found) if other.widths != parameters.widths]
 
 
-def _dialects(dialect: Dialect) -> list[Dialect]:
+def _dialects(dialect: TandemDialect) -> list[TandemDialect]:
     """Return the dialects whose bytes have another layout."""
     others = (DIALECTS[name] for name in ("flute", "specification", "two-pc"))
     return list(dict.fromkeys([dialect, *others]))
 
 
-def better_parameters(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
+def better_parameters(data: bytes, parameters: TandemParameters, *, wrapped: bool = False) -> TandemParameters | None:
     """Return parameters that the beginning of *data* can be read with, if it cannot be with these; None: there are
     none.
 
@@ -219,17 +219,19 @@ def better_parameters(data: bytes, parameters: Parameters, *, wrapped: bool = Fa
     return next((other for other, found in fits if found.fits and found.groups), None)
 
 
-def contradictions(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> int:
+def contradictions(data: bytes, parameters: TandemParameters, *, wrapped: bool = False) -> int:
     """Return at how many places the beginning of *data* continues where it cannot, or has an instruction at an unknown
     address.
     """
-    trace = Trace.of(bytes(data[:_SAMPLE]), parameters, wrapped=wrapped)
+    trace = TraceGroups.of(bytes(data[:_SAMPLE]), parameters, wrapped=wrapped)
     index = index_of(trace)
     nowhere = sum(1 for group in range(1, len(trace)) if index.retired[group] and index.origin(group) == NOWHERE)
     return nowhere + sum(1 for found in index.breaks if not found.loss)
 
 
-def parameters_of_other_meaning(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
+def parameters_of_other_meaning(
+    data: bytes, parameters: TandemParameters, *, wrapped: bool = False
+) -> TandemParameters | None:
     """Return parameters with the same layout of bytes and another meaning, with which *data* contradicts itself far
     less.
     """
@@ -242,7 +244,7 @@ def parameters_of_other_meaning(data: bytes, parameters: Parameters, *, wrapped:
     return others[number] if best * _FAR_BETTER <= count else None
 
 
-def _same_bytes(parameters: Parameters) -> Iterator[Dialect]:
+def _same_bytes(parameters: TandemParameters) -> Iterator[TandemDialect]:
     """Yield the dialects whose groups look the same, but whose addresses have another meaning."""
     dialect = parameters.dialect
     for name in ("flute" if parameters.xlen == 64 else "piccolo", "toooba", "piccolo-2018"):
@@ -256,13 +258,14 @@ def is_tandem_trace(data: bytes) -> bool:
     """Return whether *data* begins as tandem traces do, and can be read as one: no other trace is that by chance."""
     if data[:1] != bytes([Opcode.BEGIN_GROUP]):
         return False
-    found = (fit(data, parameters) for parameters in (Parameters(64), Parameters(32)))
+    found = (fit(data, parameters) for parameters in (TandemParameters(64), TandemParameters(32)))
     return (
-        any(one.fits and one.groups >= _GROUPS for one in found) or better_parameters(data, Parameters(64)) is not None
+        any(one.fits and one.groups >= _GROUPS for one in found)
+        or better_parameters(data, TandemParameters(64)) is not None
     )
 
 
-def parameter_hint(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> str:
+def parameter_hint(data: bytes, parameters: TandemParameters, *, wrapped: bool = False) -> str:
     """Return the hint for a trace that cannot be read with these parameters: "this looks like RV64"; "" if it can."""
     if not data:
         return ""
@@ -276,7 +279,7 @@ def parameter_hint(data: bytes, parameters: Parameters, *, wrapped: bool = False
     return "" if other is None else f"the trace contradicts itself as {parameters}: this looks like {other}"
 
 
-def likelier_parameters(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
+def likelier_parameters(data: bytes, parameters: TandemParameters, *, wrapped: bool = False) -> TandemParameters | None:
     """Return parameters with which *data* was far more probably made; None: these are right, or it is not known."""
     found = better_parameters(data, parameters, wrapped=wrapped)
     return found or parameters_of_other_meaning(data, parameters, wrapped=wrapped)

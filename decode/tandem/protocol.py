@@ -43,7 +43,7 @@ class Opcode(IntEnum):
     INSTRUCTION_32 = 17
 
 
-class State(IntEnum):
+class StateId(IntEnum):
     """The identifier of an additional state."""
 
     PRIVILEGE_MODE = 1
@@ -83,7 +83,7 @@ SIZES = (1, 2, 4, 8)
 SUCCESS, FAILURE = 0, 1
 """The result of a memory request."""
 
-STORE_DATA = {State.STORE_DATA_8: 1, State.STORE_DATA_16: 2, State.STORE_DATA_32: 4, State.STORE_DATA_64: 8}
+STORE_DATA = {StateId.STORE_DATA_8: 1, StateId.STORE_DATA_16: 2, StateId.STORE_DATA_32: 4, StateId.STORE_DATA_64: 8}
 """The bytes of memory store data."""
 
 GPR, FPR = 0x1000, 0x1020
@@ -116,7 +116,7 @@ _FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q", 5: "5s"}
 """The `struct` format of a field, by its bytes."""
 
 
-class Form(NamedTuple):
+class ElementForm(NamedTuple):
     """The layout of an element.
 
     head    its opcode, and the identifier if it has one
@@ -141,14 +141,14 @@ def _reader(format: str) -> struct.Struct:
     return struct.Struct("<" + format)
 
 
-def form(opcode: int, fields: tuple[int, ...] = (), identifier: int = 0) -> Form:
+def form(opcode: int, fields: tuple[int, ...] = (), identifier: int = 0) -> ElementForm:
     """Return the element with this opcode (and identifier), and fields of so many bytes; 0 means a signed byte."""
     pads = "xx" if opcode == Opcode.ADDITIONAL_STATE else "x"
     codes = "".join(_FORMATS[size] if size else "b" for size in fields)
-    return Form(opcode, identifier, pads + codes, len(pads) + sum(size or 1 for size in fields), len(fields))
+    return ElementForm(opcode, identifier, pads + codes, len(pads) + sum(size or 1 for size in fields), len(fields))
 
 
-def plain_forms() -> dict[int, Form]:
+def plain_forms() -> dict[int, ElementForm]:
     """Return the elements whose length is in their opcode, by opcode."""
     op = Opcode
     bare = (op.INCREMENT_PC, op.HART_RESET, op.STATE_INITIALIZATION)
@@ -162,29 +162,29 @@ def plain_forms() -> dict[int, Form]:
 
 
 @cache
-def state_forms(widths: Widths) -> Mapping[int, Form]:
+def state_forms(widths: Widths) -> Mapping[int, ElementForm]:
     """Return the additional states, by identifier."""
     fields: dict[int, tuple[int, ...]] = {
-        State.PRIVILEGE_MODE: (1,),
-        State.PHYSICAL_ADDRESS: (widths.mlen,),
-        State.EFFECTIVE_ADDRESS: (widths.eaddr,),
+        StateId.PRIVILEGE_MODE: (1,),
+        StateId.PHYSICAL_ADDRESS: (widths.mlen,),
+        StateId.EFFECTIVE_ADDRESS: (widths.eaddr,),
         **{int(state): (size,) for state, size in STORE_DATA.items()},
-        State.MTIME: (8,),
-        State.PC_PHYSICAL_ADDRESS: (widths.mlen,),
-        State.PC: (widths.xlen,) * widths.pcs,
+        StateId.MTIME: (8,),
+        StateId.PC_PHYSICAL_ADDRESS: (widths.mlen,),
+        StateId.PC: (widths.xlen,) * widths.pcs,
     }
     return {state: form(Opcode.ADDITIONAL_STATE, sizes, state) for state, sizes in fields.items()}
 
 
 @cache
-def register_form(widths: Widths, *, floating: bool, in_initialization: bool = False) -> Form:
+def register_form(widths: Widths, *, floating: bool, in_initialization: bool = False) -> ElementForm:
     """Return the form of a full register: XLEN bits, or FLEN for a floating-point one."""
     flen = widths.init_flen or widths.flen if in_initialization else widths.flen
     return form(Opcode.FULL_REGISTER, (2, flen if floating else widths.xlen))
 
 
 @cache
-def request_form(widths: Widths, packed: int) -> Form | None:
+def request_form(widths: Widths, packed: int) -> ElementForm | None:
     """Return the memory request whose second field is *packed*: op in its low half, size in the high one. None:
     reserved.
     """
@@ -196,7 +196,7 @@ def request_form(widths: Widths, packed: int) -> Form | None:
 
 
 @cache
-def response_form(op: int, packed: int) -> Form | None:
+def response_form(op: int, packed: int) -> ElementForm | None:
     """Return the response to a request with opcode *op*; *packed*: size in the low half, result in the high one."""
     size, result = packed & 15, packed >> 4
     if result > FAILURE or size >= len(SIZES):
@@ -230,7 +230,7 @@ class IncrementalRegisterOr(NamedTuple):
 
 
 class AdditionalState(NamedTuple):
-    """One of the states that are not registers. *identifier*: see `State`.
+    """One of the states that are not registers. *identifier*: see `StateId`.
 
     *own*: of a pc in a dialect that sends two addresses, that of the instruction itself.
     """
@@ -311,7 +311,7 @@ class Group(NamedTuple):
         """The instruction of the group."""
         return next((element for element in self.elements if isinstance(element, Instr)), None)
 
-    def state(self, identifier: State) -> int | None:
+    def state(self, identifier: StateId) -> int | None:
         """Return the last of the additional states with this identifier."""
         found = [e.value for e in self.elements if isinstance(e, AdditionalState) and e.identifier == identifier]
         return found[-1] if found else None
@@ -344,7 +344,7 @@ _MAKERS: dict[int, Maker] = {
 }
 
 
-def maker_of(form: Form) -> Maker:
+def maker_of(form: ElementForm) -> Maker:
     """Return the function that creates the elements of a form."""
     if form.head in BARE:
         bare = BARE[form.head]
@@ -370,7 +370,7 @@ class AmoData(Enum):
 
 
 @dataclass(frozen=True)
-class Dialect:
+class TandemDialect:
     """One kind of encoder.
 
     eaddr_is_xlen     effective addresses have XLEN bits, whatever MLEN is
@@ -399,14 +399,14 @@ class Dialect:
     partial: bool = False
 
 
-SPECIFICATION = Dialect("specification")
-FLUTE = Dialect("flute", eaddr_is_xlen=True, amo_data=AmoData.OPERAND, sstatus=_SSTATUS, sie=0x333)
+SPECIFICATION = TandemDialect("specification")
+FLUTE = TandemDialect("flute", eaddr_is_xlen=True, amo_data=AmoData.OPERAND, sstatus=_SSTATUS, sie=0x333)
 PICCOLO = replace(FLUTE, name="piccolo", init_fpr_is_xlen=True)
 PICCOLO_2018 = replace(PICCOLO, name="piccolo-2018", pc_register=DPC)
 TOOOBA = replace(PICCOLO, name="toooba", xret_pc_is_own=True, sie=0x222)
-ROCKET = Dialect("rocket", eaddr_is_xlen=True, amo_data=AmoData.UNKNOWN, untraced_below=0x0800_0000)
-TWO_PC = Dialect("two-pc", eaddr_is_xlen=True, pcs=2, amo_data=AmoData.UNKNOWN)
-RECONSTRUCTED = Dialect("reconstructed", eaddr_is_xlen=True, pcs=2, partial=True)
+ROCKET = TandemDialect("rocket", eaddr_is_xlen=True, amo_data=AmoData.UNKNOWN, untraced_below=0x0800_0000)
+TWO_PC = TandemDialect("two-pc", eaddr_is_xlen=True, pcs=2, amo_data=AmoData.UNKNOWN)
+RECONSTRUCTED = TandemDialect("reconstructed", eaddr_is_xlen=True, pcs=2, partial=True)
 
 DIALECTS = {
     dialect.name: dialect
@@ -429,7 +429,7 @@ class BadParameters(RvtraceError):
 
 
 @dataclass(frozen=True)
-class Parameters:
+class TandemParameters:
     """The parameters of a trace; all lengths in bits. Raises BadParameters.
 
     flen   0: there are no floating-point registers
@@ -442,7 +442,7 @@ class Parameters:
     flen: int = 64
     mlen: int = 0
     eaddr: int = 0
-    dialect: Dialect = SPECIFICATION
+    dialect: TandemDialect = SPECIFICATION
     supervisor: bool = True
 
     def __post_init__(self) -> None:
@@ -455,7 +455,7 @@ class Parameters:
                 raise BadParameters(name, value, "it is 32, 34 or 64")
 
     @classmethod
-    def of_elf(cls, path: str | Path, *, mlen: int = 0, dialect: Dialect = SPECIFICATION) -> "Parameters":
+    def of_elf(cls, path: str | Path, *, mlen: int = 0, dialect: TandemDialect = SPECIFICATION) -> "TandemParameters":
         """Return the parameters of the program's hart: XLEN from the file's class, FLEN from its ISA string or its ABI.
 
         A file without information on floating point leaves FLEN at 64: most harts that have any have double precision.

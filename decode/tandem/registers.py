@@ -21,11 +21,11 @@ from rvtrace_gdb.decode.program.csrs import (
     PC_PHYSICAL,
     PRIVILEGE,
     SATP,
-    Part,
+    CsrPart,
     is_counter,
     parts,
 )
-from rvtrace_gdb.decode.tandem.protocol import GPR, Dialect
+from rvtrace_gdb.decode.tandem.protocol import GPR, TandemDialect
 
 
 class RegisterWrite(NamedTuple):
@@ -76,7 +76,7 @@ _MOST_MIDELEGS = 32
 """How many values of mideleg are tracked back."""
 
 
-class _Seen(NamedTuple):
+class _SeenWrite(NamedTuple):
     """A write to a register or to one it shares bits with. *mask*: the bits of the whole register
     that it determines.
     """
@@ -87,10 +87,10 @@ class _Seen(NamedTuple):
     bits: int | None
 
 
-class Registers:
+class RegisterWrites:
     """The writes to all registers, and what follows from them. Numbers are those of the Debug Specification."""
 
-    def __init__(self, xlen: int, dialect: Dialect) -> None:
+    def __init__(self, xlen: int, dialect: TandemDialect) -> None:
         self.columns = Columns()
         self.dirty = array("I")
         """Groups that changed floating-point state without reporting mstatus: its FS is Dirty from there on."""
@@ -178,7 +178,7 @@ class Registers:
             return None if self._has_dirtied(writes, group) else value
         return value
 
-    def _seen(self, whole: int, group: int) -> list[_Seen]:
+    def _seen(self, whole: int, group: int) -> list[_SeenWrite]:
         found = []
         for regno in self._families[whole]:
             written = self._written(regno, group)
@@ -188,15 +188,15 @@ class Registers:
                     found += self._delegated_before(regno, written, group)
         return found
 
-    def _as_seen(self, regno: int, written: RegisterWrite) -> _Seen:
+    def _as_seen(self, regno: int, written: RegisterWrite) -> _SeenWrite:
         """Return the bits of the whole register that a write determines."""
         part = self._parts[regno]
         whole, mask = self._parts[part.whole].mask, self._mask(part, written.group)
         if mask is None:  # some bits of the whole changed, it is unknown which
-            return _Seen(written.group, regno, whole, written.value if regno == part.whole else None)
-        return _Seen(written.group, regno, mask, None if written.value is None else written.value << part.shift)
+            return _SeenWrite(written.group, regno, whole, written.value if regno == part.whole else None)
+        return _SeenWrite(written.group, regno, mask, None if written.value is None else written.value << part.shift)
 
-    def _delegated_before(self, regno: int, written: RegisterWrite, group: int) -> Iterator[_Seen]:
+    def _delegated_before(self, regno: int, written: RegisterWrite, group: int) -> Iterator[_SeenWrite]:
         """Yield the last writes to sie or sip under other values of mideleg, which determine other bits; newest first.
 
         They go back to the last write to the whole register; how far is limited.
@@ -210,26 +210,26 @@ class Registers:
                 return
             yield self._as_seen(regno, before)
             written = before
-        yield _Seen(written.group, regno, self._parts[self._parts[regno].whole].mask, None)
+        yield _SeenWrite(written.group, regno, self._parts[self._parts[regno].whole].mask, None)
 
-    def _mask(self, part: Part, group: int) -> int | None:
+    def _mask(self, part: CsrPart, group: int) -> int | None:
         """Return the bits of the whole register that a part has, None if they are not known."""
         if not part.delegated:
             return part.mask
         return self.value(MIDELEG, group)
 
-    def _part_moved(self, part: Part, written: int, group: int) -> bool:
+    def _part_moved(self, part: CsrPart, written: int, group: int) -> bool:
         """Return whether the bits a register has may have changed since it was written."""
         moved = self._written(MIDELEG, group) if part.delegated else None
         return moved is not None and moved.group > written
 
-    def _has_dirtied(self, writes: list[_Seen], group: int) -> bool:
+    def _has_dirtied(self, writes: list[_SeenWrite], group: int) -> bool:
         """Return whether floating-point state changed after the last write to mstatus."""
         found = bisect_right(self.dirty, group)
         return bool(found) and bool(writes) and self.dirty[found - 1] > writes[-1].group
 
 
-def _overlaid(writes: list[_Seen], mask: int | None, shift: int) -> int | None:
+def _overlaid(writes: list[_SeenWrite], mask: int | None, shift: int) -> int | None:
     """Return the bits in *mask* after the last of the writes to each; None if one of them is not known."""
     bits = known = 0
     for seen in writes:
@@ -247,7 +247,7 @@ UNKNOWN = -1
 _MACHINE = 3
 
 
-def space_of(registers: Registers, group: int, xlen: int, *, since_reset: bool) -> int:
+def space_of(registers: RegisterWrites, group: int, xlen: int, *, since_reset: bool) -> int:
     """Return the space of data accesses after *group*: PHYSICAL, UNKNOWN, or the satp in force.
 
     In M-mode an unknown mstatus counts as one without MPRV, which is 0 after a reset. *since_reset*: nothing was lost

@@ -31,16 +31,16 @@ _MACHINE = 3
 
 _VALUE_DIGITS, _STORE_DIGITS = (0, 8, 16), (0, 2, 4, 8, 16)  # 0: there is none
 
-_Writes = Sequence[tuple[bytes, ...]]  # what `_WRITE` finds
+_CommitWrites = Sequence[tuple[bytes, ...]]  # what `_WRITE` finds
 
 
-class _Step(NamedTuple):
+class _CommitStep(NamedTuple):
     """An instruction that retired, or a trap; its address, and the mode of the hart."""
 
     pc: int
     mode: int | None
     word: int | None
-    writes: _Writes = ()
+    writes: _CommitWrites = ()
     cause: int | None = None
     interrupt: bool = False
     tval: int = 0
@@ -74,8 +74,8 @@ class CommitLog:
         if step is not None and step.cause is None:
             yield self._retired(step, None)
 
-    def _steps(self) -> Iterator[_Step]:
-        trap: _Step | None = None
+    def _steps(self) -> Iterator[_CommitStep]:
+        trap: _CommitStep | None = None
         for batch in self._log.batches():
             for index, line in enumerate(batch):
                 if not line.endswith(b"\n"):  # it was cut off
@@ -93,7 +93,7 @@ class CommitLog:
                     if self._is_ours(index, match):
                         pc, word = self._pc(index, match[3]), int(match[4], 16)
                         self._compare(pc, word)
-                        yield _Step(pc, int(match[2]), word, self._writes(index, match[5]))
+                        yield _CommitStep(pc, int(match[2]), word, self._writes(index, match[5]))
                 elif match := _LISTED.match(line):
                     if self._is_ours(index, match):
                         self._listed = int(match[2], 16) & self._mask, int(match[3], 16)
@@ -128,7 +128,7 @@ class CommitLog:
             raise self._log.error(index, f"RV{ran} ran, and the program is RV{self._xlen}: is this the right ELF?")
         return pc & self._mask
 
-    def _writes(self, index: int, text: bytes) -> _Writes:
+    def _writes(self, index: int, text: bytes) -> _CommitWrites:
         found = _WRITE.findall(text)
         for _, _, value, _, csr_value, _, data in found:
             if len(value or csr_value) not in _VALUE_DIGITS or len(data) not in _STORE_DIGITS:
@@ -151,11 +151,11 @@ class CommitLog:
                 " is this the program that ran?"
             )
 
-    def _trap(self, match: re.Match[bytes]) -> _Step:
+    def _trap(self, match: re.Match[bytes]) -> _CommitStep:
         epc = int(match[4], 16) & self._mask
         cause = int(match[3]) if match[3] else CAUSES.get(match[2], CUSTOM_CAUSE)
         word = None if match[3] or cause in _FETCH_FAULTS else self._word_at(epc)
-        return _Step(epc, None, word, cause=cause, interrupt=bool(match[3]))
+        return _CommitStep(epc, None, word, cause=cause, interrupt=bool(match[3]))
 
     def _word_at(self, pc: int) -> int | None:
         """Return the instruction that trapped, from the log or from the program."""
@@ -169,7 +169,7 @@ class CommitLog:
         except (CodeMissing, UndecodableInstruction):
             return None
 
-    def _retired(self, step: _Step, following: _Step | None) -> Retired:
+    def _retired(self, step: _CommitStep, following: _CommitStep | None) -> Retired:
         pc = None if following is None else following.pc
         instr = None if step.word is None else _instr(step.word)
         if step.cause is not None:
@@ -180,14 +180,16 @@ class CommitLog:
         retired = Retired(pc, instr, own=step.pc, privilege=privilege, own_privilege=step.mode)
         return self._with_writes(retired, step.writes)
 
-    def _trapped(self, step: _Step, following: _Step | None, pc: int | None, instr: Instr | None) -> Retired:
+    def _trapped(
+        self, step: _CommitStep, following: _CommitStep | None, pc: int | None, instr: Instr | None
+    ) -> Retired:
         to = _MACHINE if following is None or following.mode is None else following.mode
         taken = csrs.TRAPS[0] if to == _MACHINE else csrs.TRAPS[1]
         cause = (step.cause or 0) | step.interrupt << self._xlen - 1
         written = ((taken.cause, cause), (taken.epc, step.pc), (taken.tval, step.tval))
         return Retired(pc, instr, csrs=written, privilege=to, own=step.pc)
 
-    def _with_writes(self, retired: Retired, writes: _Writes) -> Retired:
+    def _with_writes(self, retired: Retired, writes: _CommitWrites) -> Retired:
         """Add what the instruction wrote, according to the log."""
         for kind, number, value, csr, csr_value, address, data in writes:
             if kind == b"x":

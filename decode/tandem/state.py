@@ -21,7 +21,7 @@ LOST = "the value written to it may no longer be valid: part of the trace was lo
 NOT_REPORTED = "it changed, and the trace does not give the new value"
 
 
-class Writer(NamedTuple):
+class LastWrite(NamedTuple):
     """The last write before a moment.
 
     group    which made it
@@ -36,22 +36,22 @@ class Writer(NamedTuple):
     size: int = 0
 
 
-class Place(NamedTuple):
+class StoresAt(NamedTuple):
     """The stores to an address: *writes*, which have it as *address*."""
 
     writes: MemoryWrites
     address: int
 
 
-class _Piece(NamedTuple):
+class _PagePiece(NamedTuple):
     """Bytes of one page. *since*: stores before this group may be invalid."""
 
-    place: Place
+    place: StoresAt
     size: int
     since: int
 
 
-class State:
+class TandemState:
     """The state after group *group*; -1: before the first one. Everything is computed on demand.
 
     *lost*: also after what is missing after that group, so nothing is certain.
@@ -149,32 +149,32 @@ class State:
             return NOT_WRITTEN
         return NOT_REPORTED if writer.current else LOST
 
-    def register_writer(self, regno: int) -> Writer | None:
+    def register_writer(self, regno: int) -> LastWrite | None:
         """Return the last write to a register, or to one it shares bits with, this group included."""
         registers = self._index.registers
         found = registers.last_write(regno, self.group) if self.group >= 0 else None
         if found is None:
             return None
-        return Writer(found.group, found.value, not self._lost and registers.is_current(found.group, self.group))
+        return LastWrite(found.group, found.value, not self._lost and registers.is_current(found.group, self.group))
 
-    def memory_writer(self, address: int, size: int = 1, *, space: int | None = None) -> Writer | None:
+    def memory_writer(self, address: int, size: int = 1, *, space: int | None = None) -> LastWrite | None:
         """Return the last store to any of some bytes, this group included."""
         found = [(store, piece.since) for piece in self._pieces(address, size, space) for store in self._stores(piece)]
         writers = [(store, store.group >= since) for store, since in found if store is not None]
         if not writers:
             return None
         last, current = max(writers, key=lambda writer: writer[0].group)
-        return Writer(last.group, last.value, current and not self._lost, last.size)
+        return LastWrite(last.group, last.value, current and not self._lost, last.size)
 
-    def place(self, address: int, *, space: int | None = None) -> Place:
+    def place(self, address: int, *, space: int | None = None) -> StoresAt:
         """Return the stores to an address: the address space to search, and the address there."""
         space = self.space if space is None else space
         physical = self.physical_address(address, space=space)
         if physical is not None:
-            return Place(self._index.physical.writes, physical)
-        return Place(self._index.memory.get(space, _NOTHING), address)
+            return StoresAt(self._index.physical.writes, physical)
+        return StoresAt(self._index.memory.get(space, _NOTHING), address)
 
-    def _pieces(self, address: int, size: int, space: int | None) -> Iterator[_Piece]:
+    def _pieces(self, address: int, size: int, space: int | None) -> Iterator[_PagePiece]:
         """Yield some bytes, page by page."""
         space = self.space if space is None else space
         end = address + size
@@ -182,13 +182,13 @@ class State:
             stop = end if space in (PHYSICAL, UNKNOWN) else min(end, (address // PAGE + 1) * PAGE)
             place = self.place(address, space=space)
             is_physical = place.writes is self._index.physical.writes
-            yield _Piece(place, stop - address, self._since(is_physical=is_physical))
+            yield _PagePiece(place, stop - address, self._since(is_physical=is_physical))
             address = stop
 
-    def _stores(self, piece: _Piece) -> list[Store | None]:
+    def _stores(self, piece: _PagePiece) -> list[Store | None]:
         return piece.place.writes.last(self.group, piece.place.address, piece.size)
 
-    def _bytes(self, piece: _Piece) -> Iterator[int | None]:
+    def _bytes(self, piece: _PagePiece) -> Iterator[int | None]:
         for address, store in enumerate(self._stores(piece), piece.place.address):
             yield _byte(store, address) if store is not None and store.group >= piece.since else None
 

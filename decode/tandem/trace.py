@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Accounting, Loss, LossCause, Note, NoteCause
-from rvtrace_gdb.decode.tandem.group_grammar import Automaton, InvalidBytes, Problem, Shape, problems_of
-from rvtrace_gdb.decode.tandem.protocol import Element, Ending, Group, Opcode, Parameters, maker_of
+from rvtrace_gdb.decode.tandem.group_grammar import Automaton, GroupProblem, GroupShape, InvalidBytes, problems_of
+from rvtrace_gdb.decode.tandem.protocol import Element, Ending, Group, Opcode, TandemParameters, maker_of
 from rvtrace_gdb.support.errors import Progress, silent
 
 _BEGIN = int(Opcode.BEGIN_GROUP)
@@ -41,7 +41,7 @@ class Hole(NamedTuple):
         return fact_text(self.cause)
 
 
-class Framer:
+class GroupFramer:
     """Finds the groups of a trace that is fed in pieces of any size.
 
     *wrapped*: it is the rest of a longer trace, as in a ring buffer that wrapped: its beginning need not be a group,
@@ -226,20 +226,20 @@ class Flaw(NamedTuple):
 
     group: int
     offset: int
-    problem: Problem
+    problem: GroupProblem
 
 
-class Trace:
+class TraceGroups:
     """All groups of a trace, fed in pieces of any size; each element outside of groups counts as one.
 
     Bytes that are not a group are in `losses`. Reading never fails, whatever the bytes. The bytes are kept, and 10 more
     for each group.
     """
 
-    def __init__(self, parameters: Parameters, *, wrapped: bool = False) -> None:
+    def __init__(self, parameters: TandemParameters, *, wrapped: bool = False) -> None:
         self.parameters = parameters
         self.automaton = Automaton(parameters.widths)
-        self._framer = Framer(self.automaton, wrapped=wrapped)
+        self._framer = GroupFramer(self.automaton, wrapped=wrapped)
         self.data = self._framer.data
         self.offsets = self._framer.offsets
         """The offset of each group."""
@@ -247,8 +247,10 @@ class Trace:
         """The shape of each group, a number of `automaton.shapes`."""
 
     @classmethod
-    def of(cls, data: bytes, parameters: Parameters, progress: Progress = silent, *, wrapped: bool = False) -> "Trace":
-        """Return the groups of a whole trace. *wrapped*: as for `Framer`. Raises only what *progress* raises."""
+    def of(
+        cls, data: bytes, parameters: TandemParameters, progress: Progress = silent, *, wrapped: bool = False
+    ) -> "TraceGroups":
+        """Return the groups of a whole trace. *wrapped*: as for `GroupFramer`. Raises only what *progress* raises."""
         trace = cls(parameters, wrapped=wrapped)
         for start in range(0, len(data), PIECE):
             progress("reading", start, len(data))
@@ -266,7 +268,7 @@ class Trace:
 
     @property
     def pending(self) -> int:
-        """The offset of the bytes that are in no group and no loss yet; see `Framer.pending`."""
+        """The offset of the bytes that are in no group and no loss yet; see `GroupFramer.pending`."""
         return self._framer.pending
 
     def give_up(self, rest: bytes, why: Cause) -> None:
@@ -274,7 +276,7 @@ class Trace:
         self._framer.give_up(rest, why)
 
     def forget(self, stop: int, keep: int) -> int:
-        """Drop the groups before *stop*; see `Framer.forget`."""
+        """Drop the groups before *stop*; see `GroupFramer.forget`."""
         return self._framer.forget(stop, keep)
 
     def __len__(self) -> int:
@@ -291,7 +293,7 @@ class Trace:
         total, lost = len(self.data), self._framer.lost
         return Accounting(total, total - lost, 0, lost)
 
-    def shape(self, number: int) -> Shape:
+    def shape(self, number: int) -> GroupShape:
         """Return the shape of group *number*."""
         return self.automaton.shapes[self.shapes[number]]
 
@@ -336,7 +338,7 @@ class Trace:
     def _has_long_groups(self) -> bool:
         return any(shape in self.shapes for shape in range(2))
 
-    def problems(self, number: int) -> tuple[Problem, ...]:
+    def problems(self, number: int) -> tuple[GroupProblem, ...]:
         """Return the rules that group *number* breaks."""
         shape = self.shape(number)
         if shape.known:

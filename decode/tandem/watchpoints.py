@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, reach
-from rvtrace_gdb.decode.tandem.decoder import Tandem
-from rvtrace_gdb.decode.tandem.group_grammar import Plan, plan_of
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
+from rvtrace_gdb.decode.tandem.group_grammar import UnpackPlan, plan_of
 from rvtrace_gdb.decode.tandem.memory import MemoryWrites
-from rvtrace_gdb.decode.tandem.protocol import SIZES, AdditionalState, Instr, MemoryOp, MemoryRequest, State
+from rvtrace_gdb.decode.tandem.protocol import SIZES, AdditionalState, Instr, MemoryOp, MemoryRequest, StateId
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
-from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.decode.tandem.trace import TraceGroups
 
-_ADDRESSES = (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS)
+_ADDRESSES = (StateId.EFFECTIVE_ADDRESS, StateId.PHYSICAL_ADDRESS)
 _NO_DATA = (MemoryOp.STORE, MemoryOp.STORE_CONDITIONAL, MemoryOp.INSTRUCTION_FETCH)
 """Instructions that read no data."""
 _UNKNOWN_SIZE = -1
@@ -34,7 +34,7 @@ class Reads(NamedTuple):
     unknown: "array[int]"
 
 
-def reads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) -> Reads:
+def reads_of(trace: TraceGroups, retired: bytearray, spaces: list[tuple[int, int]]) -> Reads:
     """Return the loads and atomic operations of a trace. *retired*, *spaces*: as in `Index`."""
     found = Reads({}, array("I"))
     sizes = Computed(partial(_read_size, xlen=trace.parameters.xlen))
@@ -52,7 +52,9 @@ def reads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) ->
     return found
 
 
-def _reads(trace: Trace, group: int, plan: Plan | None, sizes: Mapping[int, int]) -> Iterator[tuple[int, int, bool]]:
+def _reads(
+    trace: TraceGroups, group: int, plan: UnpackPlan | None, sizes: Mapping[int, int]
+) -> Iterator[tuple[int, int, bool]]:
     """Yield (address, size, physical) of what a group reads; a size of _UNKNOWN_SIZE: not in the trace."""
     if plan is not None:
         values = plan.unpack(trace.data, trace.offsets[group])
@@ -66,7 +68,7 @@ def _reads(trace: Trace, group: int, plan: Plan | None, sizes: Mapping[int, int]
     if not size:
         return
     states = [e for e in elements if isinstance(e, AdditionalState) and e.identifier in _ADDRESSES]
-    reported = [(e.value, size, e.identifier == State.PHYSICAL_ADDRESS) for e in states]
+    reported = [(e.value, size, e.identifier == StateId.PHYSICAL_ADDRESS) for e in states]
     on_bus = [(e.addr, SIZES[e.size], True) for e in elements if isinstance(e, MemoryRequest) and e.op not in _NO_DATA]
     yield from (reported or on_bus) if size > 0 and (reported or on_bus) else [(0, _UNKNOWN_SIZE, False)]
 
@@ -79,7 +81,7 @@ def _read_size(word: int, xlen: int) -> int:
     return found.size if found.size and found.times == 1 else _UNKNOWN_SIZE
 
 
-class Accessed(NamedTuple):
+class GroupAccess(NamedTuple):
     """*address*: the first of the bytes in question that *group* accessed, as an address of the query."""
 
     group: int
@@ -93,7 +95,7 @@ class WatchpointSearch:
     far as page tables are known, by every other address of the same physical memory.
     """
 
-    def __init__(self, tandem: Tandem) -> None:
+    def __init__(self, tandem: DecodedTandem) -> None:
         self._tandem = tandem
 
     @cached_property
@@ -104,17 +106,17 @@ class WatchpointSearch:
 
     def nearest(
         self, position: int, address: int, size: int, *, forward: bool, stores: bool, loads: bool
-    ) -> Accessed | None:
+    ) -> GroupAccess | None:
         """Return the first access to any of some bytes at or after a position, or the last one before it.
 
         The address is one that a load or store would have there. Bytes that cross a page are assumed to be contiguous.
         """
         group = self._tandem.group_of(position)
-        found: list[Accessed] = []
+        found: list[GroupAccess] = []
         for writes, place in self._places(position, address, stores=stores, loads=loads):
             store = writes.nearest(group, place, size, forward=forward)
             if store is not None:
-                found.append(Accessed(store.group, max(store.address + address - place, address)))
+                found.append(GroupAccess(store.group, max(store.address + address - place, address)))
         if forward:
             return min(found, default=None)
         return max(found, key=lambda access: (access.group, -access.address), default=None)

@@ -34,9 +34,9 @@ from rvtrace_gdb.decode.tandem.protocol import (
     Instr,
     MemoryOp,
     MemoryRequest,
-    Parameters,
-    State,
+    StateId,
     StateInitialization,
+    TandemParameters,
 )
 from rvtrace_gdb.support.text import number_in
 
@@ -86,11 +86,11 @@ def number_of(text: str) -> int | None:
 
 _MODES = {0: "user mode", 1: "supervisor mode", 3: "machine mode"}
 _STATES = {
-    State.PHYSICAL_ADDRESS: "physical address",
-    State.EFFECTIVE_ADDRESS: "effective address",
-    State.MTIME: "mtime",
-    State.PC_PHYSICAL_ADDRESS: "pc physical address",
-    State.PC: "pc",
+    StateId.PHYSICAL_ADDRESS: "physical address",
+    StateId.EFFECTIVE_ADDRESS: "effective address",
+    StateId.MTIME: "mtime",
+    StateId.PC_PHYSICAL_ADDRESS: "pc physical address",
+    StateId.PC: "pc",
 }
 _OPERATIONS = {
     MemoryOp.LOAD: "load", MemoryOp.STORE: "store", MemoryOp.LOAD_RESERVED: "load reserved",
@@ -108,7 +108,7 @@ def register_name(regno: int) -> str:
     return f"{F[regno - FPR]} (f{regno - FPR})" if FPR <= regno < FPR_END else csrs.csr_name(regno)
 
 
-def group_lines(group: Group, parameters: Parameters) -> Iterator[str]:
+def group_lines(group: Group, parameters: TandemParameters) -> Iterator[str]:
     """Yield the lines of a group: one for each element, with its begin and end."""
     if group.ending is Ending.LOOSE:
         yield from (element_text(element, parameters) for element in group.elements)
@@ -120,7 +120,7 @@ def group_lines(group: Group, parameters: Parameters) -> Iterator[str]:
     yield "end group" if group.ending is Ending.EXPLICIT else "(end group implied)"
 
 
-def element_text(element: Element, parameters: Parameters) -> str:
+def element_text(element: Element, parameters: TandemParameters) -> str:
     """Return the text of one element."""
     if isinstance(element, FullRegister):
         bits = parameters.flen or parameters.xlen if element.regno >= FPR else parameters.xlen
@@ -149,15 +149,15 @@ def element_text(element: Element, parameters: Parameters) -> str:
     )
 
 
-def _state(element: AdditionalState, parameters: Parameters) -> str:
-    if element.identifier == State.PRIVILEGE_MODE:
+def _state(element: AdditionalState, parameters: TandemParameters) -> str:
+    if element.identifier == StateId.PRIVILEGE_MODE:
         return f"privilege mode {_MODES.get(element.value, element.value)}"
     if element.identifier in STORE_DATA:
-        size = STORE_DATA[State(element.identifier)]
+        size = STORE_DATA[StateId(element.identifier)]
         return f"memory store data {_bytes(size)} = {_hex(element.value, 8 * size)}"
-    bits = 64 if element.identifier == State.MTIME else parameters.xlen
+    bits = 64 if element.identifier == StateId.MTIME else parameters.xlen
     own = "" if element.own is None else f" (from {_hex(element.own, bits)})"
-    return f"{_STATES[State(element.identifier)]} {_hex(element.value, bits)}{own}"
+    return f"{_STATES[StateId(element.identifier)]} {_hex(element.value, bits)}{own}"
 
 
 def _hex(value: int, bits: int) -> str:

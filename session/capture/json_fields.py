@@ -14,7 +14,7 @@ from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.sifive_v0 import settings as v0
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, BadParameters, Parameters
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, BadParameters, TandemParameters
 from rvtrace_gdb.session.capture.model import CapturedRecords, CapturedTandem, CapturedTrap, TandemPort
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -259,13 +259,13 @@ def read_tandem(root: Table, fetch: Callable[[Member], bytes]) -> tuple[Captured
     )  # fmt: skip
 
 
-def _parameters(table: Table) -> Parameters:
+def _parameters(table: Table) -> TandemParameters:
     dialect = DIALECTS.get(table.text("dialect"))
     if dialect is None:
         raise table.bad("dialect")
     try:
         sizes = {name: table.number(name, _WIDTHS) for name in _SIZES}
-        return Parameters(**sizes, dialect=dialect, supervisor=table.flag("supervisor"))
+        return TandemParameters(**sizes, dialect=dialect, supervisor=table.flag("supervisor"))
     except BadParameters as error:
         raise table.bad(error.name) from None
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
     from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
     from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
-    from rvtrace_gdb.decode.tandem.protocol import Parameters
+    from rvtrace_gdb.decode.tandem.protocol import TandemParameters
     from rvtrace_gdb.decode.trap_cause import TrapRegisters
     from rvtrace_gdb.session.capture.etrace_settings import Value
 
@@ -170,7 +170,7 @@ class TandemPort:
     format: ClassVar = "tandem"
 
     name: str
-    parameters: "Parameters"
+    parameters: "TandemParameters"
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class AtbBridge:
 
 @dataclass(frozen=True)
 class Tandem:
-    """The port of the tandem trace of *hart*: appended to *file*, or from *socket*. For other fields see `Parameters`.
+    """The port of the tandem trace of *hart*: appended to *file*, or from *socket*. Others: see `TandemParameters`.
 
     *dialect*: a name of `decode.tandem.protocol`. *flen* None: that of the ELF; *mlen*, *eaddr* 0: the usual ones.
     """

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, BadParameters, Parameters
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, BadParameters, TandemParameters
 from rvtrace_gdb.session.capture.etrace_settings import Value
 from rvtrace_gdb.session.description.model import (
     RATIFIED,
@@ -244,7 +244,7 @@ def _port(tables: Tables, table: Table, number: int) -> Tandem:
     dialect = tables.choice(table, where, "dialect", tuple(DIALECTS)) if "dialect" in table else SPECIFICATION.name
     lengths = {key: tables.integer(table, where, key) for key in _LENGTHS if key in table}
     try:
-        Parameters(flen=lengths.get("flen", 64), mlen=lengths.get("mlen", 0), eaddr=lengths.get("eaddr", 0))
+        TandemParameters(flen=lengths.get("flen", 64), mlen=lengths.get("mlen", 0), eaddr=lengths.get("eaddr", 0))
     except BadParameters as error:
         raise tables.error(f"is {error.value}: {error.allowed}", where, error.name) from None
     supervisor = tables.switch(table, where, "supervisor")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import BinaryIO
 
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode, tandem_of
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode, tandem_of
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
@@ -45,7 +45,7 @@ def known_as_tandem(session: PastSource, selected: SelectedHistory, name: str, p
     return replace(made, target=capture.target, created=capture.created, elf=elf)
 
 
-def tandem_trace(trace: ExportedTrace, progress: Progress = silent) -> Tandem:
+def tandem_trace(trace: ExportedTrace, progress: Progress = silent) -> DecodedTandem:
     """Return the tandem trace of a history, or what is known of the values in it as one. Raises NoValues."""
     found = tandem_of(trace.history)
     if found is not None:

@@ -36,7 +36,7 @@ from rvtrace_gdb.decode.ntrace.options import Options as NTrace
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem import plausibility as tandem_guess
-from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, values_of
 from rvtrace_gdb.session.capture.model import (
     Capture,
@@ -122,7 +122,7 @@ def _features(trace_options: ETrace, source: int) -> int:
 
 
 def tandem_capture(
-    name: str, data: bytes, parameters: Parameters, image: Image, *, hart: int = 0, wrapped: bool = False
+    name: str, data: bytes, parameters: TandemParameters, image: Image, *, hart: int = 0, wrapped: bool = False
 ) -> Capture:
     """Return the bytes as the capture of one hart. *name*: the file's. *image*: the program, empty if unknown."""
     port = TandemPort(f"tandem{hart}", parameters)

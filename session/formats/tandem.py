@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.tandem import plausibility
 from rvtrace_gdb.decode.tandem.decoder import IncrementalDecoder
 from rvtrace_gdb.decode.tandem.decoder import ResumableDecoding as TandemDecoding
-from rvtrace_gdb.decode.tandem.group_grammar import Problem
+from rvtrace_gdb.decode.tandem.group_grammar import GroupProblem
 from rvtrace_gdb.decode.tandem.protocol import (
     SIZES,
     SUCCESS,
@@ -38,11 +38,11 @@ from rvtrace_gdb.decode.tandem.protocol import (
     MemoryOp,
     MemoryRequest,
     MemoryResponse,
-    Parameters,
-    State,
+    StateId,
     StateInitialization,
+    TandemParameters,
 )
-from rvtrace_gdb.decode.tandem.trace import Hole, Trace
+from rvtrace_gdb.decode.tandem.trace import Hole, TraceGroups
 from rvtrace_gdb.decode.tandem.wording import register_name
 from rvtrace_gdb.session.capture.model import CapturedTandem, TandemPort
 from rvtrace_gdb.session.errors import Unsupported
@@ -67,7 +67,7 @@ class Item(NamedTuple):
     raw: bytes
     group: Group | None = None
     why: str = ""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[GroupProblem, ...] = ()
 
     @property
     def end(self) -> int:
@@ -82,8 +82,8 @@ class Item(NamedTuple):
 class Itemizer:
     """Splits a trace that is fed in pieces into items, in bounded memory. *wrapped*: it may begin inside a group."""
 
-    def __init__(self, parameters: Parameters, *, wrapped: bool = False) -> None:
-        self._trace = Trace(parameters, wrapped=wrapped)
+    def __init__(self, parameters: TandemParameters, *, wrapped: bool = False) -> None:
+        self._trace = TraceGroups(parameters, wrapped=wrapped)
         self._head = b""  # the first bytes that are in no item yet
         self._base = self._before = 0  # bytes and groups that the trace has dropped
 
@@ -112,7 +112,7 @@ class Itemizer:
         return item._replace(offset=offset, number=self._before + item.number, group=placed)
 
 
-def _items_of_part(trace: Trace, first: int, last: int, losses: list[Hole], head: bytes = b"") -> Iterator[Item]:
+def _items_of_part(trace: TraceGroups, first: int, last: int, losses: list[Hole], head: bytes = b"") -> Iterator[Item]:
     """Yield the groups *first* to *last* - 1, and losses among and after them. *head*: see `_bytes`."""
     for loss in losses:
         yield from (_item(trace, number) for number in range(first, loss.group))
@@ -122,13 +122,13 @@ def _items_of_part(trace: Trace, first: int, last: int, losses: list[Hole], head
     yield from (_item(trace, number) for number in range(first, last))
 
 
-def _item(trace: Trace, number: int) -> Item:
+def _item(trace: TraceGroups, number: int) -> Item:
     group = trace.group(number)
     raw = bytes(trace.data[group.offset : group.offset + group.size])
     return Item(group.offset, group.size, number + 1, raw, group, problems=trace.problems(number))
 
 
-def _bytes(trace: Trace, begin: int, size: int, head: bytes) -> bytes:
+def _bytes(trace: TraceGroups, begin: int, size: int, head: bytes) -> bytes:
     """Return up to so many bytes of a trace; *head*: its first bytes, if the trace has dropped them."""
     if begin >= 0:
         return bytes(trace.data[begin : begin + size])
@@ -143,7 +143,7 @@ class Groups:
         self, data: bytes, trace_options: TandemPort, *, wrapped: bool = False, progress: Progress = silent
     ) -> None:
         self.data, self.trace_options = data, trace_options
-        self._trace = Trace.of(data, trace_options.parameters, progress, wrapped=wrapped)
+        self._trace = TraceGroups.of(data, trace_options.parameters, progress, wrapped=wrapped)
 
     def __len__(self) -> int:
         """Return the last number."""
@@ -173,16 +173,16 @@ _group = attrgetter("group")
 
 _CAUSES = (0x342, 0x142, 0x242)  # mcause, scause, vscause
 _STATES: Mapping[int, str] = {
-    State.PRIVILEGE_MODE: "prv", State.PHYSICAL_ADDRESS: "paddr", State.EFFECTIVE_ADDRESS: "eaddr",
-    State.STORE_DATA_8: "store8", State.STORE_DATA_16: "store16", State.STORE_DATA_32: "store32",
-    State.STORE_DATA_64: "store64", State.MTIME: "mtime", State.PC_PHYSICAL_ADDRESS: "pc-paddr", State.PC: "pc",
+    StateId.PRIVILEGE_MODE: "prv", StateId.PHYSICAL_ADDRESS: "paddr", StateId.EFFECTIVE_ADDRESS: "eaddr",
+    StateId.STORE_DATA_8: "store8", StateId.STORE_DATA_16: "store16", StateId.STORE_DATA_32: "store32",
+    StateId.STORE_DATA_64: "store64", StateId.MTIME: "mtime", StateId.PC_PHYSICAL_ADDRESS: "pc-paddr", StateId.PC: "pc",
 }  # fmt: skip
 
 
 class Wording:
     """Writes the groups of a trace with these parameters as text."""
 
-    def __init__(self, parameters: Parameters) -> None:
+    def __init__(self, parameters: TandemParameters) -> None:
         self._parameters = parameters
 
     def text(self, item: Item, *, raw: bool = False) -> str:
@@ -224,7 +224,7 @@ def _column(element: Element, group: Group) -> Iterator[tuple[str, str]]:
     elif isinstance(element, AdditionalState):
         if element.own is not None:
             yield "own-pc", f"{element.own:#x}"
-        is_mode = element.identifier == State.PRIVILEGE_MODE
+        is_mode = element.identifier == StateId.PRIVILEGE_MODE
         yield _STATES[element.identifier], str(element.value) if is_mode else f"{element.value:#x}"
     elif isinstance(element, IncrementPc):
         yield "pc", f"+{group.instr.length if group.instr else '?'}"
@@ -265,7 +265,7 @@ def _meaning(item: Item, xlen: int) -> Iterator[str]:
 
 def _trap(group: Group, xlen: int) -> Iterator[str]:
     """Describe a trap: a cause with a privilege mode belongs to one; alone it was written by an instruction."""
-    if group.state(State.PRIVILEGE_MODE) is None:
+    if group.state(StateId.PRIVILEGE_MODE) is None:
         return
     registers = group.registers
     for regno in _CAUSES:
@@ -281,7 +281,7 @@ def parameter_warning(captured: CapturedTandem, *, by_elf: bool) -> list[str]:
     return [support_text.warning(f"{name}: {text}")] if text else []
 
 
-def advice(data: bytes, told: Parameters, *, wrapped: bool = False, by_elf: bool = False) -> str:
+def advice(data: bytes, told: TandemParameters, *, wrapped: bool = False, by_elf: bool = False) -> str:
     """Return what is wrong with the parameters, and the options for others; "" if they are right.
 
     *by_elf*: XLEN is the program's, whatever the options say.
@@ -294,7 +294,7 @@ def advice(data: bytes, told: Parameters, *, wrapped: bool = False, by_elf: bool
     return f"{text}: for raw bytes give {options}; make a new capture with `rvtrace import --tandem ... {options}`"
 
 
-def _options(told: Parameters, other: Parameters, by_elf: bool) -> Iterator[str]:
+def _options(told: TandemParameters, other: TandemParameters, by_elf: bool) -> Iterator[str]:
     if other.xlen != told.xlen:
         yield f"--elf of an RV{other.xlen} program" if by_elf else f"--xlen {other.xlen}"
     if other.flen != told.flen:

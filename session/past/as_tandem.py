@@ -33,9 +33,9 @@ from rvtrace_gdb.decode.tandem.protocol import (
     MemoryOp,
     MemoryRequest,
     MemoryResponse,
-    Parameters,
-    State,
+    StateId,
     StateInitialization,
+    TandemParameters,
 )
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.verify.nondeterminism import addressed
@@ -66,7 +66,7 @@ class TandemOfPast:
     def __init__(self, past: Past, program: ContextImages, *, supervisor: bool = True) -> None:
         traced = past.traced_registers()
         flen = 0 if traced is None else traced.flen
-        self.parameters = Parameters(program.xlen, flen, dialect=RECONSTRUCTED, supervisor=supervisor)
+        self.parameters = TandemParameters(program.xlen, flen, dialect=RECONSTRUCTED, supervisor=supervisor)
         self._past, self._program, self._history = past, program, past.history
         self._names = {GPR + n: name for n, name in enumerate(_X)} | _NAMES
         self._names |= {FPR + n: f"f{n}" for n in range(32)} if flen else {}
@@ -110,13 +110,13 @@ class TandemOfPast:
         """Yield what is known of an instruction: of its effects from the state behind it, at position *after*."""
         following = self._following(after)
         if following is not None:
-            yield AdditionalState(State.PC, following, ran.pc)
+            yield AdditionalState(StateId.PC, following, ran.pc)
         yield ran.instr
         word = ran.instr.word
         is_changed, has_trapped = self._is_cut(after), after in self._cuts
         values = {} if is_changed else self._past.registers(after)
         if word in csrs.XRETS and not has_trapped and (mode := values.get("priv")) is not None:
-            yield AdditionalState(State.PRIVILEGE_MODE, mode)
+            yield AdditionalState(StateId.PRIVILEGE_MODE, mode)
         written = sorted(self._destinations[word], key=lambda number: (number < GPR, number))
         yield from self._registers(values, [it for it in written if it >= GPR or it == csrs.FCSR or not has_trapped])
         if ran.address is None:
@@ -126,7 +126,7 @@ class TandemOfPast:
             stored = self._past.memory(after, ran.address, size)
             if None not in stored:
                 yield AdditionalState(_BY_SIZE[size], int.from_bytes(bytes(it or 0 for it in stored), "little"))
-        yield AdditionalState(State.EFFECTIVE_ADDRESS, ran.address)
+        yield AdditionalState(StateId.EFFECTIVE_ADDRESS, ran.address)
 
     def _registers(self, values: Mapping[str, int], numbers: Iterable[int]) -> Iterator[FullRegister]:
         for number in numbers:
@@ -163,13 +163,13 @@ class TandemOfPast:
         """Return the group of a trap before a position. The state behind it is that at the position."""
         values = self._past.registers(position)
         epc = values.get("mepc")
-        elements: list[Element] = [AdditionalState(State.PC, handler, _NOWHERE & self._mask if epc is None else epc)]
+        elements: list[Element] = [AdditionalState(StateId.PC, handler, _NOWHERE & self._mask if epc is None else epc)]
         mode = values.get("priv")
         if mode is not None:
             if trap.kind is TrapKind.EXCEPTION and epc is not None:
                 instr = self._instruction(max(position - 1, 0), epc)
                 elements += [] if instr is None else [instr]
-            elements.append(AdditionalState(State.PRIVILEGE_MODE, mode))
+            elements.append(AdditionalState(StateId.PRIVILEGE_MODE, mode))
         for number, name in _TRAP_CSRS.items():
             if name in values:
                 elements.append(FullRegister(number, values[name]))
@@ -177,9 +177,9 @@ class TandemOfPast:
 
     def _initial(self, position: int, pc: int) -> Iterator[Element]:
         values = self._past.registers(position)
-        yield AdditionalState(State.PC, pc, pc)
+        yield AdditionalState(StateId.PC, pc, pc)
         if "priv" in values:
-            yield AdditionalState(State.PRIVILEGE_MODE, values["priv"])
+            yield AdditionalState(StateId.PRIVILEGE_MODE, values["priv"])
         traced = self._past.traced_registers()
         numbers = [*range(GPR + 1, GPR + 32), *(range(FPR, FPR + 32) if self.parameters.flen else ())]
         numbers += sorted(traced.csrs.values()) if traced is not None else []

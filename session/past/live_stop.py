@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from rvtrace_gdb.decode.program.csrs import SATP, F, X
-from rvtrace_gdb.decode.reconstruction.facts import StopState, Value
+from rvtrace_gdb.decode.reconstruction.facts import KnownValue, StopState
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.replay.backend import HartContext
 from rvtrace_gdb.session.replay.register_numbers import PC
@@ -22,7 +22,7 @@ T = TypeVar("T")
 PAGE = 4096
 _PIECE = 1024  # bytes in a packet: less than the smallest PacketSize of OpenOCD and QEMU allows
 _AT_ONCE = 16  # pages
-Known = list[Value]
+Known = list[KnownValue]
 """Bytes, None for unknown ones."""
 
 
@@ -88,7 +88,7 @@ class ThroughGdb:
         kept = self._debugger.writes.kept(self._hart)
         if answers is None or kept is None:
             return None
-        content: dict[int, Value] = {}
+        content: dict[int, KnownValue] = {}
         for (address, size), answer in zip(pieces, answers, strict=True):
             content.update(enumerate(_bytes(answer)[:size], address))
         content.update(kept.memory)
@@ -142,8 +142,8 @@ class LiveStop:
         found = self._reader.registers()
         if found is None or PC not in found:
             return None
-        x: list[Value] = [0, *(found.get(X + number) for number in range(1, 32))]
-        f: list[Value] = [found.get(F + number) for number in range(32)]
+        x: list[KnownValue] = [0, *(found.get(X + number) for number in range(1, 32))]
+        f: list[KnownValue] = [found.get(F + number) for number in range(32)]
         csrs = {number: value for number, value in found.items() if 0 <= number < X}
         self._translated = bool(csrs.get(SATP))  # then stubs may translate addresses
         return StopState(found[PC], x, f, csrs, self.memory)

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, MSTATUS, PRIVILEGE, SS
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length
 from rvtrace_gdb.decode.reconstruction.code import word_at
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine
 from rvtrace_gdb.decode.reconstruction.happenings import is_lost
 from rvtrace_gdb.decode.semantics import zcmp
 from rvtrace_gdb.decode.semantics.encodings import Decoder
@@ -92,7 +92,7 @@ class RegisterWriters:
         """Return whether the instruction at a position writes a register, or one that shares bits with it."""
         return self._history.pc(position) != GAP and not self._same(register).isdisjoint(self._at(position).registers)
 
-    def unknown_instructions(self, machine: Machine, progress: Progress = silent) -> list[tuple[int, int]]:
+    def unknown_instructions(self, machine: HartMachine, progress: Progress = silent) -> list[tuple[int, int]]:
         """Return (position, pc) of the last execution of each instruction that ran, and is not executed for a hart."""
         decoder, has_zcm = Decoder(machine.xlen, machine.extensions), "Zcmp" in machine.extensions
 

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import F, X
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import ContextImages
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine, StopState, Value, own_ram
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, KnownValue, StopState, own_ram
 from rvtrace_gdb.session.capture.model import Capture, Captured, SavedAt, SavedMemory, SavedRegisters
 from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes
 from rvtrace_gdb.session.past.reconstructed.facts import Known
@@ -47,12 +47,12 @@ def known_of(capture: Capture, selected: SelectedHistory, captured: Captured | N
     )
 
 
-def machine_of(capture: Capture, selected: SelectedHistory, saved: Iterable[SavedRegisters] = ()) -> Machine:
+def machine_of(capture: Capture, selected: SelectedHistory, saved: Iterable[SavedRegisters] = ()) -> HartMachine:
     """Return what a hart is, by the program's attributes and what was read of misa."""
     hart, elves = selected.hart, [elf for elf, _ in selected.program.base.elves]
     misa = next((it.registers[_MISA] for it in saved if it.registers.get(_MISA)), None)
     harts = {hart, *(it.hart for it in capture.encoders), *(it.hart for it in capture.records)}
-    return Machine(
+    return HartMachine(
         capture.xlen,
         _extensions(elves, misa),
         own_ram(capture.ranges, hart, harts),
@@ -98,7 +98,7 @@ def _beginning(capture: Capture, program: ContextImages, start: SavedRegisters) 
     return KnownState(0, x, f, csrs, _privilege(start), memory)
 
 
-def _privilege(saved: SavedRegisters) -> Value:
+def _privilege(saved: SavedRegisters) -> KnownValue:
     if saved.privilege is not None:
         return saved.privilege
     misa = saved.registers.get(_MISA)
@@ -129,7 +129,7 @@ def _memory(capture: Capture, at: SavedAt) -> list[SavedMemory]:
     return [it for it in capture.memory if it.at is at]
 
 
-def _files(registers: Mapping[int, int]) -> tuple[list[Value], list[Value], dict[int, int]]:
+def _files(registers: Mapping[int, int]) -> tuple[list[KnownValue], list[KnownValue], dict[int, int]]:
     """Return the integer registers, the floating-point registers, and the CSRs."""
     x = [0, *(registers.get(X + number) for number in range(1, 32))]
     f = [registers.get(F + number) for number in range(32)]

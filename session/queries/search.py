@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.history.accesses import access_text, overlaps
 from rvtrace_gdb.decode.history.events import GAP_KINDS, NO_OFFSET, EventKind, MismatchedReturn, Trap
 from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
 from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
-from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.decode.search import Query, Search
 from rvtrace_gdb.rows.list_rows import AccessRow, FoundRow, Place
 from rvtrace_gdb.session.errors import NoTrace
@@ -84,7 +84,7 @@ class Accesses:
         return no_access_message(self._history.accesses, self._where)
 
 
-def no_access_message(accesses: Iterable[Access], where: Where) -> str:
+def no_access_message(accesses: Iterable[MemoryAccess], where: Where) -> str:
     """Return the message if none of *accesses* is to this memory."""
     begin, size = where
     unknown = sum(access.address is None for access in accesses)

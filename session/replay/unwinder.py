@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
 from rvtrace_gdb.decode.calls.frames import CallFrame
-from rvtrace_gdb.decode.program.debug_info import AT, IN, SAME, VALUE, CallFrames, Rule, Rules
+from rvtrace_gdb.decode.program.debug_info import AT, IN, SAME, VALUE, CallFrameInformation, UnwindRule, UnwindRules
 from rvtrace_gdb.session.past.past import Past, known_bytes
 
 Integers = dict[int, int]
@@ -37,7 +37,7 @@ class Unwound(NamedTuple):
 class Unwinder:
     """The unwinder of one program. *past*: what gdb can read."""
 
-    def __init__(self, past: Past, cfi: CallFrames, xlen: int) -> None:
+    def __init__(self, past: Past, cfi: CallFrameInformation, xlen: int) -> None:
         self._past, self._cfi = past, cfi
         self._bytes = xlen // 8
 
@@ -81,17 +81,17 @@ class Unwinder:
         ra = callers.get(rules.ra)
         return None if ra is None else ra & ~1, callers  # jalr clears bit 0
 
-    def _callers(self, rules: Rules, cfa: int, known: Integers, position: int) -> Integers:
+    def _callers(self, rules: UnwindRules, cfa: int, known: Integers, position: int) -> Integers:
         """Return the caller's registers, as gdb's unwinder finds them."""
         found = {_SP: cfa}
         for register in range(1, 32):
-            rule = rules.registers.get(register, None if register == _SP else Rule(SAME))
+            rule = rules.registers.get(register, None if register == _SP else UnwindRule(SAME))
             value = None if rule is None else self._value(register, rule, cfa, known, position)
             if value is not None:
                 found[register] = value
         return found
 
-    def _value(self, register: int, rule: Rule, cfa: int, known: Integers, position: int) -> int | None:
+    def _value(self, register: int, rule: UnwindRule, cfa: int, known: Integers, position: int) -> int | None:
         if rule.kind in (SAME, IN):
             return known.get(register if rule.kind == SAME else rule.n)
         address = self._address(cfa + rule.n)

@@ -41,7 +41,7 @@ from typing import Any
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, Kind
 from rvtrace_gdb.decode.calls.frames import CallFrame
 from rvtrace_gdb.decode.history.history import GAP
-from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
+from rvtrace_gdb.decode.program.debug_info import CallFrameInformation as Cfi
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.answers import OFF_HART, FrameRow
 from rvtrace_gdb.session.errors import OtherTarget

@@ -17,7 +17,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, Parameters
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, TandemParameters
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import CapturedTandem, TandemPort
@@ -193,7 +193,7 @@ class PortSocket:
 class _Port:
     """One port, whose trace arrives in *file*."""
 
-    def __init__(self, port: Tandem, file: PortFile | PortSocket, parameters: Parameters) -> None:
+    def __init__(self, port: Tandem, file: PortFile | PortSocket, parameters: TandemParameters) -> None:
         self.hart, self.file, self.made = port.hart, file, TandemPort(port.name, parameters)
 
     @property
@@ -309,9 +309,9 @@ def _opened(port: Tandem) -> PortFile | PortSocket:
     return PortSocket(port.socket) if port.socket else PortFile(port.file)
 
 
-def parameters_of(port: Tandem, image: Image) -> Parameters:
+def parameters_of(port: Tandem, image: Image) -> TandemParameters:
     """Return the parameters of the program's hart and those in the description of the port. Raises BadElf."""
-    found = Parameters.of_elf(image.path, mlen=port.mlen, dialect=DIALECTS[port.dialect])
+    found = TandemParameters.of_elf(image.path, mlen=port.mlen, dialect=DIALECTS[port.dialect])
     flen = found.flen if port.flen is None else port.flen
     return replace(found, flen=flen, eaddr=port.eaddr, supervisor=port.supervisor)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from rvtrace_gdb.decode.program.csrs import F, X
-from rvtrace_gdb.decode.program.elf import Elf, Segment
+from rvtrace_gdb.decode.program.elf import Elf, ElfSegment
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange, own_ram
 from rvtrace_gdb.session.capture.model import SavedAt, SavedMemory, SavedRegisters
@@ -348,7 +348,7 @@ def _initial_data(image: Image) -> list[tuple[int, bytes]]:
     return found
 
 
-def _file_extent(segment: Segment) -> Extent:
+def _file_extent(segment: ElfSegment) -> Extent:
     """Return where a segment has content of the file, at virtual addresses."""
     return Extent(segment.vaddr, len(segment.data))
 

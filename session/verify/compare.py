@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import PRIVILEGE
 from rvtrace_gdb.decode.program.instructions import CSR, LOAD, reach
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import destinations
 from rvtrace_gdb.decode.tandem.memory import Store
 from rvtrace_gdb.decode.tandem.protocol import (
@@ -28,14 +28,14 @@ from rvtrace_gdb.decode.tandem.protocol import (
     IncrementPc,
     Instr,
     MemoryRequest,
-    State,
+    StateId,
     StateInitialization,
 )
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, Column, RegisterWrite
 from rvtrace_gdb.session.verify.masks import ADDRESSES, ALL, STORES, TRAP_STATUS, Masks, inputs
 from rvtrace_gdb.session.verify.model import Counts, Difference, Kind, ModelState, Step, Stored
 
-_STATES = {State.PRIVILEGE_MODE: csrs.PRIVILEGE, State.MTIME: csrs.MTIME}
+_STATES = {StateId.PRIVILEGE_MODE: csrs.PRIVILEGE, StateId.MTIME: csrs.MTIME}
 _STORED = frozenset(STORE_DATA)
 
 
@@ -54,7 +54,7 @@ class GroupState:
         "effective", "group", "initializes", "instr", "pc", "physical", "registers", "requests", "reset", "stores",
     )  # fmt: skip
 
-    def __init__(self, group: int, elements: Sequence[Element], tandem: Tandem, pc_register: int) -> None:
+    def __init__(self, group: int, elements: Sequence[Element], tandem: DecodedTandem, pc_register: int) -> None:
         self.group = group
         self.instr: Instr | None = None
         self.registers: dict[int, int | None] = {}
@@ -94,16 +94,16 @@ class GroupState:
 
     def _state(self, element: AdditionalState) -> None:
         identifier, value = element.identifier, element.value
-        if identifier == State.PC:
+        if identifier == StateId.PC:
             self.pc = True
-        elif identifier == State.EFFECTIVE_ADDRESS:
+        elif identifier == StateId.EFFECTIVE_ADDRESS:
             self.effective = value if self.effective is None else self.effective
-        elif identifier == State.PHYSICAL_ADDRESS:
+        elif identifier == StateId.PHYSICAL_ADDRESS:
             self.physical = value if self.physical is None else self.physical
         elif identifier in _STORED:
             self.stores = True
         elif identifier in _STATES:
-            self.registers[_STATES[State(identifier)]] = value
+            self.registers[_STATES[StateId(identifier)]] = value
 
 
 _DIRTY = csrs.FS_DIRTY << csrs.FS_SHIFT
@@ -121,7 +121,7 @@ class Result(NamedTuple):
 class Comparison:
     """Compares groups with steps. *held*: bits of mip that were taken from the model for this step, and may differ."""
 
-    def __init__(self, tandem: Tandem, cache: ModelState, masks: Masks, counts: Counts) -> None:
+    def __init__(self, tandem: DecodedTandem, cache: ModelState, masks: Masks, counts: Counts) -> None:
         self._tandem, self._cache, self._masks, self._counts = tandem, cache, masks, counts
         self._columns = tandem.index.registers.columns
         self._xlen = tandem.trace.parameters.xlen

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Instr
@@ -45,7 +45,7 @@ class GroupExecution:
 
     def __init__(
         self,
-        tandem: Tandem,
+        tandem: DecodedTandem,
         model: Model,
         cache: ModelState,
         comparison: Comparison,
@@ -240,7 +240,7 @@ class BatchExecution:
     """
 
     def __init__(
-        self, tandem: Tandem, model: Model, cache: ModelState, comparison: Comparison, inputs: ModelInputs
+        self, tandem: DecodedTandem, model: Model, cache: ModelState, comparison: Comparison, inputs: ModelInputs
     ) -> None:
         self._tandem, self._index, self._cache = tandem, tandem.index, cache
         self._comparison, self._inputs = comparison, inputs

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE
-from rvtrace_gdb.decode.tandem.protocol import GPR, STORE_DATA, Form, Opcode, State
+from rvtrace_gdb.decode.tandem.protocol import GPR, STORE_DATA, ElementForm, Opcode, StateId
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.decode.tandem.wording import number_of, register_name
 from rvtrace_gdb.support.errors import RvtraceError
@@ -124,12 +124,12 @@ def masks_of(texts: Iterable[str], files: Iterable[str] = ()) -> Masks:
 
 
 _STORE_DATA = frozenset(int(identifier) for identifier in STORE_DATA)
-_PLACES = {int(State.PHYSICAL_ADDRESS), int(State.EFFECTIVE_ADDRESS)}
+_PLACES = {int(StateId.PHYSICAL_ADDRESS), int(StateId.EFFECTIVE_ADDRESS)}
 _LOOKED_AT = 1000  # traps
 _PAGE = 0x1000
 
 
-def absent_of(tandem: Tandem) -> set[str]:
+def absent_of(tandem: DecodedTandem) -> set[str]:
     """Return which of `masks.ABSENT` no group of a trace reports, though there was something to report."""
     found = _memory(tandem)
     status = tandem.index.registers.columns.get(csrs.MSTATUS)
@@ -139,7 +139,7 @@ def absent_of(tandem: Tandem) -> set[str]:
     return found
 
 
-def _memory(tandem: Tandem) -> set[str]:
+def _memory(tandem: DecodedTandem) -> set[str]:
     """Return the absent elements about memory."""
     shapes = {number: tandem.trace.automaton.shapes[number] for number in set(tandem.trace.shapes)}
     if not all(shape.known for shape in shapes.values()):
@@ -156,15 +156,15 @@ def _memory(tandem: Tandem) -> set[str]:
     return set() if placed else {ADDRESSES}
 
 
-def _is_state(form: Form) -> bool:
+def _is_state(form: ElementForm) -> bool:
     return form.head == Opcode.ADDITIONAL_STATE
 
 
-def _is_data(form: Form) -> bool:
+def _is_data(form: ElementForm) -> bool:
     return _is_state(form) and form.identifier in _STORE_DATA
 
 
-def _reports_status(tandem: Tandem) -> bool:
+def _reports_status(tandem: DecodedTandem) -> bool:
     """Return whether a trap reports mstatus, or sstatus."""
     columns = tandem.index.registers.columns
     for trapped in islice(tandem.index.traps, _LOOKED_AT):
@@ -175,7 +175,7 @@ def _reports_status(tandem: Tandem) -> bool:
     return False
 
 
-def foreign_code(tandem: Tandem, program: Image | None) -> list[tuple[int, bytes]]:
+def foreign_code(tandem: DecodedTandem, program: Image | None) -> list[tuple[int, bytes]]:
     """Return instructions that ran outside the program, by address: most often those of a boot ROM."""
     index, trace = tandem.index, tandem.trace
     found: dict[int, bytes] = {}
@@ -199,7 +199,7 @@ _PHYSICAL = 1 << 56
 """Addresses from here on are not physical (RISC-V Privileged Architecture, "Sv39": 56 bits)."""
 
 
-def _is_physical(tandem: Tandem, group: int) -> bool:
+def _is_physical(tandem: DecodedTandem, group: int) -> bool:
     """Return whether instructions are fetched at physical addresses."""
     state = tandem.after(group - 1)
     return state.privilege in (3, None) or state.space == PHYSICAL

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from rvtrace_gdb.decode.program.csrs import MIDELEG, MIP, PRIVILEGE, Part, parts
+from rvtrace_gdb.decode.program.csrs import MIDELEG, MIP, PRIVILEGE, CsrPart, parts
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Instr
 from rvtrace_gdb.session.verify.masks import ALL, inputs
 from rvtrace_gdb.support.errors import RvtraceError
@@ -311,13 +311,13 @@ class ModelState:
             self._model.write_register(PC, pc)
             self.pc = pc
 
-    def bits(self, part: Part) -> int:
+    def bits(self, part: CsrPart) -> int:
         """Return the bits of the whole register that a view has."""
         if not part.delegated:
             return part.mask
         return self.get(MIDELEG) or 0
 
-    def part(self, regno: int) -> Part | None:
+    def part(self, regno: int) -> CsrPart | None:
         """Return the register that contains a view; None: it is not a view."""
         found = self._parts.get(regno)
         return None if found is None or found.whole == regno else found

@@ -21,11 +21,11 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import PRIVILEGE
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import CSR, reach
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, UNKNOWN_CAUSE, TrapEffect
 from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
-from rvtrace_gdb.decode.tandem.state import State
+from rvtrace_gdb.decode.tandem.state import TandemState
 from rvtrace_gdb.session.verify.compare import GroupState, is_load
 from rvtrace_gdb.session.verify.model import Counts, Model, ModelState, Step, Stored
 
@@ -162,7 +162,7 @@ class ModelInputs:
 
     def __init__(
         self,
-        tandem: Tandem,
+        tandem: DecodedTandem,
         model: Model,
         cache: ModelState,
         counts: Counts,
@@ -366,7 +366,7 @@ _FS = 0x6000
 class UnknownState:
     """The unknown values. *lost*: CSRs and memory are unknown, too."""
 
-    def __init__(self, tandem: Tandem, cache: ModelState) -> None:
+    def __init__(self, tandem: DecodedTandem, cache: ModelState) -> None:
         self._tandem, self._cache = tandem, cache
         self._columns = tandem.index.registers.columns
         self._xlen = tandem.trace.parameters.xlen
@@ -427,7 +427,7 @@ class UnknownState:
             return False
         return self._is_lost(reported, trap, self._tandem.after(reported.group - 1), word)
 
-    def _is_lost(self, reported: GroupState, trap: TrapEffect | None, state: State, word: int) -> bool:
+    def _is_lost(self, reported: GroupState, trap: TrapEffect | None, state: TandemState, word: int) -> bool:
         needed = self._needed(word, trap)
         if any(state.register(regno) is None for regno in needed):
             return True

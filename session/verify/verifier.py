@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import MTIME, PRIVILEGE, parts
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect
 from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
@@ -33,7 +33,7 @@ class FullComparison:
               not accept when they were copied: an instruction that reads them will differ
     """
 
-    def __init__(self, tandem: Tandem, model: Model, cache: ModelState, masks: Masks, counts: Counts) -> None:
+    def __init__(self, tandem: DecodedTandem, model: Model, cache: ModelState, masks: Masks, counts: Counts) -> None:
         self._tandem, self._model, self._cache = tandem, model, cache
         self._masks, self._counts = masks, counts
         self.diverged: dict[int, int] = {}
@@ -155,7 +155,7 @@ class Verifier:
 
     def __init__(
         self,
-        tandem: Tandem,
+        tandem: DecodedTandem,
         model: Model,
         choices: VerifyOptions,
         program: Image | None = None,

@@ -10,8 +10,8 @@ import pytest
 
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.decode.executed.readers import Log
-from rvtrace_gdb.decode.tandem.encoder import Encoder
-from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.encoder import GroupEncoder
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from tests.console.options.beginnings import beginning
 from tests.decode.etrace.esp32 import images
@@ -79,7 +79,7 @@ def _tandem(folder: Path) -> None:
     (place / "demo.elf").write_bytes((folder / "app.elf").read_bytes())
     logged = spike_log(place / "demo.elf", place, "-l", "--log-commits", lines=6_000)
     with Log(str(logged)) as log:
-        encode_log(CommitLog(log, 64), Encoder(Parameters(64, 64), sent.extend))
+        encode_log(CommitLog(log, 64), GroupEncoder(TandemParameters(64, 64), sent.extend))
     (place / "demo.tvt").write_bytes(sent)
     told = ["--tandem", "--elf", str(place / "demo.elf"), "-o", str(place / "demo.rvt")]
     assert main(["import", str(place / "demo.tvt"), *told]) == 0

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.synthetic import Program
 from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT, Spot
 
-Item = Block | Trap | Context
+Item = Block | IngressTrap | Context
 MACHINE = 3
 
 
@@ -28,11 +28,11 @@ class Run(NamedTuple):
     pcs: list[int]
     items: list[Item]
     next_pc: int
-    traps: list[tuple[int, Trap]]
+    traps: list[tuple[int, IngressTrap]]
     contexts: list[tuple[int, Context]]
 
     @property
-    def blocks(self) -> list[Block | Trap]:
+    def blocks(self) -> list[Block | IngressTrap]:
         """The items without contexts."""
         return [item for item in self.items if not isinstance(item, Context)]
 
@@ -71,7 +71,7 @@ class _Hart:
     pc: int
     pcs: list[int] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
-    traps: list[tuple[int, Trap]] = field(default_factory=list)
+    traps: list[tuple[int, IngressTrap]] = field(default_factory=list)
     contexts: list[tuple[int, Context]] = field(default_factory=list)
     block: list[int] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
@@ -112,7 +112,7 @@ class _Hart:
         """A trap is taken at the current pc; its handler goes *back* later."""
         self.close()
         self.last = -1
-        trap = Trap(self.pc, interrupt, 0, 0, self.rng.choice(self.handlers))
+        trap = IngressTrap(self.pc, interrupt, 0, 0, self.rng.choice(self.handlers))
         self.items.append(trap)
         self.traps.append((len(self.pcs), trap))
         self.returns.append((back, self.context))

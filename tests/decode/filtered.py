@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.csrs import Context
@@ -23,14 +23,14 @@ Wanted = Callable[[int, Context], bool]
 class Begin(NamedTuple):
     """Tracing begins. *trap*: what has just led here, if something has."""
 
-    trap: Trap | None
+    trap: IngressTrap | None
 
 
 class End(NamedTuple):
     """Tracing ends: what comes next is at *next_pc*; *trap* hit there, if one did."""
 
     next_pc: int
-    trap: Trap | None
+    trap: IngressTrap | None
 
 
 class Stretch(NamedTuple):
@@ -73,14 +73,14 @@ def told(items: Iterable[Item], wanted: Wanted, next_pc: int, *, ends: bool = Tr
     *ends*: the last stretch ends with the execution.
     """
     context, inside = Context(MACHINE), False
-    between: list[Trap | Context] = []  # since the last instruction
+    between: list[IngressTrap | Context] = []  # since the last instruction
     for item in items:
         if not isinstance(item, Block):
             context = item if isinstance(item, Context) else context  # of the next block
             between.append(item)
             continue
         for flag, piece in _pieces(item, context, wanted):
-            traps = [one for one in between if isinstance(one, Trap)]
+            traps = [one for one in between if isinstance(one, IngressTrap)]
             if inside and not flag:
                 yield End(traps[0].epc if traps else piece.pc, traps[0] if traps else None)
             yield from (one for one in between if isinstance(one, Context) or (inside and flag))
@@ -91,7 +91,7 @@ def told(items: Iterable[Item], wanted: Wanted, next_pc: int, *, ends: bool = Tr
             if flag:
                 yield piece
     if inside and ends:
-        traps = [one for one in between if isinstance(one, Trap)]
+        traps = [one for one in between if isinstance(one, IngressTrap)]
         yield End(traps[0].epc if traps else next_pc, None)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.history import GAP, History
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import image_of
@@ -21,10 +21,10 @@ PROGRAM = image_of(
 AROUND = [0x300, 0x100, 0x102, 0x200, 0x202, 0x104, 0x106, 0x10A, 0x304, 0x306]
 HANDLED = [HANDLER, HANDLER + 2]
 LOOP = [0x500, 0x502, 0x504, 0x502, 0x504, 0x502, 0x504, 0x506]
-EXCEPTION = Trap(0x508, False, 8, 0, HANDLER)
-INTERRUPT = Trap(0x506, True, 7, 0, HANDLER)
-TRAPS: list[int | Trap] = [0x506, EXCEPTION, *HANDLED, 0x50C, 0x50E, 0x504, INTERRUPT, *HANDLED, 0x506]
-HAND: dict[str, tuple[Sequence[int | Trap], range, list[int], list[str]]] = {
+EXCEPTION = IngressTrap(0x508, False, 8, 0, HANDLER)
+INTERRUPT = IngressTrap(0x506, True, 7, 0, HANDLER)
+TRAPS: list[int | IngressTrap] = [0x506, EXCEPTION, *HANDLED, 0x50C, 0x50E, 0x504, INTERRUPT, *HANDLED, 0x506]
+HAND: dict[str, tuple[Sequence[int | IngressTrap], range, list[int], list[str]]] = {
     "a return, an indirect call": (
         AROUND * 2,
         range(0x100, 0x10C),

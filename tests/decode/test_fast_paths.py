@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder as EtraceEncoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceOptions
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder as NtraceEncoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, Dialect
@@ -26,7 +26,7 @@ from tests.decode.ntrace import encodings as ntrace
 from tests.decode.synthetic import Program
 from tests.helpers.amounts import some_of
 
-Item = Block | Trap | Context
+Item = Block | IngressTrap | Context
 examples = settings(derandomize=True, max_examples=some_of(100), deadline=None)
 
 

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
-from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.search import Query, Search, arrivals, entries_of, executions
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
@@ -109,7 +109,7 @@ def program() -> Image:
     code = {WAIT: NOP, BRANCH: BNEZ_BACK_4, WAITED: RET, CALL: CALL_BACK_256, CALL + 4: RET, HANDLER: NOP, LEAVE: MRET}
     image = Image(32)
     names = [Symbol(WAIT, "wait", 12, True), Symbol(CALL, "main", 8, True), Symbol(HANDLER, "on_trap", 8, True)]
-    image.add_elf(replace(Elf("a.elf", "", 32), sections=[Section(WAIT, HANDLER + 8, names)]))
+    image.add_elf(replace(Elf("a.elf", "", 32), sections=[ElfSection(WAIT, HANDLER + 8, names)]))
     for address, word in code.items():
         image.add_code(address, word.to_bytes(4, "little"))
     return image

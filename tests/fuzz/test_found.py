@@ -12,7 +12,7 @@ from rvtrace_gdb.console.options.etrace import BadParametersFile, read_parameter
 from rvtrace_gdb.console.scripts.language import ScriptError, parse
 from rvtrace_gdb.console.scripts.verbs import read
 from rvtrace_gdb.decode.etrace.esp32.snapshot import BadSnapshot
-from rvtrace_gdb.decode.program.debug_info import CallFrames
+from rvtrace_gdb.decode.program.debug_info import CallFrameInformation
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.decode.program.source_lines import SourceLines
@@ -174,7 +174,7 @@ def test_memory_of_a_chip_that_is_not_what_was_asked_for() -> None:
 def test_debug_information_that_refers_to_itself_or_has_segments(name: str) -> None:
     """A CIE pointer without an end, and a segment_size in .debug_aranges: addr2line has the lines all the same."""
     image = Image.from_elf(Path(__file__).parent / "inputs" / name)
-    frames, lines = CallFrames(image), SourceLines(image)
+    frames, lines = CallFrameInformation(image), SourceLines(image)
     assert lines.at(0x1000) == "program.S:5"
     for address in range(0x1000, 0x1020, 2):
         frames.at(address)

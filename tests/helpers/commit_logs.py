@@ -1,10 +1,10 @@
 """Spike's logs of commits as tandem traces."""
 
-from rvtrace_gdb.decode.tandem.encoder import Encoder
+from rvtrace_gdb.decode.tandem.encoder import GroupEncoder
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 
 
-def encode_log(commits: CommitLog, encoder: Encoder, limit: int | None = None) -> int:
+def encode_log(commits: CommitLog, encoder: GroupEncoder, limit: int | None = None) -> int:
     """Encode the instructions and traps of a log, at most *limit*; return how many there were."""
     count = 0
     for retired in commits.retired():

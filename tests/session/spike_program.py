@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.encoder import Encoder
-from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.encoder import GroupEncoder
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.capture.file import dump
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
@@ -60,10 +60,10 @@ class Spiked:
         end = next(i for i, line in enumerate(text) if i and line == text[i - 1])  # j done
         self.log.write_text("\n".join(text[:end]) + "\n")
         self.steps = [self._step(line) for line in text[:end]]
-        self.parameters = Parameters.of_elf(self.elf)
+        self.parameters = TandemParameters.of_elf(self.elf)
         made = bytearray()
         with Log(str(self.log)) as log:
-            encode_log(CommitLog(log, self.xlen), Encoder(self.parameters, made.extend))
+            encode_log(CommitLog(log, self.xlen), GroupEncoder(self.parameters, made.extend))
         self.trace = bytes(made)
         self.image = Image.from_elf(self.elf)
         self.capture = folder / "spiked.rvt"

@@ -5,22 +5,22 @@ from dataclasses import replace
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History, Path
-from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.instructions import LOAD, STORE, Access, AccessNote
+from rvtrace_gdb.decode.program.instructions import LOAD, STORE, AccessNote, MemoryAccess
 from rvtrace_gdb.views.text_rows import access_lines
 
 
 def program() -> Image:
     """main at 0x80000000, buffer (16 bytes) at 0x80000100."""
-    code = Section(0x8000_0000, 0x8000_0010, [Symbol(0x8000_0000, "main", 16, True)])
-    data = Section(0x8000_0100, 0x8000_0200, [Symbol(0x8000_0100, "buffer", 16, True)])
+    code = ElfSection(0x8000_0000, 0x8000_0010, [Symbol(0x8000_0000, "main", 16, True)])
+    data = ElfSection(0x8000_0100, 0x8000_0200, [Symbol(0x8000_0100, "buffer", 16, True)])
     image = Image(32)
     image.add_elf(replace(Elf("a.elf", "", 32), sections=[code, data]))
     return image
 
 
-def history(*accesses: Access) -> History:
+def history(*accesses: MemoryAccess) -> History:
     builder = HistoryBuilder()
     builder.append(Path([(0x8000_0000, 0x8000_0004, 0x8000_0008)]))
     found = builder.finish(Accounting(0, 0, 0, 0))
@@ -29,10 +29,10 @@ def history(*accesses: Access) -> History:
 
 
 ACCESSES = (
-    Access(LOAD, 4, "", 0x8000_0108, 0x2A, position=0),
-    Access(STORE, 1, "", 0x8000_0300, 7, position=2),
-    Access(STORE, 8, "", 0x8000_00FC, 1, offset=0x1F0, notes=(AccessNote.AMBIGUOUS,)),
-    Access(LOAD, 4, "", None, 3, offset=0x200, notes=(AccessNote.NOT_YET,)),
+    MemoryAccess(LOAD, 4, "", 0x8000_0108, 0x2A, position=0),
+    MemoryAccess(STORE, 1, "", 0x8000_0300, 7, position=2),
+    MemoryAccess(STORE, 8, "", 0x8000_00FC, 1, offset=0x1F0, notes=(AccessNote.AMBIGUOUS,)),
+    MemoryAccess(LOAD, 4, "", None, 3, offset=0x200, notes=(AccessNote.NOT_YET,)),
 )
 
 

@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.history.events import (
 )
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.instructions import CSR, LOAD, Access
+from rvtrace_gdb.decode.program.instructions import CSR, LOAD, MemoryAccess
 from rvtrace_gdb.views import json_rows
 from rvtrace_gdb.views.instruction_text import Text
 from rvtrace_gdb.views.json_rows import HistoryRows
@@ -113,8 +113,8 @@ def test_events() -> None:
 
 
 def test_accesses() -> None:
-    csr = Access(CSR, 4, "rs", 0x300, 0xA, 8, position=1)
-    failed = Access(LOAD, 4, "", 0x8000_0300, position=1, failed=True)
+    csr = MemoryAccess(CSR, 4, "rs", 0x300, 0xA, 8, position=1)
+    failed = MemoryAccess(LOAD, 4, "", 0x8000_0300, position=1, failed=True)
     first, second, far, nowhere, control, refused = map(
         json.loads, json_rows.accesses(1, history(*ACCESSES, csr, failed), program())
     )

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 from rvtrace_gdb.decode.history.accesses import access_text
 from rvtrace_gdb.decode.history.events import TrapKind
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.program.instructions import CSR, Access
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.program.instructions import CSR, MemoryAccess
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import TrapEffect
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.memory import Store
-from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR, Parameters
+from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR, TandemParameters
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from rvtrace_gdb.decode.tandem.wording import element_text as element_words
 from rvtrace_gdb.decode.tandem.wording import group_lines as element_lines
@@ -180,7 +180,7 @@ def _mode(mode: int | None) -> str:
     return "?" if mode is None else csr_fields.MODES.get(mode, str(mode))
 
 
-def value_of(regno: int, value: int | None, parameters: Parameters) -> str:
+def value_of(regno: int, value: int | None, parameters: TandemParameters) -> str:
     """Return the text of a register's value, in the register's width."""
     if value is None:
         return "a value that is not known"
@@ -199,7 +199,7 @@ _ROW = 16
 class Known:
     """What is known after group *number*, counted from 1; 0: before the first one. *named*: the name of the pc."""
 
-    def __init__(self, tandem: Tandem, number: int, named: tuple[str, int] | None) -> None:
+    def __init__(self, tandem: DecodedTandem, number: int, named: tuple[str, int] | None) -> None:
         self._tandem, self._number, self._named = tandem, number, named
         self._state = tandem.after(number - 1)
         self._parameters = tandem.trace.parameters
@@ -337,7 +337,7 @@ class Objects:
             return {name: value for name, value in values.items() if value is not None}
         return {name: value_of(regno, value, self._parameters) for name, value in values.items() if value is not None}
 
-    def _access(self, access: Access, row: Row) -> Fields:
+    def _access(self, access: MemoryAccess, row: Row) -> Fields:
         fields: Fields = {"kind": access.kind, "operation": access.operation or None, "size": access.size}
         fields["memory"] = None if access.address is None else self._memory(access.address, row)
         for name, value in (("value", access.value), ("operand", access.operand)):

@@ -12,10 +12,10 @@ from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing
-from rvtrace_gdb.decode.program.instructions import Access, UndecodableInstruction, reach
-from rvtrace_gdb.decode.tandem.decoder import Tandem, TandemAccesses
+from rvtrace_gdb.decode.program.instructions import MemoryAccess, UndecodableInstruction, reach
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, TandemAccesses
 from rvtrace_gdb.decode.tandem.effects import NOWHERE, TrapEffect, destinations
-from rvtrace_gdb.decode.tandem.group_grammar import Problem
+from rvtrace_gdb.decode.tandem.group_grammar import GroupProblem
 from rvtrace_gdb.decode.tandem.index import Break
 from rvtrace_gdb.decode.tandem.memory import Store
 from rvtrace_gdb.decode.tandem.protocol import (
@@ -29,8 +29,8 @@ from rvtrace_gdb.decode.tandem.protocol import (
     MemoryOp,
     MemoryRequest,
     MemoryResponse,
+    StateId,
 )
-from rvtrace_gdb.decode.tandem.protocol import State as StateId
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.views.disassembly import Disassemblers, Images, code_texts, is_whole
@@ -70,14 +70,14 @@ class Row(NamedTuple):
     sets_pc: int | None
     instr: Instr | None
     changes: tuple[Change, ...]
-    access: Access | None
+    access: MemoryAccess | None
     stored: tuple[tuple[int, Store], ...]
     bus: tuple[Element, ...]
     trap: TrapEffect | None
     is_reset: bool
     initializes: bool
     loose: bool
-    flaws: tuple[Problem, ...]
+    flaws: tuple[GroupProblem, ...]
     lost: tuple[Break, ...]
 
     @property
@@ -107,7 +107,7 @@ class _Reach(dict[int, bool]):
 class Groups:
     """The groups of a decoded trace. The register that *dialect* uses for the pc does not count as a register."""
 
-    def __init__(self, tandem: Tandem) -> None:
+    def __init__(self, tandem: DecodedTandem) -> None:
         self.tandem, self.trace, self.index = tandem, tandem.trace, tandem.index
         self.parameters = tandem.trace.parameters
         accesses = tandem.history.accesses
@@ -120,8 +120,8 @@ class Groups:
         return len(self.trace)
 
     @cached_property
-    def _flaws(self) -> dict[int, list[Problem]]:
-        found: dict[int, list[Problem]] = {}
+    def _flaws(self) -> dict[int, list[GroupProblem]]:
+        found: dict[int, list[GroupProblem]] = {}
         for flaw in self.trace.flaws():
             found.setdefault(flaw.group, []).append(flaw.problem)
         return found
@@ -148,11 +148,11 @@ class Groups:
             found += 1
         return found
 
-    def access(self, group: int) -> Access | None:
+    def access(self, group: int) -> MemoryAccess | None:
         """Return the access of the instruction of a group."""
         return self._access_at(self.position(group))
 
-    def _access_at(self, position: int | None) -> Access | None:
+    def _access_at(self, position: int | None) -> MemoryAccess | None:
         return None if position is None or self._accesses is None else self._accesses.at(position)
 
     def origin(self, group: int) -> int | None:
@@ -206,7 +206,7 @@ class Groups:
         registers = self.index.registers
         return registers.value(regno, group - 1) if group and registers.is_current(group - 1, group) else None
 
-    def _stored(self, group: int, access: Access | None) -> Iterator[tuple[int, Store]]:
+    def _stored(self, group: int, access: MemoryAccess | None) -> Iterator[tuple[int, Store]]:
         """Yield the stores that are not in the access anyhow."""
         for space, writes in self.index.memory.items():
             for store in writes.of(group):

@@ -23,8 +23,8 @@ from rvtrace_gdb.decode.executed.execution import READERS, Executed
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Parameters
+from rvtrace_gdb.decode.tandem.encoder import GroupEncoder, Retired
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemParameters
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry
@@ -52,7 +52,7 @@ class TandemEncoding:
     """The encoding of a log, with its counts. *starts*: whether an address is the first to be encoded."""
 
     def __init__(
-        self, args: argparse.Namespace, commits: CommitLog, parameters: Parameters,
+        self, args: argparse.Namespace, commits: CommitLog, parameters: TandemParameters,
         starts: Callable[[int], bool] | None, progress: Progress,
     ) -> None:  # fmt: skip
         self.instructions = self.traps = self.groups = self.bytes = 0
@@ -60,7 +60,7 @@ class TandemEncoding:
         self._commits, self._starts, self._limit, self._progress = commits, starts, args.limit, progress
         self._forms = forms.chosen_forms(args, "--forms", forms.OF_ENCODER).forms
         self._sent: list[bytes] = []
-        self._encoder = Encoder(parameters, self._sent.append, self._forms)
+        self._encoder = GroupEncoder(parameters, self._sent.append, self._forms)
 
     def pieces(self) -> Iterator[bytes]:
         """Return the trace. Raises LogError, BadElement, EncodeTandemError, and what *progress* raises."""
@@ -158,9 +158,9 @@ def _nothing(starts: object, hart: int | None) -> str:
     return f"has no commit lines{of_hart}: a tandem trace needs what `spike -l --log-commits` writes"
 
 
-def _tandem_parameters(args: argparse.Namespace, image: Image) -> Parameters:
+def _tandem_parameters(args: argparse.Namespace, image: Image) -> TandemParameters:
     dialect = DIALECTS[args.tandem_dialect or SPECIFICATION.name]
-    found = Parameters.of_elf(image.path, mlen=args.mlen or 0, dialect=dialect)
+    found = TandemParameters.of_elf(image.path, mlen=args.mlen or 0, dialect=dialect)
     flen = found.flen if args.flen is None else args.flen
     return dataclasses.replace(found, flen=flen, eaddr=args.eaddr or 0, supervisor=not args.no_supervisor)
 

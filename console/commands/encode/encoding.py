@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import PurePath
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.session.capture import file as capture_file
@@ -44,7 +44,7 @@ class Encoding(ABC):
         """Start tracing, and return the bytes that are sent."""
 
     @abstractmethod
-    def retire(self, items: Sequence[Block | Trap | Context]) -> bytes:
+    def retire(self, items: Sequence[Block | IngressTrap | Context]) -> bytes:
         """Encode the next items, and return the bytes that are sent."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Encoding(ABC):
         yield self._counted(self.start())
         items = executed.items()
         while batch := list(islice(items, _BATCH)):
-            self._traps += sum(isinstance(item, Trap) for item in batch)
+            self._traps += sum(isinstance(item, IngressTrap) for item in batch)
             self.contexts_seen += sum(isinstance(item, Context) for item in batch)
             yield self._counted(self.retire(batch))
         yield self._counted(self.stop())

@@ -12,7 +12,7 @@ from rvtrace_gdb.console.options.encoder import dashed, in_words, named
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Stop, SyncMode
 from rvtrace_gdb.decode.etrace.options import Parameters, TrapHandlers
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
@@ -158,9 +158,9 @@ class _ETrace(Encoding):
         self._encoder.start()
         return self._taken()
 
-    def retire(self, items: Sequence[Block | Trap | Context]) -> bytes:
+    def retire(self, items: Sequence[Block | IngressTrap | Context]) -> bytes:
         for item in items:
-            if isinstance(item, Trap):
+            if isinstance(item, IngressTrap):
                 self._learn(item)
             elif isinstance(item, Block):
                 self._low_bits |= item.pc
@@ -189,7 +189,7 @@ class _ETrace(Encoding):
             lines.append(f"{what} has several handlers: packets without their addresses cannot be decoded")
         return lines
 
-    def _learn(self, trap: Trap) -> None:
+    def _learn(self, trap: IngressTrap) -> None:
         key = trap.cause, trap.interrupt
         if self._handlers.setdefault(key, trap.handler) != trap.handler:
             self._several.add(key)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from rvtrace_gdb.console.commands.encode.encoding import Encoding
 from rvtrace_gdb.console.options import encoder
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
@@ -53,7 +53,7 @@ class _NTrace(Encoding):
         self._encoder.start(self._sync)
         return self._taken()
 
-    def retire(self, items: Sequence[Block | Trap | Context]) -> bytes:
+    def retire(self, items: Sequence[Block | IngressTrap | Context]) -> bytes:
         self._encoder.retire(items)
         return self._taken()
 

@@ -21,7 +21,7 @@ from rvtrace_gdb.console.commands.sim import etrace as sim_etrace
 from rvtrace_gdb.console.commands.sim.devices import streaming
 from rvtrace_gdb.console.options import forms
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Parameters
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemParameters
 from rvtrace_gdb.session.description import file
 from rvtrace_gdb.session.description import model as told
 from rvtrace_gdb.session.description.model import Description, Tandem
@@ -166,12 +166,12 @@ def with_tandem_ports(args: argparse.Namespace, machine: Machine, cleanup: ExitS
     return tuple(_described(path, number, builds[number].parameters) for number, path in enumerate(paths))
 
 
-def _parameters(hart: Hart, dialect: str | None) -> Parameters:
+def _parameters(hart: Hart, dialect: str | None) -> TandemParameters:
     flen = 64 if "D" in hart.extensions else 32 if "F" in hart.extensions else 0
-    return Parameters(hart.xlen, flen, dialect=DIALECTS[dialect or SPECIFICATION.name], supervisor=False)
+    return TandemParameters(hart.xlen, flen, dialect=DIALECTS[dialect or SPECIFICATION.name], supervisor=False)
 
 
-def _described(path: str, hart: int, made: Parameters) -> Tandem:
+def _described(path: str, hart: int, made: TandemParameters) -> Tandem:
     return Tandem(
         f"tandem{hart}", hart, str(Path(path).absolute()), made.dialect.name, made.flen, supervisor=made.supervisor
     )  # fmt: skip

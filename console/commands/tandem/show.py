@@ -18,7 +18,7 @@ from rvtrace_gdb.console.output import Output, OutputOptions
 from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, tandem_of
 from rvtrace_gdb.decode.tandem.wording import number_of
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.decoded_capture import Decoded
@@ -69,7 +69,7 @@ class Wanted:
         return bool(args.register or args.address is not None or args.function is not None or args.traps)
 
     @classmethod
-    def of(cls, args: argparse.Namespace, tandem: Tandem, image: Image) -> "Wanted":
+    def of(cls, args: argparse.Namespace, tandem: DecodedTandem, image: Image) -> "Wanted":
         """Return the selection on the command line. Raises WantedError."""
         registers = frozenset(_register(name) for name in args.register)
         place = None if args.address is None else place_of(args.address, image)
@@ -218,7 +218,7 @@ class Found(NamedTuple):
 
     session: Session
     hart: int
-    tandem: Tandem
+    tandem: DecodedTandem
     decoded: Decoded
     capture: Capture
 
@@ -245,7 +245,7 @@ def open_trace(request: options_tandem.TandemRequest, shown: Output) -> Found:
     return Found(session, captured.hart, tandem, decoded, capture)
 
 
-def selection(tandem: Tandem, numbers: str) -> range:
+def selection(tandem: DecodedTandem, numbers: str) -> range:
     """Return the groups to show, counted from 0. Raises RangeError."""
     selected = Cursor().select(numbers, None, len(tandem.trace))
     return range(selected.begin - 1, selected.end - 1)

@@ -21,8 +21,8 @@ from rvtrace_gdb.decode.program.instructions import (
     LOAD,
     MULTIPLE,
     STORE_FAILURE,
-    Access,
     AccessNote,
+    MemoryAccess,
 )
 
 
@@ -127,7 +127,7 @@ class DataDecoder:
     """
 
     def __init__(self, parameters: Parameters, modes: Modes) -> None:
-        self.accesses: list[Access] = []
+        self.accesses: list[MemoryAccess] = []
         self._sizes: dict[int, int] = {}  # by load ID: log2 of the size of what was requested
         self._waiting: dict[int, int] = {}  # by load ID: index of the access whose value is to come
         self._sync = -1
@@ -191,7 +191,7 @@ class DataDecoder:
         whole = request._replace(value=access.value, failed=access.failed, notes=(*notes, *access.notes))
         self.accesses[request_index] = whole
 
-    def decode_packet(self, payload: bytes) -> tuple[DataPacket, Access]:
+    def decode_packet(self, payload: bytes) -> tuple[DataPacket, MemoryAccess]:
         """Return a packet and its access, or phase of one, without adding it to *accesses*. Raises Malformed."""
         packet = self._codec.parse(payload, self._sizes.get)
         fields = packet.fields
@@ -201,18 +201,18 @@ class DataDecoder:
             self._sizes[fields["lrid"]] = fields["size"]
         return packet, self._csr(packet) if packet.form is Form.CSR else self._access(packet)
 
-    def _response(self, packet: DataPacket) -> Access:
+    def _response(self, packet: DataPacket) -> MemoryAccess:
         """Return the data phase of a split load or atomic."""
         fields = packet.fields
         size = fields.get("size", self._sizes.pop(fields["lrid"], None))
         if size is None:
             raise Malformed(f"the data of load ID {fields['lrid']}, which was not requested")
         if fields["resp"] == 0:
-            return Access(packet.code.kind, 1 << size, failed=True)
+            return MemoryAccess(packet.code.kind, 1 << size, failed=True)
         value = self._value("data", fields, size, response_mode(fields["resp"], self._options))
-        return Access(packet.code.kind, 1 << size, value=value, notes=_UNKNOWN_BASE if value is None else ())
+        return MemoryAccess(packet.code.kind, 1 << size, value=value, notes=_UNKNOWN_BASE if value is None else ())
 
-    def _access(self, packet: DataPacket) -> Access:
+    def _access(self, packet: DataPacket) -> MemoryAccess:
         form, code, fields = packet
         size = fields["size"]
         by_address, by_value = modes_of(fields["diff"], form, self._options)
@@ -222,7 +222,7 @@ class DataDecoder:
         unknown = ("address" in fields and address is None) or ("data" in fields and value is None)
         unknown = unknown or ("operand" in fields and operand is None)
         notes = _UNKNOWN_BASE if unknown else ()
-        return Access(code.kind, 1 << size, code.operation, address, value, operand, notes=notes)
+        return MemoryAccess(code.kind, 1 << size, code.operation, address, value, operand, notes=notes)
 
     def _address(self, fields: dict[str, int], size: int, mode: Mode, aligned: bool) -> int | None:
         if "address" not in fields:
@@ -242,7 +242,7 @@ class DataDecoder:
         width = 8 << size
         return self._values.decoded(extended(fields[name], bits, width), size, mode, width)
 
-    def _csr(self, packet: DataPacket) -> Access:
+    def _csr(self, packet: DataPacket) -> MemoryAccess:
         _, code, fields = packet
         bytes_of_csr = self._options.csr_width // 8
         size = bytes_of_csr.bit_length() - 1
@@ -253,7 +253,9 @@ class DataDecoder:
         value = self._value("data", fields, size, by_value)
         operand = self._value("operand", fields, size, by_value)
         unknown = number is None or ("data" in fields and value is None) or ("operand" in fields and operand is None)
-        return Access(CSR, bytes_of_csr, code.operation, number, value, operand, notes=_UNKNOWN_BASE if unknown else ())
+        return MemoryAccess(
+            CSR, bytes_of_csr, code.operation, number, value, operand, notes=_UNKNOWN_BASE if unknown else ()
+        )
 
 
 _CSRS = -1
@@ -304,7 +306,7 @@ class DataEncoder:
             self._addresses.reset()
             self._values.reset()
 
-    def access(self, access: Access) -> bool:
+    def access(self, access: MemoryAccess) -> bool:
         """Encode an access as its instruction retires; a second phase follows at once.
 
         Returns False, and sends no packet, if the specification has none for it: see `has_packet`.
@@ -320,7 +322,7 @@ class DataEncoder:
         self.response(lrid, access.kind, access.value)
         return True
 
-    def has_packet(self, access: Access) -> bool:
+    def has_packet(self, access: MemoryAccess) -> bool:
         """Whether there is a packet for such an access.
 
         There is none for an access that is wider than the bus. Atomics and CSRs need the full width of the field
@@ -340,7 +342,7 @@ class DataEncoder:
             return options.extended and options.content is not Content.DATA
         return True
 
-    def is_split(self, access: Access) -> bool:
+    def is_split(self, access: MemoryAccess) -> bool:
         """Whether an access is sent in two phases."""
         options = self._options
         if not options.split or access.operation == CAS_FAILURE:
@@ -349,7 +351,7 @@ class DataEncoder:
             return options.content is Content.BOTH
         return access.kind == ATOMIC and options.content is not Content.ADDRESS
 
-    def request(self, lrid: int, access: Access) -> None:
+    def request(self, lrid: int, access: MemoryAccess) -> None:
         """Send the first phase of a split load or atomic."""
         self._sizes[lrid] = _log2(access.size)
         self._send(access, lrid)
@@ -371,7 +373,7 @@ class DataEncoder:
         self._emit(min(payloads, key=len))
         self._values.keep(value, size)
 
-    def _send(self, access: Access, lrid: int | None = None) -> None:
+    def _send(self, access: MemoryAccess, lrid: int | None = None) -> None:
         """Send the shortest packet for an access or its first phase."""
         form = self._form(access, lrid)
         size = _log2(access.size)
@@ -390,7 +392,7 @@ class DataEncoder:
         self._emit(min(payloads, key=len))
         self._keep(access, size, aligned, values)
 
-    def _keep(self, access: Access, size: int, aligned: bool, values: list[tuple[str, str, int]]) -> None:
+    def _keep(self, access: MemoryAccess, size: int, aligned: bool, values: list[tuple[str, str, int]]) -> None:
         if access.kind != CSR and self._options.content is not Content.DATA:
             self._addresses.keep(self._field(access, size, aligned), size)
             self._aligned[size] = aligned
@@ -399,12 +401,12 @@ class DataEncoder:
             if access.kind in (ATOMIC, CSR) and not self._options.reference:
                 self._values.forget(size)
 
-    def _form(self, access: Access, lrid: int | None) -> Form:
+    def _form(self, access: MemoryAccess, lrid: int | None) -> Form:
         if lrid is not None:
             return Form.SPLIT_LOAD if access.kind == LOAD else Form.SPLIT_ATOMIC
         return {ATOMIC: Form.ATOMIC, CSR: Form.CSR}.get(access.kind, Form.LOAD_STORE)
 
-    def _values_of(self, access: Access, form: Form) -> list[tuple[str, str, int]]:
+    def _values_of(self, access: MemoryAccess, form: Form) -> list[tuple[str, str, int]]:
         """Return the values of a packet in order, as (field, field of its length, value)."""
         if self._options.content is Content.ADDRESS or form is Form.SPLIT_LOAD:
             return []
@@ -449,12 +451,12 @@ class DataEncoder:
             return int(not options.full_data)
         return 0b01 if not options.full_data else 0b00 if options.full_address else 0b10
 
-    def _field(self, access: Access, size: int, aligned: bool) -> int:
+    def _field(self, access: MemoryAccess, size: int, aligned: bool) -> int:
         """Return the address as in its field."""
         address = (access.address or 0) & (1 << self._options.address_width) - 1
         return address >> size if aligned else address
 
-    def _address_fields(self, access: Access, size: int, aligned: bool, mode: Mode) -> dict[str, int]:
+    def _address_fields(self, access: MemoryAccess, size: int, aligned: bool, mode: Mode) -> dict[str, int]:
         if access.kind == CSR:
             number = access.address or 0
             return {"addr_msbs": number >> 6 & 63, "addr_lsbs": number & 63}

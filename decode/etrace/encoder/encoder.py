@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.etrace.encoder.flow_chart import FlowChart
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Reached, Stop, SyncMode
 from rvtrace_gdb.decode.etrace.encoder.state import COUNTING, OTHERWISE, Next, PendingTrap, Resync
 from rvtrace_gdb.decode.etrace.packet import QualStatus
-from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, UNINFERABLE, Block, IngressTrap
 from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
 from rvtrace_gdb.decode.program.csrs import Context
 
@@ -66,7 +66,7 @@ class Encoder(FlowChart):
             self._enabled = False
             self._support(QualStatus.NO_CHANGE)
 
-    def start(self, trap: Trap | None = None) -> None:
+    def start(self, trap: IngressTrap | None = None) -> None:
         """Start tracing: a synchronization packet precedes what retires next.
 
         *trap*: the trap that was just taken, if tracing starts with a trap handler.
@@ -95,7 +95,7 @@ class Encoder(FlowChart):
             self._reset()
             self._await_handler(pending.trap if pending is not None and waits else None)
 
-    def _await_handler(self, trap: Trap | None) -> None:
+    def _await_handler(self, trap: IngressTrap | None) -> None:
         """Report this trap, which was just taken, with the first instruction of its handler."""
         self._trap = None if trap is None else PendingTrap(trap, self._context.current)
 
@@ -113,7 +113,7 @@ class Encoder(FlowChart):
             self._context.ctype = ctype
 
     def retire(
-        self, items: Sequence[Block | Trap | Context], next_pc: int | None = None, cycles: int | None = None
+        self, items: Sequence[Block | IngressTrap | Context], next_pc: int | None = None, cycles: int | None = None
     ) -> None:
         """Encode what the hart retired next. *next_pc*: the next address, in case `stop` follows.
 
@@ -165,15 +165,15 @@ class Encoder(FlowChart):
 
     # What retires
 
-    def _step(self, item: Block | Trap | Context) -> None:
+    def _step(self, item: Block | IngressTrap | Context) -> None:
         if isinstance(item, Block):
             self._block(item)
-        elif isinstance(item, Trap):
+        elif isinstance(item, IngressTrap):
             self._take_trap(item)
         else:
             self._context.entered, self._context.ctype = item, self.options.context
 
-    def _run(self, items: Iterable[Block | Trap | Context]) -> None:
+    def _run(self, items: Iterable[Block | IngressTrap | Context]) -> None:
         """Do the same as `_step` for each item, with a fast path while there is nothing to send between two blocks."""
         pending, clock, timer, honoured = self._pending, self._clock, self._timer, self._is_honoured
         each, by_packets, by_halfwords = clock.step, timer.counts_packets, timer.counts_halfwords
@@ -308,7 +308,7 @@ class Encoder(FlowChart):
         last = self._pending.block
         return last is not None and last.ending == UNINFERABLE and not self._is_inferred(last, pc)
 
-    def _take_trap(self, trap: Trap) -> None:
+    def _take_trap(self, trap: IngressTrap) -> None:
         """Process a trap.
 
         It is reported with the handler's first instruction, or at once if the EPC must be reported.

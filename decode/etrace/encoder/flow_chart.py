@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.etrace.encoder.state import (
 )
 from rvtrace_gdb.decode.etrace.layout import Format, Sync
 from rvtrace_gdb.decode.etrace.options import Dialect
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 
 _SYNC = int(Format.SYNC)
@@ -179,11 +179,13 @@ class FlowChart:
         """Whether a trap can be reported with its EPC, because packets have thaddr."""
         return self.options.dialect is not Dialect.PT10
 
-    def _report_trap_at_epc(self, trap: Trap, context: Context) -> None:
+    def _report_trap_at_epc(self, trap: IngressTrap, context: Context) -> None:
         """Report a trap that was taken in this context with its EPC, not with its handler."""
         self._report_trap(trap, 0, trap.epc, None, self._location.at(context, self._clock.now))
 
-    def _report_trap(self, trap: Trap, thaddr: int, pc: int, taken: bool | None, location: dict[str, int]) -> None:
+    def _report_trap(
+        self, trap: IngressTrap, thaddr: int, pc: int, taken: bool | None, location: dict[str, int]
+    ) -> None:
         parameters = self.options.parameters
         fields = {"ecause": trap.cause & (1 << parameters.ecause_width) - 1, "interrupt": int(trap.interrupt)}
         is_illegal = trap.cause == _ILLEGAL_INSTRUCTION and not trap.interrupt

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Reached, SyncMode
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 
 
@@ -68,7 +68,7 @@ class PendingTrap(NamedTuple):
     reported  whether a packet with its EPC was sent; the handler's address is still to be reported
     """
 
-    trap: Trap
+    trap: IngressTrap
     context: Context
     reported: bool = False
 

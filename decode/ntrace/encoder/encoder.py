@@ -7,7 +7,7 @@ encoders. The choices that the rules leave to the encoder are options in `Encode
 
 from collections.abc import Callable, Iterable, Sequence
 
-from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, IngressTrap
 from rvtrace_gdb.decode.executed.fast_path import HonouredOptions
 from rvtrace_gdb.decode.ntrace.encoder.output import Output, ReturnStack, process_fields
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, TCODE_BITS, BType, Rcode, Sync, Tcode
@@ -158,7 +158,7 @@ class Encoder:
             self._out.send(tcode, *values)
 
     def retire(
-        self, items: Sequence[Block | Trap | Context], next_pc: int | None = None, cycles: int | None = None
+        self, items: Sequence[Block | IngressTrap | Context], next_pc: int | None = None, cycles: int | None = None
     ) -> None:
         """Encode what the hart retired next. If *next_pc* is given, the message for the last block is sent at once.
 
@@ -204,7 +204,7 @@ class Encoder:
 
     # -- what retires
 
-    def _step(self, item: Block | Trap | Context) -> None:
+    def _step(self, item: Block | IngressTrap | Context) -> None:
         if isinstance(item, Block):
             self._settle(item.pc)
             self._split = False
@@ -219,7 +219,7 @@ class Encoder:
                     self._spend(item.instructions)
             if self._counts_halfwords:
                 self._spend(item.halfwords)
-        elif isinstance(item, Trap):
+        elif isinstance(item, IngressTrap):
             self._trap(item)
         else:
             self._enter_context(item)
@@ -293,7 +293,7 @@ class Encoder:
         self._reference = pc
         self._icnt, self._hist = 0, 1
 
-    def _trap(self, trap: Trap) -> None:
+    def _trap(self, trap: IngressTrap) -> None:
         after_return = self._last.itype is IType.TRAP_RETURN and self.options.trap_return_sync
         due = None
         if self._upgrades:
@@ -455,7 +455,7 @@ class Encoder:
         else:
             self._out.send(_PROG_TRACE_CORRELATION, evcode, 1, self._icnt, self._hist)
 
-    def _run(self, items: Iterable[Block | Trap | Context]) -> None:
+    def _run(self, items: Iterable[Block | IngressTrap | Context]) -> None:
         """Do the same as `_step` for each item, for plain HTM: with locals, and calls only where something is sent."""
         by_halfwords = self._counts_halfwords
         counting = by_halfwords or (self._counts_cycles and self._cycle_each)

@@ -23,13 +23,13 @@ BOXED = 127
 
 Constraint = tuple[Any, ...]
 """A function, and its nodes: it is called with the classes and the constraint."""
-Evaluate = Callable[["Classes", Constraint], None]
+EvaluateConstraint = Callable[["Classes", Constraint], None]
 
 _MOST_NARROWED = 4
 """So often are the constraints of a class evaluated again because its range has become smaller."""
 
 
-class Contradiction(Exception):
+class ClassesContradicted(Exception):
     """Two facts about a node exclude each other. *position*: of the instruction that shows it, if that is known."""
 
     def __init__(self, node: int, position: int | None = None) -> None:
@@ -158,16 +158,16 @@ class Classes:
         known = self._values[root]
         if known is not None:
             if known != value:
-                raise Contradiction(node)
+                raise ClassesContradicted(node)
             return
         if self.lows:
             bits, low = self.lows.pop(root, (0, 0))
             if (value ^ low) & (1 << bits) - 1:
-                raise Contradiction(node)
+                raise ClassesContradicted(node)
         if self.ranges:
             low, span = self.ranges.pop(root, (0, self.mask))
             if (value - low & self.mask) > span:
-                raise Contradiction(node)
+                raise ClassesContradicted(node)
         self._values[root] = value
         self.facts += 1
         uses = self._uses[root]
@@ -181,7 +181,7 @@ class Classes:
         if 0 < shape <= bits:
             value &= (1 << min(bits, 64)) - 1
             if value >> shape:
-                raise Contradiction(node)
+                raise ClassesContradicted(node)
             self.set(node, value)
         elif 0 < -shape <= bits:
             self.set(node, signed(value, min(bits, self.xlen)) & self.mask)
@@ -196,7 +196,7 @@ class Classes:
         have, low = (bits, known) if known is not None else self.lows.get(root, (0, 0))
         value &= (1 << bits) - 1
         if (value ^ low) & (1 << min(bits, have)) - 1:
-            raise Contradiction(node)
+            raise ClassesContradicted(node)
         if bits <= have:
             return
         self.lows[root] = bits, value
@@ -223,12 +223,12 @@ class Classes:
         low = low - offset & mask
         if value is not None:
             if (value - low & mask) > span:
-                raise Contradiction(node)
+                raise ClassesContradicted(node)
             return
         have, size = self.ranges.get(root) or self._shape_bounds(root)
         found = _common(have, size, low, span, mask)
         if found is None:
-            raise Contradiction(node)
+            raise ClassesContradicted(node)
         if found[1] == 0:
             self.set(root, found[0])
         elif found[1] < size:
@@ -244,7 +244,7 @@ class Classes:
         difference = offset_b + delta - offset_a & self.mask  # of the roots
         if root_a == root_b:
             if difference:
-                raise Contradiction(a)
+                raise ClassesContradicted(a)
         elif value_b is not None:
             self.set(root_a, value_b + difference & self.mask if difference else value_b)
         elif value_a is not None:

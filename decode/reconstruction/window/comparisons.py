@@ -4,7 +4,7 @@ Of a register that is compared with a known value, a range is known then. Two su
 loop ends: the counter has passed the limit, and had not one round before.
 """
 
-from rvtrace_gdb.decode.reconstruction.window.classes import Classes, Constraint, Contradiction
+from rvtrace_gdb.decode.reconstruction.window.classes import Classes, ClassesContradicted, Constraint
 from rvtrace_gdb.decode.reconstruction.window.functions import branch_function
 
 _OPPOSITE = {"blt": "bge", "bge": "blt", "bltu": "bgeu", "bgeu": "bltu", "beq": "bne", "bne": "beq"}
@@ -21,7 +21,7 @@ def compare(classes: Classes, constraint: Constraint) -> None:
     va, vb = classes.value(a), classes.value(b)
     if va is not None and vb is not None:
         if not branch_function(name, classes.xlen)(va, vb):
-            raise Contradiction(b, position)
+            raise ClassesContradicted(b, position)
     elif vb is not None:
         _narrow_first(classes, name, a, vb)
     elif va is not None:
@@ -59,7 +59,7 @@ def _narrow_second(classes: Classes, name: str, b: int, va: int) -> None:
 
 def _narrow(classes: Classes, node: int, low: int, span: int) -> None:
     if span < 0:
-        raise Contradiction(node)
+        raise ClassesContradicted(node)
     classes.narrow(node, low, span)
 
 

@@ -11,15 +11,15 @@ from rvtrace_gdb.decode.program.csrs import FCSR, FRM, SATP, F, X
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.reconstruction.code import word_at
 from rvtrace_gdb.decode.reconstruction.cuts import Cut, cuts_between, trap_cause
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine, Value
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownValue
 from rvtrace_gdb.decode.reconstruction.happenings import sequential_pc
 from rvtrace_gdb.decode.reconstruction.hart import HOST_READS_ONLY
 from rvtrace_gdb.decode.reconstruction.undefined import effects
 from rvtrace_gdb.decode.reconstruction.window.classes import Classes
 from rvtrace_gdb.decode.reconstruction.window.comparisons import compare, holding
-from rvtrace_gdb.decode.reconstruction.window.edges import Edge
+from rvtrace_gdb.decode.reconstruction.window.edges import WindowEdge
 from rvtrace_gdb.decode.reconstruction.window.floating import FloatingRule
-from rvtrace_gdb.decode.reconstruction.window.rules import Rule, extended, extension_rule, value_rule
+from rvtrace_gdb.decode.reconstruction.window.rules import InstructionRule, extended, extension_rule, value_rule
 from rvtrace_gdb.decode.reconstruction.window.shapes import result_shape
 from rvtrace_gdb.decode.reconstruction.window.steps import (
     CSRS,
@@ -31,10 +31,10 @@ from rvtrace_gdb.decode.reconstruction.window.steps import (
     SCAUSE,
     SEPC,
     SSCRATCH,
-    Step,
     StepTable,
+    WindowStep,
 )
-from rvtrace_gdb.decode.reconstruction.window.table import LOAD, STORE, Accesses
+from rvtrace_gdb.decode.reconstruction.window.table import LOAD, STORE, AccessTable
 from rvtrace_gdb.decode.semantics.templates import BOX
 from rvtrace_gdb.support.errors import Progress
 
@@ -46,7 +46,7 @@ _A0 = 10
 _EVERY = 4096
 
 
-class Span(NamedTuple):
+class StepSpan(NamedTuple):
     """The part of a history that a window is: positions *first* to *last* - 1.
 
     halts   known halts within it, by position
@@ -55,7 +55,7 @@ class Span(NamedTuple):
 
     history: History
     program: Program
-    machine: Machine
+    machine: HartMachine
     first: int
     last: int
     halts: Mapping[int, Sequence[HaltWrites]]
@@ -70,7 +70,7 @@ class Impossible(Exception):
         self.position = position
 
 
-Handler = Callable[[Step, Value], None]
+Handler = Callable[[WindowStep, KnownValue], None]
 
 
 class Construction:
@@ -81,10 +81,10 @@ class Construction:
     translated        addresses may be virtual
     """
 
-    def __init__(self, span: Span, begin: Edge, end: Edge) -> None:
+    def __init__(self, span: StepSpan, begin: WindowEdge, end: WindowEdge) -> None:
         self._span, self._begin, self._end = span, begin, end
         self.xlen = span.machine.xlen
-        self.classes, self.accesses = Classes(self.xlen), Accesses()
+        self.classes, self.accesses = Classes(self.xlen), AccessTable()
         self.images: list[Image] = []
         self.translated = any((edge.csrs.get(SATP) or 0) >> (60 if self.xlen == 64 else 31) for edge in (begin, end))
         self.position = span.first
@@ -134,7 +134,7 @@ class Construction:
             self.positions[register].append(self.position + 1)
             self.nodes[register].append(node)
 
-    def _know(self, edge: Edge) -> None:
+    def _know(self, edge: WindowEdge) -> None:
         """The registers are now those of an edge."""
         for number in range(1, 32):
             self._know_register(number, edge.x[number])
@@ -145,7 +145,7 @@ class Construction:
         if FCSR in edge.csrs:
             self._know_register(CSRS[FRM], edge.csrs[FCSR] >> 5 & 7)
 
-    def _know_register(self, register: int, value: Value) -> None:
+    def _know_register(self, register: int, value: KnownValue) -> None:
         if value is not None:
             self.classes.set(self._current[register], self._held(register, value))
 
@@ -167,7 +167,7 @@ class Construction:
         codes = span.history.code(first, last)
         images = self._image_at()
         image, until = next(images)
-        table: dict[int, list[tuple[Handler, Step]]] = {}
+        table: dict[int, list[tuple[Handler, WindowStep]]] = {}
         for number in range(last - first):
             position = self.position = first + number
             if position >= until:
@@ -183,7 +183,7 @@ class Construction:
                 steps = self._steps(pc, codes.get(position), image)
                 if position not in codes:
                     table[pc] = steps
-            following: Value = pcs[number + 1]
+            following: KnownValue = pcs[number + 1]
             if following == GAP or position + 1 in cuts:
                 following = None
             for handler, step in steps:
@@ -194,7 +194,7 @@ class Construction:
         if last in cuts or last in span.halts:
             self._happened(last, cuts.get(last))
 
-    def _steps(self, pc: int, code: bytes | None, image: Image) -> list[tuple[Handler, Step]]:
+    def _steps(self, pc: int, code: bytes | None, image: Image) -> list[tuple[Handler, WindowStep]]:
         word = word_at(image, pc) if code is None else int.from_bytes(code, "little")
         self.code.update((pc >> 1, pc + 2 >> 1) if word & 3 == 3 else (pc >> 1,))
         return [(self._handlers[step.kind], step) for step in self._table.steps(pc, word)]
@@ -223,7 +223,7 @@ class Construction:
         for halt in self._span.halts.get(position, ()):
             self._debugger_wrote(position, halt)
 
-    def _trap(self, position: int, epc: Value, cause: Value) -> None:
+    def _trap(self, position: int, epc: KnownValue, cause: KnownValue) -> None:
         """A trap writes the CSRs of M-mode, or of S-mode: which of them, is known without S-mode."""
         machine_only = self._span.machine.machine_only
         for csr, value in ((MEPC, epc), (MCAUSE, cause), (SEPC, None), (SCAUSE, None)):
@@ -255,20 +255,20 @@ class Construction:
 
     # -- integer instructions
 
-    def _do_constant(self, step: Step, following: Value) -> None:
+    def _do_constant(self, step: WindowStep, following: KnownValue) -> None:
         self._write(step.rd, self.classes.known(step.imm))
 
-    def _do_copy(self, step: Step, following: Value) -> None:
+    def _do_copy(self, step: WindowStep, following: KnownValue) -> None:
         self._write(step.rd, self._current[step.a])
 
-    def _do_addi(self, step: Step, following: Value) -> None:
+    def _do_addi(self, step: WindowStep, following: KnownValue) -> None:
         self._write(step.rd, self.classes.plus(self._current[step.a], step.imm))
 
-    def _do_unary(self, step: Step, following: Value) -> None:
+    def _do_unary(self, step: WindowStep, following: KnownValue) -> None:
         if step.rd:
             self._write(step.rd, self._unary(step.rule, self._current[step.a]))  # type: ignore[arg-type]
 
-    def _unary(self, rule: Rule, a: int) -> int:
+    def _unary(self, rule: InstructionRule, a: int) -> int:
         """Return the node of what an instruction with one register computes."""
         classes = self.classes
         value = classes.value(a)
@@ -280,11 +280,11 @@ class Construction:
             classes.set_low(node, rule.constant, 0)
         return node
 
-    def _do_binary(self, step: Step, following: Value) -> None:
+    def _do_binary(self, step: WindowStep, following: KnownValue) -> None:
         if step.rd:
             self._write(step.rd, self._binary(step.rule, self._current[step.a], self._current[step.b]))  # type: ignore[arg-type]
 
-    def _binary(self, rule: Rule, a: int, b: int) -> int:
+    def _binary(self, rule: InstructionRule, a: int, b: int) -> int:
         classes = self.classes
         va, vb = classes.value(a), classes.value(b)
         if va is not None and vb is not None:
@@ -293,7 +293,7 @@ class Construction:
         classes.constrain((rule.evaluate, node, a, b), (node, a, b) if a != b else (node, a))
         return node
 
-    def _do_extend(self, step: Step, following: Value) -> None:
+    def _do_extend(self, step: WindowStep, following: KnownValue) -> None:
         """Move 32 bits from one register file to the other."""
         classes, a = self.classes, self._current[step.a]
         value = classes.value(a)
@@ -304,7 +304,7 @@ class Construction:
             classes.constrain((extension_rule(32, step.form), node, a), (node, a))
         self._write(step.rd, node)
 
-    def _do_sext(self, step: Step, following: Value) -> None:
+    def _do_sext(self, step: WindowStep, following: KnownValue) -> None:
         """The low 32 bits, sign-extended: mostly they were that already."""
         a = self._current[step.a]
         fits = self.classes.fits(a, 32, is_signed=True)
@@ -312,7 +312,7 @@ class Construction:
 
     # -- where execution went on
 
-    def _do_branch(self, step: Step, following: Value) -> None:
+    def _do_branch(self, step: WindowStep, following: KnownValue) -> None:
         if following is None:
             return
         taken = following == step.imm
@@ -328,11 +328,11 @@ class Construction:
             else:
                 compare(self.classes, constraint)
 
-    def _do_jal(self, step: Step, following: Value) -> None:
+    def _do_jal(self, step: WindowStep, following: KnownValue) -> None:
         if step.rd:
             self._write(step.rd, self.classes.known(step.size))
 
-    def _do_jalr(self, step: Step, following: Value) -> None:
+    def _do_jalr(self, step: WindowStep, following: KnownValue) -> None:
         """What was jumped to tells the register, but for bit 0, which is ignored: it is taken for 0."""
         classes, a = self.classes, self._current[step.a]
         if following is not None:
@@ -344,7 +344,7 @@ class Construction:
         if step.rd:
             self._write(step.rd, classes.known(step.size))
 
-    def _do_call(self, step: Step, following: Value) -> None:
+    def _do_call(self, step: WindowStep, following: KnownValue) -> None:
         """An ecall or ebreak behind which execution went on without a trap: something else has served it. A semihosting
         call returns a0.
         """
@@ -361,7 +361,7 @@ class Construction:
 
     # -- CSRs
 
-    def _do_csr(self, step: Step, following: Value) -> None:
+    def _do_csr(self, step: WindowStep, following: KnownValue) -> None:
         op = step.op
         assert op is not None
         operation, number = op.name[4], op.imm
@@ -390,22 +390,22 @@ class Construction:
 
     # -- memory
 
-    def _do_load(self, step: Step, following: Value) -> None:
+    def _do_load(self, step: WindowStep, following: KnownValue) -> None:
         node = self.classes.new(step.shape)
         self.accesses.add(LOAD, self.position, self._current[step.a], step.imm, step.size, node, step.form)
         self._write(step.rd, node)
 
-    def _do_store(self, step: Step, following: Value) -> None:
+    def _do_store(self, step: WindowStep, following: KnownValue) -> None:
         current = self._current
         self.accesses.add(STORE, self.position, current[step.a], step.imm, step.size, current[step.b])
 
-    def _do_sc(self, step: Step, following: Value) -> None:
+    def _do_sc(self, step: WindowStep, following: KnownValue) -> None:
         node = self._new(0)
         base, source = self._current[step.a], self._current[step.b]
         self.accesses.add_conditional(self.position, base, step.size, source, node)
         self._write(step.rd, node)
 
-    def _do_atomic(self, step: Step, following: Value) -> None:
+    def _do_atomic(self, step: WindowStep, following: KnownValue) -> None:
         base, stored = self._current[step.a], self._current[step.b]
         old = self.classes.new(step.shape)
         if step.rule is not None:
@@ -414,13 +414,13 @@ class Construction:
         self.accesses.add(STORE, self.position, base, 0, step.size, stored)
         self._write(step.rd, old)
 
-    def _do_fence(self, step: Step, following: Value) -> None:
+    def _do_fence(self, step: WindowStep, following: KnownValue) -> None:
         if self._span.shared:
             self.accesses.kill(self.position + 1, accesses=False)
 
     # -- others
 
-    def _do_floating(self, step: Step, following: Value) -> None:
+    def _do_floating(self, step: WindowStep, following: KnownValue) -> None:
         rule, classes = step.rule, self.classes
         assert isinstance(rule, FloatingRule)
         node = classes.new(step.shape)
@@ -433,7 +433,7 @@ class Construction:
         classes.constrain((rule.evaluate, node, sources, mode), dict.fromkeys(nodes))
         self._write(step.rd, node)
 
-    def _do_undefined(self, step: Step, following: Value) -> None:
+    def _do_undefined(self, step: WindowStep, following: KnownValue) -> None:
         assert step.op is not None
         found = effects(step.op, self.xlen)
         if found.registers is None:

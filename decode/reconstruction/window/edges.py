@@ -3,38 +3,38 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.reconstruction.facts import StopState, Value
+from rvtrace_gdb.decode.reconstruction.facts import KnownValue, StopState
 from rvtrace_gdb.support.extents import Extent
 
-ReadBytes = Callable[[int, int], Sequence[Value]]
+ReadBytes = Callable[[int, int], Sequence[KnownValue]]
 """Returns each of some bytes of memory, from an address on; None: unknown."""
 
 
-def nothing(address: int, size: int) -> Sequence[Value]:
+def nothing(address: int, size: int) -> Sequence[KnownValue]:
     """Know nothing of memory."""
     return [None] * size
 
 
-class Edge(NamedTuple):
+class WindowEdge(NamedTuple):
     """What is known of a hart before the instruction at a position. *pc*: where it goes on, if the history does not
     tell.
     """
 
-    x: Sequence[Value] = (0, *[None] * 31)
-    f: Sequence[Value] = (None,) * 32
+    x: Sequence[KnownValue] = (0, *[None] * 31)
+    f: Sequence[KnownValue] = (None,) * 32
     csrs: Mapping[int, int] = {}
     memory: ReadBytes = nothing
-    pc: Value = None
+    pc: KnownValue = None
 
 
-def edge_of_stop(stop: StopState) -> Edge:
+def edge_of_stop(stop: StopState) -> WindowEdge:
     """Return the edge at a stop."""
 
-    def read(address: int, size: int) -> Sequence[Value]:
+    def read(address: int, size: int) -> Sequence[KnownValue]:
         known = stop.memory(address, size)
         return [*known[:size], *[None] * (size - len(known))]
 
-    return Edge(stop.x, stop.f, stop.csrs, read, stop.pc)
+    return WindowEdge(stop.x, stop.f, stop.csrs, read, stop.pc)
 
 
 BLOCK = 256
@@ -46,23 +46,23 @@ class EdgeMemory:
 
     def __init__(self, read: ReadBytes, rams: Sequence[Extent]) -> None:
         self._read, self._rams = read, rams
-        self._blocks: dict[int, Sequence[Value]] = {}
+        self._blocks: dict[int, Sequence[KnownValue]] = {}
 
-    def byte(self, address: int) -> Value:
+    def byte(self, address: int) -> KnownValue:
         """Return a byte of RAM, None if it is unknown."""
         block = self._blocks.get(address & -BLOCK)
         if block is None:
             block = self._blocks[address & -BLOCK] = self._block(address & -BLOCK)
         return block[address % BLOCK]
 
-    def _block(self, address: int) -> Sequence[Value]:
-        found: list[Value] = [None] * BLOCK
+    def _block(self, address: int) -> Sequence[KnownValue]:
+        found: list[KnownValue] = [None] * BLOCK
         for ram in self._rams:
             if (part := ram.common(Extent(address, BLOCK))) is not None:
                 found[part.address - address : part.end - address] = self._range(part.address, part.end)
         return found
 
-    def _range(self, begin: int, end: int) -> Sequence[Value]:
+    def _range(self, begin: int, end: int) -> Sequence[KnownValue]:
         """Return the bytes of a range. What can be read may begin, or end, within it."""
         found = list(self._read(begin, end - begin))
         missing = next((at for at, byte in enumerate(found) if byte is None), None)

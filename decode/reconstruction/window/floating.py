@@ -8,7 +8,7 @@ not known from it.
 from collections.abc import Callable
 from functools import lru_cache
 
-from rvtrace_gdb.decode.reconstruction.window.classes import Classes, Constraint, Evaluate
+from rvtrace_gdb.decode.reconstruction.window.classes import Classes, Constraint, EvaluateConstraint
 from rvtrace_gdb.decode.reconstruction.window.functions import FloatingPoint, floating_point
 from rvtrace_gdb.decode.semantics import softfloat
 from rvtrace_gdb.decode.semantics.softfloat import F32, F64, RNE
@@ -27,9 +27,9 @@ class FloatingRule:
 
     __slots__ = ("_inverse", "_mode", "does", "evaluate")
 
-    def __init__(self, does: FloatingPoint, mode: int, inverse: "Inverse | None") -> None:
+    def __init__(self, does: FloatingPoint, mode: int, inverse: "FloatInverse | None") -> None:
         self.does, self._mode, self._inverse = does, mode, inverse
-        self.evaluate: Evaluate = self._evaluate
+        self.evaluate: EvaluateConstraint = self._evaluate
 
     @property
     def is_dynamic(self) -> bool:
@@ -49,7 +49,7 @@ class FloatingRule:
                 self._inverse(classes, vd, sources[0])
 
 
-Inverse = Callable[[Classes, int, int], None]
+FloatInverse = Callable[[Classes, int, int], None]
 """Learns of the source from the value of the result."""
 
 
@@ -72,17 +72,17 @@ def _from_single(classes: Classes, vd: int, a: int) -> None:
         classes.set(a, BOX | softfloat.convert(vd, F64, F32, RNE)[0])
 
 
-def _from_word(is_signed: bool) -> Inverse:
+def _from_word(is_signed: bool) -> FloatInverse:
     def invert(classes: Classes, vd: int, a: int) -> None:
         classes.set_low(a, _SINGLE, softfloat.to_int(vd, F64, 32, is_signed, RNE)[0])
 
     return invert
 
 
-_INVERSES: dict[str, Inverse] = {
+_INVERSES: dict[str, FloatInverse] = {
     "fcvt.d.s": _from_single, "fcvt.d.w": _from_word(True), "fcvt.d.wu": _from_word(False),
 }  # fmt: skip
-_OF_ONE_REGISTER: dict[str, Inverse] = {
+_OF_ONE_REGISTER: dict[str, FloatInverse] = {
     "fsgnj.s": _copied_single, "fsgnjn.s": _negated_single, "fsgnjn.d": _negated,
 }  # fmt: skip
 """Of instructions both of whose operands are the same register."""

@@ -13,17 +13,17 @@ from rvtrace_gdb.decode.reconstruction.window.functions import Binary
 Value = int | None
 
 
-class Rule(Protocol):
+class InvertedRule(Protocol):
     """What an inversion uses of the rule of its instruction. *bits*: so many of the operands' bits count."""
 
     bits: int
     forward: Binary
 
 
-Inverse = Callable[[Rule, Classes, int, int, int, Value, Value], None]
+Inverse = Callable[[InvertedRule, Classes, int, int, int, Value, Value], None]
 
 
-def _add(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _add(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     if vb is not None:
         classes.union(d, a, vb)
     elif va is not None:
@@ -33,7 +33,7 @@ def _add(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Va
         _low_difference(classes, vd, a, b, min(bits, classes.xlen))
 
 
-def _sub(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _sub(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     if vb is not None:
         classes.union(d, a, -vb)
         return
@@ -57,7 +57,7 @@ def _low_difference(classes: Classes, vd: int, a: int, b: int, bits: int) -> Non
         classes.set_low(a, min(bits_b, bits), vd - low_b)
 
 
-def _xor(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _xor(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     bits, vd = classes.low(d)
     if not bits:
         return
@@ -69,7 +69,7 @@ def _xor(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Va
         classes.union(a, b)
 
 
-def _xnor(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _xnor(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     vd = classes.value(d)
     if vd is not None and vb is not None:
         classes.set(a, vd ^ vb ^ classes.mask)
@@ -77,13 +77,13 @@ def _xnor(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: V
         classes.set(b, vd ^ va ^ classes.mask)
 
 
-def _not(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _not(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     vd = classes.value(d)
     if vd is not None:
         classes.set(a, vd ^ classes.mask)
 
 
-def _addw(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _addw(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     bits, vd = classes.low(d)
     bits = min(bits, 32)
     if not bits:
@@ -96,7 +96,7 @@ def _addw(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: V
         _low_difference(classes, vd, a, b, bits)
 
 
-def _subw(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _subw(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     bits, vd = classes.low(d)
     bits = min(bits, 32)
     if not bits:
@@ -109,14 +109,14 @@ def _subw(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: V
         classes.union(a, b)
 
 
-def _sll(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _sll(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     if vb is not None:
         bits, vd = classes.low(d)
         shift = vb % rule.bits
         classes.set_low(a, min(bits, rule.bits) - shift, vd >> shift)
 
 
-def _srl(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _srl(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     """What was shifted out is known where the low bits are: mostly zeros, that a shift to the left brought."""
     if vb is None:
         return
@@ -130,7 +130,7 @@ def _srl(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Va
         classes.set_low(a, min(bits + shift, rule.bits), vd << shift | low & (1 << shift) - 1)
 
 
-def _mul(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _mul(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     """A factor of which the other one is known, but for as many high bits as that has zeros at its end."""
     known, node = (vb, a) if vb is not None else (va, b)
     bits, vd = classes.low(d)
@@ -143,7 +143,7 @@ def _mul(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Va
         classes.set_low(node, bits - zeros, (vd >> zeros) * pow(known >> zeros, -1, size))
 
 
-def _and(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _and(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     known, node = (vb, a) if vb is not None else (va, b)
     bits, vd = classes.low(d)
     if known is not None and bits:
@@ -151,7 +151,7 @@ def _and(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Va
         classes.set_low(node, min(ones, bits, classes.xlen), vd)
 
 
-def _or(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _or(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     known, node = (vb, a) if vb is not None else (va, b)
     bits, vd = classes.low(d)
     if known is not None and bits:
@@ -162,7 +162,7 @@ def _or(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Val
         classes.set(b, 0)
 
 
-def _sltu(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _sltu(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     vd = classes.value(d)
     if vd == 1 and vb == 1:
         classes.set(a, 0)
@@ -173,14 +173,14 @@ def _sltu(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: V
 def _extension(bits: int) -> Inverse:
     """Return the rule for what keeps only the low *bits* of its operand."""
 
-    def invert(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+    def invert(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
         have, vd = classes.low(d)
         classes.set_low(a, min(have, bits), vd)
 
     return invert
 
 
-def _reversal(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _reversal(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     vd = classes.value(d)
     if vd is not None:
         classes.set(a, rule.forward(vd, 0))
@@ -189,7 +189,7 @@ def _reversal(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, v
 def _rotation(left: bool) -> Inverse:
     """Return the rule for a rotation by a known amount."""
 
-    def invert(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+    def invert(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
         vd = classes.value(d)
         if vd is None or vb is None:
             return
@@ -204,7 +204,7 @@ def _rotation(left: bool) -> Inverse:
 def _shifted_add(shift: int, operand_bits: int) -> Inverse:
     """Return the rule for an operand shifted to the left plus another one."""
 
-    def invert(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+    def invert(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
         if va is not None:
             classes.union(d, b, (va & (1 << operand_bits) - 1) << shift)
             return
@@ -215,14 +215,14 @@ def _shifted_add(shift: int, operand_bits: int) -> Inverse:
     return invert
 
 
-def _czero(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _czero(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     """A result that is not zero is the first operand."""
     vd = classes.value(d)
     if vd:
         classes.set(a, vd)
 
 
-def _flipped_bit(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
+def _flipped_bit(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> None:
     vd = classes.value(d)
     if vd is not None and vb is not None:
         classes.set(a, rule.forward(vd, vb))

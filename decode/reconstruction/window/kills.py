@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 
-Region = tuple[int, int]
+KilledRegion = tuple[int, int]
 """The first and the last address of some bytes."""
 
 _MOST_REGIONS = 64
@@ -14,10 +14,10 @@ class Kills:
     def __init__(self) -> None:
         self.everywhere: list[int] = []
         """In order."""
-        self._regions: dict[Region, list[int]] = {}
-        self._region_of: dict[int, Region] = {}
+        self._regions: dict[KilledRegion, list[int]] = {}
+        self._region_of: dict[int, KilledRegion] = {}
 
-    def add(self, op: int, region: Region | None = None) -> None:
+    def add(self, op: int, region: KilledRegion | None = None) -> None:
         """Add an access. *region*: all that it may have stored to; None: all memory."""
         if region is None or (region not in self._regions and len(self._regions) >= _MOST_REGIONS):
             insort(self.everywhere, op)
@@ -25,7 +25,7 @@ class Kills:
             insort(self._regions.setdefault(region, []), op)
             self._region_of[op] = region
 
-    def region(self, op: int) -> Region | None:
+    def region(self, op: int) -> KilledRegion | None:
         """Return the region of an access, None if it has none."""
         return self._region_of.get(op)
 

@@ -9,14 +9,14 @@ none is ever taken back, so it is not an error to stop at any time.
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 
-from rvtrace_gdb.decode.reconstruction.facts import Value
+from rvtrace_gdb.decode.reconstruction.facts import KnownValue
 from rvtrace_gdb.decode.reconstruction.known_memory import Rom
 from rvtrace_gdb.decode.reconstruction.window.classes import BOXED, Classes, Constraint
 from rvtrace_gdb.decode.reconstruction.window.edges import EdgeMemory
-from rvtrace_gdb.decode.reconstruction.window.kills import Kills, Region
-from rvtrace_gdb.decode.reconstruction.window.pieces import Piece, concatenate, joined
+from rvtrace_gdb.decode.reconstruction.window.kills import KilledRegion, Kills
+from rvtrace_gdb.decode.reconstruction.window.pieces import LoadPiece, concatenate, joined
 from rvtrace_gdb.decode.reconstruction.window.rules import extended, extension_rule
-from rvtrace_gdb.decode.reconstruction.window.table import FAILED, FORMS, KILL, LOAD, MAYBE, STORE, Accesses
+from rvtrace_gdb.decode.reconstruction.window.table import FAILED, FORMS, KILL, LOAD, MAYBE, STORE, AccessTable
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.extents import Extent
 
@@ -41,7 +41,7 @@ class Links:
     def __init__(
         self,
         classes: Classes,
-        accesses: Accesses,
+        accesses: AccessTable,
         rams: Sequence[Extent],
         begin: EdgeMemory,
         end: EdgeMemory,
@@ -51,7 +51,7 @@ class Links:
         self._rams = sorted(rams)
         self._main = max(self._rams, key=lambda ram: ram[1], default=(0, 0))
         self.begin, self.end, self._constant = begin, end, rom.constant
-        self._constants: dict[int, Sequence[Value]] = {}
+        self._constants: dict[int, Sequence[KnownValue]] = {}
         self._are_written = False
         self.kinds = accesses.kinds
         self.kills = Kills()
@@ -122,7 +122,7 @@ class Links:
             self.kinds[op] = FAILED if outcome else STORE
         return self.kinds[op]
 
-    def _region(self, op: int) -> Region | None:
+    def _region(self, op: int) -> KilledRegion | None:
         """Return the region in which the unknown address of an access must be, None for any."""
         accesses, classes = self._accesses, self._classes
         low, span = classes.bounds(accesses.bases[op])
@@ -246,20 +246,20 @@ class Links:
             self.addresses[op] = None
             self.kills.add(op)
 
-    def constant_byte(self, address: int) -> Value:
+    def constant_byte(self, address: int) -> KnownValue:
         """Return a byte that is never written, None if it may be."""
         granule = self._constant_granule(address >> GRANULE)
         return granule[address & (1 << GRANULE) - 1] if granule else None
 
-    def _constant_granule(self, number: int) -> Sequence[Value]:
+    def _constant_granule(self, number: int) -> Sequence[KnownValue]:
         """Return the bytes of a granule that are never written, () if all may be."""
         found = self._constants.get(number)
         if found is None:
             found = self._constants[number] = self._constants_of(number << GRANULE)
         return found
 
-    def _constants_of(self, begin: int) -> Sequence[Value]:
-        found: list[Value] = []
+    def _constants_of(self, begin: int) -> Sequence[KnownValue]:
+        found: list[KnownValue] = []
         while len(found) < 1 << GRANULE:
             content = self._constant(begin + len(found), (1 << GRANULE) - len(found))
             found += content or [None]
@@ -268,7 +268,7 @@ class Links:
             return ()
         return found if any(byte is not None for byte in found) else ()
 
-    def _differs(self, address: int, byte: Value) -> bool:
+    def _differs(self, address: int, byte: KnownValue) -> bool:
         """Return whether memory at an edge has another byte than a constant."""
         return byte is not None and any(edge.byte(address) not in (byte, None) for edge in (self.begin, self.end))
 
@@ -284,7 +284,7 @@ class Links:
         """Return whether an access of RAM with a known address has a byte."""
         return 0 <= address - (self.addresses[op] or 0) < self._accesses.sizes[op]
 
-    def accessed_byte(self, op: int, address: int) -> Value:
+    def accessed_byte(self, op: int, address: int) -> KnownValue:
         """Return a byte that an access stored or loaded, None if it is unknown."""
         if self.kinds[op] == MAYBE:
             return None
@@ -335,7 +335,7 @@ class Links:
         at = bisect_left(ops, op)
         return ops[at - 1] if at else -1
 
-    def _piece(self, load: int, at: int, killed: int) -> "Piece | None":
+    def _piece(self, load: int, at: int, killed: int) -> "LoadPiece | None":
         """Return what the byte at an address was stored from, or loaded to, before a load; None if that is unknown.
 
         A load of which nobody knows all bytes is the second choice: what was stored before may be known.
@@ -353,14 +353,14 @@ class Links:
             if 0 <= byte < accesses.sizes[op]:
                 if self.kinds[op] == MAYBE:
                     return second
-                piece = Piece(accesses.nodes[op], byte, 1)
+                piece = LoadPiece(accesses.nodes[op], byte, 1)
                 if op not in self._incomplete:
                     return piece
                 second = second or piece
         known = self.constant_byte(at)
         if known is None and killed < 0:
             known = self.begin.byte(at)
-        return second if known is None else Piece(-1, known, 1)
+        return second if known is None else LoadPiece(-1, known, 1)
 
     def _link_whole(self, op: int, node: int, size: int) -> None:
         """The node of a load is what was stored from, or loaded to, another one with the same bytes."""
@@ -376,7 +376,7 @@ class Links:
         else:
             classes.constrain((extension_rule(bits, form), d, node), (d, node))
 
-    def _link_pieces(self, op: int, pieces: Sequence[Piece], size: int) -> None:
+    def _link_pieces(self, op: int, pieces: Sequence[LoadPiece], size: int) -> None:
         d, form = self._accesses.nodes[op], FORMS[self._accesses.forms[op]]
         if len(pieces) == 1 and pieces[0].node >= 0 and pieces[0].begin == 0:
             self._link_whole(op, pieces[0].node, size)

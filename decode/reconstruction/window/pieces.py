@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.reconstruction.window.classes import Classes, Constraint
 from rvtrace_gdb.decode.reconstruction.window.rules import extended
 
 
-class Piece(NamedTuple):
+class LoadPiece(NamedTuple):
     """Consecutive bytes of a load: bytes *begin* and so on of what a node was stored from, or loaded to.
 
     node  -1: it is one byte, and *begin* is its value
@@ -18,9 +18,9 @@ class Piece(NamedTuple):
     size: int
 
 
-def joined(pieces: Sequence[Piece]) -> list[Piece]:
+def joined(pieces: Sequence[LoadPiece]) -> list[LoadPiece]:
     """Join neighbours that are bytes of one node."""
-    found: list[Piece] = []
+    found: list[LoadPiece] = []
     for piece in pieces:
         last = found[-1] if found else None
         if last is not None and piece.node >= 0 and last.node == piece.node and last.begin + last.size == piece.begin:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import lru_cache
 
-from rvtrace_gdb.decode.reconstruction.window.classes import Classes, Constraint, Evaluate
+from rvtrace_gdb.decode.reconstruction.window.classes import Classes, Constraint, EvaluateConstraint
 from rvtrace_gdb.decode.reconstruction.window.functions import Binary, atomic_function, value_function
 from rvtrace_gdb.decode.reconstruction.window.inversions import INVERSIONS, Inverse
 from rvtrace_gdb.decode.reconstruction.window.spans import RANGES
@@ -29,7 +29,7 @@ _PASS_LOW = frozenset((
 _KNOWN_SHIFT = frozenset(("sll", "sllw"))
 
 
-class Rule:
+class InstructionRule:
     """What is the same for all executions of an instruction.
 
     family    as in `INVERSIONS`
@@ -45,7 +45,7 @@ class Rule:
         self.is_binary = constant is None
         self._inverse, self._range = inverse, RANGES.get(family)
         self._passes_low = family in _PASS_LOW
-        self.evaluate: Evaluate = self._evaluate
+        self.evaluate: EvaluateConstraint = self._evaluate
         """This method, bound once."""
 
     def _evaluate(self, classes: Classes, constraint: Constraint) -> None:
@@ -83,7 +83,7 @@ class Rule:
 
 
 @lru_cache(maxsize=4096)
-def value_rule(name: str, imm: int, xlen: int) -> Rule:
+def value_rule(name: str, imm: int, xlen: int) -> InstructionRule:
     """Return the rule of an integer instruction that has a template. *imm*: 0 for those without an immediate."""
     family = IMMEDIATE_FAMILIES.get(name, name)
     constant: int | None = None
@@ -92,17 +92,17 @@ def value_rule(name: str, imm: int, xlen: int) -> Rule:
     elif name in UNARY:
         constant = 0
     bits = 32 if family[-1] == "w" and family in VALUES and not family.endswith(".uw") and xlen == 64 else xlen
-    return Rule(family, value_function(name, imm, xlen), constant, bits, INVERSIONS.get(family))
+    return InstructionRule(family, value_function(name, imm, xlen), constant, bits, INVERSIONS.get(family))
 
 
 @lru_cache(maxsize=64)
-def atomic_rule(operation: str, size: int, xlen: int) -> Rule:
+def atomic_rule(operation: str, size: int, xlen: int) -> InstructionRule:
     """Return the rule of what an atomic operation stores, of which *size* bytes count."""
     if operation in ("add", "xor", "and", "or") and 8 * size == xlen:
         return value_rule(operation, 0, xlen)
     if operation == "add":
         return value_rule("addw", 0, xlen)
-    return Rule("", atomic_function(operation, size), None, xlen, None)
+    return InstructionRule("", atomic_function(operation, size), None, xlen, None)
 
 
 def extension_rule(bits: int, form: str) -> Callable[[Classes, Constraint], None]:
@@ -113,7 +113,7 @@ def extension_rule(bits: int, form: str) -> Callable[[Classes, Constraint], None
 
 
 @lru_cache(maxsize=32)
-def _extension_rule(bits: int, form: str) -> Evaluate:
+def _extension_rule(bits: int, form: str) -> EvaluateConstraint:
     def evaluate(classes: Classes, constraint: Constraint) -> None:
         _, d, a = constraint
         have, low = classes.low(a)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from rvtrace_gdb.decode.reconstruction.window.classes import Classes
-from rvtrace_gdb.decode.reconstruction.window.inversions import Rule, Value
+from rvtrace_gdb.decode.reconstruction.window.inversions import InvertedRule, Value
 from rvtrace_gdb.decode.semantics.encodings import signed
 
-Range = Callable[[Rule, Classes, int, int, int, Value, Value], bool]
+RangeRule = Callable[[InvertedRule, Classes, int, int, int, Value, Value], bool]
 """As an inversion. Returns whether the result and an operand are one class now, so that nothing is left to say."""
 _LIMIT = 1 << 31
 
@@ -19,8 +19,8 @@ def _signed_bounds(classes: Classes, node: int) -> tuple[int, int]:
     return (least, least + span) if least + span <= half else (-half - 1, half)
 
 
-def _word_sum(sign: int) -> Range:
-    def look(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> bool:
+def _word_sum(sign: int) -> RangeRule:
+    def look(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> bool:
         if vb is not None:
             other, constant = a, sign * signed(vb, 32)
         elif va is not None and sign > 0:
@@ -43,13 +43,13 @@ def _scaled(classes: Classes, d: int, a: int, factor: int) -> None:
         classes.narrow(d, low * factor, span * factor)
 
 
-def _shift(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> bool:
+def _shift(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> bool:
     if vb is not None and rule.bits == classes.xlen:
         _scaled(classes, d, a, 1 << vb % rule.bits)
     return False
 
 
-def _product(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> bool:
+def _product(rule: InvertedRule, classes: Classes, d: int, a: int, b: int, va: Value, vb: Value) -> bool:
     if vb is not None:
         _scaled(classes, d, a, vb)
     elif va is not None:
@@ -57,5 +57,5 @@ def _product(rule: Rule, classes: Classes, d: int, a: int, b: int, va: Value, vb
     return False
 
 
-RANGES: dict[str, Range] = {"addw": _word_sum(1), "subw": _word_sum(-1), "sll": _shift, "mul": _product}
+RANGES: dict[str, RangeRule] = {"addw": _word_sum(1), "subw": _word_sum(-1), "sll": _shift, "mul": _product}
 """By families, as inversions."""

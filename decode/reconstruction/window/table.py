@@ -10,7 +10,7 @@ FORMS = "suf"
 """How what is loaded becomes a register, see `rules.extended`."""
 
 
-class Accesses:
+class AccessTable:
     """The accesses of a window, in order, as columns."""
 
     def __init__(self) -> None:

@@ -4,19 +4,19 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import groupby
 
-from rvtrace_gdb.decode.program.instructions import ATOMIC, Access, AccessNote
+from rvtrace_gdb.decode.program.instructions import ATOMIC, AccessNote, MemoryAccess
 from rvtrace_gdb.decode.program.instructions import LOAD as TRACED_LOAD
 from rvtrace_gdb.decode.program.instructions import STORE as TRACED_STORE
 from rvtrace_gdb.decode.reconstruction.window.classes import Classes
 from rvtrace_gdb.decode.reconstruction.window.rules import extended
-from rvtrace_gdb.decode.reconstruction.window.table import FORMS, LOAD, STORE, Accesses
+from rvtrace_gdb.decode.reconstruction.window.table import FORMS, LOAD, STORE, AccessTable
 
 _KINDS = {TRACED_LOAD: (LOAD,), TRACED_STORE: (STORE,), ATOMIC: (LOAD, STORE)}
 _REMARKS = frozenset({AccessNote.LOST_AFTER})
 """Notes that do not mean that anything of the access is uncertain."""
 
 
-def believe(traced: Iterable[Access], classes: Classes, table: Accesses, first: int, last: int) -> None:
+def believe(traced: Iterable[MemoryAccess], classes: Classes, table: AccessTable, first: int, last: int) -> None:
     """The accesses of positions *first* to *last* - 1 are these, as far as their places are known. Of an instruction
     that makes several, which is which is not known. Raises Contradiction.
     """
@@ -27,7 +27,7 @@ def believe(traced: Iterable[Access], classes: Classes, table: Accesses, first: 
             _believe_one(accesses[0], classes, table, _at(table, position))
 
 
-def _at(table: Accesses, position: int) -> list[int]:
+def _at(table: AccessTable, position: int) -> list[int]:
     """Return the numbers of the accesses at a position."""
     at = bisect_left(table.positions, position)
     found = []
@@ -37,7 +37,7 @@ def _at(table: Accesses, position: int) -> list[int]:
     return found
 
 
-def _believe_one(access: Access, classes: Classes, table: Accesses, ops: list[int]) -> None:
+def _believe_one(access: MemoryAccess, classes: Classes, table: AccessTable, ops: list[int]) -> None:
     kinds = _KINDS.get(access.kind)
     if tuple(table.kinds[op] for op in ops) != kinds or not _REMARKS.issuperset(access.notes):
         return

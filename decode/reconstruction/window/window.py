@@ -15,22 +15,22 @@ from collections.abc import Iterable, Sequence
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants, ProgramConstants
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine, Value
-from rvtrace_gdb.decode.reconstruction.forward import Contradicted
-from rvtrace_gdb.decode.reconstruction.window.classes import Contradiction
-from rvtrace_gdb.decode.reconstruction.window.construction import Construction, Impossible, Span
-from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownValue
+from rvtrace_gdb.decode.reconstruction.forward import ImpossibleInstruction
+from rvtrace_gdb.decode.reconstruction.window.classes import ClassesContradicted
+from rvtrace_gdb.decode.reconstruction.window.construction import Construction, Impossible, StepSpan
+from rvtrace_gdb.decode.reconstruction.window.edges import EdgeMemory, WindowEdge
 from rvtrace_gdb.decode.reconstruction.window.links import GRANULE, Links, WrittenConstants
 from rvtrace_gdb.decode.reconstruction.window.steps import CSRS, F0
-from rvtrace_gdb.decode.reconstruction.window.table import FAILED, LOAD, MAYBE, STORE, Accesses
+from rvtrace_gdb.decode.reconstruction.window.table import FAILED, LOAD, MAYBE, STORE, AccessTable
 from rvtrace_gdb.decode.reconstruction.window.traced import believe
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.extents import Extent
 
-UNKNOWN = Edge()
+UNKNOWN = WindowEdge()
 """Nothing is known."""
 
 
@@ -54,24 +54,24 @@ class Window:
         self,
         history: History,
         program: Program,
-        machine: Machine,
+        machine: HartMachine,
         first: int,
         last: int,
         *,
-        begin: Edge = UNKNOWN,
-        end: Edge = UNKNOWN,
+        begin: WindowEdge = UNKNOWN,
+        end: WindowEdge = UNKNOWN,
         halts: Iterable[HaltWrites] = (),
         shared: bool = False,
-        traced: Iterable[Access] | None = None,
+        traced: Iterable[MemoryAccess] | None = None,
     ) -> None:
         known: dict[int, list[HaltWrites]] = {}
         for halt in halts:
             if first <= halt.position <= last:
                 known.setdefault(halt.position, []).append(halt)
-        self._span = Span(history, program, machine, first, last, known, shared)
+        self._span = StepSpan(history, program, machine, first, last, known, shared)
         self._edges = begin, end
         self._traced = history.accesses if traced is None else list(traced)
-        self.contradicted: list[Contradicted] = []
+        self.contradicted: list[ImpossibleInstruction] = []
         """Where more was believed than holds."""
         self._built: Construction | None = None
         self._links: Links | None = None
@@ -81,11 +81,11 @@ class Window:
 
     def solve(self, progress: Progress = silent) -> None:
         """Work out what is known. Raises Cancelled; what was known before is then still known."""
-        all_rams, contradicted = self._span.machine.rams, list[Contradicted]()
+        all_rams, contradicted = self._span.machine.rams, list[ImpossibleInstruction]()
         for rams, has_constants in ((all_rams, True), ((), True), ((), False)):
             try:
                 self._attempt(rams, has_constants, progress)
-            except Contradicted as error:
+            except ImpossibleInstruction as error:
                 contradicted.append(error)
             except _WrittenCode:
                 self._built = self._links = None
@@ -107,7 +107,7 @@ class Window:
         if not has_constants and built is not None and links is not None and self._writes_code(links, built.accesses):
             raise _WrittenCode
 
-    def _writes_code(self, links: Links, accesses: Accesses) -> bool:
+    def _writes_code(self, links: Links, accesses: AccessTable) -> bool:
         """Return whether something is stored where an instruction runs later: a trace does not say which one it is."""
         span = self._span
         last = {pc: position for position, pc in enumerate(span.history.pcs(span.first, span.last), span.first)}
@@ -135,7 +135,7 @@ class Window:
             self._check_code(built, links)
         except Impossible as error:
             raise self._contradicted(error.position) from None
-        except Contradiction as error:
+        except ClassesContradicted as error:
             place = self._place(error.node, built, links) if error.position is None else error.position
             raise self._contradicted(place) from None
         self._built, self._links = built, links
@@ -162,47 +162,47 @@ class Window:
         ]
         return max(min(written, default=self._span.last - 1), self._span.first)
 
-    def _contradicted(self, position: int) -> Contradicted:
+    def _contradicted(self, position: int) -> ImpossibleInstruction:
         position = max(min(position, self._span.last - 1), self._span.first)  # a debugger stores before the first one
-        return Contradicted(position, self._span.history.pc(position))
+        return ImpossibleInstruction(position, self._span.history.pc(position))
 
     # -- registers
 
-    def x(self, position: int, register: int) -> Value:
+    def x(self, position: int, register: int) -> KnownValue:
         """Return an integer register before the instruction at a position, None if it is unknown."""
         return self._register(position, register)
 
-    def f(self, position: int, register: int) -> Value:
+    def f(self, position: int, register: int) -> KnownValue:
         """Return a floating-point register, of 64 bits: a single has ones above it."""
         return self._register(position, F0 + register)
 
-    def csr(self, position: int, number: int) -> Value:
+    def csr(self, position: int, number: int) -> KnownValue:
         """Return a CSR, None if it is unknown, or none of those that are followed."""
         register = CSRS.get(number)
         return None if register is None else self._register(position, register)
 
-    def _register(self, position: int, register: int) -> Value:
+    def _register(self, position: int, register: int) -> KnownValue:
         built = self._built
         if built is None:
             return None
         at = bisect_right(built.positions[register], position) - 1
         return built.classes.value(built.nodes[register][at]) if at >= 0 else None
 
-    def edge(self, position: int) -> Edge:
+    def edge(self, position: int) -> WindowEdge:
         """Return what is known at a position: for another window that begins or ends there."""
         csrs = {number: value for number in CSRS if (value := self.csr(position, number)) is not None}
         x = [self.x(position, number) for number in range(32)]
         f = [self.f(position, number) for number in range(32)]
-        return Edge(x, f, csrs, lambda address, size: self.memory(position, address, size))
+        return WindowEdge(x, f, csrs, lambda address, size: self.memory(position, address, size))
 
     # -- memory
 
-    def memory(self, position: int, address: int, size: int) -> list[Value]:
+    def memory(self, position: int, address: int, size: int) -> list[KnownValue]:
         """Return each byte as it was before the instruction at a position; None: unknown."""
         mask = (1 << self._span.machine.xlen) - 1
         return [self.byte(position, address + k & mask) for k in range(size)]
 
-    def byte(self, position: int, address: int) -> Value:
+    def byte(self, position: int, address: int) -> KnownValue:
         """Return a byte of memory before the instruction at a position: what the last access to it had, or what the
         next one loads, or what the edge had, whichever no store in between may have changed.
         """
@@ -220,7 +220,7 @@ class Window:
         before = self._before(ops, middle, address, killed)
         return self._after(ops, middle, address, until) if before is None else before
 
-    def _before(self, ops: Sequence[int], middle: int, address: int, killed: int) -> Value:
+    def _before(self, ops: Sequence[int], middle: int, address: int, killed: int) -> KnownValue:
         """Return what the last accesses to a byte had."""
         assert self._links is not None
         kinds = self._links.kinds
@@ -234,7 +234,7 @@ class Window:
                     return byte
         return self._links.begin.byte(address) if killed < 0 else None
 
-    def _after(self, ops: Sequence[int], middle: int, address: int, until: int) -> Value:
+    def _after(self, ops: Sequence[int], middle: int, address: int, until: int) -> KnownValue:
         """Return what the next accesses to a byte load."""
         assert self._links is not None
         kinds = self._links.kinds

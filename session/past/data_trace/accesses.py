@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.accesses import image_pieces, reaches_at
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, CSR, LOAD, STORE, STORE_FAILURE, Access
+from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, CSR, LOAD, STORE, STORE_FAILURE, MemoryAccess
 from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
 from rvtrace_gdb.session.past.past import Accessed
 from rvtrace_gdb.session.past.program_memory import ProgramMemory
@@ -27,12 +27,12 @@ _ANY_NUMBER = 1 << 30
 _LARGEST = 8  # bytes of an access whose value is kept
 
 
-def is_store(access: Access) -> bool:
+def is_store(access: MemoryAccess) -> bool:
     """Return whether an access has changed memory."""
     return access.kind in _STORING and access.operation not in (CAS_FAILURE, STORE_FAILURE)
 
 
-def is_load(access: Access) -> bool:
+def is_load(access: MemoryAccess) -> bool:
     """Return whether an access has read memory."""
     return access.kind in _LOADING and access.operation != STORE_FAILURE
 
@@ -127,12 +127,12 @@ def within(positions: Sequence[int], first: int, last: int) -> Sequence[int]:
     return positions[bisect_left(positions, first) : bisect_left(positions, last)]
 
 
-def _position(access: Access) -> int:
+def _position(access: MemoryAccess) -> int:
     assert access.position is not None
     return access.position
 
 
-def _add(writes: MemoryWrites, access: Access, value: int | None) -> None:
+def _add(writes: MemoryWrites, access: MemoryAccess, value: int | None) -> None:
     assert access.address is not None
     for begin in range(0, max(access.size, 1), _LARGEST):
         size = min(access.size - begin, _LARGEST)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rvtrace_gdb.decode.history.accesses import overlaps
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.program.instructions import STORE, Access
+from rvtrace_gdb.decode.program.instructions import STORE, MemoryAccess
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses, is_store, within
 from rvtrace_gdb.session.past.past import INSTRUCTION, Accessed, NotWritten, StoredBytes, TracedRegisters, Written
@@ -134,12 +134,12 @@ class DataTracePast:
         return False
 
 
-def _place(access: Access) -> int:
+def _place(access: MemoryAccess) -> int:
     """Return the position of an access, or that of the first instruction that may have made it."""
     return access.after if access.position is None else access.position
 
 
-def _written(access: Access, address: int, size: int, doubts: Iterable[str]) -> Written:
+def _written(access: MemoryAccess, address: int, size: int, doubts: Iterable[str]) -> Written:
     assert access.address is not None
     store = StoredBytes(access.address, access.size, access.value if access.kind == STORE else None)
     no_place = () if access.position is not None else (_NO_PLACE,)

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Value
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownValue
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.tandem.memory import Store
 from rvtrace_gdb.session.errors import NoTrace
@@ -165,7 +165,7 @@ class Accesses:
         )
 
 
-    def _after(self, position: int, address: int, size: int) -> list[Value]:
+    def _after(self, position: int, address: int, size: int) -> list[KnownValue]:
         """Return memory after a store."""
         found = self._values.stored(position, address, size)
         stored = self._traced_store(position, address, size) if None in found else None
@@ -196,7 +196,7 @@ def _unknown(executed: Forward, first: int, last: int, *, loads: bool) -> Sequen
     return sorted(found)
 
 
-def _number(content: Sequence[Value]) -> int | None:
+def _number(content: Sequence[KnownValue]) -> int | None:
     return None if None in content else int.from_bytes(bytes(it or 0 for it in content), "little")
 
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.reconstruction.facts import KnownState
-from rvtrace_gdb.decode.reconstruction.forward import BELIEFS, Contradicted, Forward
+from rvtrace_gdb.decode.reconstruction.forward import BELIEFS, Forward, ImpossibleInstruction
 from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart
 from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Dropped, Known
 from rvtrace_gdb.support.errors import Progress, silent
@@ -70,7 +70,7 @@ class Execution:
         while self._forward is not None:
             try:
                 return question(self._forward)
-            except Contradicted as error:
+            except ImpossibleInstruction as error:
                 self._believe_less(error.position)
         return None
 

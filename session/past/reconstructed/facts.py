@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.csrs import SATP, F
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, StopState, Value
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState, KnownValue, StopState
 from rvtrace_gdb.decode.semantics.templates import BOX
 
 
@@ -19,7 +19,7 @@ class Known(NamedTuple):
     shared     other harts or devices write the memory, and synchronize by fences
     """
 
-    machine: Machine
+    machine: HartMachine
     beginning: KnownState | None = None
     halts: Sequence[HaltWrites] = ()
     stop: StopState | None = None
@@ -50,7 +50,7 @@ class Known(NamedTuple):
         )
 
 
-def _boxed(value: Value) -> Value:
+def _boxed(value: KnownValue) -> KnownValue:
     return None if value is None else value | BOX
 
 

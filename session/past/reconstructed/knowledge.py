@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import Loss, Start, Stop
 from rvtrace_gdb.decode.history.history import Event, History
-from rvtrace_gdb.decode.reconstruction.facts import Value
+from rvtrace_gdb.decode.reconstruction.facts import KnownValue
 from rvtrace_gdb.decode.reconstruction.happenings import is_lost
 from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Known
 from rvtrace_gdb.support.extents import Extent
@@ -106,7 +106,7 @@ def sampled_positions(first: int, length: int) -> Sequence[int]:
     return [first + (length - first) * number // max(count - 1, 1) for number in range(count)]
 
 
-def share(states: Iterable[Sequence[Value]]) -> tuple[int, int, int, int]:
+def share(states: Iterable[Sequence[KnownValue]]) -> tuple[int, int, int, int]:
     """Return sampled, complete, registers and known of `Knowledge`, from the integer registers at some positions."""
     sampled = complete = known = 0
     for x in states:

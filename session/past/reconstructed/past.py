@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.csrs import CSRS, FCSR, FFLAGS, FRM, X
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction.compiler import RESULTS
-from rvtrace_gdb.decode.reconstruction.facts import Value
+from rvtrace_gdb.decode.reconstruction.facts import KnownValue
 from rvtrace_gdb.decode.reconstruction.known_memory import PAGE
 from rvtrace_gdb.session.past.data_trace.accesses import LocatedAccesses
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
@@ -113,7 +113,7 @@ class ReconstructedPast:
         values = self._values.at(position)
         return NamedRegisters(lambda number: self._pc(position) if number == PC else values(number), self._known.flen)
 
-    def _pc(self, position: int) -> Value:
+    def _pc(self, position: int) -> KnownValue:
         if position < len(self._history):
             pc = self._history.pc(position)
             return None if pc == GAP else pc

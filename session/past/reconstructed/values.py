@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import PRIVILEGE, F, X
-from rvtrace_gdb.decode.reconstruction.facts import Value
-from rvtrace_gdb.decode.reconstruction.hart import HartState, csr_of
+from rvtrace_gdb.decode.reconstruction.facts import KnownValue
+from rvtrace_gdb.decode.reconstruction.hart import RegistersCopy, csr_of
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Known
 from rvtrace_gdb.session.past.reconstructed.windows import Windows
 from rvtrace_gdb.support.errors import Progress, silent
 
-Registers = Callable[[int], Value]
+Registers = Callable[[int], KnownValue]
 """Returns a register by its number of the Debug Specification, or `PRIVILEGE`; None: unknown."""
 _KEPT = 64
 _POOR = 4
@@ -24,7 +24,7 @@ class Values:
 
     def __init__(self, history: History, known: Known, execution: Execution, windows: Windows) -> None:
         self._history, self._known, self._execution, self._windows = history, known, execution, windows
-        self._states: dict[int, HartState | None] = {}
+        self._states: dict[int, RegistersCopy | None] = {}
         self._of = execution.forward
 
     def at(self, position: int, progress: Progress = silent) -> Registers:
@@ -32,7 +32,7 @@ class Values:
         state = self._state(position, progress)
         is_poor = state is None or state.x.count(None) >= _POOR
 
-        def value(number: int) -> Value:
+        def value(number: int) -> KnownValue:
             found = None if state is None else _of_state(state, number, self._known.machine.xlen)
             if found is None and number != X:
                 found = self._elsewhere(position, number, is_poor=is_poor)
@@ -40,14 +40,14 @@ class Values:
 
         return value
 
-    def integers(self, position: int, progress: Progress = silent) -> Sequence[Value]:
+    def integers(self, position: int, progress: Progress = silent) -> Sequence[KnownValue]:
         """Return the integer registers, without work for parts of the history that were not looked at as a whole."""
         state = self._state(position, progress)
         window = self._windows.made(position)
         x = (None,) * 32 if state is None else state.x
         return x if window is None else [window.x(position, n) if it is None else it for n, it in enumerate(x)]
 
-    def _elsewhere(self, position: int, number: int, *, is_poor: bool) -> Value:
+    def _elsewhere(self, position: int, number: int, *, is_poor: bool) -> KnownValue:
         """Return a register that does not follow from the beginning."""
         is_integer, is_float = X <= number < F, F <= number < _REGISTERS
         stop = self._known.stop
@@ -62,10 +62,10 @@ class Values:
             return window.x(position, number - X)
         return window.f(position, number - F) if is_float else window.csr(position, number)
 
-    def memory(self, position: int, address: int, size: int, progress: Progress = silent) -> list[Value]:
+    def memory(self, position: int, address: int, size: int, progress: Progress = silent) -> list[KnownValue]:
         """Return each byte of memory before the instruction at a position."""
         hart = self._execution.at(position, progress)
-        found: list[Value] = [None] * size
+        found: list[KnownValue] = [None] * size
         if hart is not None and hart.physical:
             found = hart.memory.bytes(address, size)
         if None in found and self._execution.believes_ram and self._is_ram(address, size):
@@ -78,10 +78,10 @@ class Values:
     def _is_ram(self, address: int, size: int) -> bool:
         return any(begin < address + size and address < begin + n for begin, n in self._known.machine.rams)
 
-    def stored(self, position: int, address: int, size: int) -> list[Value]:
+    def stored(self, position: int, address: int, size: int) -> list[KnownValue]:
         """Return each byte of memory after the instruction at a position, before anything that followed it."""
         hart = self._execution.ask(lambda forward: forward.after(position))
-        found: list[Value] = [None] * size
+        found: list[KnownValue] = [None] * size
         if hart is not None and hart.physical:
             found = hart.memory.bytes(address, size)
         if None in found and not self._history.events_between(position + 1, position + 2):
@@ -93,7 +93,7 @@ class Values:
         hart = self._execution.at(position)
         return frozenset() if hart is None else hart.memory.rewritten
 
-    def _state(self, position: int, progress: Progress) -> HartState | None:
+    def _state(self, position: int, progress: Progress) -> RegistersCopy | None:
         if self._of is not self._execution.forward:
             self._states.clear()
         if position in self._states:
@@ -108,7 +108,7 @@ class Values:
         return state
 
 
-def _of_state(state: HartState, number: int, xlen: int) -> Value:
+def _of_state(state: RegistersCopy, number: int, xlen: int) -> KnownValue:
     if X <= number < F:
         return state.x[number - X]
     if F <= number < _REGISTERS:

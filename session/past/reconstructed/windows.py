@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.decode.reconstruction.facts import Machine, Value
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownValue
 from rvtrace_gdb.decode.reconstruction.forward import Forward
-from rvtrace_gdb.decode.reconstruction.window.edges import Edge, edge_of_stop
+from rvtrace_gdb.decode.reconstruction.window.edges import WindowEdge, edge_of_stop
 from rvtrace_gdb.decode.reconstruction.window.window import UNKNOWN, Window
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Known
@@ -119,7 +119,7 @@ class Windows:
             return None
         return Solved(first, last, window)
 
-    def _machine(self, executed: Forward, first: int, last: int, *, at_stop: bool) -> Machine:
+    def _machine(self, executed: Forward, first: int, last: int, *, at_stop: bool) -> HartMachine:
         """Return the hart with the RAM that is believed in a window."""
         machine = self._known.machine
         is_bare = at_stop and self._known.is_bare_at_stop
@@ -127,7 +127,7 @@ class Windows:
             return machine._replace(rams=())
         return machine
 
-    def _edge(self, position: int, progress: Progress) -> Edge:
+    def _edge(self, position: int, progress: Progress) -> WindowEdge:
         """Return what is known at a position, from the beginning and from other windows."""
         hart = self._execution.at(position, progress)
         window = self.made(position)
@@ -135,16 +135,16 @@ class Windows:
         if hart is None:
             return edge
 
-        def read(address: int, size: int) -> Sequence[Value]:
+        def read(address: int, size: int) -> Sequence[KnownValue]:
             at = self._execution.at(position)
             found = [None] * size if at is None or not at.physical else at.memory.bytes(address, size)
             if window is None or None not in found:
                 return found
             return _first(found, window.memory(position, address, size))
 
-        return Edge(_first(hart.x, edge.x), _first(hart.f, edge.f), {**edge.csrs, **hart.csrs}, read)
+        return WindowEdge(_first(hart.x, edge.x), _first(hart.f, edge.f), {**edge.csrs, **hart.csrs}, read)
 
 
-def _first(one: Iterable[Value], other: Iterable[Value]) -> list[Value]:
+def _first(one: Iterable[KnownValue], other: Iterable[KnownValue]) -> list[KnownValue]:
     """Return what is known of either."""
     return [b if a is None else a for a, b in zip(one, other, strict=True)]

@@ -8,9 +8,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.memory import PAGE, Store
-from rvtrace_gdb.decode.tandem.state import State
+from rvtrace_gdb.decode.tandem.state import TandemState
 from rvtrace_gdb.session.past.program_memory import ProgramMemory
 
 _EBREAK = 4  # bytes
@@ -21,7 +21,7 @@ _BREAKPOINTS = {(4, 0x0010_0073), (2, 0x9002), (2, 0x0073), (2, 0x0010)}
 class Memory:
     """The memory of a tandem trace. *image*: the program."""
 
-    def __init__(self, tandem: Tandem, image: Image) -> None:
+    def __init__(self, tandem: DecodedTandem, image: Image) -> None:
         self.tandem, self.image = tandem, image
         self._ram = ProgramMemory(image)
         self._breakpoints = _breakpoints(tandem)
@@ -35,7 +35,7 @@ class Memory:
             found = self._with_loads(state, address, found)
         return self._with_constants(state, address, found) if None in found else found
 
-    def _without_breakpoints(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+    def _without_breakpoints(self, state: TandemState, address: int, found: list[int | None]) -> list[int | None]:
         """Replace a debugger's breakpoints by the program's code: gdb would take them for
         breakpoints in the program.
         """
@@ -52,7 +52,7 @@ class Memory:
                 found[at - address] = code[at - begin]
         return found
 
-    def _without_what_changed(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+    def _without_what_changed(self, state: TandemState, address: int, found: list[int | None]) -> list[int | None]:
         """Remove bytes for which a load read another value than was stored: another hart's, or a device's."""
         loads = self.tandem.index.loads.get(state.space)
         if loads is None:
@@ -67,7 +67,7 @@ class Memory:
                 found[at] = loaded if address + at in self._ram else None
         return found
 
-    def _with_loads(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+    def _with_loads(self, state: TandemState, address: int, found: list[int | None]) -> list[int | None]:
         if not any(address + at in self._ram for at, byte in enumerate(found) if byte is None):
             return found
         loaded = state.memory(address, len(found), loads=True)
@@ -76,7 +76,7 @@ class Memory:
             for at, (byte, other) in enumerate(zip(found, loaded, strict=True))
         ]
 
-    def _with_constants(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+    def _with_constants(self, state: TandemState, address: int, found: list[int | None]) -> list[int | None]:
         """Add bytes of the program that it does not write, except those that were written nevertheless."""
         written = list(_stores(state, address, len(found)))
         constants = self._ram.constants(address, len(found))
@@ -86,13 +86,13 @@ class Memory:
         ]
 
 
-def _breakpoints(tandem: Tandem) -> list[int]:
+def _breakpoints(tandem: DecodedTandem) -> list[int]:
     """Return where a debugger stored breakpoints, in increasing order."""
     stores = (store for group in tandem.index.initializations for _, store in tandem.stored(group))
     return sorted({store.address for store in stores if (store.size, store.value) in _BREAKPOINTS})
 
 
-def _stores(state: State, address: int, size: int) -> Iterator[Store | None]:
+def _stores(state: TandemState, address: int, size: int) -> Iterator[Store | None]:
     """Yield the last store to each byte, even if its value is unknown or may not have lasted."""
     end = address + size
     while address < end:

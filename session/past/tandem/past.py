@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.watchpoints import WatchpointSearch
 from rvtrace_gdb.session.past.named_registers import NamedRegisters
 from rvtrace_gdb.session.past.past import PC, Accessed, NotWritten, TracedRegisters, Written
@@ -24,7 +24,7 @@ class TandemPast:
     is_reconstructed = False
     disagreements = ()
 
-    def __init__(self, tandem: Tandem, program: ContextImages) -> None:
+    def __init__(self, tandem: DecodedTandem, program: ContextImages) -> None:
         self._tandem, self._program = tandem, program
         self._watched = WatchpointSearch(tandem)
         self._memories: dict[Image, Memory] = {}

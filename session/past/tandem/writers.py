@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program import csrs
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.effects import NOWHERE
 from rvtrace_gdb.decode.tandem.memory import PAGE, Store
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
-from rvtrace_gdb.decode.tandem.state import State
+from rvtrace_gdb.decode.tandem.state import TandemState
 from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, RESET, TRAP, StoredBytes, Window, Written
 
 _ELSEWHERE = ("The address spaces of this store and of the accesses here are not known: it may be other memory.",)
@@ -25,7 +25,7 @@ class LastWriters:
     *below*: only writers of groups below this one are searched.
     """
 
-    def __init__(self, tandem: Tandem, position: int, below: int | None = None) -> None:
+    def __init__(self, tandem: DecodedTandem, position: int, below: int | None = None) -> None:
         self._tandem, self._index = tandem, tandem.index
         self._now = tandem.before(position)
         self._last = self._now.group if below is None else min(below - 1, self._now.group)
@@ -36,11 +36,11 @@ class LastWriters:
         """
         if number == PC:
             return self._pc()
-        then = State(self._index, self._last)
+        then = TandemState(self._index, self._last)
         writer = then.register_writer(number)
         if writer is None:
             return None
-        old, new = (State(self._index, group).register(number) for group in (writer.group - 1, writer.group))
+        old, new = (TandemState(self._index, group).register(number) for group in (writer.group - 1, writer.group))
         told = self._told(number, writer.group)
         doubts = tuple(self._register_doubts(number, writer.group, new, then))
         return self._made(writer.group)._replace(register=number, told=told, old=old, new=new, doubts=doubts)
@@ -90,7 +90,7 @@ class LastWriters:
         others = (it for it in changed if it in parts and own is not None and parts[it].whole == own.whole)
         return next(others, None)
 
-    def _register_doubts(self, number: int, group: int, new: int | None, then: State) -> Iterator[str]:
+    def _register_doubts(self, number: int, group: int, new: int | None, then: TandemState) -> Iterator[str]:
         resets = [it for it in self._index.resets if group < it <= self._last]
         if resets:
             yield f"The hart was reset since, by group {resets[-1] + 1}: its value from then on is not known."
@@ -124,7 +124,7 @@ class LastWriters:
 
     def _in_space(self, space: int, there: int, address: int, size: int, doubts: tuple[str, ...]) -> Written | None:
         """Return the last store, as `memory`, to bytes at *there* in an address space."""
-        then = State(self._index, self._last)
+        then = TandemState(self._index, self._last)
         stores = then.place(there, space=space).writes.last(then.group, there, size)
         known = [store for store in stores if store is not None]
         if not known:
@@ -142,7 +142,9 @@ class LastWriters:
         begin, end = max(store.address, asked[0]), min(store.address + store.size, asked[0] + asked[1])
         first = max(asked[0], (begin & -_WINDOW))
         stop = min(asked[0] + asked[1], first + 2 * _WINDOW)
-        before, after = (State(self._index, it).memory(first, stop - first, space=space) for it in (group - 1, group))
+        before, after = (
+            TandemState(self._index, it).memory(first, stop - first, space=space) for it in (group - 1, group)
+        )
         told = end <= stop
         return made._replace(
             store=StoredBytes(store.address + shift, store.size, store.value),

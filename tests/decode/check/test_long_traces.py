@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder as EtraceEncoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceOptions
 from rvtrace_gdb.decode.etrace.encoder.options import SyncMode as EtraceSync
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder as NtraceEncoder
 from rvtrace_gdb.decode.ntrace.messages import Sync
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions as NtraceOptions
@@ -49,7 +49,7 @@ def program() -> Image:
     return image
 
 
-def rounds(image: Image) -> list[Block | Trap]:
+def rounds(image: Image) -> list[Block | IngressTrap]:
     """Some rounds of the outer loop, with 1 to 9 rounds of the inner one each."""
     words = [(0, 1, *(2, 3, 4, 5) * times, 6, 7) for times in (1, 5, 2, 7, 3, 9, 4, 4, 8, 6)]
     pcs = [_START + 4 * word for one in words for word in one]
@@ -87,7 +87,7 @@ def etrace(image: Image, *, sync_max: int) -> tuple[Checker, Iterator[bytes]]:
 
 
 def retired(
-    retire: Callable[[list[Block | Trap]], None], image: Image, sent: list[bytes],
+    retire: Callable[[list[Block | IngressTrap]], None], image: Image, sent: list[bytes],
     framed: Callable[[bytes], bytes] = bytes,
 ) -> bytes:  # fmt: skip
     """The next piece of a trace."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
@@ -28,7 +28,7 @@ _SUPPORT = {"ref": SupportLayout.REFERENCE, "std08": SupportLayout.STANDARD}
 _NEVER = 1 << 30
 _ECALLS = (3, 8, 9, 11)  # causes of ebreak and ecall
 
-Item = Block | Trap | Context
+Item = Block | IngressTrap | Context
 
 
 class Vector(NamedTuple):
@@ -122,7 +122,7 @@ class Happened(NamedTuple):
     """A trap taken after so many retired instructions, in privilege mode *before*."""
 
     after: int
-    trap: Trap
+    trap: IngressTrap
     before: int
 
 
@@ -131,7 +131,7 @@ def _events(path: Path, ecall_retires: bool) -> list[Happened]:
     found, more = [], 0
     for row in csv.DictReader(path.read_text().splitlines()):
         epc, cause, tval = int(row["epc"], 16), int(row["cause"]), int(row["tval"], 16)
-        trap = Trap(epc, row["kind"] == "interrupt", cause, tval, int(row["handler_pc"], 16))
+        trap = IngressTrap(epc, row["kind"] == "interrupt", cause, tval, int(row["handler_pc"], 16))
         if ecall_retires and not trap.interrupt and cause in _ECALLS:
             more += 1
         found.append(Happened(int(row["index_in_pcs"]) + more, trap, int(row["priv_before"])))
@@ -179,9 +179,13 @@ def rows(items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
             privilege = item.prv or 0
             yield now, Context(privilege, scontext=privilege << 8 | number)
             continue
-        left: Block | Trap | None = item
+        left: Block | IngressTrap | None = item
         while left is not None:
-            own = isinstance(left, Trap) and isinstance(last, Block) and left.epc == last.fall - 2 * last.lengths[-1]
+            own = (
+                isinstance(left, IngressTrap)
+                and isinstance(last, Block)
+                and left.epc == last.fall - 2 * last.lengths[-1]
+            )
             if now // ROWS != number and not own:
                 number = now // ROWS
                 yield now, Context(privilege, scontext=privilege << 8 | number)
@@ -191,8 +195,8 @@ def rows(items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
             last = first
 
 
-def _cut(item: Block | Trap, room: int) -> tuple[Block | Trap, Block | None]:
-    if isinstance(item, Trap) or item.instructions <= room:
+def _cut(item: Block | IngressTrap, room: int) -> tuple[Block | IngressTrap, Block | None]:
+    if isinstance(item, IngressTrap) or item.instructions <= room:
         return item, None
     first = Block(item.pc, item.lengths[:room])
     return first, Block(first.fall, item.lengths[room:], item.itype, item.taken_target)

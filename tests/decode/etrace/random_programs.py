@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Stop, SyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, TrapHandlers
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
@@ -186,10 +186,10 @@ class Case:
             encoder.start()
 
 
-def _traps(items: Iterable[Item]) -> Iterator[tuple[int, Trap]]:
+def _traps(items: Iterable[Item]) -> Iterator[tuple[int, IngressTrap]]:
     position = 0
     for item in items:
-        if isinstance(item, Trap):
+        if isinstance(item, IngressTrap):
             yield position, item
         elif isinstance(item, Block):
             position += item.instructions
@@ -204,7 +204,7 @@ def _told(run: Run, image: Image, parameters: Parameters, causes: dict[int, int]
     """The items, a constant and the jump to it in one block, traps with causes and values."""
     before: Block | None = None
     for item in _settled(run.items, image):
-        if isinstance(item, Trap):
+        if isinstance(item, IngressTrap):
             item = item._replace(cause=causes[item.handler], tval=0 if item.interrupt else rng.choice([0, 5, item.epc]))
         if before is not None and isinstance(item, Block) and item.pc == before.fall:
             item = _joined(before, item, image)

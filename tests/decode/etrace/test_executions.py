@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import Context
 from tests.decode import assembler as asm
@@ -149,7 +149,7 @@ def interrupted(case: Case, rng: random.Random, where: str) -> tuple[list[Any], 
         if isinstance(item, Block) and is_place(case, before, where) and returns and rng.random() < 0.5:
             for times in range(2 if where == "nested" else 1):
                 epc = items[-1].handler if times else item.pc
-                items.append(Trap(epc, rng.random() < 0.5, 0, 0, returns[0]))
+                items.append(IngressTrap(epc, rng.random() < 0.5, 0, 0, returns[0]))
             items.append(Block.of(returns[0], [case.image.instruction(returns[0])], case.program.xlen))
             pcs.append(returns[0])
         items.append(item)

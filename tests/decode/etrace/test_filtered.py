@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation, Kind
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, Stop
 from rvtrace_gdb.decode.etrace.options import Dialect, SupportLayout
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.csrs import Context
 from tests.decode.etrace.encoder.test_dialects import options_of
@@ -154,7 +154,7 @@ JUMP = "tracing stops at a jump whose target is not in the trace"
 MOVED = "tracing stops, then tracing starts at another place"
 
 
-def filtered(options: EncoderOptions, ran: Sequence[int | Trap], where: range) -> list[bytes]:
+def filtered(options: EncoderOptions, ran: Sequence[int | IngressTrap], where: range) -> list[bytes]:
     """The packets of an execution, of which only these addresses are traced."""
     packets: list[bytes] = []
     encoder = Encoder(options, packets.append)

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, TrapHandlers
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import Context
@@ -106,7 +106,7 @@ class Example:
         return history
 
     def encodes(
-        self, pcs: Sequence[int | Trap | str], packets: Sequence[Fields], next_pc: int | None = None, **more: Any
+        self, pcs: Sequence[int | IngressTrap | str], packets: Sequence[Fields], next_pc: int | None = None, **more: Any
     ) -> None:
         """The encoder, told that these instructions retired and traps were taken, sends these packets, byte by byte.
 
@@ -127,9 +127,9 @@ class Example:
         ]
         assert found == wanted
 
-    def groups(self, pcs: Sequence[int | Trap | str]) -> list[list[int | Trap]]:
+    def groups(self, pcs: Sequence[int | IngressTrap | str]) -> list[list[int | IngressTrap]]:
         """What comes before, between and after notifications."""
-        found: list[list[int | Trap]] = [[]]
+        found: list[list[int | IngressTrap]] = [[]]
         for pc in pcs:
             if isinstance(pc, str):
                 found.append([])
@@ -137,12 +137,12 @@ class Example:
                 found[-1].append(pc)
         return found
 
-    def items(self, pcs: Sequence[int | Trap]) -> list[Block | Trap]:
+    def items(self, pcs: Sequence[int | IngressTrap]) -> list[Block | IngressTrap]:
         """What the hart tells: a block for each straight run."""
-        items: list[Block | Trap] = []
+        items: list[Block | IngressTrap] = []
         run: list[int] = []
         for i, pc in enumerate(pcs):
-            if isinstance(pc, Trap):
+            if isinstance(pc, IngressTrap):
                 items.append(pc)
                 continue
             run.append(pc)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program.csrs import Context
@@ -19,7 +19,7 @@ Told = tuple[str, int, int]
 def read(
     log: Path, elf: Path, *, format: str | None = None, hart: int | None = None,
     starts: Callable[[int], bool] | None = None, limit: int | None = None, contexts: bool = False,
-) -> tuple[list[Block | Trap | Context], list[str]]:  # fmt: skip
+) -> tuple[list[Block | IngressTrap | Context], list[str]]:  # fmt: skip
     """The items of a log, and the notes about it."""
     with Log(str(log)) as opened:
         executed = Executed(
@@ -30,7 +30,7 @@ def read(
     return items, executed.notes
 
 
-def told(items: Iterable[Block | Trap | Context]) -> list[Told]:
+def told(items: Iterable[Block | IngressTrap | Context]) -> list[Told]:
     """Addresses and traps, one by one."""
     out: list[Told] = []
     for item in items:
@@ -39,12 +39,12 @@ def told(items: Iterable[Block | Trap | Context]) -> list[Told]:
             for halfwords in item.lengths:
                 out.append(("retired", pc, 0))
                 pc += 2 * halfwords
-        elif isinstance(item, Trap):
+        elif isinstance(item, IngressTrap):
             out.append(("interrupt" if item.interrupt else "exception", item.epc, item.cause))
     return out
 
 
-def executed_pcs(items: Iterable[Block | Trap | Context]) -> list[int]:
+def executed_pcs(items: Iterable[Block | IngressTrap | Context]) -> list[int]:
     """The addresses alone."""
     return [pc for what, pc, _ in told(items) if what == "retired"]
 

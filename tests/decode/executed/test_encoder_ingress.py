@@ -1,6 +1,6 @@
 """Blocks and traps out of a list of addresses."""
 
-from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode import assembler as asm
@@ -12,7 +12,7 @@ IMAGE.add_code(0x20E, asm.C_NOP + asm.ECALL + asm.C_NOP)
 IMAGE.add_code(0x300, asm.LONG_48 + asm.c_jr(1))
 
 
-def items(*pcs: int) -> list[Block | Trap]:
+def items(*pcs: int) -> list[Block | IngressTrap]:
     return list(blocks_from_pcs(pcs, IMAGE))
 
 
@@ -46,10 +46,10 @@ def test_equal_blocks_are_the_same_object() -> None:
 
 def test_steps_the_code_cannot_make_are_traps() -> None:
     """Between instructions, after a branch, and out of an ecall, which the list shows as executed."""
-    assert items(0x100, 0x300)[1] == Trap(0x102, True, 0, 0, 0x300)
-    assert items(0x106, 0x300)[1] == Trap(0x108, True, 0, 0, 0x300)
-    assert items(0x10C, 0x300)[1] == Trap(0x20E, True, 0, 0, 0x300)
-    assert items(0x20E, 0x210, 0x300)[1] == Trap(0x210, False, 0, 0, 0x300)
+    assert items(0x100, 0x300)[1] == IngressTrap(0x102, True, 0, 0, 0x300)
+    assert items(0x106, 0x300)[1] == IngressTrap(0x108, True, 0, 0, 0x300)
+    assert items(0x10C, 0x300)[1] == IngressTrap(0x20E, True, 0, 0, 0x300)
+    assert items(0x20E, 0x210, 0x300)[1] == IngressTrap(0x210, False, 0, 0, 0x300)
     assert [type(item) for item in items(0x306, 0x100)] == [Block, Block]
 
 

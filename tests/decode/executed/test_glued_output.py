@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.executed.readers import LogError
 from tests.decode.executed.reading import executed_pcs, read
 from tests.helpers.started_python import rvtrace
@@ -24,7 +24,7 @@ def test_a_line_of_spike_behind_output(log: str) -> None:
     """Whatever the instruction is: no row less, and no trap that nothing reports."""
     items, _ = read(LOGS / log, ELF)
     assert executed_pcs(items) == RAN
-    assert not [item for item in items if isinstance(item, Trap)]
+    assert not [item for item in items if isinstance(item, IngressTrap)]
 
 
 def test_a_carriage_return_is_output_too() -> None:

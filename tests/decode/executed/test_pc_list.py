@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.executed.readers import LogError
 from tests.decode.executed.reading import executed_pcs, read
 from tests.transport.simulated.hart.programs import build
@@ -98,7 +98,7 @@ def test_an_ecall_that_is_not_listed_is_an_exception_all_the_same(tmp_path: Path
     handler = 0x8000_0420
     listing.write_text(f"{ecall - 8:x}\n{ecall - 4:x}\n{handler:x}\n")
     items, notes = read(listing, elf)
-    assert [(item.epc, item.interrupt, item.handler) for item in items if isinstance(item, Trap)] == [
+    assert [(item.epc, item.interrupt, item.handler) for item in items if isinstance(item, IngressTrap)] == [
         (ecall, False, handler)
     ]
     assert len(notes) == 1 and notes[0].startswith("1 trap was guessed, from steps the code cannot make: ")

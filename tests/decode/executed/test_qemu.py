@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.executed.readers import LogError
 from rvtrace_gdb.decode.program.csrs import Context
 from tests.decode.executed.logs import CLOCK, PROGRAMS, qemu_log, spike_log
@@ -157,7 +157,7 @@ def test_a_log_that_leaves_blocks_out_is_refused(tmp_path: Path) -> None:
 def test_without_int_traps_are_guessed_and_said_to_be(tmp_path: Path) -> None:
     elf = build(tmp_path, "start.S", PROGRAMS / "calls_and_traps.c", march="rv64imac")
     items, notes = read(qemu_log(elf, tmp_path, what="exec,nochain"), elf)
-    traps = sum(isinstance(item, Trap) for item in items)
+    traps = sum(isinstance(item, IngressTrap) for item in items)
     assert traps > 10
     assert notes == [f"{traps} traps were guessed, from steps the code cannot make: give QEMU -d exec,nochain,int"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.executed.readers import LogError
 from rvtrace_gdb.decode.program.csrs import Context
 from tests.decode.executed.logs import PROGRAMS, spike_log
@@ -74,8 +74,10 @@ def test_commits_alone_have_every_instruction(program: str, march: str, tmp_path
 def test_what_a_commit_log_cannot_tell_of_traps_is_guessed(tmp_path: Path) -> None:
     """Where the code cannot have gone on (after a trap return it can): the right places, an ecall known as one."""
     elf = build(tmp_path, "start.S", PROGRAMS / "calls_and_traps.c", march="rv64imac")
-    exact = [item for item in read(spike_log(elf, tmp_path, "-l"), elf)[0] if isinstance(item, Trap)]
-    guessed = [item for item in read(spike_log(elf, tmp_path, "--log-commits"), elf)[0] if isinstance(item, Trap)]
+    exact = [item for item in read(spike_log(elf, tmp_path, "-l"), elf)[0] if isinstance(item, IngressTrap)]
+    guessed = [
+        item for item in read(spike_log(elf, tmp_path, "--log-commits"), elf)[0] if isinstance(item, IngressTrap)
+    ]
     places = {(trap.epc, trap.handler): trap for trap in exact}
     assert {(trap.epc, trap.handler) for trap in guessed} <= places.keys()
     calls = [trap for trap in guessed if places[trap.epc, trap.handler].cause in (3, 8, 11)]  # ebreak, ecalls

@@ -18,8 +18,8 @@ from rvtrace_gdb.decode.program.instructions import (
     MULTIPLE,
     STORE,
     STORE_FAILURE,
-    Access,
     AccessNote,
+    MemoryAccess,
 )
 from tests.decode.etrace.data.test_differences import reference_accesses
 from tests.decode.etrace.vectors import expected, image
@@ -50,21 +50,21 @@ def history(code: Sequence[int], *parts: Sequence[int]) -> tuple[History, Image]
     return builder.finish(Accounting(0, 0, 0, 0)), program
 
 
-def placed(found: tuple[History, Image], *accesses: Access) -> list[int | None]:
+def placed(found: tuple[History, Image], *accesses: MemoryAccess) -> list[int | None]:
     return [access.position for access in locate_accesses(*found, accesses)]
 
 
-def notes(found: tuple[History, Image], *accesses: Access) -> list[AccessNote | None]:
+def notes(found: tuple[History, Image], *accesses: MemoryAccess) -> list[AccessNote | None]:
     """The last note of each."""
     return [access.notes[-1] if access.notes else None for access in locate_accesses(*found, accesses)]
 
 
-def load(size: int = 4, sync: int = 0, *notes: AccessNote) -> Access:
-    return Access(LOAD, size, sync=sync, notes=notes)
+def load(size: int = 4, sync: int = 0, *notes: AccessNote) -> MemoryAccess:
+    return MemoryAccess(LOAD, size, sync=sync, notes=notes)
 
 
-def store(size: int = 4, sync: int = 0) -> Access:
-    return Access(STORE, size, sync=sync)
+def store(size: int = 4, sync: int = 0) -> MemoryAccess:
+    return MemoryAccess(STORE, size, sync=sync)
 
 
 def test_in_order() -> None:
@@ -90,7 +90,11 @@ def test_kinds_the_encoder_does_not_trace_are_passed_over() -> None:
 
 def test_atomics_and_csrs() -> None:
     ran = history([AMOADD, CSRR_MHARTID, CSRW_MSCRATCH], range(3))
-    told = [Access(ATOMIC, 4, "add", sync=0), Access(CSR, 8, "rs", 0xF14, sync=0), Access(CSR, 8, "rw", 0x340, sync=0)]
+    told = [
+        MemoryAccess(ATOMIC, 4, "add", sync=0),
+        MemoryAccess(CSR, 8, "rs", 0xF14, sync=0),
+        MemoryAccess(CSR, 8, "rw", 0x340, sync=0),
+    ]
     assert placed(ran, *told) == [0, 1, 2]
     other = [told[0], told[1]._replace(address=0x340), told[2]]
     assert notes(ran, *other) == [AccessNote.DISAGREE] * 3
@@ -98,7 +102,7 @@ def test_atomics_and_csrs() -> None:
 
 def test_several_accesses_of_one_instruction() -> None:
     ran = history([CM_PUSH_RA_S0, SW], range(2))
-    told = Access(STORE, 8, MULTIPLE, sync=0)
+    told = MemoryAccess(STORE, 8, MULTIPLE, sync=0)
     assert placed(ran, told, told, store()) == [0, 0, 1]
 
 
@@ -106,7 +110,7 @@ def test_a_store_conditional_may_fail_silently() -> None:
     ran = history([SC, LW, SC, LD], range(4))
     assert placed(ran, store(), load(), load(8)) == [0, 1, 3]
     assert placed(ran, load(), store(), load(8)) == [1, 2, 3]
-    failed = Access(ATOMIC, 4, STORE_FAILURE, sync=0)
+    failed = MemoryAccess(ATOMIC, 4, STORE_FAILURE, sync=0)
     assert placed(ran, failed, load(), store(), load(8)) == [0, 1, 2, 3]
 
 
@@ -276,21 +280,21 @@ def test_what_spike_says_of_qsort() -> None:
 
 
 def test_words() -> None:
-    access = Access(LOAD, 4, "", 0x8000_5B40, 0x2A)
+    access = MemoryAccess(LOAD, 4, "", 0x8000_5B40, 0x2A)
     assert access_text(access, 32, lambda _: ("buffer", 8)) == "load 4 bytes at 0x80005b40 <buffer+8> = 0x0000002a"
-    assert access_text(Access(STORE, 1, MULTIPLE, None, 7), 64) == "store 1 byte = 0x07"
+    assert access_text(MemoryAccess(STORE, 1, MULTIPLE, None, 7), 64) == "store 1 byte = 0x07"
     assert (
-        access_text(Access(ATOMIC, 8, "add", 0x10, None, 1), 32)
+        access_text(MemoryAccess(ATOMIC, 8, "add", 0x10, None, 1), 32)
         == "atomic add 8 bytes at 0x00000010, operand 0x0000000000000001"
     )
-    assert access_text(Access(CSR, 4, "rs", 0x300, 8, 1), 32) == "csr rs 0x300 = 0x00000008, operand 0x00000001"
-    assert access_text(Access(LOAD, 2, failed=True, notes=(AccessNote.BEYOND,)), 32) == (
+    assert access_text(MemoryAccess(CSR, 4, "rs", 0x300, 8, 1), 32) == "csr rs 0x300 = 0x00000008, operand 0x00000001"
+    assert access_text(MemoryAccess(LOAD, 2, failed=True, notes=(AccessNote.BEYOND,)), 32) == (
         "load 2 bytes, failed # its place is not known: its instruction is not in the history"
     )
 
 
 def test_touches() -> None:
-    access = Access(STORE, 4, "", 0x100, 0)
+    access = MemoryAccess(STORE, 4, "", 0x100, 0)
     assert [overlaps(access, begin, 2) for begin in (0xFE, 0xFF, 0x100, 0x103, 0x104)] == [
         False,
         True,
@@ -298,5 +302,5 @@ def test_touches() -> None:
         True,
         False,
     ]
-    assert not overlaps(Access(STORE, 4), 0, 1 << 64)
-    assert not overlaps(Access(CSR, 8, "rw", 0x300), 0x300, 8)
+    assert not overlaps(MemoryAccess(STORE, 4), 0, 1 << 64)
+    assert not overlaps(MemoryAccess(CSR, 8, "rw", 0x300), 0x300, 8)

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
@@ -153,7 +153,7 @@ class Case:
 
     def _trace(self, marks: bool, breaks: float) -> None:
         """Tells the encoder everything, in pieces of any size, with triggers and pauses in between."""
-        rng, now, pending = self.rng, self.rng.randrange(1 << 30), list[Block | Trap]()
+        rng, now, pending = self.rng, self.rng.randrange(1 << 30), list[Block | IngressTrap]()
         encoder = Encoder(self.encoder_options, self.messages.append)
         encoder.time(now)
         encoder.start(Sync.EXIT_FROM_DEBUG)
@@ -205,7 +205,7 @@ def _next_pc(run: Run, number: int) -> int:
     for item in run.items[number + 1 :]:
         if isinstance(item, Block):
             return item.pc
-        if isinstance(item, Trap):
+        if isinstance(item, IngressTrap):
             return item.epc
     return run.next_pc
 

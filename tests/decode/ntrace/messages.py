@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.ntrace.decoder import decode
@@ -150,7 +150,7 @@ def encoded(
 
 
 def encoded_items(
-    items: Sequence[Block | Trap], next_pc: int | None = None, sync: Sync = Sync.EXIT_FROM_DEBUG, **options: Any
+    items: Sequence[Block | IngressTrap], next_pc: int | None = None, sync: Sync = Sync.EXIT_FROM_DEBUG, **options: Any
 ) -> list[bytes]:
     """As `encoded`, from blocks and traps."""
     messages: list[bytes] = []
@@ -161,7 +161,7 @@ def encoded_items(
     return messages
 
 
-def blocks(image: Image, pcs: Sequence[int]) -> list[Block | Trap]:
+def blocks(image: Image, pcs: Sequence[int]) -> list[Block | IngressTrap]:
     """These executed addresses as a hart reports them."""
     return list(blocks_from_pcs(pcs, image))
 
@@ -188,7 +188,7 @@ class Recorder:
         self.encoder = Encoder(self.options, self.raw.append)
         self.encoder.start(sync)
 
-    def retire(self, *items: Block | Trap, next_pc: int | None = None) -> None:
+    def retire(self, *items: Block | IngressTrap, next_pc: int | None = None) -> None:
         """As the encoder's."""
         self.encoder.retire(items, next_pc)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder, decode
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
@@ -84,7 +84,7 @@ def test_however_it_is_read_it_is_the_same(case: Filtered, sizes: list[int], lim
 # By hand
 
 
-def filtered(options: EncoderOptions, ran: Sequence[int | Trap], where: range) -> bytes:
+def filtered(options: EncoderOptions, ran: Sequence[int | IngressTrap], where: range) -> bytes:
     """The trace of an execution, of which only these addresses are traced."""
     messages: list[bytes] = []
     encoder = Encoder(options, messages.append)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import decode
@@ -69,12 +69,12 @@ def test_decodes_exactly(row: dict[str, str]) -> None:
 
 
 @cache
-def executed(program: str) -> list[Block | Trap]:
+def executed(program: str) -> list[Block | IngressTrap]:
     """What the hart retired, from the stream of mode 1; that its addresses are right is `test_decodes_exactly`'s."""
     return list(blocks_from_pcs(decoded(program, "1").pcs(), image(program)))
 
 
-def encoded(items: list[Block | Trap], mode: str) -> bytes:
+def encoded(items: list[Block | IngressTrap], mode: str) -> bytes:
     stream = bytearray()
     encoder = Encoder(MODES[mode], stream.extend)
     encoder.start(Sync.EXIT_FROM_RESET)

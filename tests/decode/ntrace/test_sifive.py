@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.ntrace.items import Itemizer
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Dialect, ImplicitReturn, Options
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
-from rvtrace_gdb.decode.program.linux import Files, add_kernel_pages, process_image, read_maps
+from rvtrace_gdb.decode.program.linux import MappedFiles, add_kernel_pages, process_image, read_maps
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import image_of, located, message, of_kind, read, split, started, stopped
 from tests.decode.program.elves import gdb_symbols
@@ -233,7 +233,7 @@ def linux_programs(*, attached_to: int = GTOD) -> ContextImages:
     """The kernel, of which there are 200 pages, and gtod with its vdso. Firmware and other programs are missing."""
     kernel = Image(64)
     add_kernel_pages(kernel, sifive("linux-static/kmem"))
-    files = Files({"gtod": sifive("linux-static/gtod"), "[vdso]": sifive("linux-static/gtod.vdso")})
+    files = MappedFiles({"gtod": sifive("linux-static/gtod"), "[vdso]": sifive("linux-static/gtod.vdso")})
     programs = ContextImages(kernel)
     programs.attach(process_image(read_maps(sifive("linux-static/gtod.map")), files), scontext=attached_to)
     return programs

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image, read_elf
 from rvtrace_gdb.decode.program.linux import (
     BadMemory,
-    Files,
+    MappedFiles,
     Mapping,
     add_kernel_pages,
     add_memory,
@@ -138,7 +138,7 @@ def maps(*lines: str) -> list[Mapping]:
 def test_a_process_of_a_static_program_and_the_vdso(tmp_path: Path) -> None:
     """Addresses: nm gtod, and readelf --dyn-syms of the vdso, which has no other symbols."""
     vdso, bias = sifive("linux-static/gtod.vdso"), 0x7FFF_98E4_3000
-    files = Files({"gtod": sifive("linux-static/gtod"), "[vdso]": vdso})
+    files = MappedFiles({"gtod": sifive("linux-static/gtod"), "[vdso]": vdso})
     image = process_image(read_maps(sifive("linux-static/gtod.map")), files)
     assert image.absent == []
     assert image.symbol(0x10730) == ("main", 2)
@@ -161,7 +161,7 @@ def test_libraries_are_moved_to_where_they_are_mapped(tmp_path: Path) -> None:
         "3ff0001000-3ff0002000 r-xp 00000000 08:01 9 /usr/lib/lib answer.so\n"
         "3ff1001000-3ff1002000 r-xp 00000000 08:01 9 /usr/lib/lib answer.so\n"
     )
-    image = process_image(parse_maps(text), Files(sysroot=root))
+    image = process_image(parse_maps(text), MappedFiles(sysroot=root))
     assert [image.symbol(start + answer) for start in (0x3F_F000_0000, 0x3F_F100_0000)] == [("answer", 0)] * 2
     assert image.read(0x3F_F000_0000 + answer, 6) == bytes.fromhex("010001008280")
     assert image.origin(0x3F_F000_0000 + answer) == "lib answer.so"
@@ -170,7 +170,7 @@ def test_libraries_are_moved_to_where_they_are_mapped(tmp_path: Path) -> None:
 def test_a_mapping_split_by_mprotect_is_one_library(tmp_path: Path) -> None:
     library = build_library(tmp_path, _LIBRARY + ".fill 5000, 2, 1\n")
     lines = ("3000000000-3000002000 r-xp 00000000 /l.so", "3000002000-3000003000 r-xp 00002000 /l.so")
-    whole, split = (process_image(maps(*lines[:count]), Files({"l.so": library})) for count in (1, 2))
+    whole, split = (process_image(maps(*lines[:count]), MappedFiles({"l.so": library})) for count in (1, 2))
     assert whole.segments == split.segments
 
 
@@ -180,25 +180,25 @@ def test_files_are_found_as_given_then_under_the_sysroot(tmp_path: Path) -> None
         (tmp_path / folder / "libc.so").write_bytes(b"x")
     mapping = maps("1000-2000 r-xp 0 /lib/libc.so")[0]
     given, root = tmp_path / "given/libc.so", tmp_path / "root"
-    assert Files({"/lib/libc.so": given}, root).find(mapping) == given
-    assert Files({"libc.so": str(given)}, root).find(mapping) == given
-    assert Files({}, root).find(mapping) == root / "lib/libc.so"
-    assert Files({}, tmp_path).find(mapping) is None
+    assert MappedFiles({"/lib/libc.so": given}, root).find(mapping) == given
+    assert MappedFiles({"libc.so": str(given)}, root).find(mapping) == given
+    assert MappedFiles({}, root).find(mapping) == root / "lib/libc.so"
+    assert MappedFiles({}, tmp_path).find(mapping) is None
     deleted = mapping._replace(deleted=True)
-    assert (Files({}, root).find(deleted), Files({"libc.so": given}).find(deleted)) == (None, given)
+    assert (MappedFiles({}, root).find(deleted), MappedFiles({"libc.so": given}).find(deleted)) == (None, given)
 
 
 def test_files_of_this_machine_count_only_if_they_are_risc_v(tmp_path: Path) -> None:
     elf = build(tmp_path, _PROGRAM, "-Wl,-Ttext=0x10000")
     ours, theirs = maps(f"10000-11000 r-xp 1000 {elf}", f"20000-21000 r-xp 0 {Path(sys.executable).resolve()}")
-    assert Files().find(ours) == elf
-    assert Files().find(theirs) is None
+    assert MappedFiles().find(ours) == elf
+    assert MappedFiles().find(theirs) is None
 
 
 def test_code_that_nobody_supplied_is_named() -> None:
     mappings = maps("1000-2000 r-xp 0 /lib/libm.so", "3000-4000 rw-p 0 [heap]", "5000-6000 r-xp 0 [vdso]")
     mappings += [Mapping(0x7000, 0x8000, "rwxp", 0, ""), Mapping(0x9000, 0xA000, "r-xp", 0, "/old.so", True)]
-    image = process_image(mappings, Files())
+    image = process_image(mappings, MappedFiles())
     missing = ["/lib/libm.so", "[vdso]", "anonymous memory", "/old.so (deleted)"]
     assert [absent.what for absent in image.absent] == missing
     with pytest.raises(CodeMissing, match=r"0x1002: /lib/libm\.so is there and was not supplied"):
@@ -207,13 +207,13 @@ def test_code_that_nobody_supplied_is_named() -> None:
 
 def test_a_stripped_program_has_its_code(tmp_path: Path) -> None:
     elf = build(tmp_path, _PROGRAM, "-Wl,-Ttext=0x10000")
-    image = process_image(maps("10000-11000 r-xp 1000 /bin/p"), Files({"p": strip(elf)}))
+    image = process_image(maps("10000-11000 r-xp 1000 /bin/p"), MappedFiles({"p": strip(elf)}))
     assert (image.symbol(0x10000), image.read(0x10000, 4)) == (None, bytes.fromhex("01008280"))
 
 
 def test_a_file_that_is_no_elf_is_code_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "cache.bin").write_bytes(bytes(0x1000) + b"code" * 0x400 + b"more")
-    image = process_image(maps("40000-41000 r-xp 1000 /cache.bin"), Files(sysroot=tmp_path))
+    image = process_image(maps("40000-41000 r-xp 1000 /cache.bin"), MappedFiles(sysroot=tmp_path))
     assert image.segments == [(0x40000, b"code" * 0x400)]
     assert image.origin(0x40000) == "cache.bin"
 
@@ -222,11 +222,11 @@ def test_the_wrong_file_is_refused(tmp_path: Path) -> None:
     elf = build(tmp_path, _PROGRAM, "-Wl,-Ttext=0x10000")
     mappings = maps("10000-11000 r-xp 80000 /bin/p")
     with pytest.raises(BadElf, match=r"program\.elf: is not the file the process ran: .* offset 0x80000.* /bin/p had"):
-        process_image(mappings, Files({"p": elf}))
+        process_image(mappings, MappedFiles({"p": elf}))
     with pytest.raises(BadElf, match="No such file"):
-        process_image(mappings, Files({"p": tmp_path / "gone"}))
+        process_image(mappings, MappedFiles({"p": tmp_path / "gone"}))
     with pytest.raises(BadElf, match="not RISC-V"):
-        process_image(mappings, Files({"p": sys.executable}))
+        process_image(mappings, MappedFiles({"p": sys.executable}))
 
 
 # Kernel pages

@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.program.instructions import (
     MULTIPLE,
     STORE,
     STORE_FAILURE,
-    Access,
+    MemoryAccess,
     Reach,
     reach,
 )
@@ -132,14 +132,18 @@ def test_zcmp(half: int, found: Reach | None) -> None:
 
 def test_what_may_be_an_access_of_an_instruction() -> None:
     conditional = Reach(STORE, 4, optional=True)
-    assert conditional.is_of(Access(STORE, 4)) and conditional.is_of(Access(ATOMIC, 4, STORE_FAILURE))
-    assert not conditional.is_of(Access(STORE, 8)) and not Reach(STORE, 4).is_of(Access(ATOMIC, 4, STORE_FAILURE))
-    assert Reach(CSR, 8, "rs", 0x300).is_of(Access(CSR, 8, "rs", 0x300))
-    assert not Reach(CSR, 8, "rs", 0x300).is_of(Access(CSR, 8, "rs", 0x304))
-    assert not Reach(CSR, 8, "rs", 0x300).is_of(Access(CSR, 8, "rc", 0x300))
-    assert not Reach(ATOMIC, 4, "add").is_of(Access(ATOMIC, 4, "or")) and not Reach(LOAD, 4).is_of(Access(STORE, 4))
-    assert not Reach(LOAD, 4).is_of(Access(LOAD, 4, MULTIPLE))
-    assert Reach(LOAD, 4, MULTIPLE, times=2).is_of(Access(LOAD, 4))  # as 2.0 has it, which knows no MULTIPLE
+    assert conditional.is_of(MemoryAccess(STORE, 4)) and conditional.is_of(MemoryAccess(ATOMIC, 4, STORE_FAILURE))
+    assert not conditional.is_of(MemoryAccess(STORE, 8)) and not Reach(STORE, 4).is_of(
+        MemoryAccess(ATOMIC, 4, STORE_FAILURE)
+    )
+    assert Reach(CSR, 8, "rs", 0x300).is_of(MemoryAccess(CSR, 8, "rs", 0x300))
+    assert not Reach(CSR, 8, "rs", 0x300).is_of(MemoryAccess(CSR, 8, "rs", 0x304))
+    assert not Reach(CSR, 8, "rs", 0x300).is_of(MemoryAccess(CSR, 8, "rc", 0x300))
+    assert not Reach(ATOMIC, 4, "add").is_of(MemoryAccess(ATOMIC, 4, "or")) and not Reach(LOAD, 4).is_of(
+        MemoryAccess(STORE, 4)
+    )
+    assert not Reach(LOAD, 4).is_of(MemoryAccess(LOAD, 4, MULTIPLE))
+    assert Reach(LOAD, 4, MULTIPLE, times=2).is_of(MemoryAccess(LOAD, 4))  # as 2.0 has it, which knows no MULTIPLE
 
 
 def test_the_first_30000_instructions_of_qsort_access_what_spike_says() -> None:
@@ -147,7 +151,7 @@ def test_the_first_30000_instructions_of_qsort_access_what_spike_says() -> None:
     addresses = expected("qsort", "o01")
     builder = HistoryBuilder()
     builder.append(Ran([tuple(addresses)]))
-    told = [Access(LOAD, 1, sync=0), Access(STORE, 1, sync=0)]
+    told = [MemoryAccess(LOAD, 1, sync=0), MemoryAccess(STORE, 1, sync=0)]
     slots = Slots.of(builder.finish(Accounting(0, 0, 0, 0)), image("qsort"), told)
     with gzip.open(Path(__file__).resolve().parents[2] / "data" / "etrace-data" / "qsort.csv.gz") as file:
         rows = list(csv.DictReader(io.TextIOWrapper(file)))

@@ -11,7 +11,7 @@ import pytest
 from rvtrace_gdb.decode.program.csrs import FCSR
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction import forward as forward_module
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.semantics.encodings import _rows
 from rvtrace_gdb.support.extents import Extent
@@ -55,7 +55,7 @@ def compare(
     *saved*: all RAM and the CSRs were read at the beginning; otherwise the RAM has what a debugger loads.
     """
     image = Image.from_elf(elf)
-    machine = Machine(image.xlen, extensions or march[4:].upper(), [RAM], machine_only=True)
+    machine = HartMachine(image.xlen, extensions or march[4:].upper(), [RAM], machine_only=True)
     memory = [(RAM[0], bytes(RAM[1])), *image.segments] if saved else image.segments
     csrs = {FCSR: 0} if saved else {}
     f = [0 if saved else None] * 32
@@ -134,7 +134,7 @@ def test_accesses(tmp_path: Path) -> None:
     elf = build(tmp_path, "start.S", with_macros(tmp_path, "workload.c", ROUNDS=1), march="rv64imac")
     run, image = run_spike(elf, tmp_path, "IMAC"), Image.from_elf(elf)
     memory = [(RAM[0], bytes(RAM[1])), *image.segments]
-    machine = Machine(64, "IMAC", [RAM], machine_only=True)
+    machine = HartMachine(64, "IMAC", [RAM], machine_only=True)
     forward = Forward(history_of(run), image, machine, KnownState(x=(0, *run.x[1:]), privilege=3, memory=memory))
     forward.run()
     assert forward.segments == 1 and forward.segment_of(5) == 0
@@ -212,7 +212,7 @@ def test_going_on_to_a_later_checkpoint(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(forward_module, "STRIDE", 500)
     elf = build(tmp_path, "start.S", with_macros(tmp_path, "workload.c", ROUNDS=1), march="rv64imac")
     run, image = run_spike(elf, tmp_path, "IMAC"), Image.from_elf(elf)
-    machine = Machine(64, "IMAC", [RAM], machine_only=True)
+    machine = HartMachine(64, "IMAC", [RAM], machine_only=True)
     beginning = KnownState(x=(0, *run.x[1:]), privilege=3, memory=image.segments)
     forward = Forward(history_of(run), image, machine, beginning)
     places = range(0, len(history_of(run)) + 1, 250)

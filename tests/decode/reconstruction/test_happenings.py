@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.history.events import (
     TrapKind,
 )
 from rvtrace_gdb.decode.program.csrs import MEPC, MSTATUS, SATP, Context
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.small_histories import BASE, history, program
@@ -29,7 +29,7 @@ BEGIN = KnownState(
 
 
 def forward(words: list[int], pieces: list[int | tuple[EventKind, Fact]], **more: object) -> Forward:
-    machine = Machine(64, "IMAC", [RAM], machine_only=more.pop("machine_only", True))  # type: ignore[arg-type]
+    machine = HartMachine(64, "IMAC", [RAM], machine_only=more.pop("machine_only", True))  # type: ignore[arg-type]
     found = Forward(history(pieces), program(words), machine, more.pop("begin", BEGIN), **more)  # type: ignore[arg-type]
     found.run()
     return found

@@ -14,18 +14,18 @@ from rvtrace_gdb.decode.history.events import Accounting, EventKind, Trap
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction.facts import (
+    HartMachine,
     KnownState,
-    Machine,
+    KnownValue,
     MemoryKind,
     MemoryRange,
     StopState,
-    Value,
     own_ram,
 )
-from rvtrace_gdb.decode.reconstruction.forward import BELIEFS, Contradicted, Forward
+from rvtrace_gdb.decode.reconstruction.forward import BELIEFS, Forward, ImpossibleInstruction
 from rvtrace_gdb.decode.reconstruction.window.edges import edge_of_stop
 from rvtrace_gdb.decode.reconstruction.window.window import Window
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import history_of, states
 from tests.helpers.amounts import LONG
@@ -40,7 +40,7 @@ RAM = Extent(0x8000_0000, 1 << 20)
 STEPS = 60_000 if LONG else 8_000
 
 
-def without_values(told: Tandem) -> History:
+def without_values(told: DecodedTandem) -> History:
     """The history alone: addresses, and traps without their causes, as in N-Trace."""
     builder, paths, pcs = HistoryBuilder(), dict[tuple[int, ...], Path](), list[int]()
     traps = {event.position: event.fact for event in told.history.events if isinstance(event.fact, Trap)}
@@ -65,16 +65,16 @@ class Executed(NamedTuple):
     """*forward*: what came of believing as much as nothing contradicts; None: nothing is believed."""
 
     forward: Forward | None
-    contradicted: Sequence[Contradicted]
+    contradicted: Sequence[ImpossibleInstruction]
 
 
-def executed(history: History, image: Image, machine: Machine, beginning: KnownState) -> Executed:
-    contradicted: list[Contradicted] = []
+def executed(history: History, image: Image, machine: HartMachine, beginning: KnownState) -> Executed:
+    contradicted: list[ImpossibleInstruction] = []
     for belief in BELIEFS:
         forward = Forward(history, image, machine, beginning, belief=belief)
         try:
             forward.run()
-        except Contradicted as error:
+        except ImpossibleInstruction as error:
             contradicted.append(error)
         else:
             return Executed(forward, contradicted)
@@ -84,7 +84,7 @@ def executed(history: History, image: Image, machine: Machine, beginning: KnownS
 class Compared:
     """What is known of a run by executing it again, and from its end, against what its tandem port said."""
 
-    def __init__(self, told: Tandem) -> None:
+    def __init__(self, told: DecodedTandem) -> None:
         self._told = told
         self.asked = self.known = 0
 
@@ -96,7 +96,7 @@ class Compared:
         for position in range(first, len(self._told.history), every):
             self._compare(position, [window.x(position, number) for number in range(32)])
 
-    def _compare(self, position: int, x: Sequence[Value]) -> None:
+    def _compare(self, position: int, x: Sequence[KnownValue]) -> None:
         state = self._told.after(self._told.group_of(position) - 1)
         for number in range(1, 32):
             true = state.x(number)
@@ -105,7 +105,7 @@ class Compared:
                 assert x[number] in (None, true), (position, hex(self._told.history.pc(position)), f"x{number}")
 
 
-def from_end(ported: Ported, told: Tandem, machine: Machine, hart: int, count: int) -> tuple[Window, int]:
+def from_end(ported: Ported, told: DecodedTandem, machine: HartMachine, hart: int, count: int) -> tuple[Window, int]:
     """A window that ends where the run ends, of which registers and memory are known there."""
     at_end, bus = ported.machine.harts[hart], ported.machine.bus
     stop = StopState(at_end.pc, list(at_end.x), [None] * 32, {}, lambda at, size: bytes(bus.read_bytes(at, size)))
@@ -116,7 +116,7 @@ def from_end(ported: Ported, told: Tandem, machine: Machine, hart: int, count: i
     return window, first
 
 
-def begun(ported: Ported, hart: int, machine: Machine) -> KnownState:
+def begun(ported: Ported, hart: int, machine: HartMachine) -> KnownState:
     """What is known of a hart at its entry, with the program loaded."""
     it = ported.machine.harts[hart]
     return KnownState(x=list(it.x), privilege=3, csrs={0xF14: hart}, memory=ported.image.segments)
@@ -127,7 +127,7 @@ def test_tasks_that_a_timer_switches(options: tuple[str, ...], tmp_path: FilePat
     """Three tasks with stacks of their own, interrupts in interrupts, and ecalls: a small RTOS."""
     elf = compile_program(tmp_path, TASKS / "tasks.c", TASKS / "switch.S", options=options)
     ported = Ported(elf, extensions="IMAC")
-    machine = Machine(64, "IMAC", [RAM], machine_only=True)
+    machine = HartMachine(64, "IMAC", [RAM], machine_only=True)
     beginning = begun(ported, 0, machine)
     ported.machine.run_slice(STEPS + 14_000)
     told = ported.decoded()
@@ -162,7 +162,7 @@ def test_two_harts(declared: bool, tmp_path: FilePath) -> None:
         assert told.after(told.group_of(40)).x(2) in range(stacks[hart].address, stacks[hart].address + STACK + 1)
         rams = own_ram(ranges, hart, (0, 1)) if declared else [RAM]
         assert not declared or rams == [(stacks[hart].address, STACK)]
-        machine = Machine(64, "IMAC", rams, machine_only=True)
+        machine = HartMachine(64, "IMAC", rams, machine_only=True)
         beginning = program._replace(x=[0] * 32, privilege=3, csrs={0xF14: hart})
         found = executed(history, ported.image, machine, beginning)
         assert bool(found.contradicted) <= (not declared)
@@ -213,7 +213,7 @@ def test_code_that_the_program_writes(tmp_path: FilePath) -> None:
     """What runs there is not the program's any more, and a trace does not say what it is."""
     elf = assemble(tmp_path, "self", SELF_MODIFYING, "rv64imac")
     run, image = run_spike(elf, tmp_path, "IMAC"), Image.from_elf(elf)
-    machine = Machine(64, "IMAC", [RAM], machine_only=True)
+    machine = HartMachine(64, "IMAC", [RAM], machine_only=True)
     beginning = KnownState(x=(0, *run.x[1:]), privilege=3, memory=image.segments)
     history, truth = history_of(run), dict[int, dict[int, int]]()
     found = executed(history, image, machine, beginning).forward
@@ -271,7 +271,7 @@ def test_vectors(tmp_path: FilePath) -> None:
     """What they compute and store is unknown, what they leave alone is known."""
     elf = assemble(tmp_path, "vectors", VECTORS, "rv64imafdc")
     run, image = run_spike(elf, tmp_path, "IMAFDCV"), Image.from_elf(elf)
-    machine = Machine(64, "IMAFDC", [RAM], machine_only=True)
+    machine = HartMachine(64, "IMAFDC", [RAM], machine_only=True)
     beginning = KnownState(x=(0, *run.x[1:]), privilege=3, memory=image.segments)
     forward = Forward(history_of(run), image, machine, beginning)
     last = 0
@@ -297,7 +297,7 @@ def test_memory_that_something_else_writes(declared: bool, tmp_path: FilePath) -
     for _ in range(8 if LONG else 3):
         address = sp + chance.randrange(200)
         rams = [Extent.between(RAM.address, address), Extent.between(address + 1, RAM.end)] if declared else [RAM]
-        machine = Machine(64, "IMAC", rams, machine_only=True)
+        machine = HartMachine(64, "IMAC", rams, machine_only=True)
 
         def read(at: int, size: int, address: int = address) -> bytes:
             return bytes(byte ^ 0x41 * (at + k == address) for k, byte in enumerate(bus.read_bytes(at, size)))

@@ -6,7 +6,7 @@ import pytest
 
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.decode.reconstruction.hart import ExecutedHart
 from rvtrace_gdb.decode.reconstruction.known_memory import KnownMemory
@@ -34,7 +34,7 @@ def test_no_value_is_wrong(name: str, supervisor: bool, tmp_path: Path) -> None:
         return
     image = Image.from_elf(PROGRAMS / name)
     run = run_spike(PROGRAMS / name, tmp_path, steps=500, priv="msu")
-    machine = Machine(image.xlen, [*"IMAFDC", *(["S"] if supervisor else [])], [RAM], machine_only=False)
+    machine = HartMachine(image.xlen, [*"IMAFDC", *(["S"] if supervisor else [])], [RAM], machine_only=False)
     known = {FCSR: 0, MHARTID: 0}
     beginning = KnownState(x=(0, *run.x[1:]), f=[0] * 32, csrs=known, privilege=3, memory=image.segments)
     forward = Forward(history_of(run), image, machine, beginning)

@@ -6,7 +6,7 @@ least and the greatest finite number, cancel, or lose bits. Nothing here knows w
 
 from random import Random
 
-from rvtrace_gdb.decode.semantics.softfloat import F32, F64, Format
+from rvtrace_gdb.decode.semantics.softfloat import F32, F64, FloatFormat
 
 Triple = tuple[int, int, int]
 """operands a, b, c of one operation; the ones it does not have are 0"""
@@ -14,7 +14,7 @@ Triple = tuple[int, int, int]
 _CONVERSION_BOUNDS = [1 << k for k in (0, 1, 8, 23, 24, 25, 30, 31, 32, 33, 52, 53, 54, 62, 63, 64)]
 
 
-def special(fmt: Format) -> list[int]:
+def special(fmt: FloatFormat) -> list[int]:
     """Of both signs: zero, the ends of the subnormals and normals, one, infinity, a quiet and a signaling NaN."""
     one = fmt.infinity >> 1 & fmt.infinity
     positive = [0, 1, fmt.hidden_bit - 1, fmt.hidden_bit, one, fmt.max_finite, fmt.infinity]
@@ -25,7 +25,7 @@ def special(fmt: Format) -> list[int]:
 class Operands:
     """Operands in one format for each kind of operation; the same seed gives the same operands."""
 
-    def __init__(self, fmt: Format, seed: int) -> None:
+    def __init__(self, fmt: FloatFormat, seed: int) -> None:
         self.fmt = fmt
         self.bias = fmt.exponent_mask >> 1
         self.random = Random(seed)

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from rvtrace_gdb.decode.semantics import softfloat
-from rvtrace_gdb.decode.semantics.softfloat import F32, F64, NV, NX, OF, RDN, RMM, RNE, RTZ, RUP, UF, Format
+from rvtrace_gdb.decode.semantics.softfloat import F32, F64, NV, NX, OF, RDN, RMM, RNE, RTZ, RUP, UF, FloatFormat
 from tests.decode.semantics.softfloat_operands import Operands, Triple, integers
 from tests.decode.semantics.softfloat_oracles import HOST_MODES, Answers, Batch, build_host, run_host, run_spike
 from tests.helpers.amounts import LONG
@@ -25,7 +25,7 @@ FORMATS = {32: F32, 64: F64}
 OTHER = {32: F64, 64: F32}
 SEED = 754
 
-Model = Callable[[Triple, Format, int], tuple[int, int]]
+Model = Callable[[Triple, FloatFormat, int], tuple[int, int]]
 
 
 def _signed(pattern: int, bits: int) -> int:
@@ -142,7 +142,7 @@ def _check(name: str, width: int, operands: Sequence[Triple], modes: Sequence[in
     assert not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong[:20])
 
 
-def _is_nan(bits: int, fmt: Format) -> bool:
+def _is_nan(bits: int, fmt: FloatFormat) -> bool:
     return bits & ~fmt.sign_bit > fmt.infinity
 
 
@@ -164,7 +164,7 @@ def _in_riscv_terms(name: str, width: int, triple: Triple, answer: tuple[int, in
     return (fmt.canonical_nan, flags) if _is_nan(bits, fmt) else answer
 
 
-def _infinity_times_zero_plus_nan(triple: Triple, fmt: Format) -> bool:
+def _infinity_times_zero_plus_nan(triple: Triple, fmt: FloatFormat) -> bool:
     factors = {a & ~fmt.sign_bit for a in triple[:2]}
     return factors == {0, fmt.infinity} and _is_nan(triple[2], fmt)
 

@@ -7,7 +7,7 @@ same of binary64.
 import pytest
 
 from rvtrace_gdb.decode.semantics import softfloat
-from rvtrace_gdb.decode.semantics.softfloat import DZ, F32, F64, NV, NX, RDN, RMM, RNE, RTZ, RUP, Format
+from rvtrace_gdb.decode.semantics.softfloat import DZ, F32, F64, NV, NX, RDN, RMM, RNE, RTZ, RUP, FloatFormat
 
 ALL_MODES = (RNE, RTZ, RDN, RUP, RMM)
 
@@ -19,7 +19,7 @@ def test_encodings() -> None:
 
 
 @pytest.mark.parametrize("fmt", [F32, F64], ids=["F32", "F64"])
-def test_fma_of_infinity_and_zero_is_invalid_even_with_a_quiet_nan(fmt: Format) -> None:
+def test_fma_of_infinity_and_zero_is_invalid_even_with_a_quiet_nan(fmt: FloatFormat) -> None:
     """Section "Single-Precision Floating-Point Computational Instructions", last paragraph."""
     quiet = fmt.canonical_nan | 1
     for infinity in (fmt.infinity, fmt.infinity | fmt.sign_bit):
@@ -40,7 +40,7 @@ DOMAINS = {
 
 @pytest.mark.parametrize("fmt", [F32, F64], ids=["F32", "F64"])
 @pytest.mark.parametrize(("bits", "signed"), DOMAINS)
-def test_conversion_to_integer_clips(fmt: Format, bits: int, signed: bool) -> None:
+def test_conversion_to_integer_clips(fmt: FloatFormat, bits: int, signed: bool) -> None:
     least, greatest = (value & (1 << bits) - 1 for value in DOMAINS[bits, signed])
     negative = {"infinity": fmt.sign_bit | fmt.infinity, "number": fmt.sign_bit | fmt.max_finite}
     positive = {"infinity": fmt.infinity, "number": fmt.max_finite, "quiet NaN": fmt.canonical_nan}
@@ -66,7 +66,7 @@ def test_conversion_to_integer_judges_the_rounded_value() -> None:
 
 
 @pytest.mark.parametrize("fmt", [F32, F64], ids=["F32", "F64"])
-def test_integer_zero_converts_to_plus_zero(fmt: Format) -> None:
+def test_integer_zero_converts_to_plus_zero(fmt: FloatFormat) -> None:
     """Section "... Conversion and Move Instructions": FCVT.S.W rd, x0 gives +0 and never sets a flag."""
     assert {softfloat.from_int(0, fmt, rm) for rm in ALL_MODES} == {(0, 0)}
 

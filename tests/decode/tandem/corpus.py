@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, Parameters
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
+from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, TandemParameters
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 TRACES = sorted(path.stem for path in (DATA / "tandem").glob("*.tvt"))
 GOLDEN = sorted(path.name.removesuffix(".spike.gz") for path in (DATA / "tandem").glob("*.spike.gz"))
 
-RV32 = Parameters(32, 64, dialect=PICCOLO)
-RV64 = Parameters(64, 64, dialect=FLUTE)
+RV32 = TandemParameters(32, 64, dialect=PICCOLO)
+RV64 = TandemParameters(64, 64, dialect=FLUTE)
 
 
-def parameters_of(name: str) -> Parameters:
+def parameters_of(name: str) -> TandemParameters:
     return RV32 if name.startswith("piccolo") else RV64
 
 
@@ -40,7 +40,7 @@ def program_of(name: str) -> Image:
 
 
 @lru_cache(maxsize=4)
-def decoded(name: str) -> Tandem:
+def decoded(name: str) -> DecodedTandem:
     return decode(trace_bytes(name), program_of(name), parameters_of(name))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import (
     FPR,
@@ -15,13 +15,13 @@ from rvtrace_gdb.decode.tandem.protocol import (
     Group,
     HartReset,
     Instr,
-    Parameters,
-    State,
+    StateId,
     StateInitialization,
+    TandemParameters,
 )
 
-RV64 = Parameters(64, 64)
-RV32 = Parameters(32, 64)
+RV64 = TandemParameters(64, 64)
+RV32 = TandemParameters(32, 64)
 
 NOP, C_NOP = Instr(0x0000_0013, 4), Instr(0x0001, 2)
 MRET, SRET, ECALL = Instr(0x3020_0073, 4), Instr(0x1020_0073, 4), Instr(0x0000_0073, 4)
@@ -29,11 +29,11 @@ RESET, INIT = HartReset(), StateInitialization()
 
 
 def pc(value: int) -> AdditionalState:
-    return AdditionalState(State.PC, value)
+    return AdditionalState(StateId.PC, value)
 
 
 def priv(mode: int) -> AdditionalState:
-    return AdditionalState(State.PRIVILEGE_MODE, mode)
+    return AdditionalState(StateId.PRIVILEGE_MODE, mode)
 
 
 def x(number: int, value: int) -> FullRegister:
@@ -49,8 +49,8 @@ def csr(number: int, value: int) -> FullRegister:
 
 
 def store(address: int, size: int, value: int, *, physical: bool = False) -> tuple[AdditionalState, AdditionalState]:
-    data = {1: State.STORE_DATA_8, 2: State.STORE_DATA_16, 4: State.STORE_DATA_32, 8: State.STORE_DATA_64}[size]
-    place = State.PHYSICAL_ADDRESS if physical else State.EFFECTIVE_ADDRESS
+    data = {1: StateId.STORE_DATA_8, 2: StateId.STORE_DATA_16, 4: StateId.STORE_DATA_32, 8: StateId.STORE_DATA_64}[size]
+    place = StateId.PHYSICAL_ADDRESS if physical else StateId.EFFECTIVE_ADDRESS
     return AdditionalState(data, value), AdditionalState(place, address)
 
 
@@ -87,9 +87,9 @@ class Line:
         self.groups.append(group(*elements))
         return len(self.groups) - 1
 
-    def decoded(self, parameters: Parameters = RV64) -> Tandem:
+    def decoded(self, parameters: TandemParameters = RV64) -> DecodedTandem:
         return tandem(self.groups, parameters)
 
 
-def tandem(groups: Sequence[Group], parameters: Parameters = RV64) -> Tandem:
+def tandem(groups: Sequence[Group], parameters: TandemParameters = RV64) -> DecodedTandem:
     return decode(encode(groups, parameters), Image(parameters.xlen), parameters)

@@ -1,7 +1,7 @@
 """Right behind a gap nothing is known any more that was known before it: until it is written again."""
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, TandemAccesses, decode
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, TandemAccesses, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import GPR
 from tests.decode.tandem.corpus import decoded, parameters_of, program_of, trace_bytes
@@ -10,7 +10,7 @@ from tests.decode.tandem.groups import RV64, Line, store, sw
 NAME, FIRST, LAST = "piccolo_rv32-hello", 1000, 1010  # groups that are taken out
 
 
-def with_hole() -> Tandem:
+def with_hole() -> DecodedTandem:
     whole, offsets = trace_bytes(NAME), decoded(NAME).trace.offsets
     return decode(whole[: offsets[FIRST]] + whole[offsets[LAST] :], program_of(NAME), parameters_of(NAME))
 

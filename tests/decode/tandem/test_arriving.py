@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.decode.tandem.decoder import IncrementalDecoder, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
-from rvtrace_gdb.decode.tandem.protocol import Ending, Group, IncrementPc, Instr, Parameters
+from rvtrace_gdb.decode.tandem.protocol import Ending, Group, IncrementPc, Instr, TandemParameters
 from tests.decode.tandem.corpus import TRACES, parameters_of, program_of, trace_bytes
 from tests.decode.tandem.groups import INIT, NOP, RESET, RV64, csr, group, pc, priv, x
 from tests.helpers.amounts import each_seed
@@ -18,12 +18,14 @@ from tests.helpers.amounts import each_seed
 Told = tuple[list[int], list[Event], list[object], list[object]]
 
 
-def whole(data: bytes, program: Program, parameters: Parameters, *, wrapped: bool = False) -> Told:
+def whole(data: bytes, program: Program, parameters: TandemParameters, *, wrapped: bool = False) -> Told:
     history = decode(data, program, parameters, wrapped=wrapped).history
     return list(history.pcs()), list(history.events), list(history.contexts), list(history.times)
 
 
-def arrived(data: bytes, program: Program, parameters: Parameters, sizes: list[int], *, wrapped: bool = False) -> Told:
+def arrived(
+    data: bytes, program: Program, parameters: TandemParameters, sizes: list[int], *, wrapped: bool = False
+) -> Told:
     """In pieces of these sizes, again and again; what is there is taken away after each."""
     builder = IncrementalBuilder()
     decoder = IncrementalDecoder(program, parameters, builder, wrapped=wrapped)

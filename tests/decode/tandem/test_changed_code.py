@@ -8,7 +8,7 @@ import pytest
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.builder import IncrementalBuilder
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import IncrementalDecoder, Tandem, decode
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, IncrementalDecoder, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import Instr
 from tests.decode import assembler as asm
@@ -49,7 +49,7 @@ def program(first: Instr | None) -> Image:
     return with_symbols(image, [BASE, CALLEE], CALLEE + 4)
 
 
-def ran(found: Tandem, image: Image) -> list[str]:
+def ran(found: DecodedTandem, image: Image) -> list[str]:
     """The name of each instruction: the history's own, else the program's."""
     history = found.history
     own = history.code(0, len(history))

@@ -13,8 +13,8 @@ import pytest
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.instructions import LOAD, reach
-from rvtrace_gdb.decode.tandem.decoder import Tandem
-from rvtrace_gdb.decode.tandem.protocol import GPR, State
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
+from rvtrace_gdb.decode.tandem.protocol import GPR, StateId
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.decode.tandem.trace import CUT_OFF
 from tests.decode.tandem.corpus import (
@@ -77,7 +77,7 @@ class Difference(NamedTuple):
     spike: object
 
 
-def compared(name: str, tandem: Tandem) -> tuple[int, list[Difference]]:
+def compared(name: str, tandem: DecodedTandem) -> tuple[int, list[Difference]]:
     """How many steps were the same place, and what was not the same in them."""
     index, trace = tandem.index, tandem.trace
     traps = {trapped.group: trapped for trapped in index.traps}
@@ -101,7 +101,7 @@ def compared(name: str, tandem: Tandem) -> tuple[int, list[Difference]]:
     return count, found
 
 
-def differences(tandem: Tandem, group: int, step: Step) -> Iterator[Difference]:
+def differences(tandem: DecodedTandem, group: int, step: Step) -> Iterator[Difference]:
     state, instr = tandem.after(group), tandem.trace.group(group).instr
     if instr is not None and step.word is not None and instr.word != step.word:
         yield Difference("instruction", step.pc, group, instr.word, step.word)
@@ -197,7 +197,7 @@ def test_loads_read_what_was_stored(name: str) -> None:
     tandem, xlen = decoded(name), parameters_of(name).xlen
     known = 0
     for number, one in enumerate(tandem.trace.groups()):
-        address = one.state(State.EFFECTIVE_ADDRESS)
+        address = one.state(StateId.EFFECTIVE_ADDRESS)
         if one.instr is None or address is None or not tandem.index.retired[number]:
             continue
         found = reach(one.instr.word, xlen)
@@ -254,7 +254,7 @@ def test_accesses(name: str) -> None:
         assert {one.operation for one in accesses if one.kind == "atomic"} >= {"conditional store failure", "add"}
 
 
-def one_word(tandem: Tandem, position: int) -> int:
+def one_word(tandem: DecodedTandem, position: int) -> int:
     instr = tandem.trace.group(tandem.group_of(position)).instr
     assert instr is not None
     return instr.word

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind, Start, StartReason
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.group_grammar import MOST_ELEMENTS, MOST_NODES, MOST_SHAPES
-from rvtrace_gdb.decode.tandem.protocol import Instr, Parameters
-from rvtrace_gdb.decode.tandem.trace import CUT_OFF, NO_BEGIN, Trace
+from rvtrace_gdb.decode.tandem.protocol import Instr, TandemParameters
+from rvtrace_gdb.decode.tandem.trace import CUT_OFF, NO_BEGIN, TraceGroups
 from tests.decode.tandem.corpus import decoded, parameters_of, program_of, trace_bytes
 from tests.decode.tandem.groups import INIT, NOP, RV32, RV64, Line, csr, group, pc, x
 from tests.helpers.amounts import each_seed, some_of
 
 SMALL = "flute_rv64-irq"
-ALL_PARAMETERS = [RV64, RV32, Parameters(32, 64, 34), Parameters(32, 32, 34, 32)]
+ALL_PARAMETERS = [RV64, RV32, TandemParameters(32, 64, 34), TandemParameters(32, 32, 34, 32)]
 
 
-def check_account(found: Tandem, total: int) -> None:
+def check_account(found: DecodedTandem, total: int) -> None:
     """Bytes, gaps and positions, whatever was decoded."""
     history, trace = found.history, found.trace
     account = history.accounting
@@ -46,8 +46,8 @@ def check_account(found: Tandem, total: int) -> None:
         state.xs(), state.csrs(), state.memory(0, 4)
 
 
-def in_chunks(data: bytes, sizes: list[int], parameters: Parameters) -> Trace:
-    trace, at = Trace(parameters), 0
+def in_chunks(data: bytes, sizes: list[int], parameters: TandemParameters) -> TraceGroups:
+    trace, at = TraceGroups(parameters), 0
     for size in sizes:
         trace.feed(data[at : at + size])
         at += size
@@ -56,7 +56,7 @@ def in_chunks(data: bytes, sizes: list[int], parameters: Parameters) -> Trace:
     return trace
 
 
-def same(one: Trace, other: Trace) -> bool:
+def same(one: TraceGroups, other: TraceGroups) -> bool:
     groups = list(one.groups()) == list(other.groups())
     return groups and one.losses == other.losses and one.data == other.data
 
@@ -74,24 +74,24 @@ anything = st.one_of(st.binary(max_size=300), nearly)
 
 @given(anything, st.sampled_from(ALL_PARAMETERS), st.lists(st.integers(0, 40), max_size=12))
 @settings(max_examples=some_of(120))
-def test_any_bytes_in_any_chunks(data: bytes, parameters: Parameters, sizes: list[int]) -> None:
-    trace = Trace(parameters)
+def test_any_bytes_in_any_chunks(data: bytes, parameters: TandemParameters, sizes: list[int]) -> None:
+    trace = TraceGroups(parameters)
     at = 0
     for size in sizes:
         trace.feed(data[at : at + size])
         at += size
     trace.feed(data[at:])
     trace.finish()
-    found = Tandem(trace, Image(parameters.xlen))
+    found = DecodedTandem(trace, Image(parameters.xlen))
     check_account(found, len(data))
-    assert same(found.trace, Trace.of(data, parameters))
+    assert same(found.trace, TraceGroups.of(data, parameters))
     list(found.trace.flaws())
 
 
 @given(anything, st.sampled_from(ALL_PARAMETERS))
 @settings(max_examples=some_of(80))
-def test_what_was_read_encodes_to_the_same_bytes(data: bytes, parameters: Parameters) -> None:
-    trace = Trace.of(data, parameters)
+def test_what_was_read_encodes_to_the_same_bytes(data: bytes, parameters: TandemParameters) -> None:
+    trace = TraceGroups.of(data, parameters)
     for one in trace.groups():
         raw = data[one.offset : one.offset + one.size]
         follows = len(one.elements) == 1 and type(one.elements[0]).__name__ == "MemoryResponse"
@@ -102,7 +102,7 @@ def test_what_was_read_encodes_to_the_same_bytes(data: bytes, parameters: Parame
 
 def test_byte_by_byte() -> None:
     data, parameters = trace_bytes(SMALL), parameters_of(SMALL)
-    assert same(in_chunks(data, [1] * len(data), parameters), Trace.of(data, parameters))
+    assert same(in_chunks(data, [1] * len(data), parameters), TraceGroups.of(data, parameters))
 
 
 @each_seed(range(15))
@@ -197,7 +197,7 @@ def test_a_trace_that_does_not_begin_with_a_group() -> None:
         found = decode(rest + raw, Image(64), RV64, wrapped=wrapped)
         assert len(found.trace) == 6 and found.after(5).x(5) is None
         assert [tuple(loss) for loss in found.trace.losses] == [(0, 0, 11, NO_BEGIN)]
-        assert same(in_chunks(rest + raw, [1] * 30, RV64), Trace.of(rest + raw, RV64))
+        assert same(in_chunks(rest + raw, [1] * 30, RV64), TraceGroups.of(rest + raw, RV64))
     assert decode(raw, Image(64), RV64, wrapped=True).trace.losses == []
 
 
@@ -218,7 +218,7 @@ def test_what_is_remembered_is_bounded() -> None:
     rng = random.Random(3)
     pieces = [b"\x03", b"\x10\x01\x00", b"\x05\x05\x10\x01", b"\x06\x03\x00\x01", b"\x07\x01\x03", b"\x0b"]
     raw = b"".join(b"\x01" + b"".join(rng.choices(pieces, k=rng.randint(1, 12))) + b"\x02" for _ in range(10_000))
-    trace = Trace.of(raw, RV64)
+    trace = TraceGroups.of(raw, RV64)
     assert len(trace) == 10_000 and not trace.losses
     assert len(trace.automaton.shapes) <= MOST_SHAPES
     assert trace.automaton._nodes <= MOST_NODES
@@ -235,7 +235,7 @@ def test_damage_does_not_cost_the_square_of_its_length() -> None:
         b"\x01\x03" * 60_000 + b"\x00",
         b"\x01" * 100_000 + b"\x00",
     ):
-        trace = Trace.of(noise, RV64)
+        trace = TraceGroups.of(noise, RV64)
         assert sum(trace.accounting[1:]) == len(noise)
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
+from rvtrace_gdb.decode.tandem.encoder import GroupEncoder, Retired
 from rvtrace_gdb.decode.tandem.plausibility import better_parameters, fit, parameter_hint
 from rvtrace_gdb.decode.tandem.protocol import (
     DIALECTS,
@@ -19,20 +19,20 @@ from rvtrace_gdb.decode.tandem.protocol import (
     TOOOBA,
     TWO_PC,
     AdditionalState,
-    Dialect,
     FullRegister,
     Instr,
-    Parameters,
-    State,
+    StateId,
+    TandemDialect,
+    TandemParameters,
 )
-from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.decode.tandem.trace import TraceGroups
 from tests.decode.tandem.corpus import DATA, TRACES, parameters_of, trace_bytes
 from tests.decode.tandem.groups import INIT, MRET, NOP, RESET, Line, csr, f, group, loose, pc, store, sw, x
 
 SMALL = "flute_rv64-irq"
 
 
-def read(raw: bytes, parameters: Parameters) -> Tandem:
+def read(raw: bytes, parameters: TandemParameters) -> DecodedTandem:
     return decode(raw, Image(parameters.xlen), parameters)
 
 
@@ -48,25 +48,25 @@ def test_effective_addresses_of_xlen_bits() -> None:
     line.add(RESET)
     line(store(0x100, 4, 7), instr=sw())
     for dialect, size in ((SPECIFICATION, 7), (FLUTE, 6), (TOOOBA, 6), (PICCOLO, 6)):
-        parameters = Parameters(32, 32, 34, dialect=dialect)
+        parameters = TandemParameters(32, 32, 34, dialect=dialect)
         found = line.decoded(parameters)
         raw = bytes(found.trace.data)
         assert raw.count(b"\x07\x03\x00\x01" + bytes(size - 4)) == 1
         assert len(raw) == 3 + 1 + 6 + 5 + 6 + size + 1
         assert found.after(1).memory(0x100, 4) == [7, 0, 0, 0]
-    given = Parameters(32, 32, 34, 34, dialect=FLUTE)  # the width given wins over the dialect's
-    assert given.widths.eaddr == 5 and Parameters(32, 32, 34, 32).widths.eaddr == 4
+    given = TandemParameters(32, 32, 34, 34, dialect=FLUTE)  # the width given wins over the dialect's
+    assert given.widths.eaddr == 5 and TandemParameters(32, 32, 34, 32).widths.eaddr == 4
 
 
 def test_registers_a_debug_module_writes_have_xlen_bits() -> None:
     """Piccolo and Toooba write a floating-point register of a state initialization as if it were an integer one."""
     raw = bytes.fromhex("01 0b 04 2010 44332211 02  01 070a 04000080 11 13000000 04 2010 8877665544332211 02")
-    found = read(raw, Parameters(32, 64, dialect=PICCOLO))
+    found = read(raw, TandemParameters(32, 64, dialect=PICCOLO))
     assert [one.elements for one in found.trace.groups()] == [
         (INIT, f(0, 0x11223344)),
         (pc(0x8000_0004), NOP, f(0, 0x1122334455667788)),
     ]
-    assert Trace.of(raw, Parameters(32, 64, dialect=FLUTE)).losses
+    assert TraceGroups.of(raw, TandemParameters(32, 64, dialect=FLUTE)).losses
 
 
 def test_the_pc_as_a_register() -> None:
@@ -75,12 +75,12 @@ def test_the_pc_as_a_register() -> None:
         "01 0a 02  01 04 b107 04000080 11 13000000 02  04 4403 80000000"
         "01 04 b107 08000080 11 13000000 04 0510 01000000 02"
     )
-    found = read(raw, Parameters(32, 64, dialect=PICCOLO_2018))
+    found = read(raw, TandemParameters(32, 64, dialect=PICCOLO_2018))
     assert list(found.history.pcs()) == [0x8000_0000, 0x8000_0004]
     assert found.trace.group(2) == loose(csr(0x344, 0x80))._replace(offset=17, size=7)
     assert [found.after(number).csr(0x344) for number in (1, 2, 3)] == [None, 0x80, 0x80]
     assert found.after(3).csr(0x7B1) is None and found.after(3).pc == 0x8000_0008
-    plain = read(raw, Parameters(32, 64, dialect=PICCOLO))
+    plain = read(raw, TandemParameters(32, 64, dialect=PICCOLO))
     assert plain.after(3).csr(0x7B1) == 0x8000_0008
 
 
@@ -92,21 +92,21 @@ def test_a_return_with_its_own_address() -> None:
     line.groups.append(group(pc(0x1004), MRET, csr(0x300, 0x80)))
     line.pc = 0x4000
     line(x(5, 1))
-    found = line.decoded(Parameters(64, 64, dialect=TOOOBA))
+    found = line.decoded(TandemParameters(64, 64, dialect=TOOOBA))
     assert list(found.history.pcs()) == [0x1000, 0x1004, 0x4000] and found.index.breaks == []
     assert found.after(2).pc == 0x4000
-    elsewhere = line.decoded(Parameters(64, 64))  # read without the switch, a group seems to be missing
+    elsewhere = line.decoded(TandemParameters(64, 64))  # read without the switch, a group seems to be missing
     assert len(elsewhere.index.breaks) == 1
     del line.groups[1]  # mepc is not known: neither is where it returns to
-    unknown = line.decoded(Parameters(64, 64, dialect=TOOOBA))
+    unknown = line.decoded(TandemParameters(64, 64, dialect=TOOOBA))
     assert unknown.after(1).pc == 0x4000 and list(unknown.history.pcs()) == [0x1004, 0x4000]
 
 
 def test_two_addresses() -> None:
     """A reader of such traces expects the instruction's own address and the next one behind state identifier 10."""
     raw = bytes.fromhex("01 070a 00000080 00200080 11 67800000 02  01 070a 00200080 04200080 11 13000000 02")
-    found = read(raw, Parameters(32, 64, dialect=TWO_PC))
-    assert found.trace.group(0).elements[0] == AdditionalState(State.PC, 0x8000_2000, 0x8000_0000)
+    found = read(raw, TandemParameters(32, 64, dialect=TWO_PC))
+    assert found.trace.group(0).elements[0] == AdditionalState(StateId.PC, 0x8000_2000, 0x8000_0000)
     assert list(found.history.pcs()) == [0x8000_0000, 0x8000_2000]  # known though the first is a jump
     gone = read(raw[:16] + raw[16:].replace(b"\x00\x20\x00\x80", b"\x00\x30\x00\x80", 1), found.trace.parameters)
     assert [missing.why for missing in gone.index.breaks] == [
@@ -116,9 +116,9 @@ def test_two_addresses() -> None:
 
 def test_groups_below_an_address_are_dropped() -> None:
     """Rocket sends no group whose pc is below 0x8000000: the boot ROM."""
-    parameters = Parameters(64, 64, dialect=ROCKET)
+    parameters = TandemParameters(64, 64, dialect=ROCKET)
     sent: list[bytes] = []
-    encoder = Encoder(parameters, sent.append)
+    encoder = GroupEncoder(parameters, sent.append)
     for own, to in ((0x1_0000, 0x1_0004), (0x1_0004, 0x8000_0000), (0x8000_0000, 0x8000_0004)):
         instr = Instr(0x8067, 4) if to == 0x8000_0000 else NOP
         encoder.put(Retired(to, instr, own=own))
@@ -135,7 +135,7 @@ def test_operands_of_atomic_operations() -> None:
     """Flute sends what amoadd adds; the next amoadd of the corpus loads what that makes of it."""
     name = "flute_rv64ua-p-amoadd_d"
     for dialect, agrees in ((FLUTE, True), (SPECIFICATION, False), (ROCKET, None)):
-        found = read(trace_bytes(name), Parameters(64, 64, dialect=dialect))
+        found = read(trace_bytes(name), TandemParameters(64, 64, dialect=dialect))
         amos = [
             number
             for number, one in enumerate(found.trace.groups())
@@ -162,7 +162,7 @@ def test_no_instruction_does_not_mean_an_interrupt() -> None:
 @pytest.mark.parametrize("name", TRACES)
 def test_a_trace_read_with_the_other_xlen_says_so(name: str) -> None:
     right = parameters_of(name)
-    wrong = Parameters(96 - right.xlen, 64, dialect=right.dialect)
+    wrong = TandemParameters(96 - right.xlen, 64, dialect=right.dialect)
     data = trace_bytes(name)
     assert parameter_hint(data, right) == ""
     text = parameter_hint(data, wrong)
@@ -178,7 +178,13 @@ def test_a_wrong_flen_or_mlen_or_dialect() -> None:
     for number in range(40):
         line(f(number % 32, number), csr(0x300, 3 << 13))
         line(store(0x100 + number, 4, number), instr=sw())
-    every = [Parameters(32, 64), Parameters(32, 32), Parameters(32, 32, 34), Parameters(64, 32), Parameters(64, 64)]
+    every = [
+        TandemParameters(32, 64),
+        TandemParameters(32, 32),
+        TandemParameters(32, 32, 34),
+        TandemParameters(64, 32),
+        TandemParameters(64, 64),
+    ]
     for right in every:
         raw = bytes(line.decoded(right).trace.data)
         for wrong in every:
@@ -186,18 +192,18 @@ def test_a_wrong_flen_or_mlen_or_dialect() -> None:
             assert (found is None and wrong == right) or (found is not None and found.widths == right.widths)
     two = Line(0x1000)
     two.groups = [
-        group(AdditionalState(State.PC, 0x1004 + 4 * n, 0x1000 + 4 * n), Instr(0x13, 4), x(5, n)) for n in range(50)
+        group(AdditionalState(StateId.PC, 0x1004 + 4 * n, 0x1000 + 4 * n), Instr(0x13, 4), x(5, n)) for n in range(50)
     ]
-    raw = bytes(two.decoded(Parameters(64, 64, dialect=TWO_PC)).trace.data)
-    found = better_parameters(raw, Parameters(64, 64))
+    raw = bytes(two.decoded(TandemParameters(64, 64, dialect=TWO_PC)).trace.data)
+    found = better_parameters(raw, TandemParameters(64, 64))
     assert found is not None and found.dialect is TWO_PC
 
 
 def test_what_is_no_tandem_trace_at_all() -> None:
-    assert parameter_hint(b"\x7fELF" + bytes(400), Parameters()).endswith(
+    assert parameter_hint(b"\x7fELF" + bytes(400), TandemParameters()).endswith(
         "nor with other parameters: is it a tandem trace?"
     )
-    assert parameter_hint(b"", Parameters()) == ""
+    assert parameter_hint(b"", TandemParameters()) == ""
 
 
 @pytest.mark.parametrize(
@@ -205,7 +211,7 @@ def test_what_is_no_tandem_trace_at_all() -> None:
     [("rv32ui-p-add", 32, 64), ("rv64ui-p-add", 64, 64), ("rv32-hello", 32, 64), ("rv64-irq", 64, 64)],
 )
 def test_parameters_from_the_elf(elf: str, xlen: int, flen: int) -> None:
-    found = Parameters.of_elf(DATA / "riscv-tests" / elf, dialect=FLUTE)
+    found = TandemParameters.of_elf(DATA / "riscv-tests" / elf, dialect=FLUTE)
     assert (found.xlen, found.flen, found.mlen_bits) == (xlen, flen, xlen)
     assert str(found) == f"RV{xlen}, FLEN {flen}, MLEN {xlen}, flute"
 
@@ -215,21 +221,21 @@ BLUESPEC = (FLUTE, PICCOLO, PICCOLO_2018, TOOOBA)
 
 @pytest.mark.parametrize("dialect", BLUESPEC)
 @pytest.mark.parametrize("xlen", [32, 64])
-def test_sstatus_of_these_cores_has_no_vs(dialect: Dialect, xlen: int) -> None:
+def test_sstatus_of_these_cores_has_no_vs(dialect: TandemDialect, xlen: int) -> None:
     """CSR_MSTATUS.bsv: sstatus_mask has neither bits 10:9 nor 6, 23 and 24; mstatus of Flute keeps what is in 10:9."""
     dirty = 1 << xlen - 1
     line = Line(0x8000_0000)
     line(csr(0x300, dirty | 0x0066_6680))
     line(csr(0x100, dirty | 0x0004_6122))
     line(csr(0x100, 0))
-    found = line.decoded(Parameters(xlen, 64, dialect=dialect))
+    found = line.decoded(TandemParameters(xlen, 64, dialect=dialect))
     assert found.after(0).csr(0x100) == dirty | 0x0004_6000
     assert [found.after(n).csr(0x300) for n in (1, 2)] == [dirty | 0x0066_67A2, 0x0062_0680]
-    assert line.decoded(Parameters(xlen, 64)).after(2).csr(0x300) == 0x0062_0080
+    assert line.decoded(TandemParameters(xlen, 64)).after(2).csr(0x300) == 0x0062_0080
 
 
 @pytest.mark.parametrize("dialect", BLUESPEC)
-def test_sie_of_these_cores_is_whatever_mideleg_says(dialect: Dialect) -> None:
+def test_sie_of_these_cores_is_whatever_mideleg_says(dialect: TandemDialect) -> None:
     """CSR_MIE.bsv, CSR_MIP.bsv, CsrFile.bsv: sie and sip have fixed bits of mie and mip."""
     bits = 0x222 if dialect is TOOOBA else 0x333
     line = Line()
@@ -239,18 +245,18 @@ def test_sie_of_these_cores_is_whatever_mideleg_says(dialect: Dialect) -> None:
     line(csr(0x104, 0x202))
     line(csr(0x344, 0x8A2))
     line(csr(0x144, 0x020))
-    found = line.decoded(Parameters(64, 64, dialect=dialect))
+    found = line.decoded(TandemParameters(64, 64, dialect=dialect))
     assert [found.after(n).csr(0x104) for n in range(4)] == [0x222, 0x020, 0x020, 0x202]
     assert [found.after(n).csr(0x304) for n in range(4)] == [0xAAA, 0x8A8, 0x8A8, 0xA8A]
     assert found.after(4).csr(0x144) == 0x022 and found.after(5).csr(0x344) == 0x8A0
     line.groups[4:] = []
     line(csr(0x304, 0xFFF))
-    assert line.decoded(Parameters(64, 64, dialect=dialect)).after(4).csr(0x104) == bits
+    assert line.decoded(TandemParameters(64, 64, dialect=dialect)).after(4).csr(0x104) == bits
 
 
-def sent(parameters: Parameters, steps: list[Retired]) -> bytes:
+def sent(parameters: TandemParameters, steps: list[Retired]) -> bytes:
     found: list[bytes] = []
-    encoder = Encoder(parameters, found.append)
+    encoder = GroupEncoder(parameters, found.append)
     encoder.reset()
     encoder.begin(0x8000_0000)
     for step in steps:
@@ -272,9 +278,9 @@ def returning() -> list[Retired]:
 @pytest.mark.parametrize(
     ("right", "wrong"), [(TOOOBA, FLUTE), (FLUTE, TOOOBA), (PICCOLO_2018, FLUTE), (FLUTE, PICCOLO_2018)]
 )
-def test_a_dialect_whose_addresses_mean_something_else(right: Dialect, wrong: Dialect) -> None:
+def test_a_dialect_whose_addresses_mean_something_else(right: TandemDialect, wrong: TandemDialect) -> None:
     """The bytes have the same layout: what the trace says of itself tells."""
-    said = Parameters(64, 64, dialect=right)
+    said = TandemParameters(64, 64, dialect=right)
     raw = sent(said, returning())
     assert parameter_hint(raw, said) == ""
     text = parameter_hint(raw, replace(said, dialect=wrong))

@@ -7,8 +7,8 @@ import pytest
 
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import decode
-from rvtrace_gdb.decode.tandem.encoder import Encoder, Forms, Retired, encode, encode_element
-from rvtrace_gdb.decode.tandem.group_grammar import Problem
+from rvtrace_gdb.decode.tandem.encoder import Forms, GroupEncoder, Retired, encode, encode_element
+from rvtrace_gdb.decode.tandem.group_grammar import GroupProblem
 from rvtrace_gdb.decode.tandem.protocol import (
     AdditionalState,
     BadParameters,
@@ -21,10 +21,10 @@ from rvtrace_gdb.decode.tandem.protocol import (
     MemoryOp,
     MemoryRequest,
     MemoryResponse,
-    Parameters,
-    State,
+    StateId,
+    TandemParameters,
 )
-from rvtrace_gdb.decode.tandem.trace import CUT_OFF, Trace
+from rvtrace_gdb.decode.tandem.trace import CUT_OFF, TraceGroups
 from rvtrace_gdb.decode.tandem.wording import element_text, group_lines
 from tests.decode.tandem.corpus import DATA
 from tests.decode.tandem.groups import INIT, NOP, RESET, RV32, RV64, csr, group, loose, pc, priv, x
@@ -42,7 +42,8 @@ GROUPS: dict[str, list[Element]] = {
         IncrementalRegisterOr(0x003, 1),
     ],
     "C.4": [IncrementPc(), Instr(0x8D0D, 2), x(10, 0xFFFFFFFF12345678)],
-    "C.5": [IncrementPc(), Instr(0x0082A203, 4), x(4, 0x55AA55AA), AdditionalState(State.PHYSICAL_ADDRESS, 0x01000008)],
+    "C.5": [IncrementPc(), Instr(0x0082A203, 4), x(4, 0x55AA55AA),
+            AdditionalState(StateId.PHYSICAL_ADDRESS, 0x01000008)],
     "C.6": [IncrementPc(), Instr(0x3045B4F3, 4), x(9, 0x888), csr(0x304, 0x880)],
     "C.7": [
         pc(0x10000), Instr(0, 4), csr(0x341, 0x81234), csr(0x342, 2), csr(0x300, 0xA000018B0), csr(0x343, 0), priv(3),
@@ -70,7 +71,7 @@ AS_PRINTED = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_appendix_c_corrected(name: str) -> None:
     raw = bytes.fromhex(EXAMPLES[name]["corrected"])
-    trace = Trace.of(raw, RV64)
+    trace = TraceGroups.of(raw, RV64)
     assert [list(found.elements) for found in trace.groups()] == [GROUPS[name]]
     assert encode([group(*GROUPS[name])], RV64) == raw
     assert not trace.losses and not list(trace.flaws())
@@ -80,7 +81,7 @@ def test_appendix_c_corrected(name: str) -> None:
 def test_appendix_c_as_printed(name: str) -> None:
     """Five of the eight are not what they say; four of them cannot be read."""
     raw = bytes.fromhex(EXAMPLES[name]["verbatim"])
-    trace = Trace.of(raw, RV64)
+    trace = TraceGroups.of(raw, RV64)
     if AS_PRINTED[name] == "right":
         assert raw == bytes.fromhex(EXAMPLES[name]["corrected"])
     elif AS_PRINTED[name] == "x16":
@@ -124,14 +125,14 @@ def test_appendix_d(row: str) -> None:
     """Rows with an instruction are printed 4 bytes too large, one 10; the others are right."""
     printed, computed, told, follows = APPENDIX_D[row]
     sent: list[bytes] = []
-    encoder = Encoder(RV64, sent.append, Forms(increment_pc=True, incremental_or=True))
+    encoder = GroupEncoder(RV64, sent.append, Forms(increment_pc=True, incremental_or=True))
     encoder.initialize(csr(0x003, 0))
     encoder.begin(0x8000_0000)
     encoder.put(Retired(0x8000_0004 if follows else 0x8000_0010, **{"instr": NOP, **told}))
     assert len(sent[-1]) == computed
     surplus = 0 if row == "interrupt" else 10 if row == "branch, jump" else 4
     assert printed - computed == surplus
-    trace = Trace.of(b"".join(sent), RV64)
+    trace = TraceGroups.of(b"".join(sent), RV64)
     assert len(trace) == 3 and not list(trace.flaws())
 
 
@@ -148,7 +149,7 @@ def test_a_memory_request_has_its_op_in_the_low_half(size: int, data: int, raw: 
     """ "Fields ... are packed with the first field starting at the least significant bit", and op comes first."""
     request = MemoryRequest(0x100, MemoryOp.STORE, size, data)
     assert encode_element(request, RV64.widths) == bytes.fromhex(raw)
-    read = Trace.of(b"\x01\x0b" + bytes.fromhex(raw) + b"\x02", RV64)
+    read = TraceGroups.of(b"\x01\x0b" + bytes.fromhex(raw) + b"\x02", RV64)
     assert read.group(0).elements == (INIT, request)
 
 
@@ -170,19 +171,19 @@ def test_a_memory_response_has_its_size_in_the_low_half(op: int, response: Memor
     request = MemoryRequest(0x100, op, response.size, data)
     assert encode_element(response, RV64.widths, pending=op) == bytes.fromhex(raw)
     whole = encode([group(INIT, request, response)], RV64)
-    assert Trace.of(whole, RV64).group(0).elements == (INIT, request, response)
+    assert TraceGroups.of(whole, RV64).group(0).elements == (INIT, request, response)
 
 
 def test_all_additional_states() -> None:
     """Their lengths with MLEN 64, 34 and 32."""
-    for parameters, address in ((RV64, 8), (Parameters(32, 64, 34), 5), (RV32, 4)):
+    for parameters, address in ((RV64, 8), (TandemParameters(32, 64, 34), 5), (RV32, 4)):
         xlen = parameters.xlen // 8
         sizes = {1: 1, 2: address, 3: address, 4: 1, 5: 2, 6: 4, 7: 8, 8: 8, 9: address, 10: xlen}
-        states = [AdditionalState(State(number), 0x55) for number in sizes]
+        states = [AdditionalState(StateId(number), 0x55) for number in sizes]
         for state in states:
             raw = encode_element(state, parameters.widths)
             assert raw == bytes([7, state.identifier, 0x55]) + bytes(sizes[state.identifier] - 1)
-        assert Trace.of(encode([group(*states)], parameters), parameters).group(0).elements == tuple(states)
+        assert TraceGroups.of(encode([group(*states)], parameters), parameters).group(0).elements == tuple(states)
 
 
 def test_the_widths_of_registers() -> None:
@@ -193,12 +194,12 @@ def test_the_widths_of_registers() -> None:
     assert raw.hex() == (
         "01" "1113000000" "041f1001000080" "0420100000000000000080" "04000307000000" "05011080" "060300ff" "02"
     )  # fmt: skip
-    assert Trace.of(raw, RV32).group(0).elements == (NOP, *elements, IncrementalRegisterOr(0x003, 0xFF))
+    assert TraceGroups.of(raw, RV32).group(0).elements == (NOP, *elements, IncrementalRegisterOr(0x003, 0xFF))
 
 
 def test_an_end_group_may_be_left_out_before_a_begin_group() -> None:
     raw = bytes.fromhex("01 03 11 13000000  01 03 11 13000000 02  01 03 11 13000000 02")
-    trace = Trace.of(raw, RV64)
+    trace = TraceGroups.of(raw, RV64)
     assert len(trace) == 3 and not trace.losses and not list(trace.flaws())
     assert [found.size for found in trace.groups()] == [7, 8, 8]
     assert encode(list(trace.groups()), RV64) == raw
@@ -206,7 +207,7 @@ def test_an_end_group_may_be_left_out_before_a_begin_group() -> None:
 
 def test_changes_outside_of_groups() -> None:
     """The notes: "State changes that occur outside begin and end group": mip, as early Piccolo sends it, and mtime."""
-    groups = [group(RESET), loose(csr(0x344, 8)), loose(AdditionalState(State.MTIME, 77)), group(pc(4), NOP)]
+    groups = [group(RESET), loose(csr(0x344, 8)), loose(AdditionalState(StateId.MTIME, 77)), group(pc(4), NOP)]
     tandem = decode(encode(groups, RV64), Image(64), RV64)
     assert len(tandem.trace) == 4 and not tandem.trace.losses and not list(tandem.trace.flaws())
     assert [tandem.after(1).csr(0x344), tandem.after(2).mtime] == [8, 77]
@@ -216,7 +217,7 @@ def test_changes_outside_of_groups() -> None:
 def test_mtime_that_goes_back_is_noted_once() -> None:
     """A reset of the platform, or damage."""
     times = (77, 80, 5, 9, 3)
-    groups = [group(RESET), *(one for at in times for one in (loose(AdditionalState(State.MTIME, at)), group(NOP)))]
+    groups = [group(RESET), *(one for at in times for one in (loose(AdditionalState(StateId.MTIME, at)), group(NOP)))]
     history = decode(encode(groups, RV64), Image(64), RV64).history
     notes = [event.text for event in history.events if "goes back" in event.text]
     assert notes == ["the time goes back from 80 to 5: times before and after this place cannot be compared"]
@@ -225,20 +226,20 @@ def test_mtime_that_goes_back_is_noted_once() -> None:
 @pytest.mark.parametrize(
     ("elements", "problem"),
     [
-        ((RESET, NOP), Problem.RESET_AND_INSTRUCTION),
-        ((INIT, NOP), Problem.INITIALIZATION_AND_INSTRUCTION),
-        ((INIT, RESET), Problem.INITIALIZATION_AND_RESET),
-        ((IncrementPc(), INIT), Problem.INCREMENT_WITHOUT_INSTRUCTION),
-        ((IncrementPc(), IncrementPc(), NOP), Problem.DUPLICATE_INCREMENT),
-        ((NOP, NOP), Problem.DUPLICATE_INSTRUCTION),
-        ((IncrementPc(), pc(4), NOP), Problem.INCREMENT_AND_PC),
-        ((x(1, 2),), Problem.NEITHER),
-        ((), Problem.NEITHER),
-        ((RESET, RESET), Problem.DUPLICATE_RESET),
-        ((INIT, INIT, x(1, 2)), Problem.DUPLICATE_INITIALIZATION),
+        ((RESET, NOP), GroupProblem.RESET_AND_INSTRUCTION),
+        ((INIT, NOP), GroupProblem.INITIALIZATION_AND_INSTRUCTION),
+        ((INIT, RESET), GroupProblem.INITIALIZATION_AND_RESET),
+        ((IncrementPc(), INIT), GroupProblem.INCREMENT_WITHOUT_INSTRUCTION),
+        ((IncrementPc(), IncrementPc(), NOP), GroupProblem.DUPLICATE_INCREMENT),
+        ((NOP, NOP), GroupProblem.DUPLICATE_INSTRUCTION),
+        ((IncrementPc(), pc(4), NOP), GroupProblem.INCREMENT_AND_PC),
+        ((x(1, 2),), GroupProblem.NEITHER),
+        ((), GroupProblem.NEITHER),
+        ((RESET, RESET), GroupProblem.DUPLICATE_RESET),
+        ((INIT, INIT, x(1, 2)), GroupProblem.DUPLICATE_INITIALIZATION),
     ],
 )  # fmt: skip
-def test_groups_that_break_a_rule(elements: tuple, problem: Problem) -> None:  # type: ignore[type-arg]
+def test_groups_that_break_a_rule(elements: tuple, problem: GroupProblem) -> None:  # type: ignore[type-arg]
     raw = encode([group(pc(0), NOP), group(*elements), group(pc(8), NOP)], RV64)
     tandem = decode(raw, Image(64), RV64)
     assert [(flaw.group, flaw.problem) for flaw in tandem.trace.flaws()] == [(1, problem)]
@@ -248,7 +249,10 @@ def test_groups_that_break_a_rule(elements: tuple, problem: Problem) -> None:  #
 
 def test_an_end_without_a_begin_and_an_instruction_outside_of_groups() -> None:
     raw = bytes.fromhex("01 03 11 13000000 02  02  11 13000000  01 03 11 13000000 02")
-    assert [flaw.problem for flaw in Trace.of(raw, RV64).flaws()] == [Problem.ORPHAN_END, Problem.LOOSE_EXECUTION]
+    assert [flaw.problem for flaw in TraceGroups.of(raw, RV64).flaws()] == [
+        GroupProblem.ORPHAN_END,
+        GroupProblem.LOOSE_EXECUTION,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -272,7 +276,7 @@ def test_an_end_without_a_begin_and_an_instruction_outside_of_groups() -> None:
 def test_what_is_reserved_is_a_loss(raw: str, why: str) -> None:
     good = encode([group(pc(4), NOP)] * 5, RV64)
     damaged = b"\x01" + bytes.fromhex(raw)
-    trace = Trace.of(good + damaged + good, RV64)
+    trace = TraceGroups.of(good + damaged + good, RV64)
     assert len(trace) == 10
     assert [loss.why.startswith(why) for loss in trace.losses] == [True]
     assert (trace.losses[0].group, trace.losses[0].length) == (5, len(damaged))
@@ -281,14 +285,14 @@ def test_what_is_reserved_is_a_loss(raw: str, why: str) -> None:
 def test_no_parameters_that_cannot_be() -> None:
     for wrong in ({"xlen": 16}, {"flen": 128}, {"mlen": 48}, {"eaddr": 20}):
         with pytest.raises(BadParameters) as raised:
-            Parameters(**wrong)  # type: ignore[arg-type]
+            TandemParameters(**wrong)  # type: ignore[arg-type]
         assert str(raised.value).startswith(f"{next(iter(wrong)).upper()} of a tandem trace cannot be")
 
 
 def test_a_trace_that_ends_inside_of_a_group() -> None:
     raw = encode([group(pc(4), NOP), group(pc(8), NOP, x(1, 1))], RV64)
     for cut in range(raw.index(b"\x01", 3) + 1, len(raw)):
-        trace = Trace.of(raw[:cut], RV64)
+        trace = TraceGroups.of(raw[:cut], RV64)
         lost = cut - trace.group(0).size
         assert len(trace) == 1 and trace.accounting == (cut, cut - lost, 0, lost)
         assert [loss.cause for loss in trace.losses] == [CUT_OFF] * (lost > 0)
@@ -326,16 +330,16 @@ MEANINGS = {
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_appendix_c_in_words(name: str) -> None:
-    trace = Trace.of(bytes.fromhex(EXAMPLES[name]["corrected"]), RV64)
+    trace = TraceGroups.of(bytes.fromhex(EXAMPLES[name]["corrected"]), RV64)
     assert list(group_lines(trace.group(0), RV64)) == ["begin group", *MEANINGS[name], "end group"]
 
 
 def test_the_rest_in_words() -> None:
-    parameters = Parameters(32, 64, 34)
+    parameters = TandemParameters(32, 64, 34)
     elements: list[Element] = [
         RESET, INIT, IncrementalRegister(0x1002, -16), MemoryRequest(0x3_0000_0000, MemoryOp.STORE, 1, 0xBEEF),
         MemoryResponse(1, 1), MemoryRequest(0x10, MemoryOp.AMO_MAXU, 2, 1), MemoryResponse(2, 0, 5), priv(0),
-        AdditionalState(State.STORE_DATA_8, 7), AdditionalState(State.MTIME, 9), AdditionalState(State.PC, 8, 4),
+        AdditionalState(StateId.STORE_DATA_8, 7), AdditionalState(StateId.MTIME, 9), AdditionalState(StateId.PC, 8, 4),
         FullRegister(0x1021, 1), csr(0x7FF, 2),
     ]  # fmt: skip
     assert [element_text(element, parameters) for element in elements] == [
@@ -354,7 +358,7 @@ def test_the_rest_in_words() -> None:
         "full register csr 0x7ff = 0x00000002",
     ]
     raw = bytes.fromhex("01 03 11 13000000  01 03 11 13000000 02  02  07 01 03")
-    found = [list(group_lines(one, RV64)) for one in Trace.of(raw, RV64).groups()]
+    found = [list(group_lines(one, RV64)) for one in TraceGroups.of(raw, RV64).groups()]
     assert [one[-1] for one in found] == [
         "(end group implied)", "end group", "end group, without a begin group", "privilege mode machine mode",
     ]  # fmt: skip
@@ -363,5 +367,5 @@ def test_the_rest_in_words() -> None:
 def test_a_trace_that_ends_inside_of_a_change_outside_of_groups() -> None:
     raw = encode([group(pc(4), NOP), loose(csr(0x344, 8))], RV64)
     for cut in range(1, 11):
-        trace = Trace.of(raw[:-cut], RV64)
+        trace = TraceGroups.of(raw[:-cut], RV64)
         assert len(trace) == 1 and [(loss.length, loss.cause) for loss in trace.losses] == [(11 - cut, CUT_OFF)]

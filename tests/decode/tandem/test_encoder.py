@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rvtrace_gdb.decode.executed.readers import Log, LogError
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.encoder import BadElement, Encoder, Forms, Retired, encode, encode_element
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
+from rvtrace_gdb.decode.tandem.encoder import BadElement, Forms, GroupEncoder, Retired, encode, encode_element
 from rvtrace_gdb.decode.tandem.protocol import (
     DATA_IN_REQUEST,
     DIALECTS,
@@ -31,11 +31,11 @@ from rvtrace_gdb.decode.tandem.protocol import (
     Instr,
     MemoryRequest,
     MemoryResponse,
-    Parameters,
-    State,
+    StateId,
+    TandemParameters,
 )
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
-from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.decode.tandem.trace import TraceGroups
 from tests.decode.tandem.corpus import (
     DATA,
     GOLDEN,
@@ -63,7 +63,7 @@ def test_real_traces_are_canonical(name: str) -> None:
 # --- any groups
 
 
-def states(parameters: Parameters) -> st.SearchStrategy[Element]:
+def states(parameters: TandemParameters) -> st.SearchStrategy[Element]:
     widths = parameters.widths
     mlen, eaddr, xlen = (8 * size for size in (widths.mlen, widths.eaddr, widths.xlen))
     bits = {1: 8, 2: mlen, 3: eaddr, 4: 8, 5: 16, 6: 32, 7: 64, 8: 64, 9: mlen, 10: xlen}
@@ -72,11 +72,11 @@ def states(parameters: Parameters) -> st.SearchStrategy[Element]:
     )
     if parameters.dialect.pcs == 2:
         own = st.integers(0, (1 << xlen) - 1)
-        return st.builds(lambda s, own: AdditionalState(s[0], s[1], own if s[0] == State.PC else None), value, own)
+        return st.builds(lambda s, own: AdditionalState(s[0], s[1], own if s[0] == StateId.PC else None), value, own)
     return value.map(lambda one: AdditionalState(one[0], one[1]))
 
 
-def registers(parameters: Parameters) -> st.SearchStrategy[Element]:
+def registers(parameters: TandemParameters) -> st.SearchStrategy[Element]:
     flen = parameters.flen if not parameters.dialect.init_fpr_is_xlen else min(parameters.flen, parameters.xlen)
 
     def full(regno: int) -> st.SearchStrategy[Element]:
@@ -92,7 +92,7 @@ def registers(parameters: Parameters) -> st.SearchStrategy[Element]:
 
 
 @st.composite
-def transactions(draw: st.DrawFn, parameters: Parameters) -> list[Element]:
+def transactions(draw: st.DrawFn, parameters: TandemParameters) -> list[Element]:
     op, size = draw(st.integers(0, 13)), draw(st.integers(0, 3))
     data = st.integers(0, (1 << 8 * SIZES[size]) - 1)
     addr = draw(st.integers(0, (1 << 8 * parameters.widths.mlen) - 1))
@@ -109,7 +109,7 @@ instrs = st.one_of(
 
 
 @st.composite
-def groups(draw: st.DrawFn, parameters: Parameters) -> list[Group]:
+def groups(draw: st.DrawFn, parameters: TandemParameters) -> list[Group]:
     bare: st.SearchStrategy[Element] = st.sampled_from([IncrementPc(), RESET, INIT])
     any_of = st.one_of(states(parameters), registers(parameters), instrs, bare)
     single: st.SearchStrategy[list[Element]] = any_of.map(lambda element: [element])
@@ -130,7 +130,7 @@ def groups(draw: st.DrawFn, parameters: Parameters) -> list[Group]:
 
 
 PARAMETERS = [
-    Parameters(xlen, flen, mlen, dialect=dialect)
+    TandemParameters(xlen, flen, mlen, dialect=dialect)
     for dialect in DIALECTS.values()
     for xlen, flen, mlen in ((64, 64, 0), (64, 32, 0), (32, 64, 0), (32, 32, 34), (32, 0, 0))
 ]
@@ -138,10 +138,10 @@ PARAMETERS = [
 
 @given(st.data(), st.sampled_from(PARAMETERS))
 @settings(max_examples=some_of(60))
-def test_round_trip_of_any_groups(data: st.DataObject, parameters: Parameters) -> None:
+def test_round_trip_of_any_groups(data: st.DataObject, parameters: TandemParameters) -> None:
     sent = [group(RESET), *data.draw(groups(parameters))]  # nothing can be outside of groups before the first one
     raw = encode(sent, parameters)
-    trace = Trace.of(raw, parameters)
+    trace = TraceGroups.of(raw, parameters)
     assert [one[:2] for one in trace.groups()] == [one[:2] for one in sent]
     assert not trace.losses and encode(list(trace.groups()), parameters) == raw
 
@@ -154,7 +154,7 @@ def test_round_trip_of_any_groups(data: st.DataObject, parameters: Parameters) -
         (IncrementalRegister(0x1001, 128), "does not fit"),
         (Instr(0x13, 6), "not in the protocol"),
         (AdditionalState(11, 0), "not in the protocol"),
-        (AdditionalState(State.PC, 1, 2), "does not fit"),
+        (AdditionalState(StateId.PC, 1, 2), "does not fit"),
         (MemoryRequest(0, 14, 0), "not in the protocol"),
         (MemoryRequest(0, 0, 4), "not in the protocol"),
         (MemoryRequest(0, 1, 0), "does not fit"),
@@ -183,7 +183,7 @@ PAIRS_OF_FORMS = [*(Forms(a, b, c, a != b, a != c) for a, b, c in product([False
 """Each two of the five in all four ways, and all of them."""
 
 
-def read(sent: list[bytes], parameters: Parameters) -> Tandem:
+def read(sent: list[bytes], parameters: TandemParameters) -> DecodedTandem:
     return decode(b"".join(sent), Image(parameters.xlen), parameters)
 
 
@@ -191,16 +191,16 @@ def gold(name: str) -> Path:
     return DATA / "tandem" / f"{name}.spike.gz"
 
 
-def encoded(name: str, parameters: Parameters, forms: Forms, limit: int | None = None) -> tuple[list[bytes], int]:
+def encoded(name: str, parameters: TandemParameters, forms: Forms, limit: int | None = None) -> tuple[list[bytes], int]:
     sent: list[bytes] = []
     with Log(str(gold(name))) as log:
         commits = CommitLog(log, parameters.xlen, program_of(name))
-        count = encode_log(commits, Encoder(parameters, sent.append, forms), limit)
+        count = encode_log(commits, GroupEncoder(parameters, sent.append, forms), limit)
     return sent, count
 
 
 @cache
-def plain_form(name: str) -> Tandem:
+def plain_form(name: str) -> DecodedTandem:
     return read(encoded(name, RV64, Forms())[0], RV64)
 
 
@@ -229,7 +229,7 @@ def test_every_form_tells_the_same(forms: Forms) -> None:
 def test_differences_are_told_to_what_a_decoder_knows() -> None:
     """mstatus changes with sstatus, with traps and with floating point: it is sent whole after those."""
     sent: list[bytes] = []
-    encoder = Encoder(RV64, sent.append, Forms(incremental=True, incremental_or=True))
+    encoder = GroupEncoder(RV64, sent.append, Forms(incremental=True, incremental_or=True))
     steps = [
         {"csrs": ((0x300, 0x6000),)}, {"csrs": ((0x300, 0x6008),)}, {"csrs": ((0x100, 0x6002),)},
         {"csrs": ((0x300, 0x600A),)}, {"fpr": (3, 5)}, {"csrs": ((0x300, 0x600B),)}, {"csrs": ((1, 3),)},
@@ -248,7 +248,7 @@ def test_differences_are_told_to_what_a_decoder_knows() -> None:
 @pytest.mark.parametrize("name", GOLDEN)
 def test_a_trace_from_a_commit_log(name: str) -> None:
     """The trace says what the log says, as a reader finds it that shares nothing with the one under test."""
-    parameters = Parameters(parameters_of(name).xlen, 64)
+    parameters = TandemParameters(parameters_of(name).xlen, 64)
     steps = list(golden_steps(name))[:300]
     sent, count = encoded(name, parameters, Forms(), len(steps))
     found = read(sent, parameters)
@@ -275,7 +275,9 @@ def test_a_trace_from_a_commit_log(name: str) -> None:
 def test_a_commit_log_of_an_encoder_that_sends_operands() -> None:
     """amoadd in Flute's dialect: the log has the result, the trace the operand, the state the result again."""
     name = "flute_rv64ua-p-amoadd_d"
-    found = read(encoded(name, Parameters(64, 64, dialect=FLUTE), Forms())[0], Parameters(64, 64, dialect=FLUTE))
+    found = read(
+        encoded(name, TandemParameters(64, 64, dialect=FLUTE), Forms())[0], TandemParameters(64, 64, dialect=FLUTE)
+    )
     plain = read(encoded(name, RV64, Forms())[0], RV64)
     assert bytes(found.trace.data) != bytes(plain.trace.data)
     last = len(found.trace) - 1
@@ -285,7 +287,7 @@ def test_a_commit_log_of_an_encoder_that_sends_operands() -> None:
 
 def test_the_dialects_tell_the_same_of_a_commit_log() -> None:
     for dialect in DIALECTS.values():
-        parameters = Parameters(64, 64, dialect=dialect)
+        parameters = TandemParameters(64, 64, dialect=dialect)
         found = read(encoded("flute_rv64mi-p-scall", parameters, Forms())[0], parameters)
         expected = [step.pc for step in golden_steps("flute_rv64mi-p-scall") if step.cause is None]
         assert list(found.history.pcs()) == [pc for pc in expected if pc >= dialect.untraced_below]
@@ -317,12 +319,12 @@ def test_a_commit_log_without_what_was_not_committed(tmp_path: Path) -> None:
 def test_what_a_hart_tells_besides() -> None:
     """Resets, what comes from outside, and what is told outside of groups."""
     sent: list[bytes] = []
-    encoder = Encoder(RV64, sent.append, Forms(implied_end=True, increment_pc=True, incremental=True))
+    encoder = GroupEncoder(RV64, sent.append, Forms(implied_end=True, increment_pc=True, incremental=True))
     encoder.reset()
     encoder.initialize(x(5, 100))
     encoder.begin(0x1000)
     encoder.put(Retired(0x1004, NOP, gpr=(5, 99)))
-    encoder.put_state(AdditionalState(State.MTIME, 5))
+    encoder.put_state(AdditionalState(StateId.MTIME, 5))
     encoder.put(Retired(0x1008, NOP, gpr=(0, 7)))
     encoder.put(Retired(0x1100, Instr(0x0F80006F, 4)))
     encoder.finish()
@@ -332,7 +334,7 @@ def test_what_a_hart_tells_besides() -> None:
         group(INIT, x(5, 100), ending=Ending.IMPLIED)[:2],
         group(INIT, pc(0x1000), ending=Ending.IMPLIED)[:2],
         group(IncrementPc(), NOP, IncrementalRegister(0x1005, -1))[:2],
-        loose(AdditionalState(State.MTIME, 5))[:2],
+        loose(AdditionalState(StateId.MTIME, 5))[:2],
         group(IncrementPc(), NOP, ending=Ending.IMPLIED)[:2],
         group(pc(0x1100), Instr(0x0F80006F, 4))[:2],
     ]

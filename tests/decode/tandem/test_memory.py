@@ -13,8 +13,8 @@ from rvtrace_gdb.decode.tandem.protocol import (
     MemoryOp,
     MemoryRequest,
     MemoryResponse,
-    Parameters,
-    State,
+    StateId,
+    TandemParameters,
 )
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 from tests.decode.tandem.groups import INIT, MRET, RESET, RV32, RV64, Line, csr, f, group, priv, store, sw, x
@@ -83,7 +83,7 @@ def test_atomic_operations(funct5: int, old: int, operand: int, result: int) -> 
     line.add(RESET)
     line(x(7, old), store(0x100, 4, operand), instr=amo(funct5))
     line(store(0x100, 4, operand), instr=amo(funct5, rd=0))
-    sent = [Parameters(64, 64, dialect=dialect) for dialect in (FLUTE, ROCKET)]
+    sent = [TandemParameters(64, 64, dialect=dialect) for dialect in (FLUTE, ROCKET)]
     for parameters, expected in zip(sent, (result, None), strict=True):
         found = line.decoded(parameters).after(1).memory(0x100, 4)
         assert found == ([None] * 4 if expected is None else list(expected.to_bytes(4, "little")))
@@ -133,7 +133,7 @@ def test_virtual_addresses_are_an_address_space_of_their_own() -> None:
     in_one = line(store(0x100, 4, 0x22), instr=sw())
     line(csr(SATP, other))
     in_other = line(store(0x100, 4, 0x33), instr=sw())
-    both = line(store(0x200, 4, 0x44), AdditionalState(State.PHYSICAL_ADDRESS, 0x9200), instr=sw())
+    both = line(store(0x200, 4, 0x44), AdditionalState(StateId.PHYSICAL_ADDRESS, 0x9200), instr=sw())
     mprv = line(priv(3), csr(MSTATUS, 1 << 17 | 1 << 11), instr=MRET, to=0x5000)
     plain = line(csr(MSTATUS, 1 << 11))
     found = line.decoded()
@@ -151,7 +151,7 @@ def test_a_store_the_trace_does_not_tell_makes_memory_unavailable() -> None:
     line = Line()
     line.add(RESET)
     line(store(0x100, 8, 1), instr=Instr(0x00533023, 4))
-    line(AdditionalState(State.EFFECTIVE_ADDRESS, 0x104), instr=sw())
+    line(AdditionalState(StateId.EFFECTIVE_ADDRESS, 0x104), instr=sw())
     line(instr=sw())
     line(store(0x104, 4, 2), instr=sw())
     found = line.decoded()
@@ -167,7 +167,7 @@ def test_a_store_that_is_told_twice() -> None:
     line = Line()
     line.add(RESET)
     line(store(0x50, 1, 0x99), instr=Instr(0x0053_0023, 4))
-    both = (AdditionalState(State.PHYSICAL_ADDRESS, 0x9100), MemoryRequest(0x9100, MemoryOp.STORE, 2, 5))
+    both = (AdditionalState(StateId.PHYSICAL_ADDRESS, 0x9100), MemoryRequest(0x9100, MemoryOp.STORE, 2, 5))
     line(csr(SATP, 8 << 60 | 1), csr(MSTATUS, 0), priv(1), instr=MRET, to=0x4000)
     at = line(store(0x100, 4, 5), *both, instr=sw())
     found = line.decoded()
@@ -186,7 +186,7 @@ SV32 = [*in_words(0x1000, {0: 0x3 << 10 | 1, 2: 0x400 << 10 | 0xF}, 4),
         *in_words(0x3000, {4: 0x9 << 10 | 0xF, 5: 0xC << 10 | 0xF}, 4)]  # fmt: skip
 
 
-def with_tables(parameters: Parameters, tables: list[tuple[int, int, int]]) -> Line:
+def with_tables(parameters: TandemParameters, tables: list[tuple[int, int, int]]) -> Line:
     """Page tables are stored in M-mode; then the program goes on in S-mode."""
     line = Line()
     line.add(RESET)
@@ -198,7 +198,7 @@ def with_tables(parameters: Parameters, tables: list[tuple[int, int, int]]) -> L
 
 
 @pytest.mark.parametrize(("parameters", "tables"), [(RV64, SV39), (RV32, SV32)])
-def test_page_tables_that_the_trace_has(parameters: Parameters, tables: list[tuple[int, int, int]]) -> None:
+def test_page_tables_that_the_trace_has(parameters: TandemParameters, tables: list[tuple[int, int, int]]) -> None:
     """A virtual address is the physical one that the tables say at the time."""
     line = with_tables(parameters, tables)
     first = line(store(0x4FFE, 4, 0x44332211), instr=sw())  # over the end of a page: to 0x9ffe and 0xc000
@@ -250,7 +250,7 @@ def test_a_hart_without_supervisor_mode() -> None:
     line(store(0x100, 4, 7), instr=sw())
     line(priv(3), csr(MSTATUS, 0), instr=MRET, to=0x4000)
     assert line.decoded().after(1).memory(0x100, 1) == [None]
-    assert line.decoded(Parameters(64, 64, supervisor=False)).after(1).memory(0x100, 1) == [7]
+    assert line.decoded(TandemParameters(64, 64, supervisor=False)).after(1).memory(0x100, 1) == [7]
 
 
 def test_several_stores_of_one_instruction() -> None:
@@ -269,13 +269,13 @@ def test_several_stores_of_one_instruction() -> None:
 def test_what_loads_show() -> None:
     """For those who ask for it: bytes that were read, until something may have changed them."""
     lw, lbu, flw = Instr(0x0003_2283, 4), Instr(0x0003_4283, 4), Instr(0x0003_2087, 4)
-    address = AdditionalState(State.EFFECTIVE_ADDRESS, 0x100)
+    address = AdditionalState(StateId.EFFECTIVE_ADDRESS, 0x100)
     line = Line()
     line.add(RESET)
     line(x(5, 0xFFFF_FFFF_8877_6655), address, instr=lw)
     stored = line(store(0x101, 1, 0xAB), instr=Instr(0x0053_0023, 4))
     line(x(5, 0xCD), address, instr=lbu)
-    untold = line(AdditionalState(State.EFFECTIVE_ADDRESS, 0x100), instr=sw())
+    untold = line(AdditionalState(StateId.EFFECTIVE_ADDRESS, 0x100), instr=sw())
     line(f(1, 0xFFFF_FFFF_1234_5678), address, csr(MSTATUS, DIRTY), instr=flw)
     lost = line(instr=sw())
     found = line.decoded()

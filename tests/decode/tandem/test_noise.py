@@ -8,7 +8,7 @@ import pytest
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, NoteCause
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.decode.tandem.protocol import Element, Group, Instr
 from tests.decode.tandem.corpus import decoded, parameters_of, program_of, trace_bytes
@@ -18,7 +18,7 @@ from tests.helpers.amounts import LONG, some_of
 START = 0x8000_0000
 
 
-def with_one(*elements: Element, instr: Instr = NOP, to: int | None = None) -> Tandem:
+def with_one(*elements: Element, instr: Instr = NOP, to: int | None = None) -> DecodedTandem:
     """Five groups, then one with these elements, then five that go on behind it."""
     line = Line(START)
     for _ in range(5):
@@ -30,7 +30,7 @@ def with_one(*elements: Element, instr: Instr = NOP, to: int | None = None) -> T
     return line.decoded()
 
 
-def rows(tandem: Tandem) -> list[int]:
+def rows(tandem: DecodedTandem) -> list[int]:
     return [one if one == GAP else one - START for one in tandem.history.pcs()]
 
 

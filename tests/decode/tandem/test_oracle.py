@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder as ETraceEncoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as ETraceOptions
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.etrace.options import Options as ETraceDecoderOptions
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.decoder import decode
@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import Instruction
-from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
 from rvtrace_gdb.decode.tandem.decoder import decode as decode_tandem
 from tests.decode.etrace.vectors import framed
 from tests.decode.tandem.corpus import TRACES, decoded, parameters_of, program_of, trace_bytes
@@ -44,7 +44,7 @@ def program_with_roms(name: str) -> Image:
     return image
 
 
-def items(tandem: Tandem, image: Image) -> Iterator[Block | Trap]:
+def items(tandem: DecodedTandem, image: Image) -> Iterator[Block | IngressTrap]:
     """What the hart would tell an encoder: blocks, and the traps between them."""
     traps = {trapped.group: trapped for trapped in tandem.index.traps}
     pcs: list[int] = []
@@ -54,13 +54,13 @@ def items(tandem: Tandem, image: Image) -> Iterator[Block | Trap]:
             pcs = []
             taken = traps[group]
             assert taken.epc is not None and taken.handler is not None
-            yield Trap(taken.epc, taken.interrupt, taken.cause, taken.tval or 0, taken.handler)
+            yield IngressTrap(taken.epc, taken.interrupt, taken.cause, taken.tval or 0, taken.handler)
         elif tandem.index.retired[group]:
             pcs.append(tandem.index.origin(group))
     yield from blocks_from_pcs(pcs, image)
 
 
-def check(history: History, tandem: Tandem, rest: list[int] | None = None) -> None:
+def check(history: History, tandem: DecodedTandem, rest: list[int] | None = None) -> None:
     """*rest*: the last instructions, which the history may not have."""
     assert list(history.pcs()) + (rest or []) == list(tandem.history.pcs())
     assert not [event for event in history.events if event.kind in (EventKind.MISMATCH, EventKind.LOSS)]

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
     IncrementalRegister,
     IncrementalRegisterOr,
     Instr,
-    State,
+    StateId,
 )
 from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.decode.tandem.state import LOST, NOT_REPORTED, NOT_WRITTEN
@@ -256,7 +256,7 @@ def test_mtime_and_the_physical_address_of_the_pc() -> None:
     """Both are others with the next instruction: known is only what was told last."""
     line = Line()
     line()
-    at = line(AdditionalState(State.MTIME, 1 << 40), AdditionalState(State.PC_PHYSICAL_ADDRESS, 0x4000))
+    at = line(AdditionalState(StateId.MTIME, 1 << 40), AdditionalState(StateId.PC_PHYSICAL_ADDRESS, 0x4000))
     line()
     moments = [line.decoded().after(group) for group in (at - 1, at, at + 1)]
     assert [moment.mtime for moment in moments] == [None, 1 << 40, 1 << 40]

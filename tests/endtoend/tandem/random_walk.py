@@ -6,7 +6,7 @@ from pathlib import Path
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import decode
-from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from tests.endtoend.reverse.test_commands import WALKER, Follower, Reached, random_commands
 from tests.endtoend.reverse.walk_model import Code, Walk
 from tests.gdbext.gdb_process import SOURCE, run_gdb
@@ -23,7 +23,7 @@ def check_walk(gdb: str, folder: Path, count: int, **environ: str) -> None:
         begin = [SOURCE, f"set trace target {rig.target_file}", f"trace connect localhost:{rig.gdb_port}"]
         files = {"WALK_COMMANDS": str(script), "WALK_RESULT": str(result), **environ}
         run_gdb(elf, [*begin, "trace start", "tbreak finish", "continue", WALKER], gdb=gdb, **files)
-    ran = list(decode(trace.read_bytes(), Image.from_elf(elf), Parameters(32, 64)).history.pcs())
+    ran = list(decode(trace.read_bytes(), Image.from_elf(elf), TandemParameters(32, 64)).history.pcs())
     if code.symbols["finish"] in ran:  # the hart ran on when gdb let go of it
         ran = ran[: ran.index(code.symbols["finish"])]
     follower = Follower(Walk(code, ran, frozenset([code.symbols["on_trap"]])))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.capture.model import SavedAt
@@ -138,7 +138,7 @@ def test_values_across_halts_at_which_gdb_has_written(tmp_path: Path) -> None:
         csrs={it: value for it, value in start.registers.items() if it < 0x1000},
         memory=[(it.address, it.data) for it in capture.memory if it.at is SavedAt.START],
     )  # fmt: skip
-    forward = Forward(history, selected.program, Machine(64, "IMAC", [RAM]), beginning, halts=halts)
+    forward = Forward(history, selected.program, HartMachine(64, "IMAC", [RAM]), beginning, halts=halts)
     for halt, (pc, registers) in zip(halts[1:], after, strict=True):
         assert (history.pc(halt.position), _bytes(forward.at(halt.position).x)) == (pc, registers)
     hart = forward.at(len(history))

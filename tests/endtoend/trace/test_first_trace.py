@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine, own_ram
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, own_ram
 from rvtrace_gdb.decode.reconstruction.forward import Forward
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.capture.model import SavedAt
@@ -92,7 +92,7 @@ def test_what_is_saved_at_the_stop_follows_from_the_start(demo_session: Outcome)
     x, f = ([began.registers.get(first + n) for n in range(32)] for first in (0x1000, 0x1020))
     memory = [(it.address, it.data) for it in capture.memory if it.at is SavedAt.START]
     csrs = {number: value for number, value in began.registers.items() if number < 0x1000}
-    machine = Machine(image.xlen, "IMAFDC", own_ram(capture.ranges, 0, [0]), machine_only=True)
+    machine = HartMachine(image.xlen, "IMAFDC", own_ram(capture.ranges, 0, [0]), machine_only=True)
     known = KnownState(0, [0, *x[1:]], f, csrs, began.privilege, memory)
     hart = Forward(history, session.harts().program, machine, known).at(len(history))
     registers = [(hart.x[n], ended.registers[0x1000 + n]) for n in range(1, 32)]

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.file import dump, parse
 from rvtrace_gdb.session.capture.model import Capture
@@ -54,7 +54,9 @@ def captures() -> Iterator[Capture]:
         yield capture_of(Raw("x.bin", trace.data, trace.trace_options, trace.program.base, (), trace.wrapped))  # type: ignore[arg-type]
         yield records_of(number)
     for name, xlen in (("flute_rv64-irq", 64), ("piccolo_rv32-irq", 32)):
-        yield tandem_capture("x.tvt", trace_bytes(name)[:300], Parameters(xlen), Image(xlen), hart=0, wrapped=False)
+        yield tandem_capture(
+            "x.tvt", trace_bytes(name)[:300], TandemParameters(xlen), Image(xlen), hart=0, wrapped=False
+        )
 
 
 def _open(capture: Capture) -> None:

@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.program.instructions import (
     MULTIPLE,
     STORE,
     STORE_FAILURE,
-    Access,
+    MemoryAccess,
 )
 from rvtrace_gdb.session.capture.etrace_settings import ETrace
 from tests.decode.etrace.random_programs import Case, legal
@@ -179,10 +179,10 @@ def _mixed(case: Case, trace_options: ETrace, number: int) -> bytes:
     return bytes(stream)
 
 
-def _access(rng: random.Random) -> Access:
+def _access(rng: random.Random) -> MemoryAccess:
     kind = rng.choice((LOAD, LOAD, STORE, STORE, ATOMIC, CSR))
     size = rng.choice((4, 8)) if kind in (ATOMIC, CSR) else rng.choice((1, 2, 4, 8))
     address = rng.randrange(0x1000) if kind == CSR else 0x8000 + rng.randrange(1 << 10)
     operation = {ATOMIC: ("add", "swap", "max", CAS_FAILURE, STORE_FAILURE), CSR: ("rw", "rs", "rc")}
     what = rng.choice(operation.get(kind, ("", "", MULTIPLE)))
-    return Access(kind, size, what, address, rng.randrange(1 << 8 * size), rng.randrange(1 << 8 * size))
+    return MemoryAccess(kind, size, what, address, rng.randrange(1 << 8 * size), rng.randrange(1 << 8 * size))

@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump, read_core_dump, read_snapshot
-from rvtrace_gdb.decode.program.debug_info import CallFrames, symbol_names, symbols
+from rvtrace_gdb.decode.program.debug_info import CallFrameInformation, symbol_names, symbols
 from rvtrace_gdb.decode.program.elf import machine
 from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
-from rvtrace_gdb.decode.program.linux import Files, process_image, read_maps
+from rvtrace_gdb.decode.program.linux import MappedFiles, process_image, read_maps
 from rvtrace_gdb.decode.program.source_lines import SourceLines
-from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import esp32_memory
 from tests.decode.etrace.esp32 import images
@@ -111,12 +111,12 @@ def _symbols(path: Path) -> None:
     machine(path)
     symbol_names(path)
     symbols(path)
-    Parameters.of_elf(path)
+    TandemParameters.of_elf(path)
 
 
 def _debug(path: Path) -> None:
     image = Image.from_elf(path)
-    frames, lines = CallFrames(image), SourceLines(image)
+    frames, lines = CallFrameInformation(image), SourceLines(image)
     for address in range(0x1000, 0x1020, 2):
         frames.at(address)
         lines.at(address)
@@ -145,7 +145,7 @@ class Maps(InFolder):
     def __init__(self) -> None:
         super().__init__()
         elf = elves.build(self.folder, _SOURCE, "-Wl,-Ttext=0x11000")
-        self._files = Files({"it": elf, "[vdso]": elf}, None)
+        self._files = MappedFiles({"it": elf, "[vdso]": elf}, None)
         self.seeds = [Input("", _MAPS)]
 
     def mutated(self, rng: random.Random, data: bytes) -> bytes:

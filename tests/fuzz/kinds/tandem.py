@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, tandem_of
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, tandem_of
 from rvtrace_gdb.decode.tandem.encoder import encode
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, AdditionalState, Element, Group, Parameters, State
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, AdditionalState, Element, Group, StateId, TandemParameters
 from rvtrace_gdb.session.capture.model import TandemPort
 from rvtrace_gdb.session.exports.commits import Spelling
 from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
@@ -43,7 +43,7 @@ class PlainTexts(Texts):
 class Looked:
     """A trace, decoded."""
 
-    def __init__(self, trace: Trace, tandem: Tandem) -> None:
+    def __init__(self, trace: Trace, tandem: DecodedTandem) -> None:
         self.trace, self.tandem = trace, tandem
         self.groups = Groups(tandem)
         self.texts = PlainTexts(_NoSource(trace.program), trace.program, trace.program.xlen)  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ class TandemTrace(Exercise):
     def __init__(self) -> None:
         super().__init__()
         self._programs: dict[str, ContextImages] = {}
-        self._parameters: dict[str, Parameters] = {}
+        self._parameters: dict[str, TandemParameters] = {}
         for name, data, parameters, program in _traces():
             self._programs[name], self._parameters[name] = ContextImages(program), parameters
             for way in (*WAYS, *_OF_GROUPS, "advice", "number"):
@@ -155,20 +155,20 @@ def _number(trace: Trace) -> None:
         items.number_at(offset)
 
 
-def _traces() -> Iterable[tuple[str, bytes, Parameters, Image]]:
+def _traces() -> Iterable[tuple[str, bytes, TandemParameters, Image]]:
     nowhere = {32: Image(32), 64: Image(64)}
     for name in _CORPUS:
         whole, program = trace_bytes(name), program_of(name)
         for dialect in ("flute", "piccolo") if name == _CORPUS[0] else (name.partition("_")[0],):
-            parameters = Parameters(program.xlen, 64, dialect=DIALECTS[dialect])
+            parameters = TandemParameters(program.xlen, 64, dialect=DIALECTS[dialect])
             yield f"{name} {dialect}", whole[:_PIECE], parameters, program
             yield f"{name} {dialect} middle", whole[777 : 777 + _PIECE], parameters, program
             yield f"{name} {dialect} end", whole[-_PIECE:], parameters, nowhere[program.xlen]
     for kind in DIALECTS.values():
         for xlen in (32, 64):
-            parameters = Parameters(xlen, 64, dialect=kind)
+            parameters = TandemParameters(xlen, 64, dialect=kind)
             yield f"made {kind.name} {xlen}", encode(_groups(kind.pcs), parameters), parameters, nowhere[xlen]
-    bare = Parameters(32, 0, 34, 34, supervisor=False)
+    bare = TandemParameters(32, 0, 34, 34, supervisor=False)
     yield "made without S-mode", encode(_groups(1), bare), bare, nowhere[32]
 
 
@@ -193,4 +193,4 @@ def _without_pc(group: Group) -> Group:
 
 
 def _is_pc(element: Element) -> bool:
-    return isinstance(element, AdditionalState) and element.identifier == State.PC
+    return isinstance(element, AdditionalState) and element.identifier == StateId.PC

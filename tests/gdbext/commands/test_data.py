@@ -8,7 +8,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.etrace.options import Modes
-from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from tests.decode.etrace.data.test_history import accessed, trace
 from tests.decode.etrace.encoder_vectors import ROOT
 from tests.decode.etrace.vectors import expected
@@ -29,7 +29,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "x.rvt"
 
 
-def in_program() -> tuple[int, list[Access]]:
+def in_program() -> tuple[int, list[MemoryAccess]]:
     """How many instructions ran before the program, and the accesses of the program."""
     rom = sum(pc < 0x8000_0000 for pc in expected("qsort", "o01"))
     return rom, [access for access in accessed() if (access.position or 0) >= rom]
@@ -47,7 +47,7 @@ def facts(lines: list[str]) -> list[tuple[int, ...]]:
     return found
 
 
-def wanted(accesses: list[Access]) -> list[tuple[int, ...]]:
+def wanted(accesses: list[MemoryAccess]) -> list[tuple[int, ...]]:
     rom, _ = in_program()
     pcs = expected("qsort", "o01")
     return [

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, Parameters
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, TandemParameters
 from rvtrace_gdb.session.capture.file import CaptureError, dump, parse
 from rvtrace_gdb.session.capture.model import Capture, CapturedTandem, TandemPort
 
-RV32 = Parameters(32, 32, 34, 32, DIALECTS["two-pc"], supervisor=False)
+RV32 = TandemParameters(32, 32, 34, 32, DIALECTS["two-pc"], supervisor=False)
 PORTS = (
     CapturedTandem(3, TandemPort("tandem3", RV32), b"\x01\x02" * 9, wrapped=True),
-    CapturedTandem(4, TandemPort("other", Parameters()), b""),
+    CapturedTandem(4, TandemPort("other", TandemParameters()), b""),
 )
 CAPTURE = Capture("2026-01-01T00:00:00Z", "rvtrace 1", "board", 32, None, (), (), (), tandem=PORTS)
 

@@ -18,23 +18,23 @@ from rvtrace_gdb.decode.tandem.protocol import (
     MemoryOp,
     MemoryRequest,
     MemoryResponse,
-    Parameters,
-    State,
+    StateId,
+    TandemParameters,
 )
 from rvtrace_gdb.session.capture.model import TandemPort
 from rvtrace_gdb.session.formats.tandem import Groups, Item, Itemizer, Wording
 from tests.decode.tandem.corpus import RV64, trace_bytes
 from tests.decode.tandem.groups import INIT, NOP, RESET, csr, group, pc, priv, x
 
-PORT = TandemPort("tandem0", Parameters())
+PORT = TandemPort("tandem0", TandemParameters())
 
 
-def items_of(groups: list[Group], parameters: Parameters = PORT.parameters) -> list[Item]:
+def items_of(groups: list[Group], parameters: TandemParameters = PORT.parameters) -> list[Item]:
     found = Groups(encode(groups, parameters), TandemPort("t", parameters))
     return [item for _, item in found.items(1, len(found) + 1)]
 
 
-def text(*elements: Element, parameters: Parameters = PORT.parameters) -> str:
+def text(*elements: Element, parameters: TandemParameters = PORT.parameters) -> str:
     """The line of a group that other groups follow."""
     items = items_of([Group(elements), *[group(NOP, pc(4 * i)) for i in range(4)]], parameters)
     return Wording(parameters).text(items[0])
@@ -46,7 +46,7 @@ def text(*elements: Element, parameters: Parameters = PORT.parameters) -> str:
         ((IncrementPc(), Instr(0x6281B3, 4), x(3, 0x1234)), "Group pc=+4 instr=0x006281b3 gp=0x1234"),
         ((pc(0x80000004), Instr(0x405, 2), x(8, 1)), "Group pc=0x80000004 instr=0x0405 s0=0x1"),
         (
-            (pc(8), NOP, AdditionalState(State.STORE_DATA_32, 7), AdditionalState(State.EFFECTIVE_ADDRESS, 0x1000)),
+            (pc(8), NOP, AdditionalState(StateId.STORE_DATA_32, 7), AdditionalState(StateId.EFFECTIVE_ADDRESS, 0x1000)),
             "Group pc=0x8 instr=0x00000013 store32=0x7 eaddr=0x1000",
         ),
         ((IncrementPc(), NOP, IncrementalRegister(0x1002, -16), IncrementalRegisterOr(1, 2)),
@@ -76,7 +76,7 @@ def test_what_a_group_tells_is_columns(elements: tuple[Element, ...], line: str)
 
 
 def test_an_interrupt_of_rv32_is_known_by_bit_31() -> None:
-    found = text(pc(0x100), priv(3), csr(0x342, 1 << 31 | 3), csr(0x341, 0x80), parameters=Parameters(32))
+    found = text(pc(0x100), priv(3), csr(0x342, 1 << 31 | 3), csr(0x341, 0x80), parameters=TandemParameters(32))
     assert found.endswith("# interrupt 3 (machine software interrupt)")
 
 

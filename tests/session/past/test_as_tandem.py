@@ -11,10 +11,10 @@ import pytest
 
 from rvtrace_gdb.console.models import ModelOptions, open_model
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
 from rvtrace_gdb.decode.reconstruction.forward import Forward
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.protocol import GPR, FullRegister, Parameters
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
+from rvtrace_gdb.decode.tandem.protocol import GPR, FullRegister, TandemParameters
 from rvtrace_gdb.session.past.as_tandem import TandemOfPast
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.verify.masks import masks_of
@@ -35,9 +35,9 @@ class Traced(NamedTuple):
     """A run: *told*, the trace of its tandem port; *known*, what is known without."""
 
     image: Image
-    told: Tandem
-    known: Tandem
-    parameters: Parameters
+    told: DecodedTandem
+    known: DecodedTandem
+    parameters: TandemParameters
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def traced(folder: Path, program: str, *, zeroed: bool = False) -> Traced:
     told = ported.decoded()
     memory = [*([(RAM[0], bytes(RAM[1]))] if zeroed else []), *ported.image.segments]
     beginning = KnownState(x=x, f=[0] * 32, privilege=3, memory=memory)
-    forward = Forward(told.history, ported.image, Machine(64, "IMAC", [RAM], machine_only=True), beginning)
+    forward = Forward(told.history, ported.image, HartMachine(64, "IMAC", [RAM], machine_only=True), beginning)
     past = cast(Past, ExecutedPast(forward, told.history, 0))
     encoder = TandemOfPast(past, ContextImages(ported.image), supervisor=False)
     known = decode(b"".join(encoder.pieces()), ported.image, encoder.parameters)
@@ -93,7 +93,7 @@ class Fault(NamedTuple):
     register: int
 
 
-def verified(run: Traced, trace: Tandem, fault: Fault | None = None) -> tuple[Verifier, list[Divergence]]:
+def verified(run: Traced, trace: DecodedTandem, fault: Fault | None = None) -> tuple[Verifier, list[Divergence]]:
     parameters = trace.trace.parameters
     model = open_model("simulated", run.image, parameters, ModelOptions())
     held = model if fault is None else cast(Model, Faulty(model, fault))
@@ -118,7 +118,7 @@ def test_the_verdict_is_that_of_the_tandem_trace(program: str, folder: Path) -> 
     assert reported + known.counts.unknown == written and reported > 0.9 * written
 
 
-def elements(trace: Tandem, skip: int = 0) -> Iterator[FullRegister]:
+def elements(trace: DecodedTandem, skip: int = 0) -> Iterator[FullRegister]:
     """Yield the registers that instructions write."""
     for group in range(len(trace.trace)):
         found = trace.trace.elements(group)

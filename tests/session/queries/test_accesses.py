@@ -2,16 +2,16 @@
 
 import pytest
 
-from rvtrace_gdb.decode.program.instructions import CSR, LOAD, STORE, Access
+from rvtrace_gdb.decode.program.instructions import CSR, LOAD, STORE, MemoryAccess
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.pages import RangeError, Selection
 from rvtrace_gdb.session.queries.search import Accesses
 from tests.views.test_access_lines import ACCESSES, history, program
 
-TWENTY = tuple(Access(STORE, 4, "", 0x100 + 4 * number, number, position=number % 3) for number in range(20))
+TWENTY = tuple(MemoryAccess(STORE, 4, "", 0x100 + 4 * number, number, position=number % 3) for number in range(20))
 
 
-def shown(*accesses: Access, where: tuple[int, int] | None = None) -> Accesses:
+def shown(*accesses: MemoryAccess, where: tuple[int, int] | None = None) -> Accesses:
     return Accesses(history(*accesses), program(), where)
 
 
@@ -63,7 +63,7 @@ def test_only_one_object() -> None:
 def test_nothing_there() -> None:
     accesses = shown(*TWENTY, where=(0x500, 1))
     assert accesses.select("", 8) == Selection(1, 1, "No access to 1 byte at 0x500 is in the trace.")
-    some = shown(*TWENTY, Access(LOAD, 4), Access(CSR, 8, "rw", 0x500), where=(0x500, 4))
+    some = shown(*TWENTY, MemoryAccess(LOAD, 4), MemoryAccess(CSR, 8, "rw", 0x500), where=(0x500, 4))
     text = "No access to 4 bytes at 0x500 is in the trace. The address of 1 access is not known."
     assert some.select("", 8) == Selection(1, 1, text)
 

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History, Path
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.elf import Elf, Section, Segment, Symbol
+from rvtrace_gdb.decode.program.elf import Elf, ElfSection, ElfSegment, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.queries.functions import Coverage, Part
@@ -41,8 +41,8 @@ def programs() -> ContextImages:
     """A kernel, and a process (scontext 7) with code of its own elsewhere and over the kernel's at SHARED."""
     kernel, process = Image(64), Image(64)
     names = [Symbol(KERNEL, "kernel", 0x20, True), Symbol(SHARED, "hidden", 0x20, True)]
-    section = Section(KERNEL, KERNEL + 0x200, names)
-    code = Segment(KERNEL, KERNEL, 0, NOP * 0x100, True)
+    section = ElfSection(KERNEL, KERNEL + 0x200, names)
+    code = ElfSegment(KERNEL, KERNEL, 0, NOP * 0x100, True)
     kernel.add_elf(replace(Elf("kernel.elf", "", 64), sections=[section], segments=[code]))
     process.add_code(PROCESS, NOP * 0x100, "process.elf")
     process.add_code(SHARED, NOP * 0x10, "process.elf")

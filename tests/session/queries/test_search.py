@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, ContextChange, EventKind, Loss, LossCause, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.program.elf import Elf, ElfSection, Symbol
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.rows.list_rows import FoundRow, Place
 from rvtrace_gdb.session.errors import NoTrace
@@ -39,7 +39,7 @@ def program() -> ContextImages:
 
 def _named(path: str, start: int, names: list[Symbol]) -> Image:
     image = Image(64)
-    image.add_elf(replace(Elf(path, "", 64), sections=[Section(start, start + 0x100, names)]))
+    image.add_elf(replace(Elf(path, "", 64), sections=[ElfSection(start, start + 0x100, names)]))
     return image
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frame import Kind
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
-from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
+from rvtrace_gdb.decode.program.debug_info import CallFrameInformation as Cfi
 from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.past.tandem.past import TandemPast
 from rvtrace_gdb.session.replay.unwinder import Unwinder, Unwound, in_order

@@ -13,8 +13,8 @@ import pytest
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.history import Path as Instructions
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, MemoryOp, MemoryRequest, State
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
+from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, MemoryOp, MemoryRequest, StateId
 from rvtrace_gdb.session.past.choice import new_past
 from rvtrace_gdb.session.past.tandem.past import TandemPast
 from rvtrace_gdb.session.replay.backend import Hit, Watchpoint
@@ -30,18 +30,18 @@ MSTATUS = 0x300
 
 
 def address(value: int) -> AdditionalState:
-    return AdditionalState(State.EFFECTIVE_ADDRESS, value)
+    return AdditionalState(StateId.EFFECTIVE_ADDRESS, value)
 
 
 def only(kind: str, address: int, size: int) -> frozenset[Watchpoint]:
     return frozenset([Watchpoint(kind, address, size)])
 
 
-def watching_in(found: Tandem) -> ReplayWatchpoints:
+def watching_in(found: DecodedTandem) -> ReplayWatchpoints:
     return ReplayWatchpoints(TandemPast(found, ContextImages(Image(found.trace.parameters.xlen))))
 
 
-def all_hits(found: Tandem, watchpoints: frozenset[Watchpoint], direction: int) -> list[int]:
+def all_hits(found: DecodedTandem, watchpoints: frozenset[Watchpoint], direction: int) -> list[int]:
     """The positions of the instructions that trigger, each stepped over, in the order in which they are met."""
     watching, length = watching_in(found), len(found.history)
     position = 0 if direction > 0 else length
@@ -54,17 +54,17 @@ def all_hits(found: Tandem, watchpoints: frozenset[Watchpoint], direction: int) 
 
 
 @cache
-def spiked(march: str, folder: Path) -> tuple[Spiked, Tandem]:
+def spiked(march: str, folder: Path) -> tuple[Spiked, DecodedTandem]:
     it = Spiked(folder, march)
     return it, decode(it.trace, it.image, it.parameters)
 
 
 @pytest.fixture(scope="module", params=["rv64imac_zicsr", "rv32imac_zicsr"])
-def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Spiked, Tandem]:
+def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Spiked, DecodedTandem]:
     return spiked(request.param, tmp_path_factory.mktemp("spiked"))
 
 
-def test_both_ways_as_the_model_has_it(ran: tuple[Spiked, Tandem]) -> None:
+def test_both_ways_as_the_model_has_it(ran: tuple[Spiked, DecodedTandem]) -> None:
     it, found = ran
     assert len(found.history) == len(it.steps)
     rng = random.Random(1)
@@ -80,7 +80,7 @@ def test_both_ways_as_the_model_has_it(ran: tuple[Spiked, Tandem]) -> None:
     assert min(kinds.values()) > 200
 
 
-def test_the_nearest_of_several(ran: tuple[Spiked, Tandem]) -> None:
+def test_the_nearest_of_several(ran: tuple[Spiked, DecodedTandem]) -> None:
     it, found = ran
     rng = random.Random(2)
     touched = sorted({access.address for step in it.steps for access in step.accesses})
@@ -105,13 +105,13 @@ def test_stores_of_real_cores(name: str) -> None:
     """Their effective addresses, in whatever mode and address space; traps, interrupts and gaps are in between."""
     found = decoded(name)
     made: list[tuple[int, int, int]] = []  # position, address, size
-    sizes = {State.STORE_DATA_8: 1, State.STORE_DATA_16: 2, State.STORE_DATA_32: 4, State.STORE_DATA_64: 8}
+    sizes = {StateId.STORE_DATA_8: 1, StateId.STORE_DATA_16: 2, StateId.STORE_DATA_32: 4, StateId.STORE_DATA_64: 8}
     for position in range(len(found.history)):
         elements = found.trace.group(found.group_of(position)).elements
         states = {e.identifier: e.value for e in elements if isinstance(e, AdditionalState)}
         size = next((size for data, size in sizes.items() if data in states), 0)
         if size and found.history.pc(position) >= 0:
-            made.append((position, states[State.EFFECTIVE_ADDRESS], size))
+            made.append((position, states[StateId.EFFECTIVE_ADDRESS], size))
     addresses = sorted({at for _, at, _ in made})
     assert len(made) > 10
     for at in addresses[:: max(len(addresses) // 25, 1)]:

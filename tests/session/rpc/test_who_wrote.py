@@ -8,7 +8,7 @@ import pytest
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages
-from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, LOAD, STORE, Access
+from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, LOAD, STORE, MemoryAccess
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
 from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.past.past import INSTRUCTION, TRAP
@@ -100,11 +100,11 @@ def test_the_selected_threads_hart_is_asked_about() -> None:
 def accesses() -> History:
     """Of three instructions."""
     return history(
-        Access(STORE, 4, "", 0x100, 0x11223344, position=0),
-        Access(LOAD, 4, "", 0x100, 0x11223344, position=1),
-        Access(STORE, 1, "", 0x102, 0xAA, position=1),
-        Access(STORE, 4, "", None, 5, position=2),
-        Access(ATOMIC, 4, CAS_FAILURE, 0x100, 7, position=2),
+        MemoryAccess(STORE, 4, "", 0x100, 0x11223344, position=0),
+        MemoryAccess(LOAD, 4, "", 0x100, 0x11223344, position=1),
+        MemoryAccess(STORE, 1, "", 0x102, 0xAA, position=1),
+        MemoryAccess(STORE, 4, "", None, 5, position=2),
+        MemoryAccess(ATOMIC, 4, CAS_FAILURE, 0x100, 7, position=2),
     )
 
 
@@ -129,7 +129,7 @@ def test_a_data_trace_has_the_stores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_store_of_which_the_instruction_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = looking_at(history(Access(STORE, 4, "", 0x100, 1, after=1)), monkeypatch)
+    session = looking_at(history(MemoryAccess(STORE, 4, "", 0x100, 1, after=1)), monkeypatch)
     writer = call(session, where=[0x100, 1])["writer"]
     assert writer["number"] == 2 and writer["doubts"] == (
         "The exact instruction is not known: it is this one or a later one.",
@@ -141,8 +141,10 @@ def test_other_traces_say_which_have_the_stores(monkeypatch: pytest.MonkeyPatch)
         call(looking_at(history(), monkeypatch), where=[0x100, 1])
 
 
-@pytest.mark.parametrize("made", [(), (Access(STORE, 4, "", 0x100, 7, position=2),)])
-def test_the_code_says_which_registers_are_written(made: Sequence[Access], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("made", [(), (MemoryAccess(STORE, 4, "", 0x100, 7, position=2),)])
+def test_the_code_says_which_registers_are_written(
+    made: Sequence[MemoryAccess], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a trace without any values, and of a data trace."""
     image = program()
     image.add_code(0x8000_0000, bytes.fromhex("130511 00 b7450000 2320b500".replace(" ", "")))  # addi a0; lui a1; sw

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
-from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Element, FullRegister, Group, Instr, State
+from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Element, FullRegister, Group, Instr, StateId
 from rvtrace_gdb.session.verify.masks import masks_of
 from rvtrace_gdb.session.verify.model import Divergence
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
 from tests.decode.tandem.corpus import decoded, parameters_of, program_of
 from tests.session.verify.logged_model import Replay
 
-DATA = (State.STORE_DATA_8, State.STORE_DATA_16, State.STORE_DATA_32, State.STORE_DATA_64)
+DATA = (StateId.STORE_DATA_8, StateId.STORE_DATA_16, StateId.STORE_DATA_32, StateId.STORE_DATA_64)
 Change = Callable[[Element], Element | None]
 """An element with the fault in it; None: it is not one that can have it."""
 
@@ -28,13 +28,13 @@ def entry_of(name: str) -> int:
     return next(group for group, retired in enumerate(index.retired) if retired and index.origin(group) == entry)
 
 
-def with_groups(name: str, groups: tuple[Group, ...]) -> Tandem:
+def with_groups(name: str, groups: tuple[Group, ...]) -> DecodedTandem:
     """A trace of these groups."""
     parameters = parameters_of(name)
     return decode(encode(groups, parameters), program_of(name), parameters)
 
 
-def divergences(name: str, tandem: Tandem, stop: int, masks: tuple[str, ...] = ()) -> Iterator[Divergence]:
+def divergences(name: str, tandem: DecodedTandem, stop: int, masks: tuple[str, ...] = ()) -> Iterator[Divergence]:
     """Held against Spike's log, up to some group."""
     return Verifier(tandem, Replay(name), VerifyOptions(masks_of(masks), stop=stop), program_of(name)).run()
 
@@ -62,7 +62,7 @@ def flip(numbers: range | frozenset[int], bit: int) -> Change:
     )
 
 
-def flip_state(identifiers: tuple[State, ...], bits: int) -> Change:
+def flip_state(identifiers: tuple[StateId, ...], bits: int) -> Change:
     """An additional state has other bits."""
 
     def change(element: Element) -> Element | None:
@@ -72,7 +72,7 @@ def flip_state(identifiers: tuple[State, ...], bits: int) -> Change:
     return change
 
 
-def without(group: Group, identifiers: tuple[State, ...] = (), numbers: range = range(0)) -> Group | None:
+def without(group: Group, identifiers: tuple[StateId, ...] = (), numbers: range = range(0)) -> Group | None:
     """A group that does not tell something; None: it did not."""
     kept = tuple(
         element

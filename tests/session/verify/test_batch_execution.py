@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 import pytest
 
-from rvtrace_gdb.decode.tandem.decoder import Tandem
-from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Group, State
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
+from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Group, StateId
 from rvtrace_gdb.session.verify.masks import masks_of
 from rvtrace_gdb.session.verify.model import Divergence, Expected, Model, ModelFailed, Running, Step
 from rvtrace_gdb.session.verify.verifier import Verifier, VerifyOptions
@@ -32,8 +32,8 @@ NAMES = ["flute_rv64ui-p-add", "piccolo_rv32ui-p-sb", "flute_rv64uc-p-rvc", "flu
 FAULTS: dict[str, Change] = {
     "register": flip(range(GPR + 1, FPR_END), 3),
     "store": flip_state(DATA, 0x10),
-    "address": flip_state((State.EFFECTIVE_ADDRESS,), 8),
-    "next pc": flip_state((State.PC,), 4),
+    "address": flip_state((StateId.EFFECTIVE_ADDRESS,), 8),
+    "next pc": flip_state((StateId.PC,), 4),
     "instruction": other_instruction,
     "CSR": flip(frozenset({0x300, 0x305, 0x341, 0x342}), 7),
 }
@@ -70,7 +70,7 @@ def is_as(step: Step, wanted: Expected) -> bool:
 Report = tuple[list[Divergence], dict[str, object], list[object], dict[int, int]]
 
 
-def report(name: str, tandem: Tandem, model: Replay, choices: VerifyOptions) -> Report:
+def report(name: str, tandem: DecodedTandem, model: Replay, choices: VerifyOptions) -> Report:
     """Everything that is found, counted and said; at each divergence the model has made the steps up to it, no more."""
     verifier = Verifier(tandem, model, choices, program_of(name))
     said: list[object] = []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR, AdditionalState, Group, State
+from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR, AdditionalState, Group, StateId
 from rvtrace_gdb.session.verify.model import Divergence, Kind
 from tests.session.verify.faults import (
     DATA,
@@ -24,9 +24,9 @@ from tests.session.verify.faults import (
 
 CSRS = frozenset({0x300, 0x304, 0x305, 0x341, 0x342, 0x343, 0x141, 0x142, 0x105, 0x180, 0x320, 0x340, 0x140})
 CAUSE, MEPC = frozenset({0x342}), frozenset({0x341})
-ADDRESS = (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS)
+ADDRESS = (StateId.EFFECTIVE_ADDRESS, StateId.PHYSICAL_ADDRESS)
 INTEGER, FLOATING = range(GPR + 1, FPR), range(FPR, FPR_END)
-MODE, PC = (State.PRIVILEGE_MODE,), (State.PC,)
+MODE, PC = (StateId.PRIVILEGE_MODE,), (StateId.PC,)
 INITIALIZED = 40
 """Groups after the program's first, in which the tests give every register its first value."""
 
@@ -86,7 +86,7 @@ def test_a_flipped_value_is_found_in_its_group(name: str, what: str, fault: Chan
     for at, faulty in sampled(name, fault):
         found = first(name, put(groups, at, faulty), at, LISTED)
         assert found is not None and found.group == at, (what, at)
-        if what == "mode" and faulty.state(State.PRIVILEGE_MODE) == 2:  # no mode: nothing the group tells is used
+        if what == "mode" and faulty.state(StateId.PRIVILEGE_MODE) == 2:  # no mode: nothing the group tells is used
             assert "privilege mode 2: this is impossible" in found.differences[0].note
             continue
         assert kind in kinds(found) or (what == "next pc" and Kind.ORDER in kinds(found)), (at, found.differences)

@@ -7,9 +7,9 @@ import pytest
 
 from rvtrace_gdb.decode.program.csrs import PRIVILEGE
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import encode
-from rvtrace_gdb.decode.tandem.protocol import ROCKET, Element, Group, Instr, Parameters
+from rvtrace_gdb.decode.tandem.protocol import ROCKET, Element, Group, Instr, TandemParameters
 from rvtrace_gdb.session.verify.masks import BadMask, Masks, foreign_code, masks_of, pages
 from rvtrace_gdb.session.verify.model import PC, Difference, Kind, ModelFailed, Step, Stored, Trap
 from rvtrace_gdb.session.verify.nondeterminism import addressed, sources
@@ -70,11 +70,11 @@ CSRRS_TIME = Instr(0xC010_22F3, 4)  # csrrs t0, time, zero
 LW = Instr(0x0003_2283, 4)  # lw t0, 0(t1)
 
 
-def trace(*groups: Group, parameters: Parameters = RV64) -> Tandem:
+def trace(*groups: Group, parameters: TandemParameters = RV64) -> DecodedTandem:
     return decode(encode(groups, parameters), Image(parameters.xlen), parameters)
 
 
-def run(hart: Hart, *groups: Group, masks: Sequence[str] = (), parameters: Parameters = RV64) -> Verifier:
+def run(hart: Hart, *groups: Group, masks: Sequence[str] = (), parameters: TandemParameters = RV64) -> Verifier:
     verifier = Verifier(trace(*BEGIN, *groups, parameters=parameters), hart, VerifyOptions(masks_of(masks)))
     verifier.found = list(verifier.run())  # type: ignore[attr-defined]
     return verifier
@@ -241,7 +241,7 @@ def test_floating_point_makes_mstatus_dirty() -> None:
 
 
 def test_groups_that_are_not_sent_are_no_divergence() -> None:
-    rocket = Parameters(64, 64, dialect=ROCKET)
+    rocket = TandemParameters(64, 64, dialect=ROCKET)
     lines = [group(INIT, pc(0x100)), group(pc(START + 4), NOP)]
     verifier = run(Hart(step(NOP, {})), *lines, parameters=rocket)
     assert not differences(verifier)

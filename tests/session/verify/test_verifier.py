@@ -13,14 +13,14 @@ from rvtrace_gdb.decode.tandem.protocol import (
     TOOOBA,
     TWO_PC,
     AdditionalState,
-    Dialect,
     Element,
     Ending,
     FullRegister,
     Group,
     IncrementPc,
-    Parameters,
-    State,
+    StateId,
+    TandemDialect,
+    TandemParameters,
 )
 from rvtrace_gdb.session.verify.masks import Masks, masks_of
 from rvtrace_gdb.session.verify.model import PC, Divergence, Kind, Step
@@ -146,11 +146,11 @@ def test_a_loss_is_no_divergence_and_what_follows_is_compared() -> None:
 def _own_return(one: Group, own: int) -> Group:
     """toooba: a return tells its own address."""
     is_return = one.instr in (MRET, SRET)
-    return _with_pc(one, lambda at: AdditionalState(State.PC, own if is_return else at))
+    return _with_pc(one, lambda at: AdditionalState(StateId.PC, own if is_return else at))
 
 
 def _with_pc(one: Group, made: Callable[[int], Element]) -> Group:
-    is_pc = [isinstance(e, AdditionalState) and e.identifier == State.PC for e in one.elements]
+    is_pc = [isinstance(e, AdditionalState) and e.identifier == StateId.PC for e in one.elements]
     pairs = zip(one.elements, is_pc, strict=True)
     return one._replace(elements=tuple(made(e.value) if found else e for e, found in pairs))  # type: ignore[union-attr]
 
@@ -159,24 +159,24 @@ def _incremented(one: Group, own: int) -> Group:
     """The forms real encoders do not send: an implied end, the pc as an increment where nothing trapped."""
     instr, traps = one.instr, 0x342 in one.registers
     known = own >= 0x8000_0000  # the first address behind the reset has to be told
-    follows = known and instr is not None and not traps and one.state(State.PC) == own + instr.length
+    follows = known and instr is not None and not traps and one.state(StateId.PC) == own + instr.length
     return (_with_pc(one, lambda at: IncrementPc()) if follows else one)._replace(ending=Ending.IMPLIED)
 
 
-FORMS: list[tuple[Dialect, Callable[[Group, int], Group]]] = [
+FORMS: list[tuple[TandemDialect, Callable[[Group, int], Group]]] = [
     (TOOOBA, _own_return),
-    (TWO_PC, lambda one, own: _with_pc(one, lambda at: AdditionalState(State.PC, at, own))),
+    (TWO_PC, lambda one, own: _with_pc(one, lambda at: AdditionalState(StateId.PC, at, own))),
     (PICCOLO_2018, lambda one, own: _with_pc(one, lambda at: FullRegister(0x7B1, at))),
     (FLUTE, _incremented),
 ]
 
 
 @pytest.mark.parametrize(("dialect", "form"), FORMS, ids=["toooba", "two-pc", "piccolo-2018", "increments"])
-def test_dialects(dialect: Dialect, form: Callable[[Group, int], Group]) -> None:
+def test_dialects(dialect: TandemDialect, form: Callable[[Group, int], Group]) -> None:
     """The same hart, told in another way: no divergence, and the same fault in the same group."""
     name = "flute_rv64mi-p-ma_addr"
     index, groups = decoded(name).index, [*islice(decoded(name).trace.groups(), 260)]
-    parameters = Parameters(64, 64, dialect=dialect)
+    parameters = TandemParameters(64, 64, dialect=dialect)
     told = [form(one, index.origin(at)) for at, one in enumerate(groups)]
     told[-1] = told[-1]._replace(ending=Ending.EXPLICIT)
     assert told != groups

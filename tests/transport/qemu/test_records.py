@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.sources.qemu.log_recorder import LogSource
 from rvtrace_gdb.session.sources.qemu.records import Code, Item, Jumped, Records
@@ -88,24 +88,24 @@ def test_a_block_is_told_when_the_next_is_entered(ring: Ring) -> None:
 
 def test_what_raises_an_exception_does_not_retire(ring: Ring) -> None:
     words = [BEGIN, STRAIGHT, partial(2), *trap(0x80000004, 5, 0x10), HANDLER, LOOP]
-    expected = [(0x80000000, 1), Trap(0x80000004, False, 5, 0x10, 0x80000100), (0x80000100, 1)]
+    expected = [(0x80000000, 1), IngressTrap(0x80000004, False, 5, 0x10, 0x80000100), (0x80000100, 1)]
     assert told(ring, words) == expected
 
 
 def test_an_exception_at_the_first_instruction(ring: Ring) -> None:
     words = [BEGIN, STRAIGHT, partial(1), *trap(0x80000000, 2), HANDLER]
-    assert told(ring, words) == [Trap(0x80000000, False, 2, 0, 0x80000100)]
+    assert told(ring, words) == [IngressTrap(0x80000000, False, 2, 0, 0x80000100)]
 
 
 def test_code_that_cannot_be_fetched_leaves_the_block_before_whole(ring: Ring) -> None:
     words = [BEGIN, STRAIGHT, *trap(0x8000000C, 1, 0x8000000C), HANDLER]
-    assert told(ring, words) == [(0x80000000, 3), Trap(0x8000000C, False, 1, 0x8000000C, 0x80000100)]
+    assert told(ring, words) == [(0x80000000, 3), IngressTrap(0x8000000C, False, 1, 0x8000000C, 0x80000100)]
 
 
 def test_an_interrupt_after_a_jump_to_itself(ring: Ring) -> None:
     """The jump retired, though execution goes on with it."""
     words = [BEGIN, LOOP, LOOP, *trap(0x8000000C, 7, interrupt=True), HANDLER]
-    assert told(ring, words) == [(0x8000000C, 1), (0x8000000C, 1), Trap(0x8000000C, True, 7, 0, 0x80000100)]
+    assert told(ring, words) == [(0x8000000C, 1), (0x8000000C, 1), IngressTrap(0x8000000C, True, 7, 0, 0x80000100)]
 
 
 def test_an_instruction_that_is_begun_anew_counts_once(ring: Ring) -> None:
@@ -118,7 +118,7 @@ def test_an_instruction_that_is_begun_anew_counts_once(ring: Ring) -> None:
 
 def test_a_trap_in_a_trap(ring: Ring) -> None:
     words = [BEGIN, STRAIGHT, partial(1), *trap(0x80000000, 13), *trap(0x90000000, 1), HANDLER]
-    first, second = Trap(0x80000000, False, 13, 0, 0x90000000), Trap(0x90000000, False, 1, 0, 0x80000100)
+    first, second = IngressTrap(0x80000000, False, 13, 0, 0x90000000), IngressTrap(0x90000000, False, 1, 0, 0x80000100)
     assert told(ring, words) == [first, second]
 
 
@@ -127,7 +127,7 @@ def test_a_handler_that_traps_for_ever(code: Code) -> None:
     records = Records(code)
     records.feed(array("I", [BEGIN, STRAIGHT, partial(1), *(1000 * trap(0x80000000, 13))]))
     found = records.feed(array("I", [*trap(0x90000000, 1), HANDLER]))
-    assert 10 < len(found) < 100 and found[-1] == Trap(0x90000000, False, 1, 0, 0x80000100)
+    assert 10 < len(found) < 100 and found[-1] == IngressTrap(0x90000000, False, 1, 0, 0x80000100)
 
 
 def test_where_no_code_leads(ring: Ring) -> None:
@@ -147,7 +147,7 @@ def test_the_end_before_a_handler_is_entered(code: Code) -> None:
     records.feed(array("I", [BEGIN, STRAIGHT, partial(2), *trap(0x80000004, 5)]))
     assert [_short(item) for item in records.open_end(2)] == [(0x80000000, 1)]
     rest = records.feed(array("I", [HANDLER]))
-    assert [_short(item) for item in rest] == [(0x80000000, 1), Trap(0x80000004, False, 5, 0, 0x80000100)]
+    assert [_short(item) for item in rest] == [(0x80000000, 1), IngressTrap(0x80000004, False, 5, 0, 0x80000100)]
 
 
 def test_the_end_before_the_handler_of_an_interrupt_by_the_log(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_what_is_no_instruction(ring: Ring) -> None:
     (ring.folder / "code").write_text(BLOCKS + extra)
     ring.set_code_bytes(len(BLOCKS + extra))
     found = told(ring, [BEGIN, 3, *trap(0x80000008, 2, 0xFFFF), HANDLER])
-    assert found == [(0x80000004, 1), Trap(0x80000008, False, 2, 0xFFFF, 0x80000100)]
+    assert found == [(0x80000004, 1), IngressTrap(0x80000008, False, 2, 0xFFFF, 0x80000100)]
 
 
 def test_a_block_nobody_knows(ring: Ring) -> None:

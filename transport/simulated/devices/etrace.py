@@ -20,9 +20,9 @@ from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters, SupportLayout
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
-from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.transport.simulated.devices.protocol import Begin, End, Ingress, Settings, TracedHart
 from rvtrace_gdb.transport.simulated.hart.block import Accessed, Situation
 from rvtrace_gdb.transport.simulated.hart.hart import Retired
@@ -119,7 +119,7 @@ class PacketStream:
             )
         )
 
-    def retire(self, items: Sequence[Block | Trap | Accessed], next_pc: int | None = None) -> None:
+    def retire(self, items: Sequence[Block | IngressTrap | Accessed], next_pc: int | None = None) -> None:
         """Process what the hart did next."""
         if not self._has_accesses:
             self._encoder.retire(items, next_pc)  # type: ignore[arg-type]
@@ -166,7 +166,7 @@ class PacketStream:
         """Report accesses of the instruction before the last one, which has been encoded."""
         due, self._due = self._due, []
         for access in due:
-            self._data.access(Access(*access[1:]))
+            self._data.access(MemoryAccess(*access[1:]))
 
     # -- what is sent
 

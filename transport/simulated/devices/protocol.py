@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
 from rvtrace_gdb.controlregs.fields import Register
-from rvtrace_gdb.decode.executed.encoder_ingress import UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import UNINFERABLE, Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.instructions import classify, sequential_target
 from rvtrace_gdb.transport.simulated.devices.component import TimestampUnit
@@ -146,9 +146,9 @@ class Ingress(Generic[AnyEncoder]):
     def _context_of(self, situation: Situation) -> Context:
         return Context(situation.privilege, scontext=situation.scontext, hcontext=situation.mcontext)
 
-    def _items(self, retired: Sequence[Retired]) -> list[Block | Trap | Accessed]:
+    def _items(self, retired: Sequence[Retired]) -> list[Block | IngressTrap | Accessed]:
         convert = self._convert
-        items: list[Block | Trap | Accessed] = [
+        items: list[Block | IngressTrap | Accessed] = [
             item.ingress if item.__class__ is HartBlock and item.ingress is not None else convert(item)  # type: ignore[misc]
             for item in retired
         ]
@@ -156,10 +156,10 @@ class Ingress(Generic[AnyEncoder]):
             self._join(retired, items)
         return items
 
-    def _join(self, retired: Sequence[Retired], items: list[Block | Trap | Accessed]) -> None:
+    def _join(self, retired: Sequence[Retired], items: list[Block | IngressTrap | Accessed]) -> None:
         """Put into blocks of one jump where it goes, if the instruction before them says so."""
         for n, (source, item) in enumerate(zip(retired, items, strict=True)):
-            if isinstance(item, Trap):
+            if isinstance(item, IngressTrap):
                 self._before = None
             elif isinstance(item, Block):
                 block = source if isinstance(source, HartBlock) else source[0]
@@ -176,9 +176,9 @@ class Ingress(Generic[AnyEncoder]):
         target = sequential_target(before, pc_before, classify(word, xlen), xlen)
         return jump if target is None else Block(jump.pc, jump.lengths, jump.itype, inferred=target)
 
-    def _convert(self, item: Retired) -> Block | Trap | Accessed:
+    def _convert(self, item: Retired) -> Block | IngressTrap | Accessed:
         if isinstance(item, TrapEntry):
-            return Trap(item.epc, item.interrupt, item.cause, item.tval, item.handler)
+            return IngressTrap(item.epc, item.interrupt, item.cause, item.tval, item.handler)
         if isinstance(item, Accessed):
             return item
         if isinstance(item, HartBlock):

@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.semantics import operations
 from rvtrace_gdb.decode.semantics.encodings import Decoder, Operation
 from rvtrace_gdb.decode.semantics.operations import AMO, LOADS, VALUES
-from rvtrace_gdb.decode.tandem.encoder import Encoder, Forms, Retired
+from rvtrace_gdb.decode.tandem.encoder import Forms, GroupEncoder, Retired
 from rvtrace_gdb.decode.tandem.protocol import (
     FPR,
     GPR,
@@ -39,8 +39,8 @@ from rvtrace_gdb.decode.tandem.protocol import (
     MemoryOp,
     MemoryRequest,
     MemoryResponse,
-    Parameters,
-    State,
+    StateId,
+    TandemParameters,
 )
 from rvtrace_gdb.transport.simulated.clint import MTIME
 from rvtrace_gdb.transport.simulated.debug.run_control import END_OF_REGISTERS
@@ -188,7 +188,7 @@ class TandemBuild:
     """The choices of a port that the protocol leaves open. *pc_physical*: it reports physical addresses of the pc, too.
     """
 
-    parameters: Parameters
+    parameters: TandemParameters
     forms: Forms = field(default_factory=Forms)
     addresses: Addresses = Addresses.EFFECTIVE
     pc_physical: bool = False
@@ -204,7 +204,7 @@ class TandemPort:
     def __init__(self, hart: Hart, build: TandemBuild, write: Callable[[bytes], object], mtime: int | None) -> None:
         self._hart, self._build, self._write, self._mtime = hart, build, write, mtime
         self._buffer = bytearray()
-        self._encoder = Encoder(build.parameters, self._buffer.extend, build.forms)
+        self._encoder = GroupEncoder(build.parameters, self._buffer.extend, build.forms)
         self._decode = Decoder(hart.xlen, hart.extensions).decode
         self._registers = ReportedRegisters(hart)
         self._access: tuple[str, int, int, int, int] | None = None
@@ -397,7 +397,7 @@ class TandemPort:
     def _report_privilege(self, privilege: int) -> None:
         if privilege != self._privilege:
             self._privilege = privilege
-            self._encoder.initialize(AdditionalState(State.PRIVILEGE_MODE, privilege))
+            self._encoder.initialize(AdditionalState(StateId.PRIVILEGE_MODE, privilege))
 
     def _report_mip(self) -> None:
         """Report mip if it has changed, which it does at any time: outside of groups, or in a group of its own as in
@@ -413,7 +413,7 @@ class TandemPort:
             self._encoder.initialize(FullRegister(csrs.MIP, mip))
 
     def _report_time(self, mtime: int) -> None:
-        self._encoder.put_state(AdditionalState(State.MTIME, mtime & (1 << 64) - 1))
+        self._encoder.put_state(AdditionalState(StateId.MTIME, mtime & (1 << 64) - 1))
 
     def _report_outside(self) -> None:
         for address, data in self._outside:

@@ -68,7 +68,7 @@ class TrapEntry(NamedTuple):
 class Accessed(NamedTuple):
     """What an instruction of the following block has read or written. It is reported only if `Hart.reports_accesses`.
 
-    The fields are those of `decode.program.instructions.Access`, except *place*.
+    The fields are those of `decode.program.instructions.MemoryAccess`, except *place*.
     """
 
     place: int

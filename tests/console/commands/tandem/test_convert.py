@@ -14,9 +14,9 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program import debug_info
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
-from rvtrace_gdb.decode.tandem.protocol import Instr, Parameters
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
+from rvtrace_gdb.decode.tandem.encoder import GroupEncoder, Retired
+from rvtrace_gdb.decode.tandem.protocol import Instr, TandemParameters
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.session.exports.commits import Spelling
 from rvtrace_gdb.session.exports.riscv_dv import TraceCsv
@@ -34,13 +34,15 @@ OTHER_PATHS = {
 PROGRAM = re.compile(r"core +0: (>>>>  _start|0x0*80000000 )")
 
 
-def log_of(tandem: Tandem, image: Image, *, symbols: dict[int, str] | None = None, mode: int | None = None) -> SpikeLog:
+def log_of(
+    tandem: DecodedTandem, image: Image, *, symbols: dict[int, str] | None = None, mode: int | None = None
+) -> SpikeLog:
     groups, xlen = Groups(tandem), tandem.trace.parameters.xlen
     return SpikeLog(groups, Spelling(Texts(Disassemblers(image), image, xlen), xlen), 0, symbols or {}, mode)
 
 
 def spike_lines(
-    tandem: Tandem, image: Image, *, symbols: dict[int, str] | None = None, mode: int | None = None
+    tandem: DecodedTandem, image: Image, *, symbols: dict[int, str] | None = None, mode: int | None = None
 ) -> list[str]:
     log = log_of(tandem, image, symbols=symbols, mode=mode)
     return list(log.lines(Groups(tandem).rows(range(len(tandem.trace)))))
@@ -79,7 +81,7 @@ def test_the_log_is_the_one_spike_writes(name: str) -> None:
         assert found == expected
 
 
-def rows_of(tandem: Tandem, image: Image) -> list[list[str]]:
+def rows_of(tandem: DecodedTandem, image: Image) -> list[list[str]]:
     groups, xlen = Groups(tandem), tandem.trace.parameters.xlen
     form = TraceCsv(groups, Spelling(Texts(Disassemblers(image), image, xlen), xlen))
     lines = list(form.lines(groups.rows(range(len(groups)))))
@@ -185,12 +187,12 @@ def test_the_csv_as_riscv_dv_writes_it(tmp_path: Path) -> None:
 def test_there_and_back_again(name: str, tmp_path: Path) -> None:
     """The log read again makes a trace with the same state after every instruction, as far as Spike logs it."""
     tandem, image = decoded(name), program_of(name)
-    parameters = Parameters(parameters_of(name).xlen, 64)
+    parameters = TandemParameters(parameters_of(name).xlen, 64)
     log = tmp_path / "out.log"
     log.write_text("\n".join(spike_lines(tandem, image)) + "\n")
     sent: list[bytes] = []
     with Log(str(log)) as opened:
-        encode_log(CommitLog(opened, parameters.xlen, image), Encoder(parameters, sent.append))
+        encode_log(CommitLog(opened, parameters.xlen, image), GroupEncoder(parameters, sent.append))
     back = decode(b"".join(sent), image, parameters)
     assert list(back.history.pcs()) == list(tandem.history.pcs())
     assert [trap._replace(group=0) for trap in back.index.traps] == [
@@ -205,13 +207,13 @@ def test_there_and_back_again(name: str, tmp_path: Path) -> None:
         assert one.memory(0x8000_2000, 32) == other.memory(0x8000_2000, 32)
 
 
-RV64 = Parameters(64, 64)
+RV64 = TandemParameters(64, 64)
 SPIN = Instr(0xA001, 2)  # c.j 0
 
 
-def made(*steps: Retired, begin: int = 0x8000_0000) -> Tandem:
+def made(*steps: Retired, begin: int = 0x8000_0000) -> DecodedTandem:
     sent: list[bytes] = []
-    encoder = Encoder(RV64, sent.append)
+    encoder = GroupEncoder(RV64, sent.append)
     encoder.begin(begin)
     for step in steps:
         encoder.put(step)

@@ -8,9 +8,9 @@ import pytest
 
 from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
-from rvtrace_gdb.decode.tandem.protocol import Instr, Parameters
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
+from rvtrace_gdb.decode.tandem.encoder import GroupEncoder, Retired
+from rvtrace_gdb.decode.tandem.protocol import Instr, TandemParameters
 from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
 from rvtrace_gdb.views.tandem.groups import Groups
 from tests.console.commands.tandem.test_convert import log_of, made, of_program, rows_of, spike_lines
@@ -50,16 +50,16 @@ class Core:
         return written.get(whole, 0) & mask
 
 
-def core_trace(log: Path, image: Image, xlen: int) -> Tandem:
+def core_trace(log: Path, image: Image, xlen: int) -> DecodedTandem:
     sent: list[bytes] = []
-    encoder, core = Encoder(Parameters(xlen, 64), sent.append), Core(xlen)
+    encoder, core = GroupEncoder(TandemParameters(xlen, 64), sent.append), Core(xlen)
     encoder.begin(image.entry, 3)
     with Log(str(log)) as opened:
         for retired in CommitLog(opened, xlen, image).retired():
             if (retired.own or 0) >= image.entry:
                 encoder.put(core.tells(retired))
     encoder.finish()
-    return decode(b"".join(sent), image, Parameters(xlen, 64))
+    return decode(b"".join(sent), image, TandemParameters(xlen, 64))
 
 
 def to_the_end(lines: Iterable[str]) -> list[str]:

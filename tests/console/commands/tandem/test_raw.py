@@ -13,7 +13,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.tandem.decoder import tandem_of
-from rvtrace_gdb.decode.tandem.protocol import FLUTE, TWO_PC, Parameters
+from rvtrace_gdb.decode.tandem.protocol import FLUTE, TWO_PC, TandemParameters
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.queries.registers import captured_lines
 from rvtrace_gdb.session.session import Session
@@ -65,7 +65,7 @@ def test_an_import_has_the_parameters(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(lines) == 4
     [made] = load(file).tandem
     assert (made.hart, made.data) == (5, trace_bytes("flute_rv64ui-p-add"))
-    assert made.in_force.parameters == Parameters(64, 64, dialect=FLUTE)
+    assert made.in_force.parameters == TandemParameters(64, 64, dialect=FLUTE)
 
 
 def test_every_option_is_said_to_the_decoder(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path) -> None:
     assert main(["import", TVT, "--tandem", "-o", str(tmp_path / "x.rvt"), *words.split()]) == 0
     [made] = load(tmp_path / "x.rvt").tandem
     assert made.wrapped
-    assert made.in_force.parameters == Parameters(32, 32, 34, 32, TWO_PC, supervisor=False)
+    assert made.in_force.parameters == TandemParameters(32, 32, 34, 32, TWO_PC, supervisor=False)
 
 
 def test_a_capture_and_raw_bytes_have_the_listing_of_the_golden_log(

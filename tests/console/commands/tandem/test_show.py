@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import decode
 from rvtrace_gdb.decode.tandem.encoder import encode
-from rvtrace_gdb.decode.tandem.protocol import AdditionalState, FullRegister, Group, Instr, Parameters, State
+from rvtrace_gdb.decode.tandem.protocol import AdditionalState, FullRegister, Group, Instr, StateId, TandemParameters
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.tandem import csr_fields
 from rvtrace_gdb.views.tandem.group_rows import Known, Objects, Words, pages
@@ -185,7 +185,7 @@ def test_what_the_program_does_not_have_there_is_the_trace_s(capsys: pytest.Capt
 
 def test_what_is_wrong_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Losses where they are, with nothing known behind them, and rules that are broken."""
-    trace, parameters = tmp_path / "x.tvt", Parameters(64, 64)
+    trace, parameters = tmp_path / "x.tvt", TandemParameters(64, 64)
     at = 0x8000_0000
     parts: list[Group | bytes] = [group(RESET), group(NOP, x(5, 7), pc(at + 4)), b"\xdc" * 9]
     parts += [group(NOP, x(5, number), pc(at + 4 * number)) for number in range(8, 14)]
@@ -238,7 +238,7 @@ def test_no_bytes_make_it_fail() -> None:
             data = bytearray(content[: rng.randrange(1500)] + rng.randbytes(rng.randrange(60)) + content[2600:])
             for _ in range(rng.randrange(30)):
                 data[rng.randrange(len(data))] = rng.randrange(256)
-            tandem = decode(bytes(data), image, Parameters(64, 64))
+            tandem = decode(bytes(data), image, TandemParameters(64, 64))
             groups = Groups(tandem)
             texts = Texts(source, image, 64)
             for row in groups.rows(range(len(groups))):
@@ -256,9 +256,9 @@ def test_encodings_and_modes_that_no_hart_has() -> None:
     What tells of a mode that cannot be is noise: nothing in it is believed.
     """
     image, sent = Image(64), [group(INIT, pc(0x8000_0000)), group(pc(0x8000_0004), Instr(0x3, 2))]
-    sent.append(group(pc(0x8000_0006), AdditionalState(State.PRIVILEGE_MODE, 2), Instr(0x1, 4)))
+    sent.append(group(pc(0x8000_0006), AdditionalState(StateId.PRIVILEGE_MODE, 2), Instr(0x1, 4)))
     sent.append(group(pc(0x200), FullRegister(0x342, 1 << 63 | 7), FullRegister(0x341, 0x8000_0006)))
-    tandem = decode(encode(sent, Parameters(64, 64)), image, Parameters(64, 64))
+    tandem = decode(encode(sent, TandemParameters(64, 64)), image, TandemParameters(64, 64))
     with Disassemblers(image) as source:
         groups, texts = Groups(tandem), Texts(source, image, 64)
         [rows] = pages(groups, texts, range(1, 4))
@@ -297,7 +297,7 @@ def test_a_trap_whose_cause_is_not_told_is_not_called_an_interrupt(
     """A pc and no instruction: an exception of the fetch looks the same."""
     file = tmp_path / "x.tvt"
     groups = [group(RESET), group(pc(0x1000)), group(pc(0x200)), group(pc(0x204), NOP)]
-    file.write_bytes(encode(groups, Parameters(64)))
+    file.write_bytes(encode(groups, TandemParameters(64)))
     words = ["tandem", "show", str(file), "--xlen", "64", "--quiet"]
     assert main(words) == 0
     out = capsys.readouterr().out

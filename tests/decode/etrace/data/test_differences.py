@@ -23,8 +23,8 @@ from rvtrace_gdb.decode.program.instructions import (
     MULTIPLE,
     STORE,
     STORE_FAILURE,
-    Access,
     AccessNote,
+    MemoryAccess,
 )
 from tests.decode.etrace.data.fields import payload
 from tests.helpers.amounts import each_seed, some_of
@@ -39,7 +39,7 @@ def store(diff: int, data: int, address: int, size: int = 2) -> bytes:
     return payload((3, 0b010), (2, size), (2, diff), (size, 0), (8, data), (32, address))
 
 
-def decoded(*payloads: bytes, parameters: Parameters = PARAMETERS, modes: Modes = BOTH) -> list[Access]:
+def decoded(*payloads: bytes, parameters: Parameters = PARAMETERS, modes: Modes = BOTH) -> list[MemoryAccess]:
     decoder = DataDecoder(parameters, modes)
     for each in payloads:
         decoder.packet(each)
@@ -149,13 +149,13 @@ def reference_packets() -> Iterator[tuple[int, bytes]]:
         at = end
 
 
-def reference_accesses() -> list[Access]:
+def reference_accesses() -> list[MemoryAccess]:
     """What the reference encoder was given."""
     with gzip.open(FOLDER / "qsort.csv.gz") as file:
         rows = list(csv.DictReader(io.TextIOWrapper(file)))
     kinds = {"0": LOAD, "1": STORE}
     return [
-        Access(kinds[row["DTYPE"]], 1 << int(row["DSIZE"]), "", int(row["DADDR"], 16), int(row["DATA"], 16))
+        MemoryAccess(kinds[row["DTYPE"]], 1 << int(row["DSIZE"]), "", int(row["DADDR"], 16), int(row["DATA"], 16))
         for row in rows
     ]
 
@@ -225,23 +225,25 @@ def random_setup(r: random.Random) -> tuple[Parameters, Modes]:
     return parameters, r.choice([modes, replace(modes, data_no_data=True), replace(modes, data_no_address=True)])
 
 
-def random_access(r: random.Random, parameters: Parameters, base: int) -> Access:
+def random_access(r: random.Random, parameters: Parameters, base: int) -> MemoryAccess:
     kind = r.choice([LOAD, LOAD, STORE, ATOMIC, CSR])
     if kind == CSR:
         number = r.getrandbits(12)
         value, operand = r.getrandbits(parameters.csr_width), r.getrandbits(parameters.csr_width)
         operation = r.choice(["rw", "rs", "rc"])
-        return Access(CSR, parameters.csr_width // 8, operation, number, value, None if number >> 10 == 3 else operand)
+        return MemoryAccess(
+            CSR, parameters.csr_width // 8, operation, number, value, None if number >> 10 == 3 else operand
+        )
     size = 1 << r.randrange((parameters.data_width // 8).bit_length())
     mask = (1 << 8 * size) - 1
     value = r.choice([r.getrandbits(8 * size), r.getrandbits(4), mask - r.getrandbits(3)])
     near = base + r.choice([0, 1, 8, 16, -8, 1 << 30, r.getrandbits(parameters.daddress_width)])
     address = near & (1 << parameters.daddress_width) - 1
     if kind != ATOMIC:
-        return Access(kind, size, MULTIPLE if r.random() < 0.2 else "", address, value)
+        return MemoryAccess(kind, size, MULTIPLE if r.random() < 0.2 else "", address, value)
     operation = r.choice(["swap", "add", "and", "or", "xor", "max", "min", CAS_FAILURE, STORE_FAILURE])
     stored = None if operation == CAS_FAILURE else value
-    return Access(ATOMIC, size, operation, address & -size, stored, r.getrandbits(8 * size))
+    return MemoryAccess(ATOMIC, size, operation, address & -size, stored, r.getrandbits(8 * size))
 
 
 @each_seed(range(300))
@@ -252,7 +254,7 @@ def test_what_is_encoded_is_decoded(seed: int) -> None:
     encoder = DataEncoder(parameters, modes, sent.append, r.choice(list(Compression)))
     decoder = DataDecoder(parameters, modes)
     base = r.getrandbits(parameters.daddress_width)
-    expected: list[Access] = []
+    expected: list[MemoryAccess] = []
     for _ in range(60):
         if r.random() < 0.05:
             encoder.synchronize()

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.program.instructions import (
     MULTIPLE,
     STORE,
     STORE_FAILURE,
-    Access,
+    MemoryAccess,
 )
 from tests.decode.etrace.data.fields import payload
 
@@ -23,108 +23,108 @@ UNIFIED = Parameters(daddress_width=32, mmacas_ext=True)
 SPLIT = Parameters(daddress_width=32, mmacas_ext=True, lrid_width=2)
 Fields = list[tuple[int, int]]
 
-ONE_PACKET: list[tuple[str, Parameters, Modes, Fields, Access]] = [
+ONE_PACKET: list[tuple[str, Parameters, Modes, Fields, MemoryAccess]] = [
     (
         "Unified load or store, with address and data",
         UNIFIED, BOTH,
         [(2, 0b00), (2, 0b11), (2, 2), (2, 0b00), (2, 0), (8, 5), (32, 0x1001)],
-        Access(STORE, 4, "", 0x1001, 5),
+        MemoryAccess(STORE, 4, "", 0x1001, 5),
     ),
     (
         "Unified load or store, with address and data",  # 01: of an instruction with several (cm.push)
         UNIFIED, BOTH,
         [(2, 0b01), (2, 0b10), (2, 3), (2, 0b00), (3, 0), (8, 5), (32, 0x1000 >> 3)],
-        Access(STORE, 8, MULTIPLE, 0x1000, 5),
+        MemoryAccess(STORE, 8, MULTIPLE, 0x1000, 5),
     ),
     (
         "Unified load or store, with address only",
         UNIFIED, NO_DATA,
         [(2, 0b01), (2, 0b00), (2, 2), (1, 0), (32, 0x1000 >> 2)],
-        Access(LOAD, 4, MULTIPLE, 0x1000),
+        MemoryAccess(LOAD, 4, MULTIPLE, 0x1000),
     ),
     (
         "Unified load or store, with data only",
         UNIFIED, NO_ADDRESS,
         [(2, 0b00), (2, 0b00), (2, 1), (2, 0b00), (64, -2)],
-        Access(LOAD, 2, "", None, 0xFFFE),
+        MemoryAccess(LOAD, 2, "", None, 0xFFFE),
     ),
     (
         "Unified atomic with address and data",
         UNIFIED, BOTH,
         [(2, 0b10), (4, 0b1100), (2, 2), (2, 0b00), (2, 0), (8, 3), (2, 1), (16, 0x100), (32, 0x2000 >> 2)],
-        Access(ATOMIC, 4, "xor", 0x2000, 0x100, 3),
+        MemoryAccess(ATOMIC, 4, "xor", 0x2000, 0x100, 3),
     ),
     (
         "Unified CAS failure",
         UNIFIED, BOTH,
         [(2, 0b10), (4, 0b0111), (2, 2), (2, 0b00), (2, 0), (8, 3), (32, 0x2000 >> 2)],
-        Access(ATOMIC, 4, CAS_FAILURE, 0x2000, None, 3),
+        MemoryAccess(ATOMIC, 4, CAS_FAILURE, 0x2000, None, 3),
     ),
     (
         "Unified atomic with address only",
         UNIFIED, NO_DATA,
         [(2, 0b10), (4, 0b0111), (2, 2), (1, 0), (32, 0x2000 >> 2)],
-        Access(ATOMIC, 4, CAS_FAILURE, 0x2000),
+        MemoryAccess(ATOMIC, 4, CAS_FAILURE, 0x2000),
     ),
     (
         "Unified atomic with address only",
         UNIFIED, NO_DATA,
         [(2, 0b10), (4, 0b1111), (2, 2), (1, 0), (32, 0x2000 >> 2)],
-        Access(ATOMIC, 4, STORE_FAILURE, 0x2000),
+        MemoryAccess(ATOMIC, 4, STORE_FAILURE, 0x2000),
     ),
     (
         "Unified atomic with data and operand only",
         UNIFIED, NO_ADDRESS,
         [(2, 0b10), (4, 0b1110), (2, 3), (2, 0b00), (3, 0), (8, -1), (64, 9)],
-        Access(ATOMIC, 8, "min", None, 9, (1 << 64) - 1),
+        MemoryAccess(ATOMIC, 8, "min", None, 9, (1 << 64) - 1),
     ),
     (
         "Unified CSR, with address, data and operand",
         UNIFIED, BOTH,
         [(2, 0b10), (4, 0b0110), (2, 0b00), (3, 0), (8, 9), (6, 0x0C), (3, 0), (8, 8), (6, 4)],
-        Access(CSR, 8, "rc", 0x304, 9, 8),
+        MemoryAccess(CSR, 8, "rc", 0x304, 9, 8),
     ),
     (
         "Unified CSR, with address and read-only data",
         UNIFIED, BOTH,
         [(2, 0b10), (4, 0b0101), (2, 0b00), (3, 0), (8, 9), (6, 0x3C), (6, 0x14)],
-        Access(CSR, 8, "rs", 0xF14, 9),
+        MemoryAccess(CSR, 8, "rs", 0xF14, 9),
     ),
     (
         "Unified CSR, with address only",
         UNIFIED, NO_DATA,
         [(2, 0b10), (4, 0b0100), (1, 0), (6, 0x0D), (6, 0)],
-        Access(CSR, 8, "rw", 0x340),
+        MemoryAccess(CSR, 8, "rw", 0x340),
     ),
 ]  # fmt: skip
 
-TWO_PACKETS: list[tuple[str, Modes, Fields, Fields, Access]] = [
+TWO_PACKETS: list[tuple[str, Modes, Fields, Fields, MemoryAccess]] = [
     (
         "Split load",
         BOTH,
         [(2, 0b01), (2, 0b00), (2, 3), (2, 1), (1, 0), (32, 0x4000 >> 3)],
         [(2, 0b11), (2, 3), (2, 1), (2, 0b10), (64, 77)],
-        Access(LOAD, 8, MULTIPLE, 0x4000, 77),
+        MemoryAccess(LOAD, 8, MULTIPLE, 0x4000, 77),
     ),
     (
         "Split atomic with operand and address",
         BOTH,
         [(2, 0b10), (4, 0b1011), (2, 2), (2, 1), (2, 0b00), (2, 0), (8, 4), (32, 0x4000 >> 2)],
         [(2, 0b11), (2, 2), (2, 1), (2, 0b10), (64, 77)],
-        Access(ATOMIC, 4, "or", 0x4000, 77, 4),
+        MemoryAccess(ATOMIC, 4, "or", 0x4000, 77, 4),
     ),
     (
         "Split atomic with operand only",
         NO_ADDRESS,
         [(2, 0b10), (4, 0b1000), (2, 2), (2, 1), (2, 0b00), (64, 4)],
         [(2, 0b11), (2, 2), (2, 1), (2, 0b10), (64, 77)],
-        Access(ATOMIC, 4, "swap", None, 77, 4),
+        MemoryAccess(ATOMIC, 4, "swap", None, 77, 4),
     ),
 ]
 
 
 @pytest.mark.parametrize(("title", "parameters", "modes", "fields", "told"), ONE_PACKET)
-def test_a_packet(title: str, parameters: Parameters, modes: Modes, fields: Fields, told: Access) -> None:
+def test_a_packet(title: str, parameters: Parameters, modes: Modes, fields: Fields, told: MemoryAccess) -> None:
     """Decoded, and encoded to the same bytes."""
     decoder = DataDecoder(parameters, modes)
     decoder.packet(payload(*fields))
@@ -135,7 +135,7 @@ def test_a_packet(title: str, parameters: Parameters, modes: Modes, fields: Fiel
 
 
 @pytest.mark.parametrize(("title", "modes", "request_fields", "response", "told"), TWO_PACKETS)
-def test_two_phases(title: str, modes: Modes, request_fields: Fields, response: Fields, told: Access) -> None:
+def test_two_phases(title: str, modes: Modes, request_fields: Fields, response: Fields, told: MemoryAccess) -> None:
     decoder = DataDecoder(SPLIT, modes)
     decoder.packet(payload(*request_fields))
     decoder.packet(payload(*response))
@@ -155,13 +155,13 @@ def test_format_may_be_narrower(width: int) -> None:
     fields = [(width, 0), (2, 0b10), (2, 0), (2, 0b00), (8, 0x41), (32, 0x10)]
     decoder = DataDecoder(parameters, BOTH)
     decoder.packet(payload(*fields))
-    assert decoder.accesses == [Access(STORE, 1, "", 0x10, 0x41)]
+    assert decoder.accesses == [MemoryAccess(STORE, 1, "", 0x10, 0x41)]
     sent: list[bytes] = []
     encoder = DataEncoder(parameters, BOTH, sent.append)
-    assert encoder.access(Access(STORE, 1, "", 0x10, 0x41))
+    assert encoder.access(MemoryAccess(STORE, 1, "", 0x10, 0x41))
     assert sent == [payload(*fields)]
-    assert encoder.access(Access(STORE, 1, MULTIPLE, 0x10, 0x41)) is (width == 1)
-    assert not encoder.access(Access(CSR, 8, "rw", 0x340, 1, 1))
+    assert encoder.access(MemoryAccess(STORE, 1, MULTIPLE, 0x10, 0x41)) is (width == 1)
+    assert not encoder.access(MemoryAccess(CSR, 8, "rw", 0x340, 1, 1))
 
 
 @pytest.mark.parametrize(

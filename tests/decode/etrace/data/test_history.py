@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, SyncMode
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.program.instructions import Access, AccessNote
+from rvtrace_gdb.decode.program.instructions import AccessNote, MemoryAccess
 from tests.decode.etrace.data.test_differences import reference_accesses
 from tests.decode.etrace.encoder_vectors import image, items
 from tests.decode.etrace.vectors import expected
@@ -27,7 +27,7 @@ SYNCHRONIZE = {0x3, 0x7}  # format 3 (bits 1:0) of subformat 0 or 1 (bits 3:2)
 
 
 @cache
-def accessed() -> list[Access]:
+def accessed() -> list[MemoryAccess]:
     """The accesses of the first 30000 instructions, with their positions.
 
     Which ones access something, by the opcode alone: 03 and 23, and in the compressed code of this program (no
@@ -100,7 +100,7 @@ def decoded(stream: bytes, modes: Modes, encapsulation: Encapsulation = TYPED) -
     return decode(stream, image("qsort"), options, encapsulation)
 
 
-def facts(accesses: list[Access]) -> list[tuple[int | None, str, int, int | None, int | None]]:
+def facts(accesses: list[MemoryAccess]) -> list[tuple[int | None, str, int, int | None, int | None]]:
     return [(a.position, a.kind, a.size, a.address, a.value) for a in accesses]
 
 

@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.etrace.data.packet import parse
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.etrace.wording import data_columns, data_meaning
 from rvtrace_gdb.decode.history.accesses import note_text
-from rvtrace_gdb.decode.program.instructions import ATOMIC, CSR, LOAD, STORE, STORE_FAILURE, Access
+from rvtrace_gdb.decode.program.instructions import ATOMIC, CSR, LOAD, STORE, STORE_FAILURE, MemoryAccess
 from tests.decode.etrace.data.fields import payload
 
 BOTH, NO_DATA, NO_ADDRESS = Modes(), Modes(data_no_data=True), Modes(data_no_address=True)
@@ -19,133 +19,133 @@ UNIFIED = Parameters(daddress_width=32)
 SPLIT = Parameters(daddress_width=32, lrid_width=4)
 Fields = list[tuple[int, int]]
 
-ONE_PACKET: list[tuple[str, Parameters, Modes, Fields, Access]] = [
+ONE_PACKET: list[tuple[str, Parameters, Modes, Fields, MemoryAccess]] = [
     (
         "Unified load or store, with address and data",
         UNIFIED, BOTH,
         [(3, 0b000), (2, 2), (2, 0b00), (2, 0), (8, 0x2A), (32, 0x8000_1230 >> 2)],
-        Access(LOAD, 4, "", 0x8000_1230, 0x2A),
+        MemoryAccess(LOAD, 4, "", 0x8000_1230, 0x2A),
     ),
     (
         "Unified load or store, with address and data",  # the MSB of the last byte of data is its sign
         UNIFIED, BOTH,
         [(3, 0b000), (2, 2), (2, 0b00), (2, 1), (16, 0x8001), (32, 0x8000_1230 >> 2)],
-        Access(LOAD, 4, "", 0x8000_1230, 0xFFFF_8001),
+        MemoryAccess(LOAD, 4, "", 0x8000_1230, 0xFFFF_8001),
     ),
     (
         "Unified load or store, with address and data",  # data_len has no bits for a byte
         UNIFIED, BOTH,
         [(3, 0b010), (2, 0), (2, 0b00), (8, 0xFE), (32, 0x8000_1233)],
-        Access(STORE, 1, "", 0x8000_1233, 0xFE),
+        MemoryAccess(STORE, 1, "", 0x8000_1233, 0xFE),
     ),
     (
         "Unified load or store, with address and data",
         UNIFIED, BOTH,
         [(3, 0b011), (2, 3), (2, 0b00), (3, 7), (64, 0x0123_4567_89AB_CDEF), (32, 0x8000_1233)],
-        Access(STORE, 8, "", 0x8000_1233, 0x0123_4567_89AB_CDEF),
+        MemoryAccess(STORE, 8, "", 0x8000_1233, 0x0123_4567_89AB_CDEF),
     ),
     (
         "Unified load or store, with address only",
         UNIFIED, NO_DATA,
         [(3, 0b001), (2, 1), (1, 0), (32, 0x1001)],
-        Access(LOAD, 2, "", 0x1001),
+        MemoryAccess(LOAD, 2, "", 0x1001),
     ),
     (
         "Unified load or store, with data only",
         UNIFIED, NO_ADDRESS,
         [(3, 0b010), (2, 2), (2, 0b00), (64, -3)],
-        Access(STORE, 4, "", None, 0xFFFF_FFFD),
+        MemoryAccess(STORE, 4, "", None, 0xFFFF_FFFD),
     ),
     (
         "Unified atomic with address and data",
         UNIFIED, BOTH,
         [(3, 0b110), (3, 0b001), (2, 3), (2, 0b00), (3, 0), (8, 1), (3, 1), (16, 0x1234), (32, 0x8000_2000 >> 3)],
-        Access(ATOMIC, 8, "add", 0x8000_2000, 0x1234, 1),
+        MemoryAccess(ATOMIC, 8, "add", 0x8000_2000, 0x1234, 1),
     ),
     (
         "Unified atomic with address only",
         UNIFIED, NO_DATA,
         [(3, 0b110), (3, 0b101), (2, 2), (1, 0), (32, 0x2004 >> 2)],
-        Access(ATOMIC, 4, "max", 0x2004),
+        MemoryAccess(ATOMIC, 4, "max", 0x2004),
     ),
     (
         "Unified atomic with address only",  # 111: conditional store failure
         UNIFIED, NO_DATA,
         [(3, 0b110), (3, 0b111), (2, 2), (1, 0), (32, 0x2004 >> 2)],
-        Access(ATOMIC, 4, STORE_FAILURE, 0x2004),
+        MemoryAccess(ATOMIC, 4, STORE_FAILURE, 0x2004),
     ),
     (
         "Unified atomic with data and operand only",
         UNIFIED, NO_ADDRESS,
         [(3, 0b110), (3, 0b000), (2, 2), (2, 0b00), (2, 0), (8, 7), (64, 0x1_0000)],
-        Access(ATOMIC, 4, "swap", None, 0x1_0000, 7),
+        MemoryAccess(ATOMIC, 4, "swap", None, 0x1_0000, 7),
     ),
     (
         "Unified CSR, with address, data and operand",  # mstatus, 0x300
         UNIFIED, BOTH,
         [(3, 0b101), (2, 0b01), (2, 0b00), (3, 1), (16, 0x1800), (6, 0x0C), (3, 0), (8, 8), (6, 0)],
-        Access(CSR, 8, "rs", 0x300, 0x1800, 8),
+        MemoryAccess(CSR, 8, "rs", 0x300, 0x1800, 8),
     ),
     (
         "Unified CSR, with address and read-only data",  # time, 0xc01: addr[11:10] is 11
         UNIFIED, BOTH,
         [(3, 0b101), (2, 0b01), (2, 0b00), (3, 0), (8, 0x55), (6, 0x30), (6, 1)],
-        Access(CSR, 8, "rs", 0xC01, 0x55),
+        MemoryAccess(CSR, 8, "rs", 0xC01, 0x55),
     ),
     (
         "Unified CSR, with address only",
         UNIFIED, NO_DATA,
         [(3, 0b101), (2, 0b10), (1, 0), (6, 0x0D), (6, 0x04)],
-        Access(CSR, 8, "rc", 0x344),
+        MemoryAccess(CSR, 8, "rc", 0x344),
     ),
     (
         "Unified load or store, with address only",  # "even with split signalling"
         SPLIT, NO_DATA,
         [(3, 0b000), (2, 3), (1, 0), (32, 0x4000 >> 3)],
-        Access(LOAD, 8, "", 0x4000),
+        MemoryAccess(LOAD, 8, "", 0x4000),
     ),
     (
         "Unified load or store, with data only",  # "even with split signalling"
         SPLIT, NO_ADDRESS,
         [(3, 0b000), (2, 3), (2, 0b00), (64, 5)],
-        Access(LOAD, 8, "", None, 5),
+        MemoryAccess(LOAD, 8, "", None, 5),
     ),
 ]  # fmt: skip
 
-TWO_PACKETS: list[tuple[str, Modes, Fields, Fields, Access]] = [
+TWO_PACKETS: list[tuple[str, Modes, Fields, Fields, MemoryAccess]] = [
     (
         "Split load",
         BOTH,
         [(3, 0b000), (2, 2), (4, 9), (1, 0), (32, 0x4000 >> 2)],
         [(3, 0b100), (2, 2), (4, 9), (2, 0b10), (64, -2)],
-        Access(LOAD, 4, "", 0x4000, 0xFFFF_FFFE),
+        MemoryAccess(LOAD, 4, "", 0x4000, 0xFFFF_FFFE),
     ),
     (
         "Split load",  # resp 00: error, no data
         BOTH,
         [(3, 0b001), (2, 2), (4, 9), (1, 0), (32, 0x4001)],
         [(3, 0b100), (2, 2), (4, 9), (2, 0b00)],
-        Access(LOAD, 4, "", 0x4001, failed=True),
+        MemoryAccess(LOAD, 4, "", 0x4001, failed=True),
     ),
     (
         "Split atomic",
         BOTH,
         [(3, 0b110), (3, 0b010), (2, 2), (4, 3), (2, 0b00), (2, 0), (8, 0x0F), (32, 0x4000 >> 2)],
         [(3, 0b111), (4, 3), (2, 0b10), (2, 1), (16, 0x1FF)],
-        Access(ATOMIC, 4, "and", 0x4000, 0x1FF, 0x0F),
+        MemoryAccess(ATOMIC, 4, "and", 0x4000, 0x1FF, 0x0F),
     ),
     (
         "Split atomic without address",
         NO_ADDRESS,
         [(3, 0b110), (3, 0b011), (2, 2), (4, 3), (2, 0b00), (64, 0x0F)],
         [(3, 0b111), (4, 3), (2, 0b00)],
-        Access(ATOMIC, 4, "or", None, None, 0x0F, failed=True),
+        MemoryAccess(ATOMIC, 4, "or", None, None, 0x0F, failed=True),
     ),
 ]
 
 
 @pytest.mark.parametrize(("title", "parameters", "modes", "fields", "told"), ONE_PACKET)
-def test_a_packet(title: str, parameters: Parameters, modes: Modes, fields: Fields, told: Access) -> None:
+def test_a_packet(title: str, parameters: Parameters, modes: Modes, fields: Fields, told: MemoryAccess) -> None:
     """Decoded, and encoded to the same bytes."""
     decoder = DataDecoder(parameters, modes)
     decoder.packet(payload(*fields))
@@ -157,7 +157,7 @@ def test_a_packet(title: str, parameters: Parameters, modes: Modes, fields: Fiel
 
 
 @pytest.mark.parametrize(("title", "modes", "request_fields", "response", "told"), TWO_PACKETS)
-def test_two_phases(title: str, modes: Modes, request_fields: Fields, response: Fields, told: Access) -> None:
+def test_two_phases(title: str, modes: Modes, request_fields: Fields, response: Fields, told: MemoryAccess) -> None:
     decoder = DataDecoder(SPLIT, modes)
     decoder.packet(payload(*request_fields))
     assert note_text(decoder.accesses[0]) == "no response in the trace"
@@ -186,11 +186,11 @@ def test_only_loads_and_stores_have_a_format_of_two_bits() -> None:
     fields = [(2, 0b10), (2, 2), (2, 0b00), (2, 0), (8, 1), (32, 4)]
     decoder = DataDecoder(parameters, BOTH)
     decoder.packet(payload(*fields))
-    assert decoder.accesses == [Access(STORE, 4, "", 16, 1)]
+    assert decoder.accesses == [MemoryAccess(STORE, 4, "", 16, 1)]
     sent: list[bytes] = []
     encoder = DataEncoder(parameters, BOTH, sent.append)
-    assert not encoder.access(Access(ATOMIC, 4, "add", 16, 1, 1))
-    assert encoder.access(Access(STORE, 4, "", 16, 1))
+    assert not encoder.access(MemoryAccess(ATOMIC, 4, "add", 16, 1, 1))
+    assert encoder.access(MemoryAccess(STORE, 4, "", 16, 1))
     assert sent == [payload(*fields)]
 
 
@@ -205,13 +205,13 @@ def test_csrs_of_32_bits_have_lengths_of_two_bits() -> None:
     parameters = Parameters(csr_width=32)
     decoder = DataDecoder(parameters, BOTH)
     decoder.packet(payload((3, 0b101), (2, 0b00), (2, 0b00), (2, 0), (8, -1), (6, 0x0D), (2, 3), (32, 1 << 31), (6, 0)))
-    assert decoder.accesses == [Access(CSR, 4, "rw", 0x340, 0xFFFF_FFFF, 1 << 31)]
+    assert decoder.accesses == [MemoryAccess(CSR, 4, "rw", 0x340, 0xFFFF_FFFF, 1 << 31)]
 
 
 def test_what_an_atomic_that_failed_leaves() -> None:
     """With values no packet says that a store-conditional failed: 111 is reserved there."""
     sent: list[bytes] = []
-    failed = Access(ATOMIC, 4, STORE_FAILURE, 0x2004)
+    failed = MemoryAccess(ATOMIC, 4, STORE_FAILURE, 0x2004)
     assert not DataEncoder(UNIFIED, BOTH, sent.append).access(failed)
     assert not DataEncoder(UNIFIED, NO_ADDRESS, sent.append).access(failed)
     assert sent == []

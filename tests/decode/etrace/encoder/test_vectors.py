@@ -11,7 +11,7 @@ import pytest
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, SyncMode
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap, blocks_from_pcs
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode.etrace import encoder_vectors as vectors
@@ -178,12 +178,12 @@ def test_streams_of_the_reference_encoder(stream: str) -> None:
     assert encoded(options, items, 0 if name == "dhrystone" else None) == wanted
 
 
-def _completed(items: Iterable[Block | Trap], packets: Iterable[dict[str, Any]]) -> list[Item]:
+def _completed(items: Iterable[Block | IngressTrap], packets: Iterable[dict[str, Any]]) -> list[Item]:
     """The items, the traps with what the packets say of them, in order."""
     traps = [fields for fields in packets if "ecause" in fields]
     completed: list[Item] = []
     for item in items:
-        if isinstance(item, Trap):
+        if isinstance(item, IngressTrap):
             told = traps.pop(0)
             item = item._replace(interrupt=bool(told["interrupt"]), cause=told["ecause"], tval=told.get("tval", 0))
         completed.append(item)

@@ -17,12 +17,12 @@ from typing import Any
 from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.etrace.packets import read
 
-Item = Block | Trap | Context
+Item = Block | IngressTrap | Context
 M, S, U = Context(3), Context(1), Context(0)
 _SYNCS = ("start", "trap", "context")
 _QUAL_STATUS = ("", " ended_rep", " trace_lost", " ended_ntr")
@@ -46,12 +46,12 @@ def jr(pc: int, count: int = 1) -> Block:
     return ends(pc, IType.OTHER_UNINFERABLE, count)
 
 
-def exception(epc: int, handler: int, cause: int = 2, tval: int = 0) -> Trap:
-    return Trap(epc, False, cause, tval, handler)
+def exception(epc: int, handler: int, cause: int = 2, tval: int = 0) -> IngressTrap:
+    return IngressTrap(epc, False, cause, tval, handler)
 
 
-def interrupt(epc: int, handler: int, cause: int = 7) -> Trap:
-    return Trap(epc, True, cause, 0, handler)
+def interrupt(epc: int, handler: int, cause: int = 7) -> IngressTrap:
+    return IngressTrap(epc, True, cause, 0, handler)
 
 
 class Told:

@@ -4,7 +4,7 @@ The encoder of that chapter has iaddress_lsb 0, context and tval of 32 and 64 bi
 """
 
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.events import EventKind
 from tests.decode.etrace.worked_examples import (
     ENDED_REP,
@@ -77,7 +77,7 @@ def test_illegal_opcode() -> None:
     history = EXAMPLE.decodes(packets, [*before, *handler])
     hit = [event for event in history.events if event.kind is EventKind.TRAP]
     assert [(event.position, event.last_pc, event.next_pc) for event in hit] == [(8, 0x80000222, 0x800001B0)]
-    EXAMPLE.encodes([*before, Trap(0x80000222, False, 2, 0, 0x800001B0), *handler], packets)
+    EXAMPLE.encodes([*before, IngressTrap(0x80000222, False, 2, 0, 0x800001B0), *handler], packets)
 
 
 def test_timer_long_loop() -> None:
@@ -98,7 +98,7 @@ def test_timer_long_loop() -> None:
     history = EXAMPLE.decodes(packets, [*before, *handler])
     hit = [event for event in history.events if event.kind is EventKind.TRAP]
     assert [(event.position, event.last_pc, event.next_pc) for event in hit] == [(86, 0x800001A6, 0x800001B0)]
-    EXAMPLE.encodes([*before, Trap(0x800001A6, True, 7, 0, 0x800001B0), *handler], packets)
+    EXAMPLE.encodes([*before, IngressTrap(0x800001A6, True, 7, 0, 0x800001B0), *handler], packets)
 
 
 def test_startup_xrle() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters, TrapHandlers
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP
 from tests.decode.etrace.worked_examples import (
@@ -54,7 +54,7 @@ def test_implicit_return_background() -> None:
     packets = [begin, start(0x1000), address(8, irreport=1, irets=1), trap(0x4000, 1, 2), address(4), end]
     before = [0x1000, *F, 0x1004, *G, 0x1008]
     example.decodes(packets, [*before, *HANDLER])
-    example.encodes([*before, Trap(0x100C, False, 2, 0, 0x4000), *HANDLER], packets)
+    example.encodes([*before, IngressTrap(0x100C, False, 2, 0, 0x4000), *HANDLER], packets)
 
 
 def test_irdepth_that_fits_two_returns_is_not_guessed() -> None:
@@ -76,7 +76,7 @@ def test_implicit_return_background_the_first_function() -> None:
     packets = [begin, start(0x1000), address(4, irreport=1, irets=0), trap(0x4000, 1, 2), address(4), end]
     before = [0x1000, *F, 0x1004]
     example.decodes(packets, [*before, *HANDLER])
-    example.encodes([*before, Trap(0x3000, False, 2, 0, 0x4000), *HANDLER], packets)
+    example.encodes([*before, IngressTrap(0x3000, False, 2, 0, 0x4000), *HANDLER], packets)
 
 
 def test_implicit_return_is_not_reported() -> None:
@@ -95,7 +95,7 @@ def test_implicit_return_that_is_mispredicted() -> None:
     begin, end = ends(example)
     packets = [begin, start(0x1000), address(0xC, irreport=1, irets=0), trap(0x4000, 1, 2), address(4), end]
     example.decodes(packets, [0x1000, *F, 0x100C, *HANDLER])
-    pcs: list[int | Trap | str] = [0x1000, *F, 0x100C, Trap(0x1010, False, 2, 0, 0x4000), *HANDLER]
+    pcs: list[int | IngressTrap | str] = [0x1000, *F, 0x100C, IngressTrap(0x1010, False, 2, 0, 0x4000), *HANDLER]
     updiscon = [{**packet, "updiscon": 1} if packet.get("irreport") else packet for packet in packets]
     example.decodes(updiscon, [0x1000, *F, 0x100C, *HANDLER])
     example.encodes(pcs, updiscon)
@@ -169,7 +169,7 @@ def test_branch_prediction_with_an_address(fails: bool) -> None:
     packets = [begin, start(0x1000), branches(*[0] * 31), count, trap(0x4000, 1, 7, interrupt=1), address(4), end]
     example.decodes(packets, [*before, *HANDLER])
     epc = 0x1008 if fails else 0x1000
-    example.encodes([*before, Trap(epc, True, 7, 0, 0x4000), *HANDLER], packets)
+    example.encodes([*before, IngressTrap(epc, True, 7, 0, 0x4000), *HANDLER], packets)
 
 
 def test_branch_prediction_changes_after_two_failures() -> None:
@@ -247,5 +247,5 @@ def test_implicit_exception(tvec: int, interrupt: int, handler: int) -> None:
     packets = [begin, start(0x1008), trap(handler, 1, 1, interrupt=interrupt), address(4), end]
     history = example.decodes(packets, [0x1008, handler, handler + 4])
     assert [event.next_pc for event in history.events if event.kind is EventKind.TRAP] == [handler]
-    taken = Trap(0x100C, bool(interrupt), 1, 0, handler)
+    taken = IngressTrap(0x100C, bool(interrupt), 1, 0, handler)
     example.encodes([0x1008, taken, handler, handler + 4], packets)

@@ -3,7 +3,7 @@
 import pytest
 
 from rvtrace_gdb.decode.etrace.encoder.options import Stop
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.events import EventKind
 from tests.decode.etrace.worked_examples import (
     ENDED_NTR,
@@ -28,7 +28,7 @@ BEGIN = support(LOOP.modes)
 END = support(LOOP.modes, ENDED_REP, enabled=False)
 FIRST = [A, LOOPLABEL]
 SECOND = [A, LOOPLABEL, C, JALR, LOOPLABEL]
-HIT = Trap(C, False, 2, 0, HANDLER)
+HIT = IngressTrap(C, False, 2, 0, HANDLER)
 
 
 def test_updiscon_case_1_the_loop_goes_on() -> None:
@@ -108,7 +108,7 @@ def test_start_at_a_branch_with_an_exception_behind_it() -> None:
         packets = [BEGIN, start(0x1000, branch), trap(0x2000, thaddr=1, ecause=2), address(4), END]
         history = example.decodes(packets, [0x1000, 0x2000, 0x2004])
         assert [event.last_pc for event in history.events if event.kind is EventKind.TRAP] == [epc]
-        example.encodes([0x1000, Trap(epc, False, 2, 0, 0x2000), 0x2000, 0x2004], packets)
+        example.encodes([0x1000, IngressTrap(epc, False, 2, 0, 0x2000), 0x2000, 0x2004], packets)
 
 
 def test_thaddr_of_a_second_trap_before_the_handler_retires() -> None:
@@ -136,7 +136,7 @@ def test_thaddr_with_the_epc_where_no_code_is() -> None:
     packets = [BEGIN, start(C), address(4), trap(0xDEAD_BEEE, thaddr=0, ecause=1), start(HANDLER), address(4), END]
     history = LOOP.decodes(packets, [C, JALR, HANDLER, HANDLER + 4])
     assert [event.last_pc for event in history.events if event.kind is EventKind.TRAP] == [0xDEAD_BEEE]
-    fetch = Trap(0xDEAD_BEEE, False, 1, 0, HANDLER)
+    fetch = IngressTrap(0xDEAD_BEEE, False, 1, 0, HANDLER)
     LOOP.encodes([C, JALR, fetch, HANDLER, HANDLER + 4], packets)
 
 

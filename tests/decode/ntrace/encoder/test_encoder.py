@@ -3,7 +3,7 @@
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
@@ -70,14 +70,14 @@ def test_cycles_as_told() -> None:
 
 def test_a_trap_carries_a_synchronization_that_is_due() -> None:
     recorder = Recorder(sync_mode=SyncMode.HALFWORDS, sync_max=0)
-    recorder.encoder.retire([*[LOOP] * 4, Trap(0x100, True, 7, 0, 0x108), LEAVE])
+    recorder.encoder.retire([*[LOOP] * 4, IngressTrap(0x100, True, 7, 0, 0x108), LEAVE])
     assert recorder.tcodes() == [Tcode.PROG_TRACE_SYNC, Tcode.INDIRECT_BRANCH_HIST_SYNC]
     assert recorder.messages[1].fields == {"sync": 2, "b_type": 3, "icnt": 16, "faddr": 0x84, "hist": 0b11111}
 
 
 def test_traps_without_the_extended_b_type() -> None:
     recorder = Recorder(b_type_extended=False)
-    recorder.encoder.retire([Trap(0x100, True, 7, 0, 0x108), Trap(0x108, False, 2, 0, 0x100)])
+    recorder.encoder.retire([IngressTrap(0x100, True, 7, 0, 0x108), IngressTrap(0x108, False, 2, 0, 0x100)])
     assert recorder.fields("b_type") == [1, 1]
 
 
@@ -167,7 +167,7 @@ def test_a_jump_pending_at_the_stop() -> None:
 
 
 def test_batches_of_any_size_make_the_same_messages() -> None:
-    items: list[Block | Trap] = [LOOP, LOOP, LEAVE, Trap(0x100, False, 2, 0, 0x108), LEAVE] * 40
+    items: list[Block | IngressTrap] = [LOOP, LOOP, LEAVE, IngressTrap(0x100, False, 2, 0, 0x108), LEAVE] * 40
     expected = None
     for size in (1, 2, 7, 200):
         recorder = Recorder(icnt_limit=20, hist_limit=4, sync_mode=SyncMode.HALFWORDS)
@@ -178,5 +178,5 @@ def test_batches_of_any_size_make_the_same_messages() -> None:
         assert recorder.raw == expected
 
 
-def chunks(items: list[Block | Trap], size: int) -> list[list[Block | Trap]]:
+def chunks(items: list[Block | IngressTrap], size: int) -> list[list[Block | IngressTrap]]:
     return [items[i : i + size] for i in range(0, len(items), size)]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, Evcode, Packer, Sync, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Dialect, SyncMode
 from rvtrace_gdb.decode.program.csrs import Context
@@ -118,7 +118,7 @@ def processes(*steps: object, **options: object) -> list[int]:
         if isinstance(step, Context):
             recorder.encoder.context(step)
         else:
-            assert isinstance(step, Block | Trap)
+            assert isinstance(step, Block | IngressTrap)
             recorder.retire(step)
     return [int(fields["process"]) for fields in recorder.messages() if "process" in fields]
 

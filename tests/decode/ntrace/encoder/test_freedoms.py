@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
 from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import RC7, SIFIVE, EncoderOptions, SyncPlacement
@@ -21,7 +21,9 @@ TRIGGER = Sync.EXTERNAL_TRIGGER
 AT_ONCE, SEPARATE, NEXT_BRANCH = SyncPlacement
 
 
-def marked(recorder: Recorder, *items: Block | Trap, then: list[Block | Trap], next_pc: int) -> list[bytes]:
+def marked(
+    recorder: Recorder, *items: Block | IngressTrap, then: list[Block | IngressTrap], next_pc: int
+) -> list[bytes]:
     """What is sent for *items*, a trigger, and *then*, without the start."""
     recorder.retire(*items)
     recorder.encoder.mark(TRIGGER)
@@ -109,7 +111,7 @@ def test_with_the_next_branch_message(btm: bool, expected: bytes) -> None:
 
 
 def test_a_trap_carries_it_too() -> None:
-    trap = Trap(0x208, True, 7, 0, 0x400)
+    trap = IngressTrap(0x208, True, 7, 0, 0x400)
     recorder = Recorder()
     assert marked(recorder, STRAIGHT, then=[trap], next_pc=0x400) == [
         message("IndirectBranchHistSync", sync=0, b_type=3, icnt=4, faddr=0x200, hist=1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.event_wording import context_text
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.messages import Sync, parse
@@ -108,7 +108,7 @@ def test_section_7_1_reported_on_a_change_and_after_every_synchronizing_message(
     recorder.encoder.context(Context(prv=1, virtual=False, scontext=799))
     recorder.retire(Block(0x104, b"\1"))
     recorder.encoder.mark(Sync.EXTERNAL_TRIGGER)
-    recorder.retire(Block(0x106, b"\1"), Trap(0x108, False, 8, 0, 0x200))
+    recorder.retire(Block(0x106, b"\1"), IngressTrap(0x108, False, 8, 0, 0x200))
     recorder.encoder.context(Context(prv=3, virtual=False, scontext=799))
     recorder.retire(Block(0x200, b"\1"))
     recorder.encoder.stop(0, 0x202)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import IngressTrap
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.messages import Sync
 from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
@@ -23,8 +23,8 @@ from tests.decode.ntrace.messages import (
 T1 = 6
 
 
-def interrupt(epc: int, handler: int) -> Trap:
-    return Trap(epc, True, 7, 0, handler)
+def interrupt(epc: int, handler: int) -> IngressTrap:
+    return IngressTrap(epc, True, 7, 0, handler)
 
 
 PAIRS = {

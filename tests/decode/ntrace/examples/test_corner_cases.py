@@ -2,7 +2,7 @@
 
 import pytest
 
-from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
@@ -27,12 +27,12 @@ HANDLERS = image_of(
 )
 
 
-def exception(epc: int, handler: int) -> Trap:
-    return Trap(epc, False, 2, 0, handler)
+def exception(epc: int, handler: int) -> IngressTrap:
+    return IngressTrap(epc, False, 2, 0, handler)
 
 
-def interrupt(epc: int, handler: int) -> Trap:
-    return Trap(epc, True, 7, 0, handler)
+def interrupt(epc: int, handler: int) -> IngressTrap:
+    return IngressTrap(epc, True, 7, 0, handler)
 
 
 def traps(history: History) -> list[tuple[int, str, int | None, int | None]]:
@@ -63,7 +63,7 @@ def test_section_8_6_other_back_to_back_jumps_or_branches(btm: bool) -> None:
 def test_section_8_6_back_to_back_exceptions(extended: bool) -> None:
     """ "Second message with B-TYPE=2 or 1 (Exception) and I-CNT=0 (nothing executed in between)"."""
     traps_taken = [exception(0x102, 0x800), exception(0x800, 0x900)]
-    items: list[Block | Trap] = [Block(0x100, b"\1"), *traps_taken, Block(0x900, b"\1")]
+    items: list[Block | IngressTrap] = [Block(0x100, b"\1"), *traps_taken, Block(0x900, b"\1")]
     messages = encoded_items(items, b_type_extended=extended)
     assert [(read(m)["b_type"], read(m)["icnt"]) for m in messages[1:3]] == [(2 if extended else 1, i) for i in (1, 0)]
     history = decoded(HANDLERS, *messages)
@@ -75,7 +75,7 @@ def test_section_8_6_back_to_back_exceptions(extended: bool) -> None:
 def test_section_8_6_exception_at_interrupt_destination() -> None:
     """ "Same as above", after a B-TYPE 3."""
     traps_taken = [interrupt(0x102, 0x800), exception(0x800, 0x900)]
-    items: list[Block | Trap] = [Block(0x100, b"\1"), *traps_taken, Block(0x900, b"\1")]
+    items: list[Block | IngressTrap] = [Block(0x100, b"\1"), *traps_taken, Block(0x900, b"\1")]
     messages = encoded_items(items)
     assert [(read(m)["b_type"], read(m)["icnt"]) for m in messages[1:3]] == [(3, 1), (2, 0)]
     history = decoded(HANDLERS, *messages)
@@ -84,7 +84,9 @@ def test_section_8_6_exception_at_interrupt_destination() -> None:
 
 
 @pytest.mark.parametrize(("trap", "b_type"), [(interrupt(0x100, 0x800), 3), (exception(0x100, 0x800), 2)])
-def test_section_8_6_pending_interrupt_at_exit_or_exception_at_first_instruction(trap: Trap, b_type: int) -> None:
+def test_section_8_6_pending_interrupt_at_exit_or_exception_at_first_instruction(
+    trap: IngressTrap, b_type: int
+) -> None:
     """Two rows: ProgTraceSync with SYNC=3, "followed by a message with B-TYPE=3 or 1" (or 2 or 1), I-CNT 0."""
     messages = encoded_items([trap, Block(0x800, b"\1")])
     assert messages[0] == started()
@@ -129,7 +131,11 @@ def test_section_8_6_the_encoder_while_trace_is_disabled() -> None:
     assert messages == [stopped(0, evcode=4), started(sync=5), stopped(2, evcode=4), stopped(0, evcode=0)]
 
 
-RETURN: list[Block | Trap] = [Block(0xA00, b"\1\2", IType.TRAP_RETURN), interrupt(0x100, 0x800), Block(0x800, b"\1")]
+RETURN: list[Block | IngressTrap] = [
+    Block(0xA00, b"\1\2", IType.TRAP_RETURN),
+    interrupt(0x100, 0x800),
+    Block(0x800, b"\1"),
+]
 
 
 @pytest.mark.parametrize("owned", [False, True])

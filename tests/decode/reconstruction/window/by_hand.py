@@ -6,9 +6,9 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind, Fact
 from rvtrace_gdb.decode.history.history import History, Path
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.instructions import Access
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine, Value
-from rvtrace_gdb.decode.reconstruction.window.edges import Edge
+from rvtrace_gdb.decode.program.instructions import MemoryAccess
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownValue
+from rvtrace_gdb.decode.reconstruction.window.edges import WindowEdge
 from rvtrace_gdb.decode.reconstruction.window.window import UNKNOWN, Window
 from rvtrace_gdb.decode.semantics.encodings import _FIELDS, TABLES, _rows
 from rvtrace_gdb.support.extents import Extent
@@ -61,7 +61,7 @@ def history_of(pcs: Sequence[int], happened: Sequence[Happened] = ()) -> History
     return builder.finish(Accounting(0, 0, 0, 0))
 
 
-def memory_of(content: Mapping[int, int]) -> Callable[[int, int], Sequence[Value]]:
+def memory_of(content: Mapping[int, int]) -> Callable[[int, int], Sequence[KnownValue]]:
     """Return what reads bytes, of which those that are not there are unknown."""
     return lambda address, size: [content.get(address + k) for k in range(size)]
 
@@ -71,21 +71,21 @@ def stored(address: int, size: int, value: int) -> dict[int, int]:
     return dict(enumerate(value.to_bytes(size, "little"), address))
 
 
-def registers(known: Mapping[int, int]) -> list[Value]:
+def registers(known: Mapping[int, int]) -> list[KnownValue]:
     return [0, *(known.get(number) for number in range(1, 32))]
 
 
-def edge(x: Mapping[int, int] | None = None, memory: Mapping[int, int] | None = None, **others: object) -> Edge:
+def edge(x: Mapping[int, int] | None = None, memory: Mapping[int, int] | None = None, **others: object) -> WindowEdge:
     """Return an edge with these integer registers, and these bytes of memory."""
-    return Edge(registers(x or {}), memory=memory_of(memory or {}), **others)  # type: ignore[arg-type]
+    return WindowEdge(registers(x or {}), memory=memory_of(memory or {}), **others)  # type: ignore[arg-type]
 
 
 def window(
     words: Sequence[int],
     *,
     order: Sequence[int] | None = None,
-    begin: Edge = UNKNOWN,
-    end: Edge = UNKNOWN,
+    begin: WindowEdge = UNKNOWN,
+    end: WindowEdge = UNKNOWN,
     happened: Sequence[Happened] = (),
     halts: Sequence[HaltWrites] = (),
     xlen: int = 64,
@@ -93,7 +93,7 @@ def window(
     extensions: Sequence[str] = EXTENSIONS,
     shared: bool = False,
     image: Image | None = None,
-    traced: Sequence[Access] = (),
+    traced: Sequence[MemoryAccess] = (),
 ) -> Window:
     """Return the solved window of instructions at BASE and behind. *order*: their numbers as they ran."""
     if image is None:
@@ -101,7 +101,7 @@ def window(
         image.add_code(BASE, b"".join(word.to_bytes(4, "little") for word in words))
     pcs = [BASE + 4 * number for number in (range(len(words)) if order is None else order)]
     history = history_of(pcs, happened)
-    machine = Machine(xlen, extensions, rams, machine_only=True)
+    machine = HartMachine(xlen, extensions, rams, machine_only=True)
     others = {"halts": halts, "shared": shared, "traced": traced}
     found = Window(history, image, machine, 0, len(pcs), begin=begin, end=end, **others)  # type: ignore[arg-type]
     found.solve()

@@ -8,8 +8,8 @@ import pytest
 
 from rvtrace_gdb.decode.program.csrs import FCSR
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.reconstruction.facts import Machine, Value
-from rvtrace_gdb.decode.reconstruction.window.edges import Edge
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownValue
+from rvtrace_gdb.decode.reconstruction.window.edges import WindowEdge
 from rvtrace_gdb.decode.reconstruction.window.window import UNKNOWN, Window
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import Truth, history_of, states
@@ -21,18 +21,18 @@ from tests.transport.simulated.hart.spike import SpikeRun, run_spike
 RAM = Extent(0x8000_0000, 1 << 22)
 
 
-def _edge(truth: Truth, memory: dict[int, int], march: str) -> Edge:
+def _edge(truth: Truth, memory: dict[int, int], march: str) -> WindowEdge:
     """Return everything that is true at a position."""
     content = dict(memory)
 
-    def read(address: int, size: int) -> Sequence[Value]:
+    def read(address: int, size: int) -> Sequence[KnownValue]:
         return [content.get(address + k, 0) for k in range(size)]
 
     x = [truth.x.get(number) for number in range(32)]
-    f: list[Value] = [None] * 32
+    f: list[KnownValue] = [None] * 32
     if "d" in march:
         f = [truth.f[number] & (1 << 64) - 1 if number in truth.f else None for number in range(32)]
-    return Edge(x, f, {FCSR: truth.csrs[FCSR]} if FCSR in truth.csrs else {}, read)
+    return WindowEdge(x, f, {FCSR: truth.csrs[FCSR]} if FCSR in truth.csrs else {}, read)
 
 
 Shares = tuple[float, float]
@@ -44,12 +44,12 @@ def compare(elf: Path, run: SpikeRun, march: str, first: int, last: int, *, begi
     """
     image, history = Image.from_elf(elf), history_of(run)
     loaded = {begin + at: byte for begin, data in image.segments for at, byte in enumerate(data)}
-    edges: dict[int, Edge] = {}
+    edges: dict[int, WindowEdge] = {}
     last = min(last, len(history) - 1)
     for position, truth, _ in states(run):
         if position in (first, last):
             edges[position] = _edge(truth, loaded | truth.memory, march)
-    machine = Machine(image.xlen, march[4:].upper(), [RAM], machine_only=True)
+    machine = HartMachine(image.xlen, march[4:].upper(), [RAM], machine_only=True)
     begin = edges[first] if begins else UNKNOWN
     window = Window(history, image, machine, first, last, begin=begin, end=edges[last])
     window.solve()

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind, Loss, LossCause, Start, StartReason, Trap, TrapKind
 from rvtrace_gdb.decode.history.history import GAP, Path
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, Machine
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine
 from rvtrace_gdb.decode.reconstruction.window.window import Window
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.window.by_hand import BASE, DATA, Happened, edge, encoded, stored, window
@@ -57,7 +57,7 @@ def test_a_gap_is_crossed_by_nothing() -> None:
     builder.append(Path(((BASE + 4,),)))
     history = builder.finish(Accounting(0, 0, 0, 0))
     assert list(history.pcs()) == [BASE, GAP, BASE + 4]
-    found = Window(history, image, Machine(64, "I", [Extent(BASE, 0x2000)]), 0, 3, begin=BEGIN, end=END)
+    found = Window(history, image, HartMachine(64, "I", [Extent(BASE, 0x2000)]), 0, 3, begin=BEGIN, end=END)
     found.solve()
     assert [found.x(position, A) for position in range(4)] == [5, None, None, None]
     assert [found.x(position, B) for position in range(4)] == [None, None, 6, 6]

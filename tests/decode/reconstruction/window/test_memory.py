@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.instructions import Access, AccessNote
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, StopState, Value
-from rvtrace_gdb.decode.reconstruction.window.edges import Edge, EdgeMemory, edge_of_stop
+from rvtrace_gdb.decode.program.instructions import AccessNote, MemoryAccess
+from rvtrace_gdb.decode.reconstruction.facts import KnownState, KnownValue, StopState
+from rvtrace_gdb.decode.reconstruction.window.edges import EdgeMemory, WindowEdge, edge_of_stop
 from rvtrace_gdb.support.errors import Cancelled
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.window.by_hand import BASE, DATA, RAM, edge, encoded, stored, window
@@ -16,18 +16,18 @@ A, B, C, P, Q = 10, 11, 12, 3, 4
 POINTER = {P: DATA}
 
 
-def edge_of_state(state: KnownState) -> Edge:
+def edge_of_state(state: KnownState) -> WindowEdge:
     """Return an edge of which registers, and some pieces of memory, are known."""
     pieces = sorted(state.memory)
 
-    def read(address: int, size: int) -> Sequence[Value]:
-        found: list[Value] = [None] * size
+    def read(address: int, size: int) -> Sequence[KnownValue]:
+        found: list[KnownValue] = [None] * size
         for begin, content in pieces:
             for at in range(max(begin, address), min(begin + len(content), address + size)):
                 found[at - address] = content[at - begin]
         return found
 
-    return Edge(state.x, state.f, state.csrs, read)
+    return WindowEdge(state.x, state.f, state.csrs, read)
 
 
 def _addi(rd: int, imm: int) -> int:
@@ -281,7 +281,7 @@ def test_the_memory_of_a_stop_is_read_in_few_pieces() -> None:
     memory = EdgeMemory(edge_of_stop(stop).memory, [RAM])
     assert [memory.byte(DATA + 0x300 + k) for k in range(0x100)] == [7] * 0x100 and len(asked) == 1
     assert memory.byte(DATA) is None and memory.byte(DATA + 1) == 7 and memory.byte(DATA + 0xFF) == 7
-    assert memory.byte(RAM[0] - 1) is None and isinstance(edge_of_stop(stop), Edge)
+    assert memory.byte(RAM[0] - 1) is None and isinstance(edge_of_stop(stop), WindowEdge)
 
 
 def test_work_can_be_interrupted() -> None:
@@ -305,11 +305,11 @@ def test_what_the_trace_says_of_accesses() -> None:
         encoded("lw", rd=C, rs1=8), encoded("lw", rd=C, rs1=9),
     ]  # fmt: skip
     traced = [
-        Access("load", 1, address=DATA + 4, value=0xFE, position=0),
-        Access("store", 4, address=DATA, value=5, position=1),
-        Access("atomic", 8, "add", address=DATA + 8, value=3, position=2),
-        Access("load", 4, address=DATA, value=3, position=3, notes=(AccessNote.AMBIGUOUS,)),
-        Access("load", 8, address=DATA, value=3, position=4),
+        MemoryAccess("load", 1, address=DATA + 4, value=0xFE, position=0),
+        MemoryAccess("store", 4, address=DATA, value=5, position=1),
+        MemoryAccess("atomic", 8, "add", address=DATA + 8, value=3, position=2),
+        MemoryAccess("load", 4, address=DATA, value=3, position=3, notes=(AccessNote.AMBIGUOUS,)),
+        MemoryAccess("load", 8, address=DATA, value=3, position=4),
     ]  # fmt: skip
     found = window(words, traced=traced)
     assert (found.x(0, P), found.x(1, A), found.x(0, Q)) == (DATA, (1 << 64) - 2, DATA)

@@ -7,8 +7,8 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.options import Modes
 from rvtrace_gdb.decode.program.image import ContextImages
-from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, STORE, Access
-from rvtrace_gdb.decode.reconstruction.facts import Machine
+from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, STORE, MemoryAccess
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.data_trace.past import DataTracePast
 from rvtrace_gdb.session.past.past import Accessed, NotWritten, Past
@@ -30,14 +30,14 @@ def past(*, missing: int = 0, reconstructed: bool = False) -> Past:
     """Of qsort. *missing*: how many data packets come before each that is lost. *reconstructed*: with registers."""
     stream = trace(FULL, keep=lambda number: not missing or number % missing != missing - 1)
     found, images = decoded(stream, FULL), ContextImages(image("qsort"))
-    machine = Machine(64, ("I", "M", "A", "C"), ())
+    machine = HartMachine(64, ("I", "M", "A", "C"), ())
     return ReconstructedPast(found, images, Known(machine)) if reconstructed else DataTracePast(found, images)
 
 
 either_past = pytest.mark.parametrize("reconstructed", [False, True])
 
 
-def overlapping(address: int, size: int, *, stores: bool, loads: bool) -> list[Access]:
+def overlapping(address: int, size: int, *, stores: bool, loads: bool) -> list[MemoryAccess]:
     """Spike's accesses to any of some bytes."""
     kinds = [STORE] * stores + [LOAD] * loads
     return [it for it in accessed() if it.kind in kinds and address - it.size < (it.address or 0) < address + size]
@@ -116,9 +116,9 @@ def test_nothing_else_is_known() -> None:
 
 def test_what_a_store_without_a_value_leaves_is_unknown() -> None:
     made = history(
-        Access(STORE, 4, "", 0x8000_0100, None, position=0),
-        Access(ATOMIC, 4, "add", 0x8000_0104, 1, position=1),
-        Access(LOAD, 4, "", 0x8000_0108, 7, position=2, failed=True),
+        MemoryAccess(STORE, 4, "", 0x8000_0100, None, position=0),
+        MemoryAccess(ATOMIC, 4, "add", 0x8000_0104, 1, position=1),
+        MemoryAccess(LOAD, 4, "", 0x8000_0108, 7, position=2, failed=True),
     )
     it = DataTracePast(made, ContextImages(program()))
     assert [it.memory(at, 0x8000_0100, 12) for at in range(4)] == [[None] * 12] * 4

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
 from rvtrace_gdb.session.past.reconstructed.execution import Execution
 from rvtrace_gdb.session.past.reconstructed.facts import Disagreement, Dropped, Known
 from rvtrace_gdb.support.extents import Extent
@@ -48,7 +48,7 @@ def test_memory_that_something_else_writes(tmp_path: Path) -> None:
     image, history = Image.from_elf(elf), history_of(run)
     (flag,) = {address for step in run.steps if isinstance(step, Commit) for address in step.loads}
     memory = [*image.segments, (flag, bytes(4))]
-    machine = Machine(64, "IMAC", [RAM], machine_only=True)
+    machine = HartMachine(64, "IMAC", [RAM], machine_only=True)
     found = Execution(history, image, Known(machine, KnownState(privilege=3, memory=memory)))
     found.complete()
     at = next(position for position, _, step in states(run) if step.loads) + 1

@@ -4,7 +4,7 @@ import pytest
 
 from rvtrace_gdb.decode.history.events import EventKind, Fact, Loss, LossCause, Start, StartReason
 from rvtrace_gdb.decode.program.image import ContextImages
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, KnownState, Machine, StopState
+from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState, StopState
 from rvtrace_gdb.session.past.reconstructed.facts import Known
 from rvtrace_gdb.session.past.reconstructed.knowledge import Knowledge, Limit, Reason, Remedy
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
@@ -13,7 +13,7 @@ from tests.decode.reconstruction.small_histories import BASE, history, program
 
 NOP, CUSTOM, BEQ, LOAD_A1 = 0x0000_0013, 0x0000_000B, 0x0020_8463, 0x0006_3583  # beq ra, sp, 8; ld a1, 0(a2)
 RAM = Extent(0x8000_0000, 1 << 12)
-MACHINE = Machine(64, "IMAC", [RAM], machine_only=True)
+MACHINE = HartMachine(64, "IMAC", [RAM], machine_only=True)
 BEGIN = KnownState(x=range(32), privilege=3, memory=[(RAM[0], bytes(16))])
 STOP = StopState(BASE, range(32), [None] * 32, {}, lambda address, size: bytes(size))
 HALT: tuple[EventKind, Fact] = (EventKind.SYNC, Start(StartReason.EXIT_FROM_DEBUG))

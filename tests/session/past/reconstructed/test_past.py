@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import FCSR
 from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.decode.reconstruction import forward
-from rvtrace_gdb.decode.reconstruction.facts import KnownState, Machine
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
 from rvtrace_gdb.session.past.past import INSTRUCTION, NotWritten, Written
 from rvtrace_gdb.session.past.reconstructed.facts import Known
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
@@ -41,7 +41,7 @@ class Ran(NamedTuple):
 
     def past(self, beginning: KnownState | None, *, memory: bool = True) -> ReconstructedPast:
         image = Image.from_elf(self.elf)
-        machine = Machine(64, "IMAFDC", [RAM], machine_only=True)
+        machine = HartMachine(64, "IMAFDC", [RAM], machine_only=True)
         return ReconstructedPast(self.history, ContextImages(image), Known(machine, beginning, memory=memory))
 
 

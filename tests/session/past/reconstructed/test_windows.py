@@ -7,7 +7,7 @@ import pytest
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.reconstruction.facts import Machine, StopState
+from rvtrace_gdb.decode.reconstruction.facts import HartMachine, StopState
 from rvtrace_gdb.session.past.past import Written
 from rvtrace_gdb.session.past.reconstructed import windows
 from rvtrace_gdb.session.past.reconstructed.facts import Dropped, Known
@@ -43,7 +43,7 @@ class Late(NamedTuple):
         return StopState(self.commits[-1].pc, x, [self.truth.f.get(number) for number in range(32)], {}, read)
 
     def past(self, stop: StopState | None) -> ReconstructedPast:
-        machine = Machine(64, "IMAFDC", [RAM], machine_only=True)
+        machine = HartMachine(64, "IMAFDC", [RAM], machine_only=True)
         return ReconstructedPast(self.history, ContextImages(self.image), Known(machine, stop=stop))
 
 

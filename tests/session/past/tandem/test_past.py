@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.program.image import ContextImages, Image
-from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, Parameters, State
+from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, StateId, TandemParameters
 from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.session.past.tandem.past import TandemPast
 from rvtrace_gdb.session.replay.target_xml import Description
@@ -85,7 +85,7 @@ def test_single_precision_is_boxed_where_registers_are_wider() -> None:
     line = Line()
     line.add(RESET, priv(3))
     line(f(1, 0x3F80_0000))
-    past = places_in(line.decoded(Parameters(64, 32)).history)
+    past = places_in(line.decoded(TandemParameters(64, 32)).history)
     past.enter(0, silent)
     past.go_to(0, 1)
     for flen, expected in ((32, "0000803f"), (64, "0000803fffffffff")):
@@ -100,7 +100,7 @@ def test_the_description_of_a_trace_alone() -> None:
     line = Line()
     line.add(RESET, priv(3), csr(0x801, 1), csr(0x105, 2))
     line()
-    past = places_in(line.decoded(Parameters(32, 0)).history)
+    past = places_in(line.decoded(TandemParameters(32, 0)).history)
     told = past.traced_registers(0)
     description = Description.of_hart(32, told)
     names = description.by_name
@@ -123,8 +123,8 @@ def test_memory_stored_and_loaded_and_constant(tmp_path: Path) -> None:
     line = Line()
     line.add(RESET, priv(3))
     line(store(table + 2, 2, 0xBEEF), instr=sw())
-    line(x(5, 0x0403_0201), AdditionalState(State.EFFECTIVE_ADDRESS, 0x8000_1000), instr=LW)
-    line(x(5, 0x0403_0201), AdditionalState(State.EFFECTIVE_ADDRESS, 0x1000_0000), instr=LW)
+    line(x(5, 0x0403_0201), AdditionalState(StateId.EFFECTIVE_ADDRESS, 0x8000_1000), instr=LW)
+    line(x(5, 0x0403_0201), AdditionalState(StateId.EFFECTIVE_ADDRESS, 0x1000_0000), instr=LW)
     line(store(0x8000_1002, 1, 0x99), instr=sw())
     line(store(0x9000_0000, 4, 0x12345678), instr=sw())
     past = memory_in(line, image)
@@ -183,8 +183,8 @@ def test_what_others_changed(tmp_path: Path) -> None:
     line.add(RESET, priv(3))
     for address in (0x8000_1000, 0x1000_0000):
         line(store(address, 4, 0x0101_0101), instr=sw())
-        line(x(5, 0x0101_0101), AdditionalState(State.EFFECTIVE_ADDRESS, address), instr=LW)
-        line(x(5, 0x0101_0201), AdditionalState(State.EFFECTIVE_ADDRESS, address), instr=LW)
+        line(x(5, 0x0101_0101), AdditionalState(StateId.EFFECTIVE_ADDRESS, address), instr=LW)
+        line(x(5, 0x0101_0201), AdditionalState(StateId.EFFECTIVE_ADDRESS, address), instr=LW)
     past = memory_in(line, image)
     past.go_to(0, 2)
     assert past.memory(0, 0x8000_1000, 4).hex() == "01010101"

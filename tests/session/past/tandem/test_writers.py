@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.protocol import FullRegister, StateInitialization
 from rvtrace_gdb.session.past.past import INSTRUCTION, OUTSIDE, PC, RESET, Written
 from rvtrace_gdb.session.past.tandem.writers import LastWriters
@@ -29,7 +29,7 @@ class Wrote(NamedTuple):
     values: dict[tuple[str, int], int]
 
 
-def spikes(name: str, tandem: Tandem) -> list[Wrote]:
+def spikes(name: str, tandem: DecodedTandem) -> list[Wrote]:
     """Every instruction that retired from the program's entry on, of the log alone but for where that is."""
     entry = program_of(name).entry
     position = next(i for i, pc in enumerate(tandem.history.pcs()) if pc == entry)

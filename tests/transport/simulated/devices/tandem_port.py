@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
 from rvtrace_gdb.decode.tandem.encoder import Forms
-from rvtrace_gdb.decode.tandem.protocol import SPECIFICATION, Dialect, Parameters
+from rvtrace_gdb.decode.tandem.protocol import SPECIFICATION, TandemDialect, TandemParameters
 from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.devices.tandem import Addresses, TandemBuild, attach
 from rvtrace_gdb.transport.simulated.hart.csr import IllegalCsr
@@ -44,7 +44,7 @@ class Ported:
     """*elf* on a machine whose harts have tandem ports. `traces`: their bytes."""
 
     def __init__(
-        self, elf: Path, dialect: Dialect = SPECIFICATION, forms: Forms | None = None,
+        self, elf: Path, dialect: TandemDialect = SPECIFICATION, forms: Forms | None = None,
         addresses: Addresses = Addresses.EFFECTIVE, extensions: str = "IMAFDC", harts: int = 1,
         pc_physical: bool = False,
     ) -> None:  # fmt: skip
@@ -54,7 +54,7 @@ class Ported:
         memory = MemoryMap() if low >= 0x8000_0000 and low < 0x8800_0000 else MemoryMap(ram=low)
         self.machine: Machine = build(elf, extensions=extensions, harts=harts, memory_map=memory)
         flen = 64 if "D" in extensions else 32 if "F" in extensions else 0
-        self.parameters = Parameters(self.elf.xlen, flen, dialect=dialect, supervisor=False)
+        self.parameters = TandemParameters(self.elf.xlen, flen, dialect=dialect, supervisor=False)
         made = TandemBuild(self.parameters, forms or Forms(), addresses, pc_physical)
         self.traces = [bytearray() for _ in range(harts)]
         parts = self.elf.segments()
@@ -66,7 +66,7 @@ class Ported:
     def hart(self) -> Hart:
         return self.machine.hart
 
-    def decoded(self, hart: int = 0) -> Tandem:
+    def decoded(self, hart: int = 0) -> DecodedTandem:
         return decode(bytes(self.traces[hart]), self.image, self.parameters)
 
     def snapshot(self, hart: int = 0) -> Snapshot:
@@ -85,7 +85,7 @@ def snapshot(hart: Hart, size: int) -> Snapshot:
     return Snapshot(hart.pc, hart.privilege, tuple(hart.x), floating, csrs, hart.instret, size)
 
 
-def differences(found: Tandem, snapshots: list[Snapshot], seldom: int = _SELDOM) -> list[str]:
+def differences(found: DecodedTandem, snapshots: list[Snapshot], seldom: int = _SELDOM) -> list[str]:
     """Where the decoded state after steps is not the hart's own: a line each. What it leaves open counts, too."""
     lines = []
     for step, expected in enumerate(snapshots):
@@ -100,7 +100,7 @@ def differences(found: Tandem, snapshots: list[Snapshot], seldom: int = _SELDOM)
     return lines
 
 
-def memory_differences(found: Tandem, ported: Ported, group: int) -> list[str]:
+def memory_differences(found: DecodedTandem, ported: Ported, group: int) -> list[str]:
     """Where memory after a group is not what the bus has now: the program's own, which is all known."""
     state, lines = found.after(group), []
     for address, data in ported.loaded:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.decode.tandem.decoder import Tandem
-from rvtrace_gdb.decode.tandem.encoder import Encoder, Forms, Retired
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, FPR, GPR, STORE_DATA, MemoryOp, MemoryRequest, State
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem
+from rvtrace_gdb.decode.tandem.encoder import Forms, GroupEncoder, Retired
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, FPR, GPR, STORE_DATA, MemoryOp, MemoryRequest, StateId
 from rvtrace_gdb.transport.simulated.devices.tandem import Addresses
 from tests.decode.tandem.corpus import Step, golden_steps
 from tests.helpers.amounts import LONG, long_only
@@ -115,13 +115,13 @@ def test_agrees_with_spike(name: str, elf: str) -> None:
     assert length > 30 and ours[:length] == theirs[:length]
 
 
-def told(found: Tandem, position: int) -> tuple[object, ...]:
+def told(found: DecodedTandem, position: int) -> tuple[object, ...]:
     """Of an instruction: address, word, registers, store data."""
     group = found.trace.group(found.group_of(position))
     xs = {n - GPR: value for n, value in group.registers.items() if GPR <= n < FPR}
     fs = {n - FPR: value for n, value in group.registers.items() if n >= FPR}
     stored = {size: group.state(state) for state, size in STORE_DATA.items() if group.state(state) is not None}
-    stores = [(group.state(State.EFFECTIVE_ADDRESS), (data or 0).to_bytes(n, "little")) for n, data in stored.items()]
+    stores = [(group.state(StateId.EFFECTIVE_ADDRESS), (data or 0).to_bytes(n, "little")) for n, data in stored.items()]
     assert group.instr is not None
     return found.before(position).pc, group.instr.word, xs, fs, stores
 
@@ -146,18 +146,20 @@ FIELDS: dict[str, tuple[str, Callable[[Retired], Retired]]] = {
 def test_a_write_that_is_not_told_is_noticed(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the comparison above is worth: the last write of a kind is left out."""
     elf, without = FIELDS[field]
-    put, seen = Encoder.put, list[Retired]()
+    put, seen = GroupEncoder.put, list[Retired]()
 
-    def listened(self: Encoder, told: Retired) -> None:
+    def listened(self: GroupEncoder, told: Retired) -> None:
         seen.append(told)
         put(self, told)
 
-    monkeypatch.setattr(Encoder, "put", listened)
+    monkeypatch.setattr(GroupEncoder, "put", listened)
     stepped(Ported(DATA / "riscv-tests" / elf))
     candidates = [number for number, told in enumerate(seen) if without(told) != told]
     last = max(number for number in candidates if is_new(field, seen[: number + 1]))
     count = iter(range(len(seen)))
-    monkeypatch.setattr(Encoder, "put", lambda self, told: put(self, without(told) if next(count) == last else told))
+    monkeypatch.setattr(
+        GroupEncoder, "put", lambda self, told: put(self, without(told) if next(count) == last else told)
+    )
     ported = Ported(DATA / "riscv-tests" / elf)
     snapshots = stepped(ported)
     found = ported.decoded()

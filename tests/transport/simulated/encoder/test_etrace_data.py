@@ -12,7 +12,7 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.encapsulation import Kind
-from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.decode.program.instructions import MemoryAccess
 from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
 from rvtrace_gdb.transport.simulated.hart.block import Accessed
 from rvtrace_gdb.transport.simulated.hart.hart import Hart, Retired
@@ -141,7 +141,7 @@ def test_a_device_is_accessed_as_memory_is() -> None:
 # The packets
 
 
-def accesses_in(traced: Traced) -> list[Access]:
+def accesses_in(traced: Traced) -> list[MemoryAccess]:
     """Of the data packets; differences start anew with each synchronization."""
     decoder = DataDecoder(traced.options.parameters, traced.options.modes)
     for kind, payload, _ in traced.packets():

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.protocol import DIALECTS, Parameters
+from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, decode
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, TandemParameters
 from rvtrace_gdb.session.description import file
 from tests.helpers.cross_compiler import demo
 from tests.transport.simulated.harts import compiled
@@ -23,8 +23,8 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return demo(tmp_path_factory.mktemp("sim"))
 
 
-def decoded(path: Path, elf: Path, dialect: str = "specification") -> Tandem:
-    options = Parameters(64, 64, dialect=DIALECTS[dialect], supervisor=False)
+def decoded(path: Path, elf: Path, dialect: str = "specification") -> DecodedTandem:
+    options = TandemParameters(64, 64, dialect=DIALECTS[dialect], supervisor=False)
     return decode(path.read_bytes(), Image.from_elf(elf), options)
 
 
