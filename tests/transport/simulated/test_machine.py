@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.transport.simulated.bus import BusError, ElfFile
+from rvtrace_gdb.transport.simulated.bus import ElfFile
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.transport.simulated.encoder.test_decoded_traces import addresses
-from tests.transport.simulated.hart.encoded_code import BASE, EBREAK, NOP, SPIN, WFI, Csr, addi, sw
+from tests.transport.simulated.hart.encoded_code import BASE, EBREAK, NOP, SPIN, WFI, Csr, addi
 from tests.transport.simulated.harts import (
     APART,
     CLINT,
@@ -19,7 +19,6 @@ from tests.transport.simulated.harts import (
     HARTRESET,
     MTIME,
     MTIMECMP,
-    NDMRESET,
     RESUMEREQ,
     cause,
     compiled,
@@ -78,19 +77,6 @@ def test_what_happens_does_not_depend_on_who_asks_for_slices_of_which_length(tmp
     assert logs[0] == logs[1] == logs[2]
 
 
-def test_a_software_interrupt_for_each() -> None:
-    machine = machine_with([SPIN], [SPIN], [SPIN])
-    machine.bus.write(CLINT + 4, 4, 1)
-    assert [hart.mip & MSI for hart in machine.harts] == [0, MSI, 0]
-    assert [machine.bus.read(CLINT + 4 * n, 4) for n in range(4)] == [0, 1, 0, 0]
-    machine.bus.write(CLINT + 8, 4, 0xFFFF_FFFF)
-    machine.bus.write(CLINT + 4, 4, 0)
-    assert [hart.mip & MSI for hart in machine.harts] == [0, 0, MSI]
-    assert machine.bus.read(CLINT + 8, 4) == 1
-    with pytest.raises(BusError):
-        machine.bus.read(CLINT + 4, 8)
-
-
 def test_a_timer_for_each_and_one_time() -> None:
     machine = machine_with([SPIN], [SPIN])
     machine.bus.write(MTIMECMP, 8, 1 << 40)
@@ -104,19 +90,6 @@ def test_a_timer_for_each_and_one_time() -> None:
     assert [hart.mip & MTI for hart in machine.harts] == [0, 0]
     machine.run_slice(2000)
     assert [hart.mip & MTI for hart in machine.harts] == [0, MTI]
-
-
-def test_mtime_can_be_written_and_is_that_of_all() -> None:
-    machine = machine_with([SPIN], [SPIN])
-    for n in range(2):
-        machine.bus.write(MTIMECMP + 8 * n, 8, 10_000)
-    machine.run_slice(1000)
-    machine.bus.write(MTIME, 8, 20_000)
-    assert [hart.mtime for hart in machine.harts] == [20_000] * 2
-    assert [hart.mip & MTI for hart in machine.harts] == [MTI, MTI]
-    machine.bus.write(MTIME, 4, 0)
-    assert [hart.mtime for hart in machine.harts] == [0] * 2
-    assert [hart.mip & MTI for hart in machine.harts] == [0, 0]
 
 
 def test_time_does_not_jump_for_one_that_sleeps_while_another_runs() -> None:
@@ -163,16 +136,6 @@ def test_idle_is_when_nobody_would_do_anything() -> None:
     assert state(machine) == (True, True)
 
 
-def test_one_hart_wakes_another() -> None:
-    code = [addi(5, 0, 1), sw(5, 3), SPIN]
-    machine = machine_with(code, SLEEPER)
-    machine.harts[0].x[3] = CLINT + 4
-    enable(machine, 1, MSI)
-    machine.run_slice(1)
-    machine.run_slice(1)
-    assert machine.harts[1].x[5] == 1
-
-
 def test_a_reservation_ends_when_another_hart_executes() -> None:
     for disturbed in (False, True):
         machine = machine_with([LR_W_X5_X3, SC_W_X6_X7_X3, SPIN], [NOP, NOP, SPIN])
@@ -182,17 +145,6 @@ def test_a_reservation_ends_when_another_hart_executes() -> None:
             step(machine, 1)
         step(machine, 0)
         assert machine.harts[0].x[6] == disturbed
-
-
-def test_a_step_is_of_one_hart_and_time_passes_for_all() -> None:
-    machine = machine_with([NOP] * 8 + [SPIN], [NOP] * 8 + [SPIN])
-    machine.halt_at_start()
-    for hart in (1, 1, 0, 1):
-        step(machine, hart)
-        assert machine.halted
-    assert [hart.instret for hart in machine.harts] == [1, 3]
-    assert machine.bus.read(MTIME, 8) == 4
-    assert [cause(machine, n) for n in range(2)] == [4, 4]
 
 
 def test_a_breakpoint_of_one_halts_its_group_at_once() -> None:
@@ -207,18 +159,6 @@ def test_a_breakpoint_of_one_halts_its_group_at_once() -> None:
     before = machine.harts[0].instret
     machine.run_slice(750)
     assert machine.harts[0].instret > before, "it is in no group"
-
-
-def test_ndmreset_starts_all_and_the_time_from_0() -> None:
-    machine = machine_with([NOP, NOP, SPIN], [NOP, SPIN])
-    machine.bus.write(CLINT + 4, 4, 1)
-    machine.run_slice(1000)
-    control(machine, 0, NDMRESET)
-    machine.run_slice(1000)
-    control(machine, 0)
-    assert [hart.pc for hart in machine.harts] == [BASE, BASE + APART]
-    assert machine.bus.read(MTIME, 8) == 0
-    assert machine.harts[1].mip & MSI == 0
 
 
 def test_hartreset_starts_one_and_leaves_the_clint() -> None:

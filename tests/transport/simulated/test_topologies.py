@@ -10,27 +10,23 @@ import pytest
 
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
-from rvtrace_gdb.transport.simulated.devices.filters import FilterUnits
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import build
 from rvtrace_gdb.transport.simulated.wiring import AnyPart, Wiring, WiringError
 from tests.transport.simulated.chips import (
     DIS_INPUT,
     HARTS,
-    INST_FILTERS,
-    SIZE,
     SMALL,
     SMEM_AT,
     SOURCE_BITS,
     Chip,
-    enable,
     encoder,
     funnel,
     smem,
     sram,
     two_clusters,
 )
-from tests.transport.simulated.devices.test_component import ACTIVE, CONTROL, HTM, OVERFLOW, START, TS_CONTROL, WP
+from tests.transport.simulated.devices.test_component import ACTIVE, CONTROL, HTM, OVERFLOW, TS_CONTROL
 from tests.transport.simulated.harts import compiled
 from tests.transport.simulated.nexus import ERROR, messages
 
@@ -75,21 +71,6 @@ def test_each_cluster_has_its_own_sink(elf: Path) -> None:
     chip.stop("cluster1", "cluster0", "sram", "smem")
     chip.check(chip.in_memory("smem"), (0, 1))
     chip.check(chip.in_sram("sram"), (2, 3))
-
-
-def test_a_buffer_beyond_4_gib(elf: Path) -> None:
-    sink = smem(start=0x1_0000_0000)
-    chip = Chip(elf, Wiring((encoder(0, "smem"), replace(sink, address_bits=40))), harts=1)
-    ram = chip["smem"]
-    ram.activate()
-    ram[CONTROL] = ACTIVE | 1 << 4
-    for low, address in ((START, 0), (0x18, SIZE - 4), (WP, 0)):
-        ram[low], ram[low + 4] = address, 1
-    enable(ram)
-    chip.start_encoders([0])
-    chip.machine.run_slice(2000)
-    chip.stop("encoder0", "smem")
-    chip.check(chip.machine.bus.read_bytes(0x1_0000_0000, ram[WP]), (0,))
 
 
 def test_an_encoder_with_two_ways_out(elf: Path) -> None:
@@ -192,14 +173,15 @@ def test_trace_is_lost_where_it_is_to_be(elf: Path) -> None:
     assert all(pc in rest for pc in history if pc != GAP), "in order"
 
 
-def test_each_encoder_has_its_own_filters(elf: Path) -> None:
-    units = FilterUnits(2, 1)
-    chip = Chip(elf, Wiring((encoder(0, "smem", filters=units), encoder(1, "smem"), smem())), harts=2)
-    for hart, selected in ((0, 0b11), (1, 0)):
-        te = chip[f"encoder{hart}"]
-        te.activate()
-        te[INST_FILTERS] = 0xFFFF
-        assert te[INST_FILTERS] == selected
+def test_what_takes_many_polls_takes_no_longer_than_a_slice(elf: Path) -> None:
+    top = funnel("top", 0x2002_0000, {"encoder0": 0}, "smem", polls=100)
+    parts: list[AnyPart] = [encoder(0, "top", polls=100), top, smem(polls=100)]
+    chip = Chip(elf, Wiring(tuple(parts)), harts=1)
+    for part in parts:
+        chip[part.name][CONTROL] = ACTIVE
+        assert not chip[part.name][CONTROL] & ACTIVE
+    chip.machine.run_slice(10)
+    assert all(chip[part.name][CONTROL] & ACTIVE for part in parts)
 
 
 def test_trigger_outputs_are_told_with_their_encoder(elf: Path) -> None:

@@ -106,14 +106,6 @@ class TestEveryComponent:
         assert registers[CONTROL] == EMPTY
 
 
-    def test_deactivation_resets(self, registers: Registers) -> None:
-        registers.activate()
-        before = registers[CONTROL]
-        registers[CONTROL] = 0xFFFF_FFFF
-        registers.activate()
-        assert registers[CONTROL] == before
-
-
     def test_accesses_of_other_widths(self, registers: Registers) -> None:
         registers.activate()
         bus, base = registers.bus, registers.base
@@ -142,16 +134,6 @@ def test_encoder_fields_are_warl(loop: Path) -> None:
     assert te[INST_FEATURES] == 12 << 28 | 0xFFF << 16 | 0x7CC, "trTeSrcBits at most 12; no features of E-Trace"
 
 
-def test_fields_undefined_after_reset_are_not_what_a_driver_hopes_for(loop: Path) -> None:
-    machine = machine_of(loop)
-    te, ram = Registers(machine.bus, TE), Registers(machine.bus, RAM)
-    te.activate()
-    ram.activate()
-    ram[CONTROL] = ACTIVE | SMEM
-    assert te[INST_FEATURES] >> 28 != 0, "trTeSrcBits"
-    assert ram[WP] & 1, "trRamWrap"
-
-
 def test_words_go_from_start_to_limit_inclusive() -> None:
     sink, ram = in_memory(16)
     assert sink.accept(words(1, 2, 3)) == 12
@@ -162,14 +144,6 @@ def test_words_go_from_start_to_limit_inclusive() -> None:
     assert sink.accept(words(5, 6)) == 8
     assert ram[WP] == BUFFER + 8 | 1
     assert ram.bus.read_bytes(BUFFER, 16) == words(5, 6, 3, 4)
-
-
-def test_pointers_cannot_be_moved_while_enabled() -> None:
-    _, ram = in_memory(16)
-    for offset in (START, LIMIT, WP):
-        before = ram[offset]
-        ram[offset] = BUFFER + 8
-        assert ram[offset] == before
 
 
 def test_only_word_addresses_and_no_high_registers() -> None:
@@ -246,21 +220,6 @@ def test_the_last_messages_are_there_only_after_empty_was_polled(loop: Path) -> 
     assert te[CONTROL] & (ENABLE | EMPTY) == ENABLE, "still flushing"
     assert te[CONTROL] & (ENABLE | EMPTY) == EMPTY
     assert ram[WP] > before
-
-
-def test_what_is_flushed_into_a_disabled_sink_is_lost(loop: Path) -> None:
-    machine = machine_of(loop)
-    te, ram = start(machine)
-    machine.run_slice(1000)
-    te[CONTROL] = te[CONTROL] & ~ENABLE
-    ram[CONTROL] = ram[CONTROL] & ~ENABLE
-    ram.poll(ENABLE | EMPTY, EMPTY)
-    before = ram[WP]
-    te.poll(ENABLE | EMPTY, EMPTY)
-    assert ram[WP] == before
-    assert te[CONTROL] & OVERFLOW
-    tcodes = [message.tcode for message in messages(ram.bus.read_bytes(BUFFER, before - BUFFER))]
-    assert PROG_TRACE_CORRELATION not in tcodes
 
 
 def test_debug_mode_ends_and_begins_a_trace(loop: Path) -> None:

@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.transport.simulated.bus import Bus
-from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
 from rvtrace_gdb.transport.simulated.devices.funnel import Funnel
 from rvtrace_gdb.transport.simulated.devices.output import TraceConsumer
 from rvtrace_gdb.transport.simulated.devices.sinks import PibSink
@@ -55,21 +54,6 @@ def funnel_to_probe(inputs: int = 3, depth: int = 2) -> tuple[Funnel, Registers,
     return funnel, registers, got
 
 
-@pytest.mark.parametrize("inputs", [1, 5, 16])
-def test_inputs_that_can_be_cut_are_those_there_are(inputs: int) -> None:
-    _, registers, _ = funnel_to_probe(inputs)
-    registers[DIS_INPUT] = 0xFFFF
-    assert registers[DIS_INPUT] == (1 << inputs) - 1
-
-
-def test_cutting_inputs_is_optional() -> None:
-    sink, _ = probe()
-    registers = on_bus(Funnel([sink], inputs=4, build=ComponentBuild(fixed={"trFunnelDisInput": 0})))
-    registers.activate()
-    registers[DIS_INPUT] = 0xFFFF
-    assert registers[DIS_INPUT] == 0
-
-
 def test_more_inputs_than_the_document_has() -> None:
     for inputs in (0, 17):
         with pytest.raises(ValueError, match="up to 16 inputs"):
@@ -100,22 +84,6 @@ def test_a_flush_sends_what_is_inside() -> None:
     assert got.got == [b"one"]
 
 
-def test_a_flush_into_a_sink_that_is_off_never_ends() -> None:
-    sink, got = probe()
-    funnel = Funnel([sink])
-    registers = on_bus(funnel)
-    registers.activate()
-    registers[DIS_INPUT] = 0
-    enable(registers)
-    funnel.inputs[0].accept(b"one")
-    sink.write(0, 4, ACTIVE)
-    registers[CONTROL] = ACTIVE
-    assert [registers[CONTROL] & (ENABLE | EMPTY) for _ in range(5)] == [ENABLE, 0, 0, 0, 0]
-    registers[CONTROL] = 0
-    registers.poll(ACTIVE | EMPTY, EMPTY)
-    assert got.got == []
-
-
 def test_a_cut_input_takes_messages_and_drops_them() -> None:
     funnel, registers, got = funnel_to_probe()
     registers[DIS_INPUT] = 0b010
@@ -123,29 +91,6 @@ def test_a_cut_input_takes_messages_and_drops_them() -> None:
     funnel.inputs[0].accept(b"kept")
     disable(registers)
     assert got.got == [b"kept"]
-
-
-def test_a_funnel_that_is_off_takes_nothing() -> None:
-    funnel, registers, _ = funnel_to_probe()
-    disable(registers)
-    assert funnel.inputs[0].accept(b"one") == 0
-    assert not funnel.inputs[0].enabled
-
-
-def test_a_full_funnel_takes_nothing_until_its_sink_does() -> None:
-    sink, got = probe()
-    funnel = Funnel([sink], inputs=2, depth=2)
-    registers = on_bus(funnel)
-    registers.activate()
-    registers[DIS_INPUT] = 0
-    enable(registers)
-    sink.jammed = True
-    source, other = funnel.inputs
-    assert [source.accept(message) for message in (b"1", b"2", b"3")] == [1, 1, 0]
-    assert (source.ready, other.ready) == (False, True)
-    sink.jammed = False
-    assert source.accept(b"4") == 1
-    assert got.got == [b"1", b"2"]
 
 
 @settings(deadline=None)
@@ -187,11 +132,6 @@ class TestTime:
         assert registers[TS_CONTROL] & 1 << 15 == 0, "trTsEnable is for encoders only"
         assert registers[TS_CONTROL] >> 24 & 63 == 40
 
-    def test_without_a_unit(self) -> None:
-        sink, _ = probe()
-        registers = self.registers(Funnel([sink]))
-        registers[TS_CONTROL] = 0xFFFF_FFFF
-        assert (registers[TS_CONTROL], registers[COUNTER_LOW]) == (0, 0)
 
     def test_an_external_value_is_taken_as_it_is(self) -> None:
         sink, _ = probe()

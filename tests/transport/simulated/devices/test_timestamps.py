@@ -12,18 +12,12 @@ from rvtrace_gdb.transport.simulated.machine import Machine
 from tests.transport.simulated.devices.test_component import TE, Registers, start, stop
 from tests.transport.simulated.encoder.traces import (
     BTM,
-    COUNTER_HIGH,
-    COUNTER_LOW,
     EVERYTHING,
     HTM,
     RARE_SYNC,
     REPEATED,
     TIME,
-    TS_ACTIVE,
-    TS_CONTROL,
     TS_CORE,
-    TS_COUNT,
-    TS_ENABLE,
     TS_RESET,
     TS_SYSTEM,
     compiled,
@@ -32,8 +26,6 @@ from tests.transport.simulated.encoder.traces import (
 )
 from tests.transport.simulated.hart.programs import assemble
 from tests.transport.simulated.nexus import SYNCHRONIZING, messages
-
-WIDTH = 40 << 24
 
 # Three times a thousand ticks of sleep that end with an interrupt, and fifty instructions or so.
 SLEEPER = """
@@ -86,68 +78,6 @@ def te(machine: Machine) -> Registers:
     registers = Registers(machine.bus, TE)
     registers.activate()
     return registers
-
-
-def counter(te: Registers) -> int:
-    return te[COUNTER_HIGH] << 32 | te[COUNTER_LOW]
-
-
-def counting(te: Registers, control: int) -> None:
-    for value in (0, TS_ACTIVE, control | TS_ACTIVE):
-        te[TS_CONTROL] = value
-
-
-# Registers
-
-
-@pytest.mark.parametrize(("mode", "becomes"), [(0, 0), (1, 2), (2, 2), (3, 3), (4, 2), (5, 2), (6, 2), (7, 2)])
-def test_fields_are_warl(mode: int, becomes: int, te: Registers) -> None:
-    """trTsMode: no external, shared or vendor's time. trTsRunInDebug, reserved and vendor bits read 0."""
-    counting(te, 0xFFFF_FFFF & ~(7 << 4) | mode << 4)
-    value = te[TS_CONTROL]
-    assert value >> 4 & 7 == becomes
-    assert value & ~(7 << 4 | TS_ENABLE) == WIDTH | 3 << 8 | TS_COUNT | TS_ACTIVE
-    assert bool(value & TS_ENABLE) == bool(becomes), "no timestamps without time"
-
-
-def test_the_counter_counts_stops_and_is_reset(machine: Machine, te: Registers) -> None:
-    counting(te, TS_CORE | TS_COUNT | TS_RESET)
-    assert counter(te) == 0
-    machine.run_slice(1000)
-    assert counter(te) == machine.hart.instret
-    te[TS_CONTROL] = TS_ACTIVE | TS_CORE
-    held, before = counter(te), machine.hart.instret
-    machine.run_slice(1000)
-    assert counter(te) == held
-    te[TS_CONTROL] = TS_ACTIVE | TS_CORE | TS_COUNT
-    stopped = machine.hart.instret - before
-    machine.run_slice(1000)
-    assert counter(te) == machine.hart.instret - stopped
-    te[TS_CONTROL] = TS_ACTIVE | TS_CORE | TS_COUNT | TS_RESET
-    assert counter(te) == 0
-    before = machine.hart.instret
-    machine.run_slice(1000)
-    assert counter(te) == machine.hart.instret - before
-
-
-@pytest.mark.parametrize("prescale", [0, 1, 2, 3])
-def test_the_clock_is_divided(prescale: int, machine: Machine, te: Registers) -> None:
-    counting(te, TS_CORE | TS_COUNT | TS_RESET | prescale << 8)
-    machine.run_slice(3000)
-    assert counter(te) == machine.hart.instret // 4**prescale
-
-
-def test_a_narrow_counter_wraps(elf: Path) -> None:
-    machine = machine_with(elf, built_with=EncoderOptions(timestamp_bits=9))
-    te = Registers(machine.bus, TE)
-    te.activate()
-    counting(te, TS_CORE | TS_COUNT | TS_RESET)
-    assert te[TS_CONTROL] >> 24 & 0x3F == 9
-    machine.run_slice(3000)
-    assert counter(te) == machine.hart.instret % 512
-
-
-# Timestamps
 
 
 @pytest.mark.parametrize("mode", [HTM, BTM], ids=["HTM", "BTM"])

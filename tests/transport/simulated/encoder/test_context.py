@@ -8,7 +8,6 @@ from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.transport.simulated.bus import ElfFile
-from rvtrace_gdb.transport.simulated.hart.csr import IllegalCsr
 from tests.transport.simulated.devices.test_component import start, stop
 from tests.transport.simulated.encoder.traces import (
     BTM,
@@ -16,7 +15,6 @@ from tests.transport.simulated.encoder.traces import (
     EVERYTHING,
     HTM,
     RARE_SYNC,
-    Traced,
     compiled,
     machine_with,
     trace,
@@ -24,7 +22,7 @@ from tests.transport.simulated.encoder.traces import (
 from tests.transport.simulated.hart.encoded_code import MRET, hart_with
 from tests.transport.simulated.nexus import OWNERSHIP, SYNCHRONIZING, messages
 
-SCONTEXT, HCONTEXT, MCONTEXT = 0x5A8, 0x6A8, 0x7A8
+SCONTEXT, MCONTEXT = 0x5A8, 0x7A8
 MODES = pytest.mark.parametrize("mode", [HTM, BTM], ids=["HTM", "BTM"])
 # PROCESS without its context: FORMAT in bits 1:0, PRV in bits 3:2, V in bit 4 ("Encoding of PROCESS field")
 IN_U_MODE, IN_M_MODE = 0b0_00_00, 0b0_11_00
@@ -74,19 +72,6 @@ def test_context_csrs_have_the_recommended_widths(xlen: int, supervisor: int, ma
     assert hart.csr_read(SCONTEXT) == hart.csr_read(MCONTEXT) == 0
 
 
-def test_context_csrs_are_not_for_user_mode() -> None:
-    hart = hart_with()
-    hart.privilege = 0
-    for number in (SCONTEXT, MCONTEXT):
-        with pytest.raises(IllegalCsr):
-            hart.csr_read(number)
-
-
-def test_hcontext_needs_a_hypervisor() -> None:
-    with pytest.raises(IllegalCsr):
-        hart_with().csr_read(HCONTEXT)
-
-
 # Messages
 
 
@@ -110,10 +95,6 @@ def test_the_start_of_the_program(elf: Path) -> None:
         IN_U_MODE, IN_M_MODE,
     ]  # fmt: skip
     assert 4242 << 5 | IN_M_MODE | WITH_SCONTEXT in told
-
-
-def test_no_ownership_unless_enabled(elf: Path) -> None:
-    assert owners(trace(machine_with(elf), elf).data) == []
 
 
 @MODES
@@ -143,25 +124,6 @@ def test_what_changed_during_a_loss_is_told_after_it(elf: Path) -> None:
 
 
 # Histories
-
-
-def check_privilege(traced: Traced, elf: Path) -> None:
-    traced.check()
-    found = [traced.history.context_at(i).prv for i in range(len(traced.retired))]
-    assert found == [context.prv for context in truth(elf, traced.retired)]
-
-
-@MODES
-@pytest.mark.parametrize("features", [0, EVERYTHING], ids=["nothing", "everything"])
-def test_the_privilege_of_every_instruction_is_known(mode: int, features: int, elf: Path) -> None:
-    """It changes by traps and their returns, whose messages say where."""
-    check_privilege(trace(machine_with(elf), elf, mode | CONTEXT | RARE_SYNC, features), elf)
-
-
-@MODES
-@pytest.mark.parametrize("slice_length", [1, 13])
-def test_in_slices_of_any_length(mode: int, slice_length: int, elf: Path) -> None:
-    check_privilege(trace(machine_with(elf), elf, mode | CONTEXT | RARE_SYNC, slice_length=slice_length), elf)
 
 
 @MODES

@@ -25,7 +25,6 @@ from tests.transport.simulated.devices.test_component import (
 )
 from tests.transport.simulated.encoder.etrace_traces import (
     DATA_CONTROL,
-    DATA_TRACING,
     E_TRACE,
     N_TRACE,
     RARE_SYNC,
@@ -78,13 +77,6 @@ def test_fields_of_an_etrace_encoder(mode: int, elf: Path) -> None:
     assert te[INST_FEATURES] == 12 << 28 | 0xFFF << 16 | 0x3F, "all of E-Trace, nothing of N-Trace, mode 0"
 
 
-def test_fields_an_encoder_may_lack(elf: Path) -> None:
-    te = registers_of(elf, absent=["trTeInstNoAddrDiff", "trTeInstEnBranchPrediction", "trTeDataNoAddr"])
-    te[INST_FEATURES] = te[DATA_CONTROL] = 0xFFFF_FFFF
-    assert te[INST_FEATURES] & 0xFFFF == 0b101110
-    assert te[DATA_CONTROL] == 1 | DATA_TRACING | 1 << 16 | 2 << 18
-
-
 def test_the_version_says_whether_support_packets_are_standard_ones(elf: Path) -> None:
     """2.0 is 0.0 ("trTeProtocolMajor"); the Standard Support Packet extension makes it 2.1."""
     assert registers_of(elf)[IMPL] >> 16 & 0xFF == 0x10
@@ -122,17 +114,6 @@ def test_packets_too_long_for_the_encapsulation_are_refused_at_once(parameters: 
 
 
 # When packets are sent
-
-
-def test_a_trace_from_enable_to_disable(elf: Path) -> None:
-    """Support, synchronization, ..., support: the last one says why (2.0, "Format 3 subformat 3 - Support")."""
-    traced = trace(machine_with(elf), elf)
-    kinds = traced.kinds()
-    assert kinds[:2] == [SUPPORT, SYNC_START]
-    assert kinds.count(SUPPORT) == 2 and kinds[-1] == SUPPORT
-    first, *_, last = traced.payloads()
-    assert (first[0] >> 4 & 1, first[0] >> 7 | (first[1] & 1) << 1) == (1, 0), "ienable; no_change"
-    assert (last[0] >> 4 & 1, last[0] >> 7) == (0, 1), "not ienable; ended_rep or ended_ntr"
 
 
 def test_debug_mode_ends_and_begins_a_trace(elf: Path) -> None:

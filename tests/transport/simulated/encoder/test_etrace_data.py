@@ -5,7 +5,6 @@ The hart is checked against instructions worked out by hand; the packets against
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,6 @@ from tests.transport.simulated.encoder.traces import compiled, told_to
 from tests.transport.simulated.hart.encoded_code import BASE, SPIN, addi, hart_with, lw, sw
 
 BUILT = ETraceBuild()
-SIZED = ETraceBuild(replace(BUILT.encoder, parameters=replace(BUILT.encoder.parameters, data_format_width=2)))
 A0, A1, A2 = 10, 11, 12
 DATA = BASE + 0x400
 
@@ -176,19 +174,6 @@ def test_every_access_has_its_packet(form: int, sync: int, elf: Path) -> None:
     assert Counter(access.kind for access in traced.accessed).keys() >= {"load", "store", "csr"}
     want = [told(access, address=not form & DATA_NO_ADDR, value=not form & DATA_NO_VALUE) for access in traced.accessed]
     assert [access[:6] for access in accesses_in(traced)] == want
-
-
-def test_only_loads_and_stores_where_there_is_no_more_room_in_format(elf: Path) -> None:
-    """Format has 2 bits "if only unified loads and stores are supported"."""
-    traced = trace(machine_with(elf, SIZED), elf, PACKETS, 0, 0, DATA_TRACING, built=SIZED)
-    want = [told(access) for access in traced.accessed if access.kind in ("load", "store")]
-    assert [access[:6] for access in accesses_in(traced)] == want
-
-
-def test_differences_are_shorter(elf: Path) -> None:
-    full, short = (trace(machine_with(elf), elf, 0, 0, 0, DATA_TRACING | form) for form in (0, DATA_DIFFERENCES))
-    assert full.accessed == short.accessed
-    assert len(short.data) < len(full.data)
 
 
 @combined("sync, features", SYNCS, (0, EVERYTHING))

@@ -57,12 +57,6 @@ def test_only_where_triggers_are_enabled(elf: Path) -> None:
     assert not run.te[CONTROL] & TRACING
 
 
-def test_an_input_without_an_action(elf: Path) -> None:
-    run = Run(elf, ON)
-    run.encoder.external_trigger(1)
-    assert not run.te[CONTROL] & TRACING
-
-
 def test_outputs_tell_of_both_changes(elf: Path) -> None:
     run = Run(elf, ON | OFF << 4, 0b01 | 0b10 << 4 | 0b11 << 8)
     run.encoder.external_trigger(0)
@@ -71,16 +65,6 @@ def test_outputs_tell_of_both_changes(elf: Path) -> None:
     assert run.fired == [0, 2], "nothing changed"
     run.te[CONTROL] = run.options | ENABLE
     assert run.fired == [0, 2, 1, 2], "software has switched it off"
-
-
-def test_actions_and_events_there_are(elf: Path) -> None:
-    run = Run(elf, 0)
-    run.te[INPUTS] = 0x4321_F152
-    assert run.te[INPUTS] == 0x002, "three inputs; 1 and 5 are reserved"
-    run.te[INPUTS] = 0x0000_0432
-    assert run.te[INPUTS] == 0x432
-    run.te[OUTPUTS] = 0xFFFF_FFFF
-    assert run.te[OUTPUTS] == 0x333, "three outputs, no events of a vendor's"
 
 
 def test_more_than_there_can_be() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from rvtrace_gdb.transport.simulated.devices.filters import Filter, FilterUnits
 from rvtrace_gdb.transport.simulated.hart.block import TrapEntry
-from tests.transport.simulated.devices.rig import DATA_FILTERS, INST_FILTERS, Rig
+from tests.transport.simulated.devices.rig import DATA_FILTERS, Rig
 from tests.transport.simulated.devices.test_component import Registers
 from tests.transport.simulated.encoder.test_filters import COMPARATOR, FILTER, M
 from tests.transport.simulated.encoder.traces import compiled
@@ -23,18 +23,6 @@ def registers(elf64: Path, units: FilterUnits) -> Registers:
     _, te = rig.encoder(sink, filters=units)
     te.activate()
     return te
-
-
-def test_as_many_as_there_are(elf64: Path) -> None:
-    te = registers(elf64, FilterUnits(3, 2))
-    te[INST_FILTERS] = te[DATA_FILTERS] = 0xFFFF_FFFF
-    assert (te[INST_FILTERS], te[DATA_FILTERS]) == (0b111, 0b111)
-    for number, exists in ((0, True), (2, True), (3, False), (15, False)):
-        te[FILTER + 0x20 * number] = 0xFFFF_FFFF
-        assert bool(te[FILTER + 0x20 * number]) is exists
-    for number, exists in ((0, True), (1, True), (2, False), (7, False)):
-        te[COMPARATOR + 0x20 * number] = 0xFFFF_FFFF
-        assert bool(te[COMPARATOR + 0x20 * number]) is exists
 
 
 def test_fields(elf64: Path) -> None:
@@ -55,13 +43,6 @@ def test_without_data_and_comparators(elf64: Path) -> None:
     te = registers(elf64, FilterUnits(1, data=False))
     te[DATA_FILTERS] = te[FILTER] = te[FILTER + 0x18] = 0xFFFF_FFFF
     assert (te[DATA_FILTERS], te[FILTER], te[FILTER + 0x18]) == (0, 0b1111, 0)
-
-
-def test_none_unless_built_in(elf64: Path) -> None:
-    te = registers(elf64, FilterUnits())
-    for offset in (*range(0x400, 0x700, 4), INST_FILTERS, DATA_FILTERS):
-        te[offset] = 0xFFFF_FFFF
-        assert te[offset] == 0
 
 
 def test_more_than_the_document_has() -> None:

@@ -172,6 +172,20 @@ def test_programs_cannot_make_triggers_that_enter_debug_mode() -> None:
     assert hart.csr_read(Csr.TDATA1) == 2 << 60 | M | EXECUTE
 
 
+@pytest.mark.parametrize("position", [0, 1, 5])
+def test_execute_trigger_stops_before_the_instruction(position: int) -> None:
+    hart = hart_with(*[addi(1, 1, 1)] * 8, SPIN)
+    hart.run(100)
+    hart.pc, hart.x[1] = BASE, 0
+    set_trigger(hart, 0, DEBUG_ACTION | M | EXECUTE, BASE + 4 * position)
+    assert hart.run(100) is DebugCause.TRIGGER
+    assert (hart.pc, hart.x[1]) == (BASE + 4 * position, position)
+    assert hart.csr_read(Csr.TDATA1, debug=True) >> 20 & 1, "hit"
+    set_trigger(hart, 0, 0, 0)
+    assert hart.run(100) is None
+    assert hart.x[1] == 8
+
+
 def test_step_meets_execute_triggers() -> None:
     hart = hart_with(NOP)
     set_trigger(hart, 0, DEBUG_ACTION | M | EXECUTE, BASE)
